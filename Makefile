@@ -1,0 +1,55 @@
+# The single list of commands: people and CI call nothing else.
+# What is downloaded or built once (the real Kubernetes, the Python packages) is kept outside of
+# the tree, in $(CACHE).
+
+SHELL := /bin/bash
+CACHE := $(or $(KOPF_CACHE),$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME)/kopf,$(HOME)/.cache/kopf))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test e2e lint fmt bench need-cargo
+
+help: ## Show this list
+	@echo "make demo   builds the kopf command and shows what it does, in a few seconds"
+	@echo "make test   runs all tests which need nothing but Rust; the API behaviour suite on the sandbox"
+	@echo "make e2e    runs the same suite, kubectl and the Python client on a real Kubernetes as well"
+	@echo "            (needs Go and Python 3.9+; the first time, Kubernetes is built: some ten minutes)"
+	@echo "make lint   checks formatting, clippy, the layers of crates, licences and sources, texts"
+	@echo "make fmt    formats the code"
+	@echo "make bench  measures the sandbox next to kube-apiserver and etcd (needs Go)"
+	@echo
+	@echo "Kept between runs, outside of the tree: $(CACHE)"
+
+need-cargo:
+	@command -v cargo >/dev/null || { \
+		echo "error: 'cargo' is not found: install Rust from https://rustup.rs" >&2; exit 1; }
+
+demo: need-cargo
+	@echo "Building the kopf command (the first time, with all it depends on)…"
+	@cargo build --quiet --release --bin kopf
+	@./target/release/kopf demo
+
+test: need-cargo
+	@echo "All tests; the API behaviour suite runs against the sandbox in process…"
+	cargo test --workspace
+	@echo "The API behaviour suite against the sandbox over TLS…"
+	KOPF_TEST_API=sandbox-tls cargo test --package kopf-tests --test api
+
+e2e: need-cargo
+	@echo "The sandbox and a real Kubernetes: the API behaviour suite, kubectl, the Python client…"
+	@KOPF_CACHE="$(CACHE)" tests/e2e/run.sh
+
+lint: need-cargo
+	@echo "Formatting…"
+	cargo fmt --all --check
+	@echo "Clippy…"
+	cargo clippy --workspace --all-targets -- -D warnings
+	@echo "Layers of crates, licences, sources, texts…"
+	cargo run --quiet --package xtask -- check
+
+fmt: need-cargo
+	cargo fmt --all
+
+bench: need-cargo
+	@echo "Measuring; it takes a few minutes, and other load on the machine spoils it…"
+	@cargo build --quiet --release --bin kopf --bin kopf-benches
+	@KOPF_CACHE="$(CACHE)" ./target/release/kopf-benches

@@ -1,0 +1,98 @@
+//! The command line: names, defaults and help texts of all options.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+
+/// Kubernetes operators: a sandbox API server to write, try and test them.
+#[derive(Debug, Parser)]
+#[command(name = "kopf", version, propagate_version = true, after_help = EXIT_CODES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 when all went well, 1 on a failure, 2 on a wrong command line.
+Set NO_COLOR to have no colours on a terminal; there are none in a pipe.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Sandbox(SandboxOptions),
+    /// Show in a few seconds what the sandbox does, step by step, and end
+    ///
+    /// Starts a sandbox, defines a custom resource in it, creates, changes, watches and deletes
+    /// objects, and explains each step. It needs no cluster and no kubectl, changes nothing on
+    /// this machine, and ends by itself.
+    #[command(after_help = "Example:\n  kopf demo")]
+    Demo,
+}
+
+/// Run a Kubernetes API server in this process until Ctrl-C
+///
+/// It speaks the Kubernetes API over TLS: kubectl and other clients can use it as a cluster. It has
+/// no nodes and runs no containers: objects are stored, validated, watched and deleted as in a real
+/// cluster, but a Deployment creates no pods. All of it is in memory and gone when the process ends.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SandboxOptions {
+    /// The port to listen on; 0 takes any free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) port: u16,
+
+    /// The address to listen on; other than loopback, everybody in the network can connect
+    #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    pub(crate) address: IpAddr,
+
+    /// Where to write the kubeconfig with the credentials; the file stays when the sandbox ends
+    ///
+    /// An existing file is replaced only if the sandbox has written it. By default, it is a file in
+    /// the runtime folder of the user or in the folder for temporary files, and it is removed at
+    /// the end.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Objects to create at the start: a file, a folder, or - for stdin; can be repeated
+    ///
+    /// Files are YAML (with any number of documents) or JSON; lists are taken apart. Of folders, all
+    /// *.yaml, *.yml and *.json are read, also in folders below, in the order of their names. Custom
+    /// resource definitions and namespaces are created first, webhook configurations last, the
+    /// others in the order in which they are given.
+    #[arg(short = 'f', long = "filename", value_name = "MANIFEST")]
+    pub(crate) filename: Vec<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  kopf sandbox                                  start on a free port, print how to use it
+  kopf sandbox --port 6443 -f crd.yaml -f objs/ start with a definition and a folder of objects
+  kubectl get pods -A -o yaml | kopf sandbox -f -    start with a copy of a cluster's pods
+  kopf sandbox --kubeconfig sandbox.yaml        keep the credentials in a file of your choice
+
+In another terminal, with the path which is printed:
+  export KUBECONFIG=…
+  kubectl get namespaces";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_declaration_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn the_defaults_are_a_free_port_on_loopback() {
+        let Command::Sandbox(options) = Args::parse_from(["kopf", "sandbox"]).command else {
+            panic!("another command is parsed");
+        };
+        assert_eq!(options.port, 0);
+        assert!(options.address.is_loopback());
+        assert_eq!(options.kubeconfig, None);
+        assert!(options.filename.is_empty());
+    }
+}

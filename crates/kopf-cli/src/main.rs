@@ -1,0 +1,52 @@
+//! The `kopf` command. It reads the command line, runs one subcommand, and turns its end into an
+//! exit code: 0 for success, 1 for a failure, 2 for a command line that makes no sense.
+//!
+//! It holds no logic of Kubernetes: that is in the crates that it calls.
+
+mod args;
+mod client;
+mod demo;
+mod ending;
+mod failure;
+mod kubeconfig;
+mod loading;
+mod manifest;
+mod sandbox;
+mod table;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::{Args, Command};
+use crate::failure::Failure;
+use crate::terminal::Terminal;
+
+fn main() -> ExitCode {
+    // The parser itself ends the process with 2 on wrong usage, and with 0 after --help.
+    let args = Args::parse();
+    let terminal = Terminal::detect();
+    match run(&args.command, &terminal) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            terminal.failure(&failure);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: &Command, terminal: &Terminal) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new("the runtime cannot be started", error))?;
+    match command {
+        Command::Sandbox(options) => {
+            // Everything is read before anything is started: bad input leaves nothing behind.
+            let documents = manifest::read_all(&options.filename)?;
+            runtime.block_on(sandbox::run(options, documents, terminal))
+        }
+        Command::Demo => runtime.block_on(demo::run(terminal)),
+    }
+}

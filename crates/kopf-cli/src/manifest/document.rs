@@ -1,0 +1,165 @@
+//! One object of a manifest, and what can be said of it without a server.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Document {
+    /// Where it is from, for messages: "crd.yaml, document 2".
+    pub(crate) place: String,
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+    /// Absent for cluster-wide objects, and where the default one is meant.
+    pub(crate) namespace: Option<String>,
+    /// Absent if the server is to make it up from `generateName`.
+    pub(crate) name: Option<String>,
+    pub(crate) value: Value,
+}
+
+impl Document {
+    /// Takes a parsed document, if it looks like an object of Kubernetes.
+    pub(crate) fn new(place: String, mut value: Value) -> Result<Self, Failure> {
+        let bad = |cause: &str| {
+            Err(
+                Failure::plain(format!("{place} is not an object of Kubernetes"))
+                    .because(cause)
+                    .advise("an object has apiVersion, kind and metadata with a name"),
+            )
+        };
+        let text = |value: &Value, pointer: &str| {
+            value
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
+        if !value.is_object() {
+            return bad("it is not a mapping of fields to values");
+        }
+        let (Some(api_version), Some(kind)) = (text(&value, "/apiVersion"), text(&value, "/kind"))
+        else {
+            return bad("apiVersion or kind is missing or not a string");
+        };
+        if api_version.is_empty() || kind.is_empty() {
+            return bad("apiVersion or kind is empty");
+        }
+        let name = text(&value, "/metadata/name").filter(|name| !name.is_empty());
+        if name.is_none() && text(&value, "/metadata/generateName").is_none() {
+            return bad("metadata.name is missing or not a string");
+        }
+        let namespace = text(&value, "/metadata/namespace").filter(|name| !name.is_empty());
+        // Objects that were read from another server carry its identifiers, which this one would
+        // refuse in new objects.
+        if let Some(metadata) = value
+            .pointer_mut("/metadata")
+            .and_then(Value::as_object_mut)
+        {
+            metadata.remove("resourceVersion");
+            metadata.remove("uid");
+        }
+        Ok(Self {
+            place,
+            api_version,
+            kind,
+            namespace,
+            name,
+            value,
+        })
+    }
+
+    /// The API group; empty for the core one.
+    pub(crate) fn group(&self) -> &str {
+        self.api_version
+            .split_once('/')
+            .map_or("", |(group, _)| group)
+    }
+}
+
+/// The second of two objects with one identity could only replace the first, which nobody means.
+pub(crate) fn refuse_repeated(documents: &[Document]) -> Result<(), Failure> {
+    let mut seen = BTreeMap::new();
+    for document in documents.iter().filter(|document| document.name.is_some()) {
+        let Document {
+            kind, name, place, ..
+        } = document;
+        let namespace = document.namespace.as_deref().unwrap_or("default");
+        let identity = (document.group(), kind, namespace, name);
+        if let Some(first) = seen.insert(identity, place) {
+            let name = name.as_deref().unwrap_or_default();
+            return Err(Failure::plain(format!("{kind} {name} is there twice"))
+                .because(format!("{first}\n{place}"))
+                .advise("remove one of them"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn document(value: Value) -> Result<Document, Failure> {
+        Document::new("a.yaml, document 1".to_owned(), value)
+    }
+
+    #[test]
+    fn an_object_is_taken_apart() {
+        let document = document(json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "u", "resourceVersion": "5"},
+        }))
+        .unwrap();
+        assert_eq!(document.group(), "apps");
+        assert_eq!(document.name.as_deref(), Some("web"));
+        assert_eq!(document.namespace.as_deref(), Some("shop"));
+        assert_eq!(
+            document.value["metadata"],
+            json!({"name": "web", "namespace": "shop"})
+        );
+    }
+
+    #[test]
+    fn what_is_not_an_object_is_refused_with_its_place() {
+        for value in [
+            json!(null),
+            json!("text"),
+            json!([]),
+            json!({}),
+            json!({"apiVersion": "v1"}),
+            json!({"apiVersion": "v1", "kind": 5, "metadata": {"name": "x"}}),
+            json!({"apiVersion": "", "kind": "Pod", "metadata": {"name": "x"}}),
+            json!({"apiVersion": "v1", "kind": "Pod"}),
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": 1}}),
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": []}),
+        ] {
+            let failure = document(value.clone()).expect_err(&value.to_string());
+            assert!(
+                failure.what().starts_with("a.yaml, document 1 is not"),
+                "{failure:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_generated_name_is_enough() {
+        let value = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "x-"}});
+        assert_eq!(document(value).unwrap().name, None);
+    }
+
+    #[test]
+    fn twins_are_refused_also_across_versions_and_the_default_namespace() {
+        let object = |version: &str, namespace: Option<&str>| {
+            document(json!({"apiVersion": version, "kind": "Job",
+                            "metadata": {"name": "x", "namespace": namespace}}))
+            .unwrap()
+        };
+        let first = object("batch/v1", None);
+        assert!(refuse_repeated(&[first.clone(), object("batch/v2", Some("default"))]).is_err());
+        assert!(refuse_repeated(&[first.clone(), object("batch/v1", Some("other"))]).is_ok());
+        assert!(refuse_repeated(&[first, object("other/v1", None)]).is_ok());
+    }
+}

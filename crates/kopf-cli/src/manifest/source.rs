@@ -1,0 +1,144 @@
+//! Where manifests come from: files, folders, stdin.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+
+/// Links in a folder can form a circle; no folder of manifests is really that deep.
+const MAX_DEPTH: usize = 32;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Stdin,
+    File(PathBuf),
+}
+
+/// Replaces folders by the manifests in them.
+pub(crate) fn expand(names: &[PathBuf]) -> Result<Vec<Source>, Failure> {
+    let mut sources = Vec::new();
+    for name in names {
+        if name == Path::new("-") {
+            if sources.contains(&Source::Stdin) {
+                return Err(
+                    Failure::plain("stdin is asked for twice").advise("give `-f -` only once")
+                );
+            }
+            sources.push(Source::Stdin);
+        } else if name.is_dir() {
+            let before = sources.len();
+            walk(name, 0, &mut sources)?;
+            if sources.len() == before {
+                return Err(
+                    Failure::plain(format!("{} has no manifests", name.display()))
+                        .because("there is no *.yaml, *.yml or *.json in it or below")
+                        .advise("check the path, or name a file"),
+                );
+            }
+        } else {
+            sources.push(Source::File(name.clone()));
+        }
+    }
+    Ok(sources)
+}
+
+fn walk(folder: &Path, depth: usize, sources: &mut Vec<Source>) -> Result<(), Failure> {
+    let unreadable =
+        |error: io::Error| Failure::new(format!("cannot read {}", folder.display()), error);
+    if depth > MAX_DEPTH {
+        return Err(Failure::plain(format!("{} is too deep", folder.display()))
+            .because(format!("folders are read to a depth of {MAX_DEPTH}"))
+            .advise("check for links that lead back to a folder above"));
+    }
+    let entries = fs::read_dir(folder).map_err(unreadable)?;
+    let mut paths: Vec<_> = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()
+        .map_err(unreadable)?;
+    // The order of a folder is the file system's whim; the order of loading must not be.
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            walk(&path, depth + 1, sources)?;
+        } else if is_manifest(&path) {
+            sources.push(Source::File(path));
+        }
+    }
+    Ok(())
+}
+
+fn is_manifest(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    matches!(extension, Some("yaml" | "yml" | "json"))
+}
+
+impl Source {
+    /// How it is called in messages.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Stdin => "stdin".to_owned(),
+            Self::File(path) => path.display().to_string(),
+        }
+    }
+
+    pub(crate) fn read(&self) -> Result<String, Failure> {
+        let bytes = match self {
+            Self::Stdin => {
+                let mut bytes = Vec::new();
+                io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+            }
+            Self::File(path) => fs::read(path),
+        };
+        let bytes = bytes.map_err(|error| {
+            Failure::new(format!("cannot read {}", self.name()), error)
+                .advise("check the path and the permissions; for stdin, use `-f -`")
+        })?;
+        String::from_utf8(bytes).map_err(|error| {
+            Failure::new(format!("{} is not a text", self.name()), error.utf8_error())
+                .advise("manifests are YAML or JSON in UTF-8")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_read_in_the_order_of_names_and_below() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("b")).unwrap();
+        for name in ["c.yml", "a.yaml", "b/x.json", "readme.md"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        let sources = expand(&[folder.path().to_owned()]).unwrap();
+        let expected = ["a.yaml", "b/x.json", "c.yml"];
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|name| Source::File(folder.path().join(name)))
+            .collect();
+        assert_eq!(sources, expected);
+    }
+
+    #[test]
+    fn a_folder_without_manifests_is_a_mistake() {
+        let folder = tempfile::tempdir().unwrap();
+        let failure = expand(&[folder.path().to_owned()]).unwrap_err();
+        assert!(failure.what().ends_with("has no manifests"), "{failure:?}");
+    }
+
+    #[test]
+    fn stdin_can_be_read_only_once() {
+        assert!(expand(&["-".into()]).is_ok());
+        assert!(expand(&["-".into(), "-".into()]).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_circle_of_links_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(folder.path(), folder.path().join("again")).unwrap();
+        assert!(expand(&[folder.path().to_owned()]).is_err());
+    }
+}

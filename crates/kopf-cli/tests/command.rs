@@ -1,0 +1,411 @@
+//! The command as a user sees it: what it prints, how it ends, what it leaves behind.
+
+#![cfg(unix)] // signals are sent with kill(1)
+#![allow(clippy::unwrap_used, clippy::panic)] // also in what is around the tests
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+const POD: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: first}\n";
+
+/// The command with a runtime folder of its own, so that tests do not see each other's files.
+fn kopf(folder: &TempDir) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
+    command
+        .env("XDG_RUNTIME_DIR", folder.path())
+        .env_remove("NO_COLOR")
+        .current_dir(folder.path())
+        .stdin(Stdio::null());
+    command
+}
+
+fn run(folder: &TempDir, arguments: &[&str]) -> Output {
+    finish(kopf(folder).args(arguments))
+}
+
+/// Runs a command that has to end by itself; one that goes on is killed, for the test to fail.
+fn finish(command: &mut Command) -> Output {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    for _ in 0..6000 {
+        if child.try_wait().unwrap().is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let _ = child.kill();
+    child.wait_with_output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = names
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// A running `kopf sandbox`, killed when dropped.
+struct Running {
+    child: Child,
+    greeting: String,
+}
+
+impl Running {
+    fn start(command: &mut Command) -> Self {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut greeting = String::new();
+        let mut lines = BufReader::new(child.stdout.as_mut().unwrap());
+        while !greeting.contains("Ctrl-C ends it") {
+            if lines.read_line(&mut greeting).unwrap() == 0 {
+                let output = child.wait_with_output().unwrap();
+                panic!("it ended early: {greeting}{}", text(&output.stderr));
+            }
+        }
+        Self { child, greeting }
+    }
+
+    fn value(&self, label: &str) -> String {
+        let line = self
+            .greeting
+            .lines()
+            .find(|line| line.trim_start().starts_with(label));
+        line.unwrap()
+            .trim_start()
+            .strip_prefix(label)
+            .unwrap()
+            .trim()
+            .to_owned()
+    }
+
+    /// Ends it by a signal: the exit code, the rest of stdout, and stderr.
+    fn end(mut self, signal: &str) -> (Option<i32>, String, String) {
+        let kill = Command::new("kill")
+            .arg(signal)
+            .arg(self.child.id().to_string())
+            .status();
+        assert!(kill.unwrap().success());
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        self.child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut stdout)
+            .unwrap();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut stderr)
+            .unwrap();
+        (self.child.wait().unwrap().code(), stdout, stderr)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_sandbox_says_where_it_is_and_leaves_nothing_behind() {
+    for signal in ["-INT", "-TERM", "-HUP"] {
+        let folder = TempDir::new().unwrap();
+        let running = Running::start(kopf(&folder).arg("sandbox"));
+        let url = running.value("listens on");
+        let port = url.strip_prefix("https://127.0.0.1:").unwrap();
+        let kubeconfig = folder
+            .path()
+            .join(format!("kopf-sandbox-{port}.kubeconfig"));
+        assert_eq!(running.value("kubeconfig"), kubeconfig.to_str().unwrap());
+        assert_eq!(
+            running.value("export"),
+            format!("KUBECONFIG={}", kubeconfig.display())
+        );
+        assert!(fs::read_to_string(&kubeconfig).unwrap().contains(&url));
+        assert!(
+            !running.greeting.contains('\u{1b}'),
+            "colours in a pipe: {}",
+            running.greeting
+        );
+
+        let (code, stdout, stderr) = running.end(signal);
+        assert_eq!(code, Some(0), "{signal}: {stderr}");
+        assert_eq!(stdout, "stopped; the objects and the kubeconfig are gone\n");
+        assert_eq!(stderr, "");
+        assert_eq!(files(folder.path()), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_chosen_kubeconfig_stays_and_is_replaced_by_the_next_one() {
+    let folder = TempDir::new().unwrap();
+    for _ in 0..2 {
+        let running = Running::start(kopf(&folder).args(["sandbox", "--kubeconfig", "mine.yaml"]));
+        let url = running.value("listens on");
+        assert_eq!(running.end("-INT").0, Some(0));
+        assert!(
+            fs::read_to_string(folder.path().join("mine.yaml"))
+                .unwrap()
+                .contains(&url)
+        );
+    }
+}
+
+#[test]
+fn a_kubeconfig_of_somebody_else_is_not_overwritten() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("config"), "kind: Config\n").unwrap();
+    let output = run(&folder, &["sandbox", "--kubeconfig", "config"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("error: the kubeconfig config is not written\n"));
+    assert_eq!(
+        fs::read_to_string(folder.path().join("config")).unwrap(),
+        "kind: Config\n"
+    );
+}
+
+#[test]
+fn manifests_are_loaded_from_files_folders_and_stdin() {
+    let folder = TempDir::new().unwrap();
+    fs::create_dir(folder.path().join("objects")).unwrap();
+    fs::write(folder.path().join("first.yaml"), POD).unwrap();
+    fs::write(
+        folder.path().join("objects/second.json"),
+        r#"{"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "second", "namespace": "space"}}"#,
+    )
+    .unwrap();
+    let mut command = kopf(&folder);
+    command.args([
+        "sandbox",
+        "-f",
+        "first.yaml",
+        "-f",
+        "objects",
+        "--filename",
+        "-",
+    ]);
+    command.stdin(fs::File::open(stdin_file(&folder)).unwrap());
+    let running = Running::start(&mut command);
+    let loaded: Vec<_> = running
+        .greeting
+        .lines()
+        .skip_while(|line| !line.contains("loaded"))
+        .take(4)
+        .collect();
+    let expected = [
+        "  loaded      3 objects",
+        "    namespace/space (stdin, document 1)",
+        "    configmap/first in default (first.yaml, document 1)",
+        "    configmap/second in space (objects/second.json, document 1)",
+    ];
+    assert_eq!(loaded, expected);
+    assert_eq!(running.end("-INT").0, Some(0));
+}
+
+fn stdin_file(folder: &TempDir) -> std::path::PathBuf {
+    let path = folder.path().join("stdin");
+    let mut file = fs::File::create(&path).unwrap();
+    file.write_all(b"apiVersion: v1\nkind: Namespace\nmetadata: {name: space}\n")
+        .unwrap();
+    path
+}
+
+#[test]
+fn custom_resources_are_loaded_after_their_definition() {
+    let folder = TempDir::new().unwrap();
+    let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/demo");
+    // The objects first: the order of the arguments is not the order of the loading.
+    let objects = format!("{demo}/2-objects.yaml");
+    let definition = format!("{demo}/1-definition.yaml");
+    let running =
+        Running::start(kopf(&folder).args(["sandbox", "-f", &objects, "-f", &definition]));
+    let greeting = running.greeting.clone();
+    assert!(
+        greeting.contains("    bakery.demo.kopf.dev/corner in town ("),
+        "{greeting}"
+    );
+    assert_eq!(running.end("-INT").0, Some(0));
+}
+
+#[test]
+fn what_the_server_made_itself_can_be_in_a_manifest() {
+    let folder = TempDir::new().unwrap();
+    let manifest = "apiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {a: b}}\n";
+    fs::write(folder.path().join("a.yaml"), manifest).unwrap();
+    let running = Running::start(kopf(&folder).args(["sandbox", "-f", "a.yaml"]));
+    assert!(
+        running.greeting.contains("    namespace/default ("),
+        "{}",
+        running.greeting
+    );
+    assert_eq!(running.end("-INT").0, Some(0));
+}
+
+#[test]
+fn bad_manifests_are_named_and_nothing_is_started() {
+    let twins = format!("{POD}---\n{POD}");
+    let cases = [
+        (
+            "a: [1\n",
+            "error: bad.yaml, document 1 cannot be understood\n",
+        ),
+        (
+            "just a text\n",
+            "error: bad.yaml, document 1 is not an object of Kubernetes\n",
+        ),
+        (
+            "kind: Pod\n",
+            "error: bad.yaml, document 1 is not an object of Kubernetes\n",
+        ),
+        (&twins, "error: ConfigMap first is there twice\n"),
+        (
+            "apiVersion: nowhere.dev/v1\nkind: Thing\nmetadata: {name: x}\n",
+            "error: 1 of 1 objects cannot be created\n  bad.yaml, document 1: Thing x: there is no \
+             kind Thing in nowhere.dev/v1",
+        ),
+        (
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: nowhere}\n",
+            "error: 1 of 1 objects cannot be created\n  bad.yaml, document 1: ConfigMap x: 404 \
+             NotFound: namespaces \"nowhere\" not found",
+        ),
+        (
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: UPPER}\n",
+            "error: 1 of 1 objects cannot be created\n  bad.yaml, document 1: ConfigMap UPPER: 422 \
+             Invalid: ",
+        ),
+    ];
+    for (manifest, expected) in cases {
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("bad.yaml"), manifest).unwrap();
+        let output = run(&folder, &["sandbox", "-f", "bad.yaml"]);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{manifest}: {stderr}");
+        assert!(stderr.starts_with(expected), "{manifest}: {stderr}");
+        assert!(stderr.contains("\nwhat to do: "), "{manifest}: {stderr}");
+        assert_eq!(text(&output.stdout), "");
+        assert_eq!(files(folder.path()), ["bad.yaml"]);
+    }
+}
+
+#[test]
+fn absent_files_and_empty_folders_are_failures() {
+    let folder = TempDir::new().unwrap();
+    let output = run(&folder, &["sandbox", "-f", "absent.yaml"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("error: cannot read absent.yaml\n  No such file"));
+    let output = run(&folder, &["sandbox", "-f", "."]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("error: . has no manifests\n"));
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let folder = TempDir::new().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let output = run(&folder, &["sandbox", "--port", &port]);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.starts_with(&format!("error: cannot listen on 127.0.0.1 port {port}\n")),
+        "{stderr}"
+    );
+    assert!(stderr.contains("in use"), "{stderr}");
+    assert_eq!(files(folder.path()), Vec::<String>::new());
+}
+
+#[test]
+fn other_addresses_than_loopback_are_warned_about() {
+    let folder = TempDir::new().unwrap();
+    let running = Running::start(kopf(&folder).args(["sandbox", "--address", "0.0.0.0"]));
+    let (code, _, stderr) = running.end("-INT");
+    assert_eq!(code, Some(0));
+    assert!(
+        stderr.starts_with("warning: listening on 0.0.0.0 and not only on loopback"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn wrong_usage_is_2_and_help_is_0() {
+    let folder = TempDir::new().unwrap();
+    for arguments in [
+        &[][..],
+        &["nonsense"],
+        &["sandbox", "--prot", "1"],
+        &["sandbox", "--port", "99999"],
+        &["sandbox", "--address", "example"],
+        &["sandbox", "-f"],
+        &["demo", "more"],
+    ] {
+        let output = run(&folder, arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(!output.stderr.is_empty(), "{arguments:?}");
+    }
+    for arguments in [&["--help"][..], &["sandbox", "--help"], &["--version"]] {
+        let output = run(&folder, arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+    }
+    let help = text(&run(&folder, &["sandbox", "--help"]).stdout);
+    for option in [
+        "--port",
+        "--address",
+        "--kubeconfig",
+        "--filename",
+        "Examples:",
+    ] {
+        assert!(help.contains(option), "{option} is not in the help: {help}");
+    }
+    let version = text(&run(&folder, &["--version"]).stdout);
+    assert_eq!(version, format!("kopf {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn the_demo_shows_its_steps_and_ends() {
+    let folder = TempDir::new().unwrap();
+    let output = finish(kopf(&folder).arg("demo").env("PATH", ""));
+    let stdout = text(&output.stdout);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{stdout}{}",
+        text(&output.stderr)
+    );
+    for words in [
+        "=> Start a Kubernetes API in this process\n",
+        "   bakery.demo.kopf.dev/corner\n",
+        "   NAME     BREAD   LOAVES   STATE",
+        "   422 Invalid: ",
+        "   MODIFIED corner: generation 2, loaves 25, state -\n",
+        "   MODIFIED corner: generation 2, loaves 25, state baking\n",
+        "being deleted\n",
+        "   DELETED  corner: ",
+        "it is not installed here",
+        "=> That is all",
+    ] {
+        assert!(stdout.contains(words), "{words:?} is not in:\n{stdout}");
+    }
+    assert!(!stdout.contains('\u{1b}'));
+    assert_eq!(files(folder.path()), Vec::<String>::new());
+}

@@ -1,0 +1,231 @@
+//! Who is asking: users by bearer token or by client certificate, and whom they act for.
+//!
+//! What a user may do is not decided here. Tokens never show up in `Debug` output, and are
+//! compared in a time that doesn't depend on how much of them is right.
+
+mod impersonation;
+mod service_accounts;
+mod user;
+
+use std::fmt;
+use std::sync::{PoisonError, RwLock};
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use jiff::Timestamp;
+
+use self::service_accounts::AccountTokens;
+pub(crate) use self::service_accounts::{Account, Minted, token_request};
+pub(crate) use self::user::UserInfo;
+use crate::server::PeerCertificate;
+use crate::status::{ApiError, Result};
+
+/// The group of everybody who has proven who they are.
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+/// The group of nobody in particular.
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// The group of those who may do everything, also act for others.
+pub(crate) const MASTERS: &str = "system:masters";
+
+/// The users of one sandbox.
+#[derive(Default)]
+pub(crate) struct Access {
+    tokens: RwLock<Vec<(String, UserInfo)>>,
+    accounts: RwLock<AccountTokens>,
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access").finish_non_exhaustive()
+    }
+}
+
+impl Access {
+    /// Lets this token stand for this user; a token that is known already changes its user.
+    pub(crate) fn add_token(&self, token: &str, user: UserInfo) {
+        let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
+        tokens.retain(|(known, _)| known != token);
+        tokens.push((token.to_owned(), user));
+    }
+
+    /// The user of a request, or the refusal: 401 for nobody, 403 for acting for another without
+    /// being allowed to, 400 for acting for an unclear user.
+    pub(crate) fn identify(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<&PeerCertificate>,
+        now: Timestamp,
+    ) -> Result<UserInfo> {
+        let user = self
+            .authenticate(headers, peer, now)
+            .ok_or_else(ApiError::unauthorized)?;
+        impersonation::impersonate(headers, user)
+    }
+
+    /// The user for whom somebody who needs no proof acts.
+    pub(crate) fn acting(headers: &HeaderMap, user: UserInfo) -> Result<UserInfo> {
+        impersonation::impersonate(headers, user)
+    }
+
+    /// Who sent a request, if they have proven it. A certificate counts before a token: with a
+    /// valid certificate the token is not even looked at.
+    pub(crate) fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<&PeerCertificate>,
+        now: Timestamp,
+    ) -> Option<UserInfo> {
+        match peer {
+            Some(peer) => Some(UserInfo::of_certificate(peer).authenticated()),
+            None => self.token_review(bearer_token(headers)?, now),
+        }
+    }
+
+    /// Whom a token stands for.
+    pub(crate) fn token_review(&self, token: &str, now: Timestamp) -> Option<UserInfo> {
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        // All of them are compared, so that the time does not tell which one came close.
+        let found = tokens.iter().fold(None, |found, (known, user)| {
+            if is_same(known.as_bytes(), token.as_bytes()) {
+                Some(user)
+            } else {
+                found
+            }
+        });
+        if let Some(user) = found {
+            return Some(user.clone().authenticated());
+        }
+        drop(tokens);
+        let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
+        accounts.user(token, now).map(UserInfo::authenticated)
+    }
+
+    /// A new token of a service account, good for so many seconds.
+    pub(crate) fn mint(
+        &self,
+        account: &Account<'_>,
+        seconds: i64,
+        now: Timestamp,
+    ) -> Result<Minted> {
+        let mut accounts = self
+            .accounts
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        accounts.mint(account, seconds, now)
+    }
+
+    /// Forgets the tokens of a service account that is gone.
+    pub(crate) fn revoke(&self, account_uid: &str) {
+        let mut accounts = self
+            .accounts
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        accounts.revoke(account_uid);
+    }
+}
+
+/// The token of the `Authorization` header, read as leniently as the real server does.
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let mut parts = headers
+        .get(AUTHORIZATION)?
+        .to_str()
+        .ok()?
+        .trim()
+        .splitn(3, ' ');
+    let scheme = parts.next()?;
+    let token = parts.next()?;
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+/// Compares secrets; the time depends on their lengths only.
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    let differences = a
+        .iter()
+        .zip(b)
+        .fold(0, |seen, (a, b)| std::hint::black_box(seen | (a ^ b)));
+    a.len() == b.len() && differences == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-11-15T00:00:00Z".parse().unwrap()
+    }
+
+    fn headers(value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(AUTHORIZATION, value.parse().unwrap())])
+    }
+
+    fn access() -> Access {
+        let access = Access::default();
+        access.add_token("secret", UserInfo::new("ann", ["staff"]));
+        access.add_token("other", UserInfo::new("bob", ["staff"]));
+        access
+    }
+
+    fn certificate() -> PeerCertificate {
+        PeerCertificate {
+            common_name: "kubernetes-admin".into(),
+            organizations: vec![MASTERS.into()],
+            fingerprint: "00ff".into(),
+        }
+    }
+
+    #[test]
+    fn tokens_stand_for_users() {
+        for (header, user) in [
+            ("Bearer secret", Some("ann")),
+            ("bearer secret", Some("ann")),
+            ("  Bearer other ", Some("bob")),
+            ("Bearer secret trailing", Some("ann")),
+            ("Bearer secre", None),
+            ("Bearer secret2", None),
+            ("Bearer  secret", None),
+            ("Bearer", None),
+            ("Basic secret", None),
+            ("", None),
+        ] {
+            let found = access().authenticate(&headers(header), None, now());
+            assert_eq!(
+                found.map(|user| user.username).as_deref(),
+                user,
+                "{header:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn everybody_known_is_authenticated_once() {
+        let user = access().token_review("secret", now()).unwrap();
+        assert_eq!(user.groups, ["staff", AUTHENTICATED]);
+        assert_eq!(user.clone().authenticated(), user);
+    }
+
+    #[test]
+    fn a_certificate_counts_even_with_a_wrong_token() {
+        let user = access()
+            .authenticate(&headers("Bearer wrong"), Some(&certificate()), now())
+            .unwrap();
+        assert_eq!(user.username, "kubernetes-admin");
+        assert_eq!(user.groups, [MASTERS, AUTHENTICATED]);
+        assert_eq!(
+            user.extra["authentication.kubernetes.io/credential-id"],
+            ["X509SHA256=00ff".to_owned()]
+        );
+    }
+
+    #[test]
+    fn nobody_is_refused() {
+        let error = access()
+            .identify(&HeaderMap::new(), None, now())
+            .unwrap_err();
+        assert_eq!((error.code, error.reason), (401, "Unauthorized"));
+    }
+
+    #[test]
+    fn tokens_do_not_show_up_in_debug_output() {
+        assert!(!format!("{:?}", access()).contains("secret"));
+    }
+}

@@ -1,0 +1,123 @@
+//! A user as Kubernetes knows it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{AUTHENTICATED, MASTERS, UNAUTHENTICATED};
+use crate::server::PeerCertificate;
+
+/// Who sends a request, or for whom it is sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct UserInfo {
+    pub(crate) username: String,
+    pub(crate) uid: String,
+    pub(crate) groups: Vec<String>,
+    pub(crate) extra: BTreeMap<String, Vec<String>>,
+}
+
+impl UserInfo {
+    pub(crate) fn new<G: Into<String>>(
+        username: impl Into<String>,
+        groups: impl IntoIterator<Item = G>,
+    ) -> Self {
+        Self {
+            username: username.into(),
+            groups: groups.into_iter().map(Into::into).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The user that a client certificate names.
+    pub(super) fn of_certificate(peer: &PeerCertificate) -> Self {
+        let credential = format!("X509SHA256={}", peer.fingerprint);
+        Self {
+            extra: BTreeMap::from([(super::user::CREDENTIAL_ID.to_owned(), vec![credential])]),
+            ..Self::new(peer.common_name.clone(), peer.organizations.clone())
+        }
+    }
+
+    /// Who acts when nobody else is named: the owner of the sandbox.
+    pub(crate) fn administrator() -> Self {
+        Self::new("kubernetes-admin", [MASTERS, AUTHENTICATED])
+    }
+
+    /// The user of a service account.
+    pub(crate) fn of_service_account(namespace: &str, name: &str, uid: &str) -> Self {
+        Self {
+            uid: uid.to_owned(),
+            ..Self::new(
+                format!("system:serviceaccount:{namespace}:{name}"),
+                [
+                    "system:serviceaccounts".to_owned(),
+                    format!("system:serviceaccounts:{namespace}"),
+                ],
+            )
+        }
+    }
+
+    /// The same user in the group of all authenticated ones.
+    #[must_use]
+    pub(crate) fn authenticated(mut self) -> Self {
+        if !self
+            .groups
+            .iter()
+            .any(|group| group == AUTHENTICATED || group == UNAUTHENTICATED)
+        {
+            self.groups.push(AUTHENTICATED.to_owned());
+        }
+        self
+    }
+
+    /// Whether the user may do everything.
+    pub(crate) fn is_master(&self) -> bool {
+        self.groups.iter().any(|group| group == MASTERS)
+    }
+
+    /// The user as it stands in reviews; what is empty is left out.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut user = json!({});
+        if !self.username.is_empty() {
+            user["username"] = json!(self.username);
+        }
+        if !self.uid.is_empty() {
+            user["uid"] = json!(self.uid);
+        }
+        if !self.groups.is_empty() {
+            user["groups"] = json!(self.groups);
+        }
+        if !self.extra.is_empty() {
+            user["extra"] = json!(self.extra);
+        }
+        user
+    }
+}
+
+/// The key under which the extra data of a user say by which credential it came.
+pub(super) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn service_accounts_have_their_groups() {
+        let user = UserInfo::of_service_account("ns", "robot", "u1").authenticated();
+        assert_eq!(
+            user.to_json(),
+            json!({
+                "username": "system:serviceaccount:ns:robot",
+                "uid": "u1",
+                "groups": [
+                    "system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"
+                ],
+            })
+        );
+    }
+
+    #[test]
+    fn only_masters_are_masters() {
+        assert!(UserInfo::new("a", ["system:masters"]).is_master());
+        assert!(!UserInfo::new("system:masters", ["staff"]).is_master());
+    }
+}

@@ -1,0 +1,343 @@
+//! Sends reviews to webhooks and brings their answers back; it does not read either.
+//!
+//! Calls go over real sockets, so their timeouts are of use only while tokio's clock runs: with a
+//! paused clock, time jumps to the timeout whenever everything waits for the network.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig, InvalidMessage};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::configuration::{Target, Webhook};
+use super::decision::Answer;
+use super::endpoint::{self, Endpoint};
+use super::trust;
+
+/// An answer longer than this is refused: twice the size of the largest object, and base64.
+const MAX_ANSWER: usize = 8 << 20;
+/// Connections that are kept open for the next call, per webhook and in all.
+const MAX_IDLE_EACH: usize = 4;
+const MAX_PLACES: usize = 64;
+
+type Sender = SendRequest<Full<Bytes>>;
+
+/// Calls webhooks. Belongs to one sandbox; its connections end with it.
+pub(crate) struct Caller {
+    /// Where services can be found: by namespace and name.
+    services: HashMap<(String, String), String>,
+    places: Mutex<HashMap<Place, Known>>,
+    tasks: TaskTracker,
+    alive: CancellationToken,
+}
+
+/// Everything that a connection depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Place {
+    host: String,
+    port: u16,
+    server_name: String,
+    also: Option<String>,
+    ca_bundle: Arc<[u8]>,
+}
+
+/// What is known of a place: its TLS settings and connections that wait for the next call.
+struct Known {
+    tls: Arc<ClientConfig>,
+    idle: Vec<Sender>,
+}
+
+/// The way to a webhook.
+#[derive(Debug)]
+struct Route {
+    place: Place,
+    /// The URL as messages show it, with the timeout.
+    shown: String,
+    path_and_query: String,
+    authority: String,
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller")
+            .field("services", &self.services)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        self.alive.cancel();
+    }
+}
+
+impl Caller {
+    /// `services` says where the services of webhooks can be found, by namespace and name: there is
+    /// no network of a cluster here. The path of such a URL comes before that of the webhook.
+    pub(crate) fn new(services: impl IntoIterator<Item = ((String, String), String)>) -> Self {
+        Self {
+            services: services.into_iter().collect(),
+            places: Mutex::default(),
+            tasks: TaskTracker::new(),
+            alive: CancellationToken::new(),
+        }
+    }
+
+    /// Sends a review. The error is the text that follows `failed calling webhook "…": `.
+    ///
+    /// Cancel-safe: dropping it closes the connection.
+    pub(super) async fn call(&self, webhook: &Webhook, review: Bytes) -> Result<Answer, String> {
+        let route = self
+            .route(webhook)
+            .map_err(|why| format!("failed to call webhook: {why}"))?;
+        let tls = self
+            .tls(&route.place)
+            .map_err(|why| format!("could not get REST client: {why}"))?;
+        let exchange = self.exchange(&route, tls, review);
+        let outcome = tokio::time::timeout(webhook.timeout, exchange)
+            .await
+            .unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
+        outcome.map_err(|why| format!("failed to call webhook: Post {:?}: {why}", route.shown))
+    }
+
+    fn route(&self, webhook: &Webhook) -> Result<Route, String> {
+        let query = format!("timeout={}s", webhook.timeout.as_secs());
+        let (endpoint, shown, server_name, also) = match &webhook.target {
+            Target::Url(url) => {
+                let endpoint = Endpoint::parse(url)?;
+                let shown = endpoint.to_string();
+                let name = endpoint.host.clone();
+                (endpoint, shown, name, None)
+            }
+            Target::Service {
+                namespace,
+                name,
+                path,
+                port,
+            } => {
+                let host = format!("{name}.{namespace}.svc");
+                let shown = format!("https://{host}:{port}{}", endpoint::clean(path));
+                let Some(url) = self.services.get(&(namespace.clone(), name.clone())) else {
+                    return Err(format!(
+                        "Post \"{shown}?{query}\": service {name:?} not found (no services run \
+                         here: map it to a URL, or use clientConfig.url)"
+                    ));
+                };
+                let mut endpoint = Endpoint::parse(url)?;
+                if endpoint.scheme != "https" || endpoint.host.is_empty() {
+                    return Err(format!(
+                        "Post \"{shown}?{query}\": service {name:?} is mapped to {url:?}, which is \
+                         not of the form https://host[:port][/path]"
+                    ));
+                }
+                endpoint.path = format!("{}/{path}", endpoint.path);
+                let also = endpoint.host.clone();
+                (endpoint, shown, host, Some(also))
+            }
+        };
+        Ok(Route {
+            place: Place {
+                host: endpoint.host.clone(),
+                port: endpoint.port.unwrap_or(443),
+                server_name,
+                also,
+                ca_bundle: Arc::clone(&webhook.ca_bundle),
+            },
+            shown: format!("{shown}?{query}"),
+            path_and_query: format!("{}?{query}", endpoint.clean_path()),
+            authority: endpoint.authority(),
+        })
+    }
+
+    fn tls(&self, place: &Place) -> Result<Arc<ClientConfig>, String> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = places.get(place) {
+            return Ok(Arc::clone(&known.tls));
+        }
+        let also = place
+            .also
+            .as_ref()
+            .and_then(|name| ServerName::try_from(name.clone()).ok());
+        let tls = trust::client_config(&place.ca_bundle, also)?;
+        if places.len() >= MAX_PLACES {
+            // So many are only seen in tests that make new ones all the time.
+            places.clear();
+        }
+        places.insert(
+            place.clone(),
+            Known {
+                tls: Arc::clone(&tls),
+                idle: Vec::new(),
+            },
+        );
+        Ok(tls)
+    }
+
+    async fn exchange(
+        &self,
+        route: &Route,
+        tls: Arc<ClientConfig>,
+        review: Bytes,
+    ) -> Result<Answer, String> {
+        let request = || {
+            http::Request::post(&route.path_and_query)
+                .header(HOST, &route.authority)
+                .header(USER_AGENT, "kube-apiserver-admission")
+                .header(ACCEPT, "application/json, */*")
+                .header(CONTENT_TYPE, "application/json")
+                .body(Full::new(review.clone()))
+                .map_err(|error| error.to_string())
+        };
+        if let Some(mut sender) = self.take_idle(&route.place) {
+            // The server may have closed it in the meantime; then a fresh one is tried.
+            if let Ok(response) = sender.send_request(request()?).await {
+                return self.read(route, sender, response).await;
+            }
+        }
+        let mut sender = self.connect(&route.place, tls).await?;
+        let response = sender
+            .send_request(request()?)
+            .await
+            .map_err(|error| http_text(&error))?;
+        self.read(route, sender, response).await
+    }
+
+    async fn read(
+        &self,
+        route: &Route,
+        mut sender: Sender,
+        response: http::Response<hyper::body::Incoming>,
+    ) -> Result<Answer, String> {
+        let status = response.status().as_u16();
+        let content_type = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+            .to_owned();
+        let body = Limited::new(response.into_body(), MAX_ANSWER)
+            .collect()
+            .await
+            .map_err(|error| match error.downcast_ref::<hyper::Error>() {
+                Some(error) => format!(
+                    "unexpected error when reading response body: {}",
+                    http_text(error)
+                ),
+                None if error.is::<LengthLimitError>() => "the answer is too long".to_owned(),
+                None => error.to_string(),
+            })?;
+        if sender.ready().await.is_ok() {
+            self.keep_idle(&route.place, sender);
+        }
+        Ok(Answer {
+            status,
+            content_type,
+            body: body.to_bytes(),
+        })
+    }
+
+    fn take_idle(&self, place: &Place) -> Option<Sender> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = &mut places.get_mut(place)?.idle;
+        idle.retain(|sender| !sender.is_closed());
+        idle.pop()
+    }
+
+    fn keep_idle(&self, place: &Place, sender: Sender) {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = places.get_mut(place)
+            && known.idle.len() < MAX_IDLE_EACH
+        {
+            known.idle.push(sender);
+        }
+    }
+
+    async fn connect(&self, place: &Place, tls: Arc<ClientConfig>) -> Result<Sender, String> {
+        let stream = dial(&place.host, place.port).await?;
+        // Small messages both ways. A socket that refuses this works nevertheless.
+        let _ = stream.set_nodelay(true);
+        let name = ServerName::try_from(place.server_name.clone())
+            .map_err(|_| format!("tls: {:?} is no name of a server", place.server_name))?;
+        let stream = TlsConnector::from(tls)
+            .connect(name, stream)
+            .await
+            .map_err(|error| tls_text(&error))?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| http_text(&error))?;
+        let alive = self.alive.clone();
+        self.tasks.spawn(async move {
+            // Errors of the connection are seen by the call that uses it.
+            let _ = alive.run_until_cancelled(connection).await;
+        });
+        Ok(sender)
+    }
+}
+
+async fn dial(host: &str, port: u16) -> Result<TcpStream, String> {
+    let addresses: Vec<SocketAddr> = tokio::net::lookup_host((host, port))
+        .await
+        .map_err(|_| format!("dial tcp: lookup {host}: no such host"))?
+        .collect();
+    let mut failure = format!("dial tcp: lookup {host}: no such host");
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failure = format!("dial tcp {address}: connect: {}", io_text(&error)),
+        }
+    }
+    Err(failure)
+}
+
+fn io_text(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+        io::ErrorKind::ConnectionReset => "connection reset by peer".to_owned(),
+        io::ErrorKind::HostUnreachable => "no route to host".to_owned(),
+        io::ErrorKind::NetworkUnreachable => "network is unreachable".to_owned(),
+        io::ErrorKind::TimedOut => "connection timed out".to_owned(),
+        io::ErrorKind::UnexpectedEof => "EOF".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn tls_text(error: &io::Error) -> String {
+    let inner = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match inner {
+        None => io_text(error),
+        Some(rustls::Error::InvalidCertificate(CertificateError::Other(refusal))) => {
+            format!("tls: failed to verify certificate: {}", refusal.0)
+        }
+        Some(rustls::Error::InvalidCertificate(error)) => {
+            format!("tls: failed to verify certificate: x509: {error}")
+        }
+        Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
+            "http: server gave HTTP response to HTTPS client".to_owned()
+        }
+        Some(rustls::Error::AlertReceived(alert)) => format!("remote error: tls: {alert:?}"),
+        Some(other) => format!("tls: {other}"),
+    }
+}
+
+fn http_text(error: &hyper::Error) -> String {
+    let source = std::error::Error::source(error);
+    match source.and_then(|source| source.downcast_ref::<io::Error>()) {
+        Some(error) => io_text(error),
+        None if error.is_incomplete_message() => "EOF".to_owned(),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,296 @@
+//! All webhooks of a request, one after another or side by side, and what comes out of it.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::calling::Caller;
+use super::configuration::{Webhook, Webhooks};
+use super::decision::{self, Decision};
+use super::denial::denial;
+use super::matching::{Attributes, matched};
+use super::question::question;
+use crate::status::{ApiError, Result};
+
+/// Applies a JSON patch (its bytes are a JSON array) to an object. The error is what the client
+/// sees after `Internal error occurred: `.
+pub(crate) type Apply<'a> =
+    &'a (dyn Fn(&Value, &[u8]) -> std::result::Result<Value, String> + Send + Sync);
+/// Turns an object into another version of its kind.
+pub(crate) type Convert<'a> = &'a (dyn Fn(&Value, &str) -> Value + Send + Sync);
+
+/// Makes the identity of a review.
+pub(crate) type NewUid<'a> = &'a (dyn Fn() -> String + Send + Sync);
+
+/// Everything that the webhooks of one request are asked with.
+pub(crate) struct Chain<'a> {
+    pub(crate) webhooks: &'a Webhooks,
+    pub(crate) caller: &'a Caller,
+    pub(crate) attributes: &'a Attributes<'a>,
+    pub(crate) convert: Convert<'a>,
+    pub(crate) new_uid: NewUid<'a>,
+}
+
+/// Why a webhook has not let a request pass.
+enum Refusal {
+    /// It could not be asked, or its answer makes no sense: a matter of its failure policy.
+    Failure(String),
+    /// The request fails for good.
+    Final(Box<ApiError>),
+}
+
+impl From<ApiError> for Refusal {
+    fn from(error: ApiError) -> Self {
+        Self::Final(Box::new(error))
+    }
+}
+
+impl Chain<'_> {
+    /// Asks the mutating webhooks, each of which sees what the previous ones have made of the
+    /// object. `object` is none for deletions; the result is in the version of the request.
+    ///
+    /// Warnings are added to the list even if the request is refused.
+    /// Cancel-safe: nothing but the webhooks themselves knows of a cancelled request.
+    pub(crate) async fn mutate(
+        &self,
+        object: Option<Value>,
+        old: Option<&Value>,
+        apply: Apply<'_>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Value>> {
+        let attributes = self.attributes;
+        if !self.webhooks.may_mutate(attributes) {
+            return Ok(object);
+        }
+        let convert = self.convert;
+        let mut subject = Subject {
+            object,
+            version: attributes.version,
+            old,
+            attributes,
+            convert,
+        };
+        let mut rounds = Rounds::default();
+        let mut changed_at_all = false;
+        for again in [false, true] {
+            for (index, webhook) in self.webhooks.mutating.iter().enumerate() {
+                if again && !rounds.due.contains(&index) {
+                    continue;
+                }
+                let matched = matched(webhook, attributes, subject.object.as_ref(), old)?;
+                let Some(version) = matched else { continue };
+                subject.bring_to(version);
+                let outcome = self
+                    .ask_and_patch(webhook, &mut subject, apply, warnings)
+                    .await;
+                let changed = resolve(webhook, outcome)?.unwrap_or(false);
+                rounds.called(index, webhook, changed);
+                changed_at_all |= changed;
+            }
+            if !changed_at_all {
+                break;
+            }
+        }
+        subject.bring_to(attributes.version);
+        Ok(subject.object)
+    }
+
+    /// Asks the validating webhooks, all at once. Of several refusals, that of the first one in
+    /// the order of the configurations counts.
+    pub(crate) async fn validate(
+        &self,
+        object: Option<&Value>,
+        old: Option<&Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<()> {
+        let attributes = self.attributes;
+        if !self.webhooks.may_validate(attributes) {
+            return Ok(());
+        }
+        let mut calls = Vec::new();
+        for webhook in &self.webhooks.validating {
+            let Some(version) = matched(webhook, attributes, object, old)? else {
+                continue;
+            };
+            calls.push(async move {
+                let mut heard = Vec::new();
+                let other = version != attributes.version;
+                let converted = |object: Option<&Value>| {
+                    object
+                        .filter(|_| other)
+                        .map(|object| (self.convert)(object, version))
+                };
+                let (new, before) = (converted(object), converted(old));
+                let objects = (new.as_ref().or(object), before.as_ref().or(old));
+                let outcome = self.ask(webhook, false, version, objects, &mut heard).await;
+                (webhook, outcome, heard)
+            });
+        }
+        let mut refused = None;
+        for (webhook, outcome, heard) in futures::future::join_all(calls).await {
+            warnings.extend(heard);
+            if let Err(error) = resolve(webhook, outcome) {
+                refused.get_or_insert(error);
+            }
+        }
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// Whether the webhook has changed the object.
+    async fn ask_and_patch(
+        &self,
+        webhook: &Webhook,
+        subject: &mut Subject<'_>,
+        apply: Apply<'_>,
+        warnings: &mut Vec<String>,
+    ) -> std::result::Result<bool, Refusal> {
+        let converted = subject.old();
+        let objects = (subject.object.as_ref(), converted.as_ref().or(subject.old));
+        let decision = self
+            .ask(webhook, true, subject.version, objects, warnings)
+            .await?;
+        if decision.patch.is_empty() || is_empty_patch(&decision.patch).map_err(Refusal::Failure)? {
+            return Ok(false);
+        }
+        let Some(object) = &mut subject.object else {
+            return Err(ApiError::internal(format!(
+                "admission webhook {:?} attempted to modify the object, which is not supported \
+                 for this operation",
+                webhook.name
+            ))
+            .into());
+        };
+        if decision.patch_type != "JSONPatch" {
+            let why = format!("unsupported patch type {:?}", decision.patch_type);
+            return Err(Refusal::Failure(why));
+        }
+        let patched = apply(object, &decision.patch).map_err(ApiError::internal)?;
+        let changed = patched != *object;
+        *object = patched;
+        Ok(changed)
+    }
+
+    /// Asks one webhook; what it allows is its decision.
+    async fn ask(
+        &self,
+        webhook: &Webhook,
+        mutating: bool,
+        version: &str,
+        (object, old): (Option<&Value>, Option<&Value>),
+        warnings: &mut Vec<String>,
+    ) -> std::result::Result<Decision, Refusal> {
+        if self.attributes.dry_run && !webhook.allows_dry_run {
+            return Err(ApiError::bad_request(format!(
+                "admission webhook {:?} does not support dry run",
+                webhook.name
+            ))
+            .into());
+        }
+        let Some(spoken) = webhook.review_version else {
+            return Err(Refusal::Failure(
+                "could not create admission objects: webhook does not accept known \
+                 AdmissionReview versions (v1, v1beta1)"
+                    .to_owned(),
+            ));
+        };
+        let uid = (self.new_uid)();
+        let question = question(spoken, &uid, self.attributes, version, object, old);
+        let answer = self
+            .caller
+            .call(webhook, question)
+            .await
+            .map_err(Refusal::Failure)?;
+        let mut decision =
+            decision::decision(spoken, mutating, &uid, &answer).map_err(Refusal::Failure)?;
+        warnings.append(&mut decision.warnings);
+        if decision.allowed {
+            Ok(decision)
+        } else {
+            Err(denial(&webhook.name, decision.status.as_ref()).into())
+        }
+    }
+}
+
+/// The object on its way through the mutating webhooks.
+struct Subject<'a> {
+    object: Option<Value>,
+    /// The version in which it is now.
+    version: &'a str,
+    old: Option<&'a Value>,
+    attributes: &'a Attributes<'a>,
+    convert: Convert<'a>,
+}
+
+impl<'a> Subject<'a> {
+    fn bring_to(&mut self, version: &'a str) {
+        if version != self.version {
+            self.object = self
+                .object
+                .as_ref()
+                .map(|object| (self.convert)(object, version));
+            self.version = version;
+        }
+    }
+
+    fn old(&self) -> Option<Value> {
+        let other = self.version != self.attributes.version;
+        self.old
+            .filter(|_| other)
+            .map(|old| (self.convert)(old, self.version))
+    }
+}
+
+/// Who is to be asked once more. There is one more round at most.
+#[derive(Default)]
+struct Rounds {
+    /// Those that want to be asked again and were asked since the last change.
+    asked: BTreeSet<usize>,
+    due: BTreeSet<usize>,
+}
+
+impl Rounds {
+    fn called(&mut self, index: usize, webhook: &Webhook, changed: bool) {
+        if changed {
+            self.due.append(&mut self.asked);
+        }
+        if webhook.reinvoked {
+            self.asked.insert(index);
+        }
+    }
+}
+
+/// What a refusal means under the webhook's failure policy: none if it does not count.
+fn resolve<T>(webhook: &Webhook, outcome: std::result::Result<T, Refusal>) -> Result<Option<T>> {
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(Refusal::Final(error)) => Err(*error),
+        Err(Refusal::Failure(error)) if webhook.ignores_failures => {
+            tracing::warn!(
+                webhook = webhook.name,
+                error,
+                "a webhook that failed is ignored"
+            );
+            Ok(None)
+        }
+        Err(Refusal::Failure(why)) => Err(ApiError::internal(format!(
+            "failed calling webhook {:?}: {why}",
+            webhook.name
+        ))),
+    }
+}
+
+/// Whether a patch does nothing; an error if it is no patch at all.
+fn is_empty_patch(patch: &[u8]) -> std::result::Result<bool, String> {
+    let undecodable =
+        |why: String| format!("received undecodable patch in webhook response: {why}");
+    match serde_json::from_slice::<Value>(patch) {
+        Ok(Value::Array(operations)) => match operations.iter().find(|one| !one.is_object()) {
+            None => Ok(operations.is_empty()),
+            Some(_) => Err(undecodable("an operation is not an object".to_owned())),
+        },
+        Ok(_) => Err(undecodable(
+            "json: cannot unmarshal object into Go value of type jsonpatch.Patch".to_owned(),
+        )),
+        Err(error) => Err(undecodable(error.to_string())),
+    }
+}

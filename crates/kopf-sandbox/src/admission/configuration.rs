@@ -1,0 +1,262 @@
+//! Webhook configurations in a form that can be matched and called quickly.
+//!
+//! Only configurations that passed the validation get here; whatever is missing nevertheless is
+//! read as its default.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::matching::Operation;
+use crate::selectors::LabelSelector;
+
+/// All webhooks of one sandbox at one moment; read anew when a configuration changes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Webhooks {
+    /// In the order of calling: by the configuration's name, then as listed there.
+    pub(super) mutating: Vec<Arc<Webhook>>,
+    pub(super) validating: Vec<Arc<Webhook>>,
+}
+
+/// One webhook of one configuration.
+#[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent settings, each with two values"
+)]
+pub(super) struct Webhook {
+    pub(super) name: String,
+    pub(super) target: Target,
+    /// PEM; empty if none is given.
+    pub(super) ca_bundle: Arc<[u8]>,
+    pub(super) rules: Vec<Rule>,
+    /// Whether requests pass when the webhook can't be called.
+    pub(super) ignores_failures: bool,
+    /// Whether other versions of the same objects count as well.
+    pub(super) matches_equivalent: bool,
+    pub(super) namespaces: LabelSelector,
+    pub(super) objects: LabelSelector,
+    /// Whether it may be called for a dry run.
+    pub(super) allows_dry_run: bool,
+    pub(super) timeout: Duration,
+    pub(super) review_version: Option<ReviewVersion>,
+    /// Whether it is called again when later ones have changed the object.
+    pub(super) reinvoked: bool,
+    pub(super) has_conditions: bool,
+}
+
+/// Where a webhook is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Target {
+    Url(String),
+    Service {
+        namespace: String,
+        name: String,
+        path: String,
+        port: u16,
+    },
+}
+
+/// The versions of `AdmissionReview` that are spoken here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReviewVersion {
+    V1,
+    V1Beta1,
+}
+
+/// What a webhook wants to be asked about.
+#[derive(Debug, Clone)]
+pub(super) struct Rule {
+    /// None stands for all operations.
+    pub(super) operations: Option<Vec<Operation>>,
+    pub(super) groups: Vec<String>,
+    pub(super) versions: Vec<String>,
+    /// `resource` or `resource/subresource`, each part possibly `*`.
+    pub(super) resources: Vec<(String, String)>,
+    pub(super) scope: Scope,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    All,
+    Cluster,
+    Namespaced,
+}
+
+impl Webhooks {
+    /// Reads all configurations, in any order.
+    pub(crate) fn read(mutating: &[Value], validating: &[Value]) -> Self {
+        Self {
+            mutating: webhooks(mutating),
+            validating: webhooks(validating),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.mutating.is_empty() && self.validating.is_empty()
+    }
+}
+
+fn webhooks(configurations: &[Value]) -> Vec<Arc<Webhook>> {
+    let name = |object: &Value| text(object.pointer("/metadata/name"));
+    let mut sorted: Vec<&Value> = configurations.iter().collect();
+    sorted.sort_by_key(|configuration| name(configuration));
+    sorted
+        .into_iter()
+        .flat_map(|configuration| list(configuration.get("webhooks")))
+        .map(|webhook| Arc::new(Webhook::read(webhook)))
+        .collect()
+}
+
+impl Webhook {
+    fn read(webhook: &Value) -> Self {
+        let client = webhook.get("clientConfig").unwrap_or(&Value::Null);
+        let is =
+            |field: &str, wanted: &str| webhook.get(field).and_then(Value::as_str) == Some(wanted);
+        let selector = |field: &str| {
+            let selector = webhook.get(field).unwrap_or(&Value::Null);
+            LabelSelector::from_object(selector, field).unwrap_or_default()
+        };
+        let bundle = STANDARD
+            .decode(text(client.get("caBundle")))
+            .unwrap_or_default();
+        Self {
+            name: text(webhook.get("name")),
+            target: Target::read(client),
+            ca_bundle: bundle.into(),
+            rules: list(webhook.get("rules")).iter().map(Rule::read).collect(),
+            ignores_failures: is("failurePolicy", "Ignore"),
+            matches_equivalent: !is("matchPolicy", "Exact"),
+            namespaces: selector("namespaceSelector"),
+            objects: selector("objectSelector"),
+            allows_dry_run: is("sideEffects", "None") || is("sideEffects", "NoneOnDryRun"),
+            timeout: Duration::from_secs(
+                webhook
+                    .get("timeoutSeconds")
+                    .and_then(Value::as_u64)
+                    .unwrap_or(10),
+            ),
+            review_version: list(webhook.get("admissionReviewVersions"))
+                .iter()
+                .find_map(|version| match version.as_str()? {
+                    "v1" => Some(ReviewVersion::V1),
+                    "v1beta1" => Some(ReviewVersion::V1Beta1),
+                    _ => None,
+                }),
+            reinvoked: is("reinvocationPolicy", "IfNeeded"),
+            has_conditions: !list(webhook.get("matchConditions")).is_empty(),
+        }
+    }
+}
+
+impl Target {
+    fn read(client: &Value) -> Self {
+        match client.get("service").filter(|service| service.is_object()) {
+            None => Self::Url(text(client.get("url"))),
+            Some(service) => Self::Service {
+                namespace: text(service.get("namespace")),
+                name: text(service.get("name")),
+                path: text(service.get("path")),
+                port: service
+                    .get("port")
+                    .and_then(Value::as_u64)
+                    .and_then(|port| u16::try_from(port).ok())
+                    .unwrap_or(443),
+            },
+        }
+    }
+}
+
+impl Rule {
+    fn read(rule: &Value) -> Self {
+        let texts = |field: &str| -> Vec<String> {
+            list(rule.get(field))
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect()
+        };
+        let operations = texts("operations");
+        let all = operations.iter().any(|operation| operation == "*");
+        Self {
+            operations: (!all).then(|| {
+                operations
+                    .iter()
+                    .filter_map(|name| Operation::named(name))
+                    .collect()
+            }),
+            groups: texts("apiGroups"),
+            versions: texts("apiVersions"),
+            resources: texts("resources")
+                .into_iter()
+                .map(|resource| match resource.split_once('/') {
+                    Some((resource, subresource)) => (resource.to_owned(), subresource.to_owned()),
+                    None => (resource, String::new()),
+                })
+                .collect(),
+            scope: match rule.get("scope").and_then(Value::as_str) {
+                Some("Cluster") => Scope::Cluster,
+                Some("Namespaced") => Scope::Namespaced,
+                _ => Scope::All,
+            },
+        }
+    }
+}
+
+pub(super) fn text(value: Option<&Value>) -> String {
+    value.and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+pub(super) fn list(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn configurations_are_ordered_by_name_and_webhooks_as_listed() {
+        let configuration = |name: &str, hooks: [&str; 2]| {
+            json!({
+                "metadata": { "name": name },
+                "webhooks": [{ "name": hooks[0] }, { "name": hooks[1] }],
+            })
+        };
+        let all = Webhooks::read(
+            &[
+                configuration("b", ["z", "y"]),
+                configuration("a", ["x", "w"]),
+            ],
+            &[],
+        );
+        let names: Vec<&str> = all
+            .mutating
+            .iter()
+            .map(|webhook| webhook.name.as_str())
+            .collect();
+        assert_eq!(names, ["x", "w", "z", "y"]);
+        assert!(!all.is_empty());
+        assert!(Webhooks::default().is_empty());
+    }
+
+    #[test]
+    fn nonsense_is_read_as_defaults() {
+        for odd in [
+            json!(null),
+            json!([]),
+            json!({ "webhooks": [null, 1, { "rules": [0] }] }),
+        ] {
+            let all = Webhooks::read(std::slice::from_ref(&odd), std::slice::from_ref(&odd));
+            for webhook in all.mutating {
+                assert_eq!(webhook.timeout, Duration::from_secs(10));
+                assert!(!webhook.ignores_failures && webhook.matches_equivalent);
+            }
+        }
+    }
+}

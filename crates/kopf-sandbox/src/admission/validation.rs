@@ -1,0 +1,584 @@
+//! What is wrong with a webhook configuration, in the words of the real server.
+
+use serde_json::{Value, json};
+
+use super::configuration::list;
+use super::endpoint::Endpoint;
+use crate::field_error::FieldError;
+use crate::object::names;
+use crate::selectors::LabelSelector;
+
+const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+const SIDE_EFFECTS: [&str; 2] = ["None", "NoneOnDryRun"];
+const URL_FORM: &str = "; desired format: https://host[/path]";
+
+/// What is wrong with a configuration of the given plural (its metadata aside). To be called
+/// after the defaults are set; kinds that are no webhook configurations have nothing wrong.
+pub(crate) fn configuration_problems(plural: &str, configuration: &Value) -> Vec<FieldError> {
+    let mutating = match plural {
+        "mutatingwebhookconfigurations" => true,
+        "validatingwebhookconfigurations" => false,
+        _ => return Vec::new(),
+    };
+    let mut errors = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
+    for (index, webhook) in list(configuration.get("webhooks")).iter().enumerate() {
+        let path = format!("webhooks[{index}]");
+        let name = str_of(webhook.get("name"));
+        check_webhook(webhook, &path, mutating, &mut errors);
+        check_review_versions(webhook, &path, &mut errors);
+        if !name.is_empty() {
+            if names.contains(&name) {
+                errors.push(FieldError::duplicate(format!("{path}.name"), &json!(name)));
+            }
+            names.push(name);
+        }
+    }
+    errors
+}
+
+fn check_webhook(webhook: &Value, path: &str, mutating: bool, errors: &mut Vec<FieldError>) {
+    check_name(str_of(webhook.get("name")), &format!("{path}.name"), errors);
+    for (index, rule) in list(webhook.get("rules")).iter().enumerate() {
+        check_rule(rule, &format!("{path}.rules[{index}]"), errors);
+    }
+    one_of(webhook, path, "failurePolicy", &["Fail", "Ignore"], errors);
+    one_of(
+        webhook,
+        path,
+        "matchPolicy",
+        &["Equivalent", "Exact"],
+        errors,
+    );
+    if present(webhook, "sideEffects").is_none() {
+        let detail = format!("must specify one of {}", SIDE_EFFECTS.join(", "));
+        errors.push(FieldError::required(format!("{path}.sideEffects"), &detail));
+    }
+    one_of(webhook, path, "sideEffects", &SIDE_EFFECTS, errors);
+    if let Some(timeout) = present(webhook, "timeoutSeconds")
+        && !timeout
+            .as_i64()
+            .is_some_and(|seconds| (1..=30).contains(&seconds))
+    {
+        errors.push(FieldError::invalid(
+            format!("{path}.timeoutSeconds"),
+            timeout,
+            "the timeout value must be between 1 and 30 seconds",
+        ));
+    }
+    for field in ["namespaceSelector", "objectSelector"] {
+        if let Some(selector) = present(webhook, field)
+            && let Err(found) = LabelSelector::from_object(selector, &format!("{path}.{field}"))
+        {
+            errors.extend(found);
+        }
+    }
+    if mutating {
+        one_of(
+            webhook,
+            path,
+            "reinvocationPolicy",
+            &["IfNeeded", "Never"],
+            errors,
+        );
+    }
+    check_client(
+        webhook.get("clientConfig").unwrap_or(&Value::Null),
+        path,
+        errors,
+    );
+    if !list(webhook.get("matchConditions")).is_empty() {
+        errors.push(FieldError::forbidden(
+            format!("{path}.matchConditions"),
+            "this server does not evaluate match conditions",
+        ));
+    }
+}
+
+fn check_name(name: &str, path: &str, errors: &mut Vec<FieldError>) {
+    if name.is_empty() {
+        errors.push(FieldError::required(path, ""));
+        return;
+    }
+    let problems = names::subdomain(name);
+    if !problems.is_empty() {
+        errors.push(FieldError::invalid(path, &json!(name), &problems.join(",")));
+    } else if name.split('.').count() < 3 {
+        let why = "should be a domain with at least three segments separated by dots";
+        errors.push(FieldError::invalid(path, &json!(name), why));
+    }
+}
+
+fn check_review_versions(webhook: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let path = format!("{path}.admissionReviewVersions");
+    let accepted = REVIEW_VERSIONS.join(", ");
+    let versions = list(webhook.get("admissionReviewVersions"));
+    if versions.is_empty() {
+        errors.push(FieldError::required(
+            path,
+            &format!("must specify one of {accepted}"),
+        ));
+        return;
+    }
+    for (index, version) in versions.iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        if versions
+            .iter()
+            .take(index)
+            .any(|earlier| earlier == version)
+        {
+            errors.push(FieldError::invalid(path, version, "duplicate version"));
+            continue;
+        }
+        for problem in names::label_1035(version.as_str().unwrap_or_default()) {
+            errors.push(FieldError::invalid(path.clone(), version, &problem));
+        }
+    }
+    let known = |version: &Value| REVIEW_VERSIONS.contains(&version.as_str().unwrap_or_default());
+    if !versions.iter().any(known) {
+        let why = format!("must include at least one of {accepted}");
+        errors.push(FieldError::invalid(path, &json!(versions), &why));
+    }
+}
+
+fn check_rule(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    check_list(rule, path, "operations", "operations", errors);
+    for (index, operation) in list(rule.get("operations")).iter().enumerate() {
+        if !OPERATIONS.contains(&operation.as_str().unwrap_or_default()) {
+            let path = format!("{path}.operations[{index}]");
+            errors.push(FieldError::not_supported(path, operation, &OPERATIONS));
+        }
+    }
+    check_list(rule, path, "apiGroups", "API groups", errors);
+    check_list(rule, path, "apiVersions", "API versions", errors);
+    for (index, version) in list(rule.get("apiVersions")).iter().enumerate() {
+        if version.as_str().is_none_or(str::is_empty) {
+            errors.push(FieldError::required(
+                format!("{path}.apiVersions[{index}]"),
+                "",
+            ));
+        }
+    }
+    check_resources(
+        list(rule.get("resources")),
+        &format!("{path}.resources"),
+        errors,
+    );
+    one_of(rule, path, "scope", &["*", "Cluster", "Namespaced"], errors);
+}
+
+/// A list that must have items, and nothing besides `*`.
+fn check_list(rule: &Value, path: &str, field: &str, what: &str, errors: &mut Vec<FieldError>) {
+    let items = list(rule.get(field));
+    let path = format!("{path}.{field}");
+    if items.is_empty() {
+        errors.push(FieldError::required(path, ""));
+    } else if items.len() > 1 && items.iter().any(|item| item == "*") {
+        let why = format!("if '*' is present, must not specify other {what}");
+        errors.push(FieldError::invalid(path, &json!(items), &why));
+    }
+}
+
+fn check_resources(resources: &[Value], path: &str, errors: &mut Vec<FieldError>) {
+    if resources.is_empty() {
+        errors.push(FieldError::required(path, ""));
+    }
+    let (mut with_any_sub, mut subs_of_any) = (Vec::new(), Vec::new());
+    // The real server looks at the last resource without a subresource only; so do we.
+    let mut has_plain = false;
+    for (index, resource) in resources.iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        let text = resource.as_str().unwrap_or_default();
+        if text.is_empty() {
+            errors.push(FieldError::required(path, ""));
+            continue;
+        }
+        let Some((main, sub)) = text.split_once('/') else {
+            has_plain = text != "*";
+            continue;
+        };
+        if with_any_sub.contains(&main) {
+            let why = format!("if '{main}/*' is present, must not specify {text}");
+            errors.push(FieldError::invalid(path.clone(), resource, &why));
+        }
+        if subs_of_any.contains(&sub) {
+            let why = format!("if '*/{sub}' is present, must not specify {text}");
+            errors.push(FieldError::invalid(path, resource, &why));
+        }
+        if sub == "*" {
+            with_any_sub.push(main);
+        }
+        if main == "*" {
+            subs_of_any.push(sub);
+        }
+    }
+    if resources.len() > 1 && resources.iter().any(|resource| resource == "*/*") {
+        let why = "if '*/*' is present, must not specify other resources";
+        errors.push(FieldError::invalid(path, &json!(resources), why));
+    }
+    if has_plain && resources.iter().any(|resource| resource == "*") {
+        let why = "if '*' is present, must not specify other resources without subresources";
+        errors.push(FieldError::invalid(path, &json!(resources), why));
+    }
+}
+
+fn check_client(client: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let path = format!("{path}.clientConfig");
+    match (present(client, "url"), present(client, "service")) {
+        (Some(url), None) => {
+            check_url(
+                url.as_str().unwrap_or_default(),
+                &format!("{path}.url"),
+                errors,
+            );
+        }
+        (None, Some(service)) => check_service(service, &format!("{path}.service"), errors),
+        _ => errors.push(FieldError::required(
+            path,
+            "exactly one of url or service is required",
+        )),
+    }
+}
+
+fn check_url(url: &str, path: &str, errors: &mut Vec<FieldError>) {
+    let url = match Endpoint::parse(url) {
+        Ok(url) => url,
+        Err(why) => {
+            let detail = format!("url must be a valid URL: {why}{URL_FORM}");
+            errors.push(FieldError::required(path, &detail));
+            return;
+        }
+    };
+    let mut wrong = |value: &str, why: &str| {
+        errors.push(FieldError::invalid(path, &json!(value), why));
+    };
+    if url.scheme != "https" {
+        wrong(
+            &url.scheme,
+            &format!("'https' is the only allowed URL scheme{URL_FORM}"),
+        );
+    }
+    if url.host.is_empty() && url.port.is_none() {
+        wrong("", &format!("host must be specified{URL_FORM}"));
+    }
+    if let Some(user) = &url.user {
+        wrong(user, "user information is not permitted in the URL");
+    }
+    if !url.fragment.is_empty() {
+        wrong(&url.fragment, "fragments are not permitted in the URL");
+    }
+    if !url.query.is_empty() {
+        wrong(&url.query, "query parameters are not permitted in the URL");
+    }
+}
+
+fn check_service(service: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    // The real server mixes these two up; clients see what it says.
+    for (field, reported) in [("namespace", "name"), ("name", "namespace")] {
+        if str_of(service.get(field)).is_empty() {
+            errors.push(FieldError::required(format!("{path}.{reported}"), ""));
+        }
+    }
+    if let Some(port) = present(service, "port")
+        && !port
+            .as_i64()
+            .is_some_and(|port| (1..=65535).contains(&port))
+    {
+        let why = "port is not valid: must be between 1 and 65535, inclusive";
+        errors.push(FieldError::invalid(format!("{path}.port"), port, why));
+    }
+    let url_path = str_of(service.get("path"));
+    if url_path.is_empty() || url_path == "/" {
+        return;
+    }
+    let mut wrong = |why: &str| {
+        errors.push(FieldError::invalid(
+            format!("{path}.path"),
+            &json!(url_path),
+            why,
+        ));
+    };
+    if url_path == "//" {
+        return wrong("segment[0] may not be empty");
+    }
+    if !url_path.starts_with('/') {
+        wrong("must start with a '/'");
+    }
+    let mut rest = url_path.chars();
+    rest.next();
+    let rest = rest.as_str();
+    for (index, segment) in rest
+        .strip_suffix('/')
+        .unwrap_or(rest)
+        .split('/')
+        .enumerate()
+    {
+        if segment.is_empty() {
+            wrong(&format!("segment[{index}] may not be empty"));
+            continue;
+        }
+        for problem in names::subdomain(segment) {
+            wrong(&format!("segment[{index}]: {problem}"));
+        }
+    }
+}
+
+fn one_of(
+    object: &Value,
+    path: &str,
+    field: &str,
+    supported: &[&str],
+    errors: &mut Vec<FieldError>,
+) {
+    if let Some(value) = present(object, field)
+        && !supported.contains(&value.as_str().unwrap_or_default())
+    {
+        errors.push(FieldError::not_supported(
+            format!("{path}.{field}"),
+            value,
+            supported,
+        ));
+    }
+}
+
+fn present<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
+    object.get(field).filter(|value| !value.is_null())
+}
+
+fn str_of(value: Option<&Value>) -> &str {
+    value.and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLURAL: &str = "mutatingwebhookconfigurations";
+
+    fn problems(change: impl Fn(&mut Value)) -> Vec<String> {
+        let mut webhook = json!({
+            "name": "x.y.z",
+            "clientConfig": { "url": "https://h.example/x" },
+            "rules": [{
+                "operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"],
+            }],
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        });
+        change(&mut webhook);
+        let configuration = json!({ "webhooks": [webhook] });
+        configuration_problems(PLURAL, &configuration)
+            .iter()
+            .map(FieldError::text)
+            .collect()
+    }
+
+    /// What is wrong when the field at the pointer has this value.
+    fn with(pointer: &str, value: &Value) -> Vec<String> {
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        problems(|webhook| webhook.pointer_mut(parent).unwrap()[field] = value.clone())
+    }
+
+    #[test]
+    fn a_good_one_passes() {
+        assert_eq!(problems(|_| {}), Vec::<String>::new());
+    }
+
+    #[test]
+    fn texts_are_those_of_the_real_server() {
+        for (pointer, value, expected) in [
+            (
+                "/name",
+                json!("a.b"),
+                r#"webhooks[0].name: Invalid value: "a.b": should be a domain with at least three segments separated by dots"#,
+            ),
+            ("/name", json!(""), "webhooks[0].name: Required value"),
+            (
+                "/clientConfig",
+                json!({}),
+                "webhooks[0].clientConfig: Required value: exactly one of url or service is required",
+            ),
+            (
+                "/clientConfig/service",
+                json!({}),
+                "webhooks[0].clientConfig: Required value: exactly one of url or service is required",
+            ),
+            (
+                "/clientConfig/url",
+                json!("http://a/b"),
+                r#"webhooks[0].clientConfig.url: Invalid value: "http": 'https' is the only allowed URL scheme; desired format: https://host[/path]"#,
+            ),
+            (
+                "/clientConfig/url",
+                json!("https:///b"),
+                r#"webhooks[0].clientConfig.url: Invalid value: "": host must be specified; desired format: https://host[/path]"#,
+            ),
+            (
+                "/clientConfig/url",
+                json!("https://u:p@a/b"),
+                r#"webhooks[0].clientConfig.url: Invalid value: "u:p": user information is not permitted in the URL"#,
+            ),
+            (
+                "/clientConfig/url",
+                json!("https://a/b#c"),
+                r#"webhooks[0].clientConfig.url: Invalid value: "c": fragments are not permitted in the URL"#,
+            ),
+            (
+                "/clientConfig/url",
+                json!("https://a/b?c=d"),
+                r#"webhooks[0].clientConfig.url: Invalid value: "c=d": query parameters are not permitted in the URL"#,
+            ),
+            (
+                "/clientConfig/url",
+                json!("https://a b/%zz"),
+                r#"webhooks[0].clientConfig.url: Required value: url must be a valid URL: parse "https://a b/%zz": invalid character " " in host name; desired format: https://host[/path]"#,
+            ),
+            (
+                "/clientConfig",
+                json!({ "service": { "namespace": "b" } }),
+                "webhooks[0].clientConfig.service.namespace: Required value",
+            ),
+            (
+                "/clientConfig",
+                json!({ "service": { "name": "b", "namespace": "c", "port": 70000 } }),
+                "webhooks[0].clientConfig.service.port: Invalid value: 70000: port is not valid: must be between 1 and 65535, inclusive",
+            ),
+            (
+                "/clientConfig",
+                json!({ "service": { "name": "b", "namespace": "c", "path": "//" } }),
+                r#"webhooks[0].clientConfig.service.path: Invalid value: "//": segment[0] may not be empty"#,
+            ),
+            (
+                "/sideEffects",
+                json!(null),
+                "webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun",
+            ),
+            (
+                "/sideEffects",
+                json!("Some"),
+                r#"webhooks[0].sideEffects: Unsupported value: "Some": supported values: "None", "NoneOnDryRun""#,
+            ),
+            (
+                "/admissionReviewVersions",
+                json!([]),
+                "webhooks[0].admissionReviewVersions: Required value: must specify one of v1, v1beta1",
+            ),
+            (
+                "/admissionReviewVersions",
+                json!(["v2"]),
+                r#"webhooks[0].admissionReviewVersions: Invalid value: ["v2"]: must include at least one of v1, v1beta1"#,
+            ),
+            (
+                "/admissionReviewVersions",
+                json!(["v1", "v1"]),
+                r#"webhooks[0].admissionReviewVersions[1]: Invalid value: "v1": duplicate version"#,
+            ),
+            (
+                "/timeoutSeconds",
+                json!(31),
+                "webhooks[0].timeoutSeconds: Invalid value: 31: the timeout value must be between 1 and 30 seconds",
+            ),
+            (
+                "/failurePolicy",
+                json!("Maybe"),
+                r#"webhooks[0].failurePolicy: Unsupported value: "Maybe": supported values: "Fail", "Ignore""#,
+            ),
+            (
+                "/matchPolicy",
+                json!("Maybe"),
+                r#"webhooks[0].matchPolicy: Unsupported value: "Maybe": supported values: "Equivalent", "Exact""#,
+            ),
+            (
+                "/reinvocationPolicy",
+                json!("Maybe"),
+                r#"webhooks[0].reinvocationPolicy: Unsupported value: "Maybe": supported values: "IfNeeded", "Never""#,
+            ),
+            (
+                "/rules/0/operations",
+                json!([]),
+                "webhooks[0].rules[0].operations: Required value",
+            ),
+            (
+                "/rules/0/operations",
+                json!(["*", "CREATE"]),
+                r#"webhooks[0].rules[0].operations: Invalid value: ["*","CREATE"]: if '*' is present, must not specify other operations"#,
+            ),
+            (
+                "/rules/0/operations",
+                json!(["FLY"]),
+                r#"webhooks[0].rules[0].operations[0]: Unsupported value: "FLY": supported values: "*", "CONNECT", "CREATE", "DELETE", "UPDATE""#,
+            ),
+            (
+                "/rules/0/apiGroups",
+                json!(["*", "a"]),
+                r#"webhooks[0].rules[0].apiGroups: Invalid value: ["*","a"]: if '*' is present, must not specify other API groups"#,
+            ),
+            (
+                "/rules/0/resources",
+                json!(["*", "pods"]),
+                r#"webhooks[0].rules[0].resources: Invalid value: ["*","pods"]: if '*' is present, must not specify other resources without subresources"#,
+            ),
+            (
+                "/rules/0/resources",
+                json!(["*/*", "pods"]),
+                r#"webhooks[0].rules[0].resources: Invalid value: ["*/*","pods"]: if '*/*' is present, must not specify other resources"#,
+            ),
+            (
+                "/rules/0/resources",
+                json!(["pods/*", "pods/status"]),
+                r#"webhooks[0].rules[0].resources[1]: Invalid value: "pods/status": if 'pods/*' is present, must not specify pods/status"#,
+            ),
+            (
+                "/rules/0/scope",
+                json!("Moon"),
+                r#"webhooks[0].rules[0].scope: Unsupported value: "Moon": supported values: "*", "Cluster", "Namespaced""#,
+            ),
+            (
+                "/matchConditions",
+                json!([{}]),
+                "webhooks[0].matchConditions: Forbidden: this server does not evaluate match conditions",
+            ),
+        ] {
+            assert_eq!(with(pointer, &value), [expected], "{pointer} {value}");
+        }
+    }
+
+    #[test]
+    fn several_things_are_wrong_at_once() {
+        assert_eq!(
+            with("/rules/0/apiVersions", &json!(["", "*"])),
+            [
+                r#"webhooks[0].rules[0].apiVersions: Invalid value: ["","*"]: if '*' is present, must not specify other API versions"#,
+                "webhooks[0].rules[0].apiVersions[0]: Required value",
+            ]
+        );
+        let path = json!({ "service": { "name": "b", "namespace": "c", "path": "x//y" } });
+        assert_eq!(with("/clientConfig", &path).len(), 3);
+        let selector = json!({ "matchExpressions": [{ "key": "a", "operator": "Foo" }] });
+        assert_eq!(
+            with("/namespaceSelector", &selector),
+            [
+                r#"webhooks[0].namespaceSelector.matchExpressions[0].operator: Invalid value: "Foo": not a valid selector operator"#
+            ]
+        );
+    }
+
+    #[test]
+    fn names_are_unique_and_nonsense_does_not_panic() {
+        let twice = json!({ "webhooks": [{ "name": "a.b.c" }, { "name": "a.b.c" }] });
+        let errors = configuration_problems(PLURAL, &twice);
+        let text = r#"webhooks[1].name: Duplicate value: "a.b.c""#;
+        assert!(
+            errors.iter().any(|error| error.text() == text),
+            "{errors:?}"
+        );
+        for odd in [
+            json!(null),
+            json!({ "webhooks": [1, null, { "rules": [null, [], "x"] }] }),
+        ] {
+            configuration_problems(PLURAL, &odd);
+        }
+        assert!(configuration_problems("validatingadmissionpolicies", &twice).is_empty());
+    }
+}

@@ -1,0 +1,54 @@
+//! How many warnings, and how long ones, reach the client.
+
+/// Together they are cut when they are longer than this.
+const TOTAL: usize = 4096;
+/// When cut, one of them is no longer than this.
+const EACH: usize = 256;
+
+/// The warnings that go into the answer, in their order: without repetitions, without those that
+/// a header can't hold, and shortened if there is too much of them.
+pub(crate) fn limited(warnings: &[String]) -> Vec<String> {
+    let mut kept: Vec<&str> = Vec::new();
+    for warning in warnings {
+        let fits_header = !warning.is_empty() && !warning.chars().any(char::is_control);
+        if fits_header && !kept.contains(&warning.as_str()) {
+            kept.push(warning);
+        }
+    }
+    if kept.iter().map(|text| text.chars().count()).sum::<usize>() <= TOTAL {
+        return kept.into_iter().map(str::to_owned).collect();
+    }
+    let mut left = TOTAL;
+    let mut cut = Vec::new();
+    for warning in kept {
+        if left == 0 {
+            break;
+        }
+        let short: String = warning.chars().take(EACH).collect();
+        left = left.saturating_sub(short.chars().count());
+        cut.push(short);
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_pass_as_they_are() {
+        let long = "x".repeat(1000);
+        let warnings = ["a", "b", "a", "", "c\nd", &long].map(str::to_owned);
+        assert_eq!(limited(&warnings), ["a", "b", &long]);
+    }
+
+    #[test]
+    fn too_many_are_cut() {
+        let warnings: Vec<String> = (0..30)
+            .map(|n| format!("{n:02}{}", "é".repeat(500)))
+            .collect();
+        let cut = limited(&warnings);
+        assert_eq!(cut.len(), 16);
+        assert!(cut.iter().all(|text| text.chars().count() == 256));
+    }
+}

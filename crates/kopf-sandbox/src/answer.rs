@@ -1,0 +1,250 @@
+//! From what a verb came to, to the answer on the wire.
+
+use std::sync::Arc;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use http::{HeaderValue, Response, StatusCode, header};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::body::Body;
+use crate::cluster::Cluster;
+use crate::kinds::Kind;
+use crate::request::accept::{Accepted, Encoding, Form};
+use crate::request::options::IncludeObject;
+use crate::status::ApiError;
+use crate::table::{self, TableOptions};
+use crate::verbs::list::Page;
+use crate::verbs::{Call, Payload};
+
+const JSON: &str = "application/json";
+const YAML: &str = "application/yaml";
+
+/// An answer with a JSON body.
+pub(crate) fn json(code: u16, body: impl Into<Bytes>) -> Response<Body> {
+    typed(code, JSON, body)
+}
+
+/// An answer with a body of another type.
+pub(crate) fn typed(code: u16, content_type: &str, body: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::whole(body.into()));
+    *response.status_mut() =
+        StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(content_type) {
+        headers.insert(header::CONTENT_TYPE, value);
+    }
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("no-cache, private"),
+    );
+    response
+}
+
+/// The answer to a refused request.
+pub(crate) fn error(error: &ApiError) -> Response<Body> {
+    let mut response = json(error.code, error.body().to_string());
+    if let Some(seconds) = error.retry_after {
+        response
+            .headers_mut()
+            .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// Adds `Warning` headers in the form that kubectl prints.
+pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
+    for text in warnings {
+        let escaped = text
+            .replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace(['\r', '\n'], " ");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{escaped}\"")) {
+            response.headers_mut().append(header::WARNING, value);
+        }
+    }
+}
+
+/// The answer that shows one object.
+pub(crate) fn object(
+    cluster: &Cluster,
+    call: &Call,
+    code: u16,
+    payload: Payload,
+) -> Response<Body> {
+    let document = match payload {
+        Payload::Document(document) => return encoded(call.accepted, code, document),
+        Payload::Stored(stored) if call.accepted == Accepted::default() => {
+            return json(code, cluster.bytes(&stored, &call.kind, &call.version));
+        }
+        Payload::Stored(stored) => cluster.object(&stored, &call.kind, &call.version),
+        Payload::Object(object) => object,
+    };
+    let shown = match call.accepted.form {
+        Form::Whole => document,
+        Form::Metadata => metadata_only(&document),
+        Form::Table => {
+            let metadata = document.get("metadata").cloned().unwrap_or_default();
+            table::table_document(
+                &call.kind,
+                &call.version,
+                &metadata,
+                [&document],
+                table_options(call.options.include_object, true),
+                cluster.clock.now(),
+            )
+        }
+    };
+    encoded(call.accepted, code, shown)
+}
+
+fn encoded(accepted: Accepted, code: u16, document: Value) -> Response<Body> {
+    match accepted.encoding {
+        Encoding::Json => json(code, document.to_string()),
+        Encoding::Yaml => match serde_saphyr::to_string(&document) {
+            Ok(text) => typed(code, YAML, text),
+            Err(problem) => error(&ApiError::internal(problem.to_string())),
+        },
+    }
+}
+
+fn table_options(include: IncludeObject, headers: bool) -> TableOptions<'static> {
+    TableOptions {
+        include,
+        headers,
+        ..TableOptions::default()
+    }
+}
+
+fn metadata_only(object: &Value) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({})),
+    })
+}
+
+/// The answer that shows a list.
+pub(crate) fn list(cluster: &Cluster, call: &Call, page: Page) -> Response<Body> {
+    let mut metadata = json!({ "resourceVersion": page.revision.to_string() });
+    if let Some(token) = &page.continue_token {
+        metadata["continue"] = json!(token);
+    }
+    if let Some(remaining) = page.remaining {
+        metadata["remainingItemCount"] = json!(remaining);
+    }
+    match call.accepted.form {
+        Form::Whole if call.accepted.encoding == Encoding::Json => {
+            whole_list(cluster, call, &page, &metadata)
+        }
+        Form::Whole => {
+            let items: Vec<Value> = page
+                .items
+                .iter()
+                .map(|stored| cluster.object(stored, &call.kind, &call.version))
+                .collect();
+            let document = json!({
+                "kind": call.kind.list_kind, "apiVersion": call.api_version(),
+                "metadata": metadata, "items": items,
+            });
+            encoded(call.accepted, 200, document)
+        }
+        Form::Metadata => {
+            let items: Vec<Value> = page
+                .items
+                .iter()
+                .map(|stored| metadata_only(&cluster.object(stored, &call.kind, &call.version)))
+                .collect();
+            let document = json!({
+                "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+                "metadata": metadata, "items": items,
+            });
+            encoded(call.accepted, 200, document)
+        }
+        Form::Table => {
+            let objects: Vec<Value> = page
+                .items
+                .iter()
+                .map(|stored| cluster.object(stored, &call.kind, &call.version))
+                .collect();
+            let document = table::table_document(
+                &call.kind,
+                &call.version,
+                &metadata,
+                &objects,
+                table_options(call.options.include_object, true),
+                cluster.clock.now(),
+            );
+            encoded(call.accepted, 200, document)
+        }
+    }
+}
+
+/// A list put together from the stored bytes, without parsing any of them.
+fn whole_list(cluster: &Cluster, call: &Call, page: &Page, metadata: &Value) -> Response<Body> {
+    let size: usize = page.items.iter().map(|stored| stored.raw.len() + 1).sum();
+    let mut text = BytesMut::with_capacity(size + 256);
+    let head = format!(
+        "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{metadata},\"items\":[",
+        json!(call.kind.list_kind),
+        json!(call.api_version())
+    );
+    text.put_slice(head.as_bytes());
+    for (at, stored) in page.items.iter().enumerate() {
+        if at > 0 {
+            text.put_u8(b',');
+        }
+        let plain = Cluster::is_as_stored(stored, &call.kind, &call.version);
+        if plain && !call.kind.is_custom() {
+            // Items of built-in lists have no kind and version of their own, as on a real server.
+            text.put_u8(b'{');
+            text.put_slice(stored.rest());
+        } else {
+            text.put_slice(&cluster.bytes(stored, &call.kind, &call.version));
+        }
+    }
+    text.put_slice(b"]}\n");
+    json(200, text.freeze())
+}
+
+/// In which form the events of a watch are shown.
+#[derive(Debug)]
+pub(crate) struct EventForm {
+    form: Form,
+    include: IncludeObject,
+    /// The columns of a table are sent with its first event only.
+    columns_sent: bool,
+}
+
+impl EventForm {
+    pub(crate) fn of(call: &Call) -> Self {
+        Self {
+            form: call.accepted.form,
+            include: call.options.include_object,
+            columns_sent: false,
+        }
+    }
+
+    pub(crate) fn is_whole(&self) -> bool {
+        self.form == Form::Whole
+    }
+
+    pub(crate) fn show(
+        &mut self,
+        kind: &Arc<Kind>,
+        version: &str,
+        object: Value,
+        now: Timestamp,
+    ) -> Value {
+        match self.form {
+            Form::Whole => object,
+            Form::Metadata => metadata_only(&object),
+            Form::Table => {
+                let metadata = object.get("metadata").cloned().unwrap_or_default();
+                let headers = !std::mem::replace(&mut self.columns_sent, true);
+                let options = table_options(self.include, headers);
+                table::table_document(kind, version, &metadata, [&object], options, now)
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Bodies of answers: whole documents, or streams of watch events.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt as _};
+use http_body::{Frame, SizeHint};
+use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
+
+/// What breaks a body off: the connection was made to fail.
+pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body of an answer of the [`Service`](crate::Service).
+pub struct Body(UnsyncBoxBody<Bytes, BodyError>);
+
+impl Body {
+    pub(crate) fn empty() -> Self {
+        Self::whole(Bytes::new())
+    }
+
+    pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
+        Self(
+            Full::new(bytes.into())
+                .map_err(|never| match never {})
+                .boxed_unsync(),
+        )
+    }
+
+    pub(crate) fn stream(
+        chunks: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static,
+    ) -> Self {
+        Self(StreamBody::new(chunks.map(|chunk| chunk.map(Frame::data))).boxed_unsync())
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Body").finish_non_exhaustive()
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        Pin::new(&mut self.0).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.size_hint()
+    }
+}

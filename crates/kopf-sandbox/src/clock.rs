@@ -1,0 +1,58 @@
+//! The server's clock: UTC that follows tokio's time, so that tests can pause and advance it.
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+/// UTC anchored at a moment of tokio's clock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    anchor: Instant,
+    utc: Timestamp,
+}
+
+impl Clock {
+    /// A clock that shows `utc` now.
+    pub(crate) fn starting_at(utc: Timestamp) -> Self {
+        Self {
+            anchor: Instant::now(),
+            utc,
+        }
+    }
+
+    /// A clock that shows the system's time.
+    pub(crate) fn system() -> Self {
+        Self::starting_at(Timestamp::now())
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.utc
+            .checked_add(self.anchor.elapsed())
+            .unwrap_or(Timestamp::MAX)
+    }
+
+    /// The time as `metadata.creationTimestamp` shows it: whole seconds.
+    pub(crate) fn seconds(&self) -> String {
+        rfc3339_seconds(self.now())
+    }
+}
+
+/// RFC 3339 in UTC without a fraction, e.g. `2026-01-31T23:59:59Z`.
+pub(crate) fn rfc3339_seconds(time: Timestamp) -> String {
+    Timestamp::from_second(time.as_second())
+        .unwrap_or(time)
+        .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn follows_the_paused_clock() {
+        let clock = Clock::starting_at("2026-01-31T23:59:58Z".parse().unwrap());
+        tokio::time::advance(Duration::from_millis(1_500)).await;
+        assert_eq!(clock.seconds(), "2026-01-31T23:59:59Z");
+    }
+}

@@ -1,0 +1,137 @@
+//! Asks the admission webhooks about a write.
+
+use serde_json::Value;
+
+use super::Cluster;
+use crate::admission::{Attributes, Chain, Operation};
+use crate::kinds::conversion;
+use crate::object::meta;
+use crate::status::Result;
+use crate::verbs::{Call, scale};
+
+impl Cluster {
+    /// Lets mutating webhooks change an object that is about to be written.
+    pub(crate) async fn admit_mutating(
+        &self,
+        call: &Call,
+        operation: Operation,
+        object: Option<Value>,
+        old: Option<&Value>,
+        options: &Value,
+    ) -> Result<Option<Value>> {
+        let webhooks = self.webhooks();
+        if webhooks.is_empty() {
+            return Ok(object);
+        }
+        let namespace = self.namespace_labels(call);
+        let attributes = attributes(call, operation, namespace.as_ref(), options);
+        let apply = |document: &Value, patch: &[u8]| {
+            let patch = serde_json::from_slice(patch).map_err(|error| error.to_string())?;
+            crate::patch::json::apply(document, patch).map_err(|error| error.to_string())
+        };
+        let chain = Chain {
+            webhooks: &webhooks,
+            caller: &self.caller,
+            attributes: &attributes,
+            convert: &|object, version| converted(call, object, version),
+            new_uid: &|| self.ids.uid(),
+        };
+        let mut warnings = Vec::new();
+        let outcome = if is_scale(call) {
+            // Webhooks see the scale alone; of what they make of it, the number counts.
+            let shown = object
+                .as_ref()
+                .map(|object| scale::scale_of(call, object))
+                .transpose()?;
+            let shown_old = old.map(|old| scale::scale_of(call, old)).transpose()?;
+            let scaled = chain
+                .mutate(shown, shown_old.as_ref(), &apply, &mut warnings)
+                .await;
+            scaled.and_then(|scaled| scale::with_replicas(call, object, scaled.as_ref()))
+        } else {
+            chain.mutate(object, old, &apply, &mut warnings).await
+        };
+        // Also those of a webhook that denies.
+        warnings.into_iter().for_each(|warning| call.warn(warning));
+        outcome
+    }
+
+    /// Lets validating webhooks refuse a write.
+    pub(crate) async fn admit_validating(
+        &self,
+        call: &Call,
+        operation: Operation,
+        object: Option<&Value>,
+        old: Option<&Value>,
+        options: &Value,
+    ) -> Result<()> {
+        let webhooks = self.webhooks();
+        if webhooks.is_empty() {
+            return Ok(());
+        }
+        let namespace = self.namespace_labels(call);
+        let attributes = attributes(call, operation, namespace.as_ref(), options);
+        let chain = Chain {
+            webhooks: &webhooks,
+            caller: &self.caller,
+            attributes: &attributes,
+            convert: &|object, version| converted(call, object, version),
+            new_uid: &|| self.ids.uid(),
+        };
+        let mut warnings = Vec::new();
+        let outcome = if is_scale(call) {
+            let shown = object
+                .map(|object| scale::scale_of(call, object))
+                .transpose()?;
+            let shown_old = old.map(|old| scale::scale_of(call, old)).transpose()?;
+            chain
+                .validate(shown.as_ref(), shown_old.as_ref(), &mut warnings)
+                .await
+        } else {
+            chain.validate(object, old, &mut warnings).await
+        };
+        warnings.into_iter().for_each(|warning| call.warn(warning));
+        outcome
+    }
+
+    /// None if there is no such namespace; null if it has no labels.
+    fn namespace_labels(&self, call: &Call) -> Option<Value> {
+        let namespace = self.namespace(call.namespace.as_deref()?)?;
+        Some(meta::labels(&namespace).cloned().unwrap_or_default())
+    }
+}
+
+fn is_scale(call: &Call) -> bool {
+    call.subresource.as_deref() == Some("scale")
+}
+
+fn attributes<'a>(
+    call: &'a Call,
+    operation: Operation,
+    namespace_labels: Option<&'a Value>,
+    options: &Value,
+) -> Attributes<'a> {
+    let mut options = options.clone();
+    if let Some(map) = options.as_object_mut() {
+        map.retain(|_, value| !value.is_null());
+    }
+    Attributes {
+        operation,
+        kind: &call.kind,
+        version: &call.version,
+        subresource: call.subresource.as_deref(),
+        name: &call.name,
+        namespace: call.namespace.as_deref(),
+        namespace_labels,
+        options,
+        dry_run: call.options.dry_run || call.options.delete.dry_run,
+        user: &call.user,
+    }
+}
+
+/// The object in another version of its kind.
+fn converted(call: &Call, object: &Value, version: &str) -> Value {
+    let mut object = object.clone();
+    conversion::convert(&mut object, &call.kind, &call.version, &call.kind, version);
+    object
+}

@@ -1,0 +1,240 @@
+//! The state of one server and the paths on which it changes.
+//!
+//! [`verbs`](crate::verbs) decide what a request means; they read and write through this module, which keeps
+//! everything that follows from a write consistent: the kinds that CRDs define, the webhooks that are called,
+//! the owners that are watched by the garbage collector.
+
+pub(crate) mod admit;
+pub(crate) mod bootstrap;
+pub(crate) mod controllers;
+pub(crate) mod crds;
+pub(crate) mod garbage;
+pub(crate) mod namespaces;
+pub(crate) mod owners;
+pub(crate) mod present;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use self::controllers::{Job, Jobs};
+use self::owners::Owners;
+use crate::access::Access;
+use crate::admission::{Caller, Webhooks};
+use crate::clock::Clock;
+use crate::fault::Faults;
+use crate::ids::Ids;
+use crate::kinds::{Kind, Kinds};
+use crate::object::meta;
+use crate::store::{Expect, Key, Store, Stored, Unexpected};
+
+/// One server: its objects, its kinds, its users.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) ids: Ids,
+    pub(crate) access: Access,
+    pub(crate) faults: Faults,
+    pub(crate) caller: Caller,
+    kinds: RwLock<Arc<Kinds>>,
+    webhooks: RwLock<Arc<Webhooks>>,
+    owners: Owners,
+    pub(crate) jobs: Jobs,
+    /// Held while the kinds that CRDs define are worked out.
+    crds: Mutex<()>,
+    /// CRDs that are served, by name: their uid, generation and whether they are about to go.
+    served: Mutex<HashMap<String, (String, i64, bool)>>,
+    pub(crate) stopping: CancellationToken,
+}
+
+/// Where the objects of a kind are kept. Events of both API groups are the same objects.
+pub(crate) fn collection(kind: &Kind) -> Arc<str> {
+    if &*kind.plural == "events" && &*kind.group == "events.k8s.io" {
+        return Arc::from("/events");
+    }
+    Arc::from(format!("{}/{}", kind.group, kind.plural))
+}
+
+impl Cluster {
+    pub(crate) fn new(
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        access: Access,
+        faults: Faults,
+        caller: Caller,
+        kinds: Kinds,
+    ) -> Self {
+        Self {
+            store,
+            clock,
+            ids,
+            access,
+            faults,
+            caller,
+            kinds: RwLock::new(Arc::new(kinds)),
+            webhooks: RwLock::default(),
+            owners: Owners::default(),
+            jobs: Jobs::default(),
+            crds: Mutex::default(),
+            served: Mutex::default(),
+            stopping: CancellationToken::new(),
+        }
+    }
+
+    pub(crate) fn kinds(&self) -> Arc<Kinds> {
+        Arc::clone(&self.kinds.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes the set of kinds.
+    fn change_kinds(&self, change: impl FnOnce(&mut Kinds)) {
+        let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut kinds));
+    }
+
+    pub(crate) fn webhooks(&self) -> Arc<Webhooks> {
+        Arc::clone(&self.webhooks.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A built-in kind. `None` only if the recorded data lacked it.
+    pub(crate) fn built_in(&self, group: &str, plural: &str) -> Option<Arc<Kind>> {
+        self.kinds().by_plural(group, plural).cloned()
+    }
+
+    /// Writes an object and does what follows from it. `object` is in the storage version.
+    pub(crate) fn put(
+        &self,
+        kind: &Arc<Kind>,
+        key: &Key,
+        expect: Expect,
+        object: Value,
+    ) -> Result<Arc<Stored>, Unexpected> {
+        let collection = collection(kind);
+        let consequences = Consequences::of(kind, key, &object);
+        let stored = self.store.put(&collection, key, expect, kind, object)?;
+        self.owners.refresh(&self.store, &collection, key);
+        self.follow(kind, consequences);
+        Ok(stored)
+    }
+
+    /// Removes an object and does what follows from it. `last` is in the storage version.
+    pub(crate) fn remove(
+        &self,
+        kind: &Arc<Kind>,
+        key: &Key,
+        expected: u64,
+        last: Value,
+    ) -> Result<Arc<Stored>, Unexpected> {
+        let collection = collection(kind);
+        let uid = meta::uid(&last).to_owned();
+        let owners = meta::owner_references(&last);
+        let stored = self.store.remove(&collection, key, expected, last)?;
+        self.owners.refresh(&self.store, &collection, key);
+        self.jobs.push(Job::OwnerGone { uid });
+        for owner in owners {
+            // It may have waited for this.
+            if let Some((kind, key)) = self.locate_owner(&owner, key.namespace()) {
+                self.jobs.push(Job::Terminating { kind, key });
+            }
+        }
+        if let Some(namespace) = key.namespace() {
+            self.jobs.push(Job::Namespace {
+                name: namespace.to_owned(),
+            });
+        }
+        if kind.is_custom() {
+            self.jobs.push(Job::Crd {
+                name: kind.qualified_plural(),
+            });
+        }
+        match (&*kind.group, &*kind.plural) {
+            ("apiextensions.k8s.io", _) => self.forget_crd(&key.name),
+            ("admissionregistration.k8s.io", _) => self.read_webhooks(),
+            _ => {}
+        }
+        Ok(stored)
+    }
+
+    fn follow(&self, kind: &Arc<Kind>, consequences: Consequences) {
+        for job in consequences.jobs {
+            self.jobs.push(job);
+        }
+        match (&*kind.group, &*kind.plural) {
+            ("apiextensions.k8s.io", "customresourcedefinitions") => self.read_crds(),
+            ("admissionregistration.k8s.io", _) => self.read_webhooks(),
+            _ => {}
+        }
+    }
+
+    /// Rebuilds the set of webhooks from the configurations as they are stored now.
+    fn read_webhooks(&self) {
+        // Under the lock: of two concurrent changes, the later one reads the later state.
+        let mut webhooks = self
+            .webhooks
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let list = |plural: &str| -> Vec<Value> {
+            let collection = format!("admissionregistration.k8s.io/{plural}");
+            self.store
+                .list(&collection, None)
+                .objects
+                .iter()
+                .map(|stored| stored.value())
+                .collect()
+        };
+        *webhooks = Arc::new(Webhooks::read(
+            &list("mutatingwebhookconfigurations"),
+            &list("validatingwebhookconfigurations"),
+        ));
+    }
+}
+
+/// What the controllers have to look at after a write.
+struct Consequences {
+    jobs: Vec<Job>,
+}
+
+impl Consequences {
+    fn of(kind: &Arc<Kind>, key: &Key, object: &Value) -> Self {
+        let mut jobs = Vec::new();
+        let terminating = meta::is_terminating(object);
+        if terminating
+            && (meta::has_finalizer(object, garbage::FOREGROUND)
+                || meta::has_finalizer(object, garbage::ORPHAN))
+        {
+            jobs.push(Job::Terminating {
+                kind: Arc::clone(kind),
+                key: key.clone(),
+            });
+        }
+        if object.pointer("/metadata/ownerReferences").is_some() {
+            jobs.push(Job::Dependent {
+                kind: Arc::clone(kind),
+                key: key.clone(),
+            });
+        }
+        if terminating {
+            match (&*kind.group, &*kind.plural) {
+                ("", "namespaces") => jobs.push(Job::Namespace {
+                    name: key.name.to_string(),
+                }),
+                ("apiextensions.k8s.io", "customresourcedefinitions") => {
+                    jobs.push(Job::Crd {
+                        name: key.name.to_string(),
+                    });
+                }
+                _ => {
+                    if let Some(namespace) = key.namespace() {
+                        jobs.push(Job::Namespace {
+                            name: namespace.to_owned(),
+                        });
+                    }
+                }
+            }
+        }
+        Self { jobs }
+    }
+}

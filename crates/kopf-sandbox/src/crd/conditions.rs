@@ -1,0 +1,325 @@
+//! When a definition takes effect: its names must not be taken by others of its group.
+
+use serde_json::{Map, Value, json};
+
+use super::naming::Naming;
+use crate::field_error::FieldError;
+use crate::schema::{Source, structural};
+
+/// The status of a definition after a write to it or to another one of its group.
+///
+/// `crd` has its status so far; `others` are all other definitions; `now` is the time in the format
+/// of the API. Names stay accepted once they were, so the first one to ask gets them.
+pub(crate) fn conditions(crd: &Value, others: &[Value], now: &str) -> Value {
+    let mut status = crd
+        .get("status")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_else(Map::new);
+    let mut conditions = status
+        .get("conditions")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+
+    let names = Naming::of(crd, others);
+    if let Some(violations) = schema_violations(crd) {
+        set(
+            &mut conditions,
+            "NonStructuralSchema",
+            true,
+            "Violations",
+            &violations,
+            now,
+        );
+    }
+    if let Some((value, reason, message)) = super::approval::condition(crd) {
+        let name = "KubernetesAPIApprovalPolicyConformant";
+        set(&mut conditions, name, value, reason, &message, now);
+    }
+    match &names.conflict {
+        None => {
+            set(
+                &mut conditions,
+                "NamesAccepted",
+                true,
+                "NoConflicts",
+                "no conflicts found",
+                now,
+            );
+            if !is_true(&conditions, "Established") {
+                let message = "the initial names have been accepted";
+                set(
+                    &mut conditions,
+                    "Established",
+                    true,
+                    "InitialNamesAccepted",
+                    message,
+                    now,
+                );
+            }
+        }
+        Some((reason, message)) => {
+            set(
+                &mut conditions,
+                "NamesAccepted",
+                false,
+                reason,
+                message,
+                now,
+            );
+            // A definition that had its names before keeps working under them.
+            if !conditions
+                .iter()
+                .any(|condition| is_of_type(condition, "Established"))
+            {
+                let message = "not all names are accepted";
+                set(
+                    &mut conditions,
+                    "Established",
+                    false,
+                    "NotAccepted",
+                    message,
+                    now,
+                );
+            }
+        }
+    }
+    if crd
+        .pointer("/metadata/deletionTimestamp")
+        .is_some_and(|time| !time.is_null())
+    {
+        let message = "CustomResource deletion is in progress";
+        set(
+            &mut conditions,
+            "Terminating",
+            true,
+            "InstanceDeletionInProgress",
+            message,
+            now,
+        );
+    }
+
+    status.insert("acceptedNames".to_owned(), names.accepted);
+    status.insert("conditions".to_owned(), conditions.into());
+    status.entry("storedVersions").or_insert_with(|| json!([]));
+    Value::Object(status)
+}
+
+/// Whether the kind of a definition is served.
+pub(crate) fn is_established(crd: &Value) -> bool {
+    let conditions = crd.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.is_some_and(|conditions| is_true(conditions, "Established"))
+}
+
+/// Whether the objects of a definition are being deleted.
+pub(super) fn is_terminating(crd: &Value) -> bool {
+    let conditions = crd.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.is_some_and(|conditions| is_true(conditions, "Terminating"))
+}
+
+fn is_of_type(condition: &Value, name: &str) -> bool {
+    condition.get("type").is_some_and(|found| found == name)
+}
+
+fn is_true(conditions: &[Value], name: &str) -> bool {
+    let is_true = |condition: &Value| {
+        condition
+            .get("status")
+            .is_some_and(|status| status == "True")
+    };
+    conditions
+        .iter()
+        .any(|condition| is_of_type(condition, name) && is_true(condition))
+}
+
+/// Sets a condition. The time of an existing one changes only with its status.
+fn set(
+    conditions: &mut Vec<Value>,
+    name: &str,
+    value: bool,
+    reason: &str,
+    message: &str,
+    now: &str,
+) {
+    let status = if value { "True" } else { "False" };
+    let mut condition = json!({
+        "type": name, "status": status, "reason": reason, "message": message, "lastTransitionTime": now,
+    });
+    match conditions
+        .iter_mut()
+        .find(|condition| is_of_type(condition, name))
+    {
+        None => conditions.push(condition),
+        Some(existing) => {
+            let same = existing.get("status").is_some_and(|old| old == status);
+            if let Some(time) = existing.get("lastTransitionTime").filter(|_| same) {
+                condition["lastTransitionTime"] = time.clone();
+            }
+            *existing = condition;
+        }
+    }
+}
+
+fn schema_violations(crd: &Value) -> Option<String> {
+    let mut texts = Vec::new();
+    for (index, version) in super::folding::versions(crd).iter().enumerate() {
+        let Some(schema) = super::folding::schema(version) else {
+            continue;
+        };
+        let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
+        texts.extend(
+            structural(Source::new(schema), &path)
+                .iter()
+                .map(FieldError::text),
+        );
+    }
+    joined(texts)
+}
+
+/// Several errors as the server prints them together.
+pub(super) fn joined(mut texts: Vec<String>) -> Option<String> {
+    match texts.len() {
+        0 => None,
+        1 => texts.pop(),
+        _ => Some(format!("[{}]", texts.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: &str = "2026-01-02T03:04:05Z";
+    const LATER: &str = "2026-01-02T03:04:06Z";
+
+    fn crd(plural: &str, kind: &str, short: &[&str]) -> Value {
+        let mut crd = json!({
+            "metadata": {"name": format!("{plural}.g.io")},
+            "spec": {"group": "g.io", "names": {"plural": plural, "kind": kind, "shortNames": short}},
+        });
+        super::super::default(&mut crd);
+        super::super::prepare_create(&mut crd);
+        crd
+    }
+
+    fn with_status(mut crd: Value, others: &[Value], now: &str) -> Value {
+        crd["status"] = conditions(&crd, others, now);
+        crd
+    }
+
+    fn states(crd: &Value) -> Vec<(&str, &str, &str, &str)> {
+        let conditions = crd["status"]["conditions"].as_array().unwrap();
+        conditions
+            .iter()
+            .map(|condition| {
+                let text = |key: &str| condition[key].as_str().unwrap();
+                (
+                    text("type"),
+                    text("status"),
+                    text("reason"),
+                    text("message"),
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn free_names_are_accepted() {
+        let crd = with_status(crd("things", "Thing", &["th"]), &[], NOW);
+        assert_eq!(
+            crd["status"],
+            json!({
+                "acceptedNames": {
+                    "plural": "things", "singular": "thing", "shortNames": ["th"],
+                    "kind": "Thing", "listKind": "ThingList",
+                },
+                "conditions": [
+                    {
+                        "type": "NamesAccepted", "status": "True", "lastTransitionTime": NOW,
+                        "reason": "NoConflicts", "message": "no conflicts found",
+                    },
+                    {
+                        "type": "Established", "status": "True", "lastTransitionTime": NOW,
+                        "reason": "InitialNamesAccepted", "message": "the initial names have been accepted",
+                    },
+                ],
+                "storedVersions": [],
+            })
+        );
+        assert!(is_established(&crd));
+        assert_eq!(with_status(crd.clone(), &[], LATER), crd);
+    }
+
+    #[test]
+    fn taken_names_wait_for_their_owner_to_go() {
+        let owner = with_status(crd("things", "Thing", &["th"]), &[], NOW);
+        let others = [owner];
+
+        let same_kind = with_status(crd("stuffs", "Thing", &[]), &others, NOW);
+        assert_eq!(
+            states(&same_kind),
+            [
+                (
+                    "NamesAccepted",
+                    "False",
+                    "ListKindConflict",
+                    "\"ThingList\" is already in use"
+                ),
+                (
+                    "Established",
+                    "False",
+                    "NotAccepted",
+                    "not all names are accepted"
+                ),
+            ]
+        );
+        assert_eq!(
+            same_kind["status"]["acceptedNames"],
+            json!({"plural": "stuffs", "kind": ""})
+        );
+        assert!(!is_established(&same_kind));
+
+        let same_short = with_status(crd("others", "Other", &["th", "things"]), &others, NOW);
+        assert_eq!(
+            states(&same_short)[0],
+            (
+                "NamesAccepted",
+                "False",
+                "ShortNamesConflict",
+                "[\"th\" is already in use, \"things\" is already in use]",
+            )
+        );
+        assert_eq!(
+            same_short["status"]["acceptedNames"],
+            json!({"plural": "others", "singular": "other", "kind": "Other", "listKind": "OtherList"})
+        );
+
+        let freed = with_status(same_kind, &[], LATER);
+        assert!(is_established(&freed));
+        assert_eq!(
+            freed["status"]["conditions"][1]["lastTransitionTime"],
+            LATER
+        );
+    }
+
+    #[test]
+    fn other_groups_do_not_matter() {
+        let mut foreign = with_status(crd("things", "Thing", &[]), &[], NOW);
+        foreign["spec"]["group"] = "other.io".into();
+        assert!(is_established(&with_status(
+            crd("stuffs", "Thing", &[]),
+            &[foreign],
+            NOW
+        )));
+    }
+
+    #[test]
+    fn deletion_is_told() {
+        let mut crd = with_status(crd("things", "Thing", &[]), &[], NOW);
+        crd["metadata"]["deletionTimestamp"] = NOW.into();
+        let crd = with_status(crd, &[], NOW);
+        assert!(is_terminating(&crd) && is_established(&crd));
+        assert_eq!(states(&crd)[2].2, "InstanceDeletionInProgress");
+    }
+}

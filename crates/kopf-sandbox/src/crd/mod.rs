@@ -1,0 +1,37 @@
+//! Rules of CustomResourceDefinition objects: what is filled in, what is refused, when a
+//! definition takes effect, and which kind of objects it then makes.
+//!
+//! Pure functions over the JSON of `apiextensions.k8s.io/v1`. Storing definitions and serving
+//! their kinds is somebody else's work.
+//!
+//! # Flow
+//!
+//! 1. A create: [`default`], [`prepare_create`], [`validate`], [`warnings`].
+//!    An update: [`default`], [`prepare_update`], [`validate_update`].
+//! 2. After each write, and for all other definitions of the group: [`conditions`].
+//! 3. [`is_established`] definitions are served as [`kind()`] says.
+
+mod approval;
+mod columns;
+mod conditions;
+mod conversion;
+mod default;
+mod folding;
+mod internal;
+mod kind;
+mod names;
+mod naming;
+mod openapi;
+mod scale;
+mod selectable;
+mod validate;
+
+pub(crate) use self::conditions::{conditions, is_established};
+pub(crate) use self::default::{default, prepare_create, prepare_update};
+pub(crate) use self::kind::kind;
+pub(crate) use self::names::kind_name_problem;
+pub(crate) use self::scale::validate_scale;
+pub(crate) use self::validate::{validate, validate_update, warnings};
+
+#[cfg(test)]
+mod tests;

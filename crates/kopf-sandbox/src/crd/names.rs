@@ -1,0 +1,141 @@
+//! The syntax of names in definitions.
+
+use serde_json::Value;
+
+use crate::field_error::FieldError;
+
+const LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', \
+                     start with an alphabetic character, and end with an alphanumeric character \
+                     (e.g. 'my-name',  or 'abc-123', regex used for validation is \
+                     '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
+                         characters, '-' or '.', and must start and end with an alphanumeric \
+                         character (e.g. 'example.com', regex used for validation is \
+                         '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+
+/// Why a text is no label of a DNS name.
+pub(super) fn label_problem(text: &str) -> Option<String> {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let fits = text.starts_with(|c: char| c.is_ascii_lowercase())
+        && !text.ends_with('-')
+        && text.chars().all(inner);
+    problems(text.len(), 63, fits, LABEL)
+}
+
+/// Why a text is no DNS name.
+pub(super) fn subdomain_problem(text: &str) -> Option<String> {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let fits = text.split('.').all(|part| {
+        !part.is_empty()
+            && part.chars().all(inner)
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+    });
+    problems(text.len(), 253, fits, SUBDOMAIN)
+}
+
+fn problems(length: usize, max: usize, fits: bool, wording: &str) -> Option<String> {
+    let too_long = (length > max).then(|| format!("must be no more than {max} characters"));
+    let malformed = (!fits).then(|| wording.to_owned());
+    match (too_long, malformed) {
+        (Some(long), Some(bad)) => Some(format!("{long},{bad}")),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Why a text is no name of a kind.
+pub(crate) fn kind_name_problem(text: &str) -> Option<String> {
+    let problem = label_problem(&text.to_lowercase())?;
+    Some(format!(
+        "may have mixed case, but should otherwise match: {problem}"
+    ))
+}
+
+/// The rules of `spec.names` and of `status.acceptedNames`: those that are there are well-formed.
+pub(super) fn validate(names: &Value, path: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let text = |key: &str| {
+        names
+            .get(key)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
+    for key in ["plural", "singular", "kind", "listKind"] {
+        let Some(name) = text(key) else { continue };
+        let problem = match key {
+            "plural" | "singular" => label_problem(name),
+            _ => kind_name_problem(name),
+        };
+        if let Some(problem) = problem {
+            errors.push(FieldError::invalid(
+                format!("{path}.{key}"),
+                &name.into(),
+                &problem,
+            ));
+        }
+    }
+    let list = |key: &str, errors: &mut Vec<FieldError>| {
+        let names = names
+            .get(key)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        for (index, name) in names.enumerate() {
+            let Some(problem) = name.as_str().and_then(label_problem) else {
+                continue;
+            };
+            errors.push(FieldError::invalid(
+                format!("{path}.{key}[{index}]"),
+                name,
+                &problem,
+            ));
+        }
+    };
+    list("shortNames", &mut errors);
+    if let Some(kind) = text("kind")
+        && text("listKind") == Some(kind)
+    {
+        let detail = "kind and listKind may not be the same";
+        errors.push(FieldError::invalid(
+            format!("{path}.listKind"),
+            &kind.into(),
+            detail,
+        ));
+    }
+    list("categories", &mut errors);
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_start_with_a_letter() {
+        for good in ["a", "a-b", "a1"] {
+            assert_eq!(label_problem(good), None);
+        }
+        for bad in ["", "1a", "-a", "a-", "A", "a.b"] {
+            assert_eq!(label_problem(bad).as_deref(), Some(LABEL), "{bad}");
+        }
+        assert_eq!(
+            label_problem(&"a".repeat(64)).unwrap(),
+            "must be no more than 63 characters"
+        );
+    }
+
+    #[test]
+    fn subdomains_have_labels() {
+        assert_eq!(subdomain_problem("a.b-c.1"), None);
+        for bad in ["", "a..b", ".a", "A.b", "a_b.c"] {
+            assert_eq!(subdomain_problem(bad).as_deref(), Some(SUBDOMAIN), "{bad}");
+        }
+    }
+
+    #[test]
+    fn kinds_may_have_capitals() {
+        assert_eq!(kind_name_problem("KopfExample"), None);
+        assert!(kind_name_problem("Kopf Example").is_some());
+    }
+}

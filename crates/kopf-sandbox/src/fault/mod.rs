@@ -1,0 +1,568 @@
+//! Faults on demand: what a network, an overloaded server or a busy cluster does to a client now
+//! and then, done here when a test asks for it.
+//!
+//! A [`Faults`] handle belongs to one sandbox; its clones share the same rules. Rules come and go
+//! while the sandbox runs, and cost nothing when there are none. Whether a rule strikes is decided by
+//! the seed, the rule's number and how many requests it has seen, and by nothing else: the same
+//! seed and the same requests give the same faults.
+//!
+//! ```
+//! use kopf_sandbox::fault::{Fault, Faults, Verb};
+//!
+//! let faults = Faults::new(42);
+//! let busy = faults.inject(
+//!     Fault::error(429).retry_after(1).verb(Verb::Patch).kind("configmaps").probability(0.3).times(5),
+//! );
+//! // ... the code under test runs here ...
+//! println!("{} patches were refused", faults.count(busy));
+//! faults.clear();
+//! ```
+//!
+//! # Broken connections without a socket
+//!
+//! A reset or half-open connection is expressed in the same way for both transports: the service
+//! answers with a response that carries a mark, and whoever owns the transport acts on it.
+//! The listener aborts the TCP connection or lets it fall silent. In process, a reset makes the call
+//! fail with [`ConnectionBroken`] instead of a response, and a half-open connection makes the call
+//! wait forever (drop the call or put a timeout around it, as with a real one). A stream that has
+//! already begun, such as a watch, fails with [`ConnectionBroken`] as its next item, or is silent.
+
+mod chance;
+mod rule;
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use self::rule::{Effect, Rule};
+pub use self::rule::{Fault, Verb};
+pub use self::verdict::ConnectionBroken;
+pub(crate) use self::verdict::{ConnectionFault, EventFate, Outcome, RequestFacts, Verdict};
+
+/// The number of an injected fault, to remove it or to ask how often it struck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FaultId(u64);
+
+/// How often each kind of fault has struck since the sandbox started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Injected {
+    /// Requests that had to wait.
+    pub latencies: u64,
+    /// Requests that were answered with an error.
+    pub errors: u64,
+    /// Connections that were reset by a rule.
+    pub resets: u64,
+    /// Connections that fell silent by a rule.
+    pub half_open: u64,
+    /// Requests before which old versions were forgotten.
+    pub compactions: u64,
+    /// Watch events that were never sent.
+    pub dropped_events: u64,
+    /// Watch events that were sent late.
+    pub delayed_events: u64,
+    /// Watch streams that were broken off by a rule.
+    pub cut_watches: u64,
+    /// Watch streams that fell silent.
+    pub frozen_watches: u64,
+}
+
+/// What the parts of the sandbox are told to do at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// The store forgets all versions but the current ones.
+    Compact,
+    /// The listener aborts all its connections.
+    ResetConnections,
+    /// The listener's connections stay open and say nothing, or speak again.
+    FreezeConnections(bool),
+}
+
+type Subscriber = Box<dyn Fn(Command) + Send + Sync>;
+
+/// The faults of one sandbox. Clones share the rules and the counters.
+#[derive(Clone)]
+pub struct Faults {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    seed: u64,
+    /// Whether there are any rules; read without the lock on every request.
+    armed: AtomicBool,
+    state: Mutex<State>,
+    subscribers: RwLock<Vec<Subscriber>>,
+    /// Counts calls of `kill_watches`; open streams end when it moves.
+    kills: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    last_id: u64,
+    rules: BTreeMap<FaultId, Rule>,
+    /// Counters of rules outlive the rules.
+    counts: BTreeMap<FaultId, u64>,
+    injected: Injected,
+}
+
+impl Default for Faults {
+    /// No faults, and the seed 0.
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
+impl fmt::Debug for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        f.debug_struct("Faults")
+            .field("seed", &self.shared.seed)
+            .field("rules", &state.rules)
+            .field("injected", &state.injected)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Faults {
+    /// No faults yet; those to come are decided by this seed.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                seed,
+                armed: AtomicBool::new(false),
+                state: Mutex::default(),
+                subscribers: RwLock::default(),
+                kills: watch::Sender::new(0),
+            }),
+        }
+    }
+
+    /// Adds a rule; it counts from the next request or event on.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kopf_sandbox::fault::{Fault, Faults, Verb};
+    ///
+    /// let faults = Faults::new(7);
+    /// let slow = faults.inject(Fault::latency(Duration::from_millis(200)).verb(Verb::List));
+    /// assert!(faults.remove(slow));
+    /// assert!(!faults.remove(slow), "it is gone already");
+    /// ```
+    pub fn inject(&self, fault: Fault) -> FaultId {
+        let mut state = self.lock();
+        state.last_id += 1;
+        let id = FaultId(state.last_id);
+        state.rules.insert(id, Rule::new(fault, Instant::now()));
+        state.counts.insert(id, 0);
+        self.shared.armed.store(true, Ordering::Release);
+        id
+    }
+
+    /// Takes a rule back; false if there is no such rule.
+    pub fn remove(&self, id: FaultId) -> bool {
+        let mut state = self.lock();
+        let removed = state.rules.remove(&id).is_some();
+        self.shared
+            .armed
+            .store(!state.rules.is_empty(), Ordering::Release);
+        removed
+    }
+
+    /// Takes all rules back. Counters stay.
+    pub fn clear(&self) {
+        let mut state = self.lock();
+        state.rules.clear();
+        self.shared.armed.store(false, Ordering::Release);
+    }
+
+    /// How often this rule has struck, also after it was removed.
+    pub fn count(&self, id: FaultId) -> u64 {
+        self.lock().counts.get(&id).copied().unwrap_or_default()
+    }
+
+    /// How often each kind of fault has struck.
+    ///
+    /// ```
+    /// use kopf_sandbox::fault::Faults;
+    ///
+    /// assert_eq!(Faults::default().injected().errors, 0);
+    /// ```
+    pub fn injected(&self) -> Injected {
+        self.lock().injected
+    }
+
+    /// Breaks off all watches that are open now; those opened later are not affected.
+    ///
+    /// Clients see a stream that ends in the middle ([`ConnectionBroken`]), not an orderly end.
+    pub fn kill_watches(&self) {
+        self.shared.kills.send_modify(|count| *count += 1);
+    }
+
+    /// Makes the sandbox forget all old versions: watches and paged lists from there get a 410.
+    pub fn compact(&self) {
+        self.lock().injected.compactions += 1;
+        self.tell(Command::Compact);
+    }
+
+    /// Aborts all connections of the listener that are open now (with a TCP reset).
+    ///
+    /// Nothing happens where there is no listener: see [`Fault::reset`] for calls in process.
+    pub fn reset_connections(&self) {
+        self.tell(Command::ResetConnections);
+    }
+
+    /// Makes all connections of the listener half-open: they stay open, nothing more is read or
+    /// sent, and new ones are accepted but not served. With `false`, they go on where they stopped.
+    pub fn freeze_connections(&self, frozen: bool) {
+        self.tell(Command::FreezeConnections(frozen));
+    }
+
+    /// Has the given function called with every command. It must not own the sandbox
+    /// (use weak references), nor call back into these faults.
+    pub(crate) fn subscribe(&self, subscriber: impl Fn(Command) + Send + Sync + 'static) {
+        self.shared
+            .subscribers
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Box::new(subscriber));
+    }
+
+    /// Moves whenever all open watches must be broken off.
+    pub(crate) fn watch_kills(&self) -> watch::Receiver<u64> {
+        self.shared.kills.subscribe()
+    }
+
+    /// What happens to a request. To be asked once per request, before it is carried out.
+    pub(crate) fn on_request(&self, facts: &RequestFacts<'_>) -> Verdict {
+        let mut verdict = Verdict::default();
+        if !self.shared.armed.load(Ordering::Acquire) {
+            return verdict;
+        }
+        let compact = {
+            let mut state = self.lock();
+            let State {
+                rules,
+                counts,
+                injected,
+                ..
+            } = &mut *state;
+            let now = Instant::now();
+            let mut compact = false;
+            for (id, rule) in rules.iter_mut().filter(|(_, rule)| !rule.is_about_events()) {
+                let Some(roll) = rule.strikes(facts, now, self.shared.seed, id.0) else {
+                    continue;
+                };
+                match rule.effect() {
+                    Effect::Latency { least, most } => {
+                        verdict.delay += chance::between(roll, *least, *most);
+                        injected.latencies += 1;
+                    }
+                    Effect::Compact => {
+                        compact = true;
+                        injected.compactions += 1;
+                    }
+                    // Only one thing can end a request: the oldest rule's.
+                    _ if !matches!(verdict.outcome, Outcome::Proceed) => continue,
+                    Effect::Error { code, retry_after } => {
+                        verdict.outcome =
+                            Outcome::Answer(Box::new(verdict::refusal(*code, *retry_after, facts)));
+                        injected.errors += 1;
+                    }
+                    Effect::Reset => {
+                        verdict.outcome = Outcome::Break(ConnectionFault::Reset);
+                        injected.resets += 1;
+                    }
+                    Effect::HalfOpen => {
+                        verdict.outcome = Outcome::Break(ConnectionFault::HalfOpen);
+                        injected.half_open += 1;
+                    }
+                    Effect::DropEvents
+                    | Effect::DelayEvents(_)
+                    | Effect::CutWatch
+                    | Effect::FreezeWatch => continue,
+                }
+                rule.struck();
+                *counts.entry(*id).or_default() += 1;
+            }
+            compact
+        };
+        // Outside of the lock: the store may take its own.
+        if compact {
+            self.tell(Command::Compact);
+        }
+        verdict
+    }
+
+    /// What happens to an event of a watch. `facts` tell of the watch, but of the object's own
+    /// namespace and name. To be asked once per event and stream.
+    pub(crate) fn on_watch_event(&self, facts: &RequestFacts<'_>) -> EventFate {
+        if !self.shared.armed.load(Ordering::Acquire) {
+            return EventFate::Deliver;
+        }
+        let mut state = self.lock();
+        let State {
+            rules,
+            counts,
+            injected,
+            ..
+        } = &mut *state;
+        let now = Instant::now();
+        let mut fate = EventFate::Deliver;
+        for (id, rule) in rules.iter_mut().filter(|(_, rule)| rule.is_about_events()) {
+            let struck = rule.strikes(facts, now, self.shared.seed, id.0).is_some();
+            if !struck || fate != EventFate::Deliver {
+                continue;
+            }
+            fate = match rule.effect() {
+                Effect::DropEvents => {
+                    injected.dropped_events += 1;
+                    EventFate::Drop
+                }
+                Effect::DelayEvents(delay) => {
+                    injected.delayed_events += 1;
+                    EventFate::Delay(*delay)
+                }
+                Effect::CutWatch => {
+                    injected.cut_watches += 1;
+                    EventFate::Cut
+                }
+                Effect::FreezeWatch => {
+                    injected.frozen_watches += 1;
+                    EventFate::Freeze
+                }
+                _ => continue,
+            };
+            rule.struck();
+            *counts.entry(*id).or_default() += 1;
+        }
+        fate
+    }
+
+    fn tell(&self, command: Command) {
+        let subscribers = self
+            .shared
+            .subscribers
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        for subscriber in subscribers.iter() {
+            subscriber(command);
+        }
+    }
+
+    /// A panic elsewhere leaves nothing half-done here: counters and rules are valid at any time.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.shared
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn facts<'a>(verb: Verb, resource: &'a str, name: &'a str) -> RequestFacts<'a> {
+        RequestFacts {
+            verb,
+            group: if resource == "deployments" {
+                "apps"
+            } else {
+                ""
+            },
+            resource,
+            subresource: None,
+            namespace: Some("default"),
+            name: Some(name),
+            user: "kubernetes-admin",
+        }
+    }
+
+    fn pattern(seed: u64, fault: &Fault, requests: usize) -> String {
+        let faults = Faults::new(seed);
+        faults.inject(fault.clone());
+        (0..requests)
+            .map(|_| {
+                match faults
+                    .on_request(&facts(Verb::Patch, "configmaps", "x"))
+                    .outcome
+                {
+                    Outcome::Proceed => '.',
+                    _ => 'X',
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn without_rules_everything_passes() {
+        let faults = Faults::default();
+        let verdict = faults.on_request(&facts(Verb::Get, "pods", "x"));
+        assert_eq!(verdict, Verdict::default());
+        assert_eq!(
+            faults.on_watch_event(&facts(Verb::Watch, "pods", "x")),
+            EventFate::Deliver
+        );
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_decisions() {
+        let fault = Fault::error(500).probability(0.4);
+        let first = pattern(1, &fault, 200);
+        assert_eq!(first, pattern(1, &fault, 200));
+        assert_ne!(first, pattern(2, &fault, 200));
+        let struck = first.matches('X').count();
+        assert!(
+            (50..110).contains(&struck),
+            "{struck} of 200 is not near 40 %"
+        );
+    }
+
+    #[test]
+    fn other_rules_and_other_requests_do_not_shift_decisions() {
+        let fault = Fault::error(500).probability(0.5).kind("configmaps");
+        let alone = pattern(9, &fault, 64);
+        let faults = Faults::new(9);
+        faults.inject(fault);
+        faults.inject(Fault::latency(Duration::from_millis(1)).probability(0.5));
+        let mixed: String = (0..64)
+            .map(|_| {
+                faults.on_request(&facts(Verb::Get, "pods", "x"));
+                match faults
+                    .on_request(&facts(Verb::Patch, "configmaps", "x"))
+                    .outcome
+                {
+                    Outcome::Proceed => '.',
+                    _ => 'X',
+                }
+            })
+            .collect();
+        assert_eq!(alone, mixed);
+    }
+
+    #[test]
+    fn a_rule_strikes_as_often_as_it_may_and_is_counted() {
+        let faults = Faults::default();
+        let id = faults.inject(Fault::error(503).times(2));
+        for _ in 0..5 {
+            faults.on_request(&facts(Verb::Get, "pods", "x"));
+        }
+        assert_eq!((faults.count(id), faults.injected().errors), (2, 2));
+        faults.clear();
+        assert_eq!(faults.count(id), 2);
+    }
+
+    #[test]
+    fn latencies_add_up_and_the_oldest_rule_decides_the_answer() {
+        let faults = Faults::default();
+        faults.inject(Fault::latency(Duration::from_secs(1)));
+        faults.inject(Fault::error(410));
+        let late = faults.inject(Fault::reset());
+        faults.inject(Fault::latency(Duration::from_secs(2)));
+        let verdict = faults.on_request(&facts(Verb::Get, "pods", "x"));
+        assert_eq!(verdict.delay, Duration::from_secs(3));
+        assert!(matches!(&verdict.outcome, Outcome::Answer(error) if error.code == 410));
+        assert_eq!(faults.count(late), 0);
+    }
+
+    #[test]
+    fn a_range_of_latency_stays_within_and_varies() {
+        let faults = Faults::new(3);
+        let (least, most) = (Duration::from_millis(10), Duration::from_millis(20));
+        faults.inject(Fault::latency_between(least, most));
+        let delays: std::collections::BTreeSet<Duration> = (0..50)
+            .map(|_| faults.on_request(&facts(Verb::Get, "pods", "x")).delay)
+            .collect();
+        assert!(
+            delays.iter().all(|delay| (least..=most).contains(delay)),
+            "{delays:?}"
+        );
+        assert!(delays.len() > 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_window_opens_and_closes() {
+        let faults = Faults::default();
+        faults.inject(
+            Fault::reset()
+                .starting_after(Duration::from_secs(10))
+                .lasting(Duration::from_secs(5)),
+        );
+        let mut seen = Vec::new();
+        for _ in 0..4 {
+            seen.push(
+                faults.on_request(&facts(Verb::Get, "pods", "x")).outcome != Outcome::Proceed,
+            );
+            tokio::time::advance(Duration::from_secs(6)).await;
+        }
+        assert_eq!(seen, [false, false, true, false]);
+    }
+
+    #[test]
+    fn events_are_dropped_delayed_cut_and_frozen() {
+        let faults = Faults::default();
+        let event = facts(Verb::Watch, "pods", "x");
+        for (fault, fate) in [
+            (Fault::drop_events(), EventFate::Drop),
+            (
+                Fault::delay_events(Duration::from_secs(1)),
+                EventFate::Delay(Duration::from_secs(1)),
+            ),
+            (Fault::cut_watch(), EventFate::Cut),
+            (Fault::freeze_watch(), EventFate::Freeze),
+        ] {
+            let id = faults.inject(fault.times(1));
+            assert_eq!(
+                faults.on_request(&event).outcome,
+                Outcome::Proceed,
+                "not about requests"
+            );
+            assert_eq!(faults.on_watch_event(&event), fate);
+            assert_eq!(faults.on_watch_event(&event), EventFate::Deliver);
+            assert_eq!(faults.count(id), 1);
+            assert!(faults.remove(id));
+        }
+        let injected = faults.injected();
+        assert_eq!((injected.dropped_events, injected.delayed_events), (1, 1));
+        assert_eq!((injected.cut_watches, injected.frozen_watches), (1, 1));
+    }
+
+    #[test]
+    fn commands_reach_the_subscribers() {
+        let faults = Faults::default();
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&heard);
+        faults.subscribe(move |command| log.lock().unwrap().push(command));
+        faults.inject(Fault::compact().verb(Verb::Watch).times(1));
+        faults.on_request(&facts(Verb::Watch, "pods", "x"));
+        faults.compact();
+        faults.freeze_connections(true);
+        faults.reset_connections();
+        assert_eq!(
+            *heard.lock().unwrap(),
+            [
+                Command::Compact,
+                Command::Compact,
+                Command::FreezeConnections(true),
+                Command::ResetConnections
+            ]
+        );
+        assert_eq!(faults.injected().compactions, 2);
+    }
+
+    #[test]
+    fn killing_watches_wakes_open_streams_only() {
+        let faults = Faults::default();
+        let open = faults.watch_kills();
+        faults.kill_watches();
+        assert!(open.has_changed().unwrap());
+        assert!(!faults.watch_kills().has_changed().unwrap());
+    }
+}

@@ -1,0 +1,159 @@
+//! One thing wrong with one field of an object, worded as the real server words it.
+
+use serde_json::{Value, json};
+
+/// What is wrong; the name is what clients see as the cause's `reason`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FieldErrorKind {
+    Required,
+    Invalid,
+    NotSupported,
+    Forbidden,
+    Duplicate,
+    TypeInvalid,
+    TooLong,
+    TooMany,
+    NotFound,
+    Internal,
+}
+
+impl FieldErrorKind {
+    /// The reason of the cause in a `Status`.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Required => "FieldValueRequired",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+            Self::NotFound => "FieldValueNotFound",
+            Self::Internal => "InternalError",
+        }
+    }
+}
+
+/// A field error. `message` is the whole text without the field path in front.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FieldError {
+    pub(crate) kind: FieldErrorKind,
+    /// The path as the server prints it: `spec.items[0].name`, `metadata.labels`, or empty for the root.
+    pub(crate) field: String,
+    /// The text after the path, e.g. `Invalid value: "x": must be a number`.
+    pub(crate) message: String,
+}
+
+impl FieldError {
+    pub(crate) fn new(
+        kind: FieldErrorKind,
+        field: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            field: field.into(),
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn required(field: impl Into<String>, detail: &str) -> Self {
+        let message = if detail.is_empty() {
+            "Required value".to_owned()
+        } else {
+            format!("Required value: {detail}")
+        };
+        Self::new(FieldErrorKind::Required, field, message)
+    }
+
+    pub(crate) fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
+        Self::new(
+            FieldErrorKind::Invalid,
+            field,
+            format!("Invalid value: {}: {detail}", shown(value)),
+        )
+    }
+
+    pub(crate) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
+        Self::new(
+            FieldErrorKind::Forbidden,
+            field,
+            format!("Forbidden: {detail}"),
+        )
+    }
+
+    pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
+        Self::new(
+            FieldErrorKind::Duplicate,
+            field,
+            format!("Duplicate value: {}", shown(value)),
+        )
+    }
+
+    /// `supported` is printed in the given order; the real server sorts it.
+    pub(crate) fn not_supported(
+        field: impl Into<String>,
+        value: &Value,
+        supported: &[&str],
+    ) -> Self {
+        let list = supported
+            .iter()
+            .map(|s| format!("{s:?}"))
+            .collect::<Vec<_>>()
+            .join(", ");
+        Self::new(
+            FieldErrorKind::NotSupported,
+            field,
+            format!(
+                "Unsupported value: {}: supported values: {list}",
+                shown(value)
+            ),
+        )
+    }
+
+    /// The text with the path in front, as it stands in the message of a `Status`.
+    pub(crate) fn text(&self) -> String {
+        if self.field.is_empty() {
+            format!("<nil>: {}", self.message)
+        } else {
+            format!("{}: {}", self.field, self.message)
+        }
+    }
+
+    /// The error as an entry of `details.causes`.
+    pub(crate) fn cause(&self) -> Value {
+        json!({ "reason": self.kind.reason(), "message": self.message, "field": self.field })
+    }
+}
+
+/// A value as the server prints it in a message.
+pub(crate) fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("{text:?}"),
+        Value::Null => "null".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_read_as_on_a_real_server() {
+        let error = FieldError::invalid("spec.size", &json!("x"), "must be a number");
+        assert_eq!(
+            error.text(),
+            r#"spec.size: Invalid value: "x": must be a number"#
+        );
+        assert_eq!(
+            FieldError::required("metadata.name", "").text(),
+            "metadata.name: Required value"
+        );
+        assert_eq!(
+            FieldError::not_supported("a", &json!("z"), &["b", "c"]).message,
+            r#"Unsupported value: "z": supported values: "b", "c""#
+        );
+    }
+}

@@ -1,0 +1,256 @@
+//! Which kinds of objects the server knows: the built-in ones and those that CRDs add.
+
+mod builtin;
+pub(crate) mod conversion;
+pub(crate) mod strategy;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(crate) use self::builtin::builtin;
+
+/// A kind of objects in all its versions: a line of `kubectl api-resources`.
+#[derive(Debug, Clone)]
+pub(crate) struct Kind {
+    /// The API group; empty for the core group.
+    pub(crate) group: Arc<str>,
+    pub(crate) kind: Arc<str>,
+    pub(crate) list_kind: Arc<str>,
+    pub(crate) plural: Arc<str>,
+    pub(crate) singular: Arc<str>,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) namespaced: bool,
+    /// Served versions, the preferred one first.
+    pub(crate) versions: Vec<KindVersion>,
+    /// The version in which objects are kept.
+    pub(crate) storage_version: Arc<str>,
+    pub(crate) origin: Origin,
+    /// The definition is about to go: no new objects.
+    pub(crate) terminating: bool,
+}
+
+/// Where a kind comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    BuiltIn,
+    /// Defined by the CRD of this name.
+    Custom {
+        crd: Arc<str>,
+    },
+}
+
+/// One served version of a kind.
+#[derive(Debug, Clone)]
+pub(crate) struct KindVersion {
+    pub(crate) name: Arc<str>,
+    /// Verbs of the main resource, as discovery lists them.
+    pub(crate) verbs: Vec<String>,
+    pub(crate) subresources: Vec<Subresource>,
+    /// Custom resources only: the schema after parsing.
+    pub(crate) schema: Option<Arc<crate::schema::Structural>>,
+    /// Custom resources only: `additionalPrinterColumns`.
+    pub(crate) columns: Vec<PrinterColumn>,
+    /// Custom resources only: where the scale subresource finds its numbers.
+    pub(crate) scale: Option<ScalePaths>,
+    /// Custom resources only: JSON paths that field selectors may use.
+    pub(crate) selectable_fields: Vec<String>,
+    /// The text of the `Warning` header of a deprecated version.
+    pub(crate) deprecation_warning: Option<String>,
+}
+
+impl KindVersion {
+    pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|sub| sub.name == name)
+    }
+}
+
+/// A subresource of one version of a kind.
+#[derive(Debug, Clone)]
+pub(crate) struct Subresource {
+    pub(crate) name: String,
+    /// Group, version and kind of what it serves, e.g. `autoscaling/v1 Scale`.
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) verbs: Vec<String>,
+}
+
+/// One entry of `additionalPrinterColumns`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PrinterColumn {
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) format: String,
+    pub(crate) description: String,
+    pub(crate) priority: i32,
+    pub(crate) json_path: String,
+}
+
+/// JSON paths of the scale subresource of a custom resource, e.g. `.spec.replicas`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ScalePaths {
+    pub(crate) spec_replicas: String,
+    pub(crate) status_replicas: String,
+    pub(crate) label_selector: Option<String>,
+}
+
+impl Kind {
+    pub(crate) fn version(&self, name: &str) -> Option<&KindVersion> {
+        self.versions.iter().find(|version| &*version.name == name)
+    }
+
+    /// `plural` or `plural.group`, as error messages name a kind.
+    pub(crate) fn qualified_plural(&self) -> String {
+        if self.group.is_empty() {
+            self.plural.to_string()
+        } else {
+            format!("{}.{}", self.plural, self.group)
+        }
+    }
+
+    /// `v1` or `group/version`, as objects carry it.
+    pub(crate) fn api_version(&self, version: &str) -> String {
+        if self.group.is_empty() {
+            version.to_owned()
+        } else {
+            format!("{}/{version}", self.group)
+        }
+    }
+
+    pub(crate) fn is_custom(&self) -> bool {
+        matches!(self.origin, Origin::Custom { .. })
+    }
+}
+
+/// All kinds at one moment; replaced as a whole when a CRD changes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kinds {
+    /// By group, then by plural. Groups keep the order of discovery in `group_order`.
+    kinds: BTreeMap<(Arc<str>, Arc<str>), Arc<Kind>>,
+    group_order: Vec<Arc<str>>,
+}
+
+impl Kinds {
+    pub(crate) fn insert(&mut self, kind: Kind) {
+        if !self.group_order.contains(&kind.group) {
+            self.group_order.push(Arc::clone(&kind.group));
+        }
+        self.kinds.insert(
+            (Arc::clone(&kind.group), Arc::clone(&kind.plural)),
+            Arc::new(kind),
+        );
+    }
+
+    pub(crate) fn remove(&mut self, group: &str, plural: &str) -> Option<Arc<Kind>> {
+        let removed = self.kinds.remove(&(Arc::from(group), Arc::from(plural)));
+        if !self.kinds.keys().any(|(of, _)| &**of == group) {
+            self.group_order.retain(|known| &**known != group);
+        }
+        removed
+    }
+
+    /// The kind behind `/apis/GROUP/…/PLURAL`, whatever the version.
+    pub(crate) fn by_plural(&self, group: &str, plural: &str) -> Option<&Arc<Kind>> {
+        self.kinds.get(&(Arc::from(group), Arc::from(plural)))
+    }
+
+    /// The kind that objects of this `apiVersion` and `kind` belong to.
+    pub(crate) fn by_kind(&self, group: &str, kind: &str) -> Option<&Arc<Kind>> {
+        self.iter()
+            .find(|known| &*known.group == group && &*known.kind == kind)
+    }
+
+    /// Groups in the order of discovery; the core group is first and named "".
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.group_order.iter()
+    }
+
+    /// Kinds of one group, ordered by plural.
+    pub(crate) fn of_group<'a>(&'a self, group: &'a str) -> impl Iterator<Item = &'a Arc<Kind>> {
+        self.kinds
+            .iter()
+            .filter(move |((of, _), _)| &**of == group)
+            .map(|(_, kind)| kind)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
+        self.kinds.values()
+    }
+
+    /// Versions of one group that serve anything, the preferred one first.
+    pub(crate) fn versions_of_group(&self, group: &str) -> Vec<Arc<str>> {
+        let mut versions: Vec<Arc<str>> = Vec::new();
+        for kind in self.of_group(group) {
+            for version in &kind.versions {
+                if !versions.contains(&version.name) {
+                    versions.push(Arc::clone(&version.name));
+                }
+            }
+        }
+        versions.sort_by(|a, b| compare_versions(b, a));
+        versions
+    }
+}
+
+/// Kubernetes' order of version names: `v2 > v1 > v1beta2 > v1beta1 > v1alpha1 > others`.
+pub(crate) fn compare_versions(a: &str, b: &str) -> std::cmp::Ordering {
+    match (rank(a), rank(b)) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        (Some(_), None) => std::cmp::Ordering::Greater,
+        (None, Some(_)) => std::cmp::Ordering::Less,
+        // Names that are no Kubernetes versions are in alphabetical order, the first being the best.
+        (None, None) => b.cmp(a),
+    }
+}
+
+/// Stability, major and minor number of a name such as `v1beta2`.
+fn rank(name: &str) -> Option<(u8, u64, u64)> {
+    let rest = name.strip_prefix('v')?;
+    let digits = rest
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(rest.len());
+    let major = rest.get(..digits)?.parse().ok()?;
+    let tail = rest.get(digits..)?;
+    if tail.is_empty() {
+        return Some((2, major, 0));
+    }
+    let (stability, number) = match tail.strip_prefix("beta") {
+        Some(number) => (1, number),
+        None => (0, tail.strip_prefix("alpha")?),
+    };
+    Some((stability, major, number.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_ordered_by_stability_first() {
+        let mut names = [
+            "foo10",
+            "v1alpha1",
+            "v11beta2",
+            "v10",
+            "v3beta1",
+            "v2",
+            "foo1",
+            "v12alpha1",
+        ];
+        names.sort_by(|a, b| compare_versions(b, a));
+        assert_eq!(
+            names,
+            [
+                "v10",
+                "v2",
+                "v11beta2",
+                "v3beta1",
+                "v12alpha1",
+                "v1alpha1",
+                "foo1",
+                "foo10"
+            ]
+        );
+    }
+}

@@ -1,0 +1,54 @@
+//! An embedded Kubernetes API server, for first runs, demos and tests.
+//!
+//! A sandbox is a library first: [`Sandbox::service`] is the whole API as a [`tower::Service`], usable in
+//! process without a socket and under paused time. [`Sandbox::listen`] puts the same API behind TLS, for
+//! kubectl and clients in any language. Hundreds of independent sandboxes fit in one process.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let sandbox = kopf_sandbox::Sandbox::builder().build()?;
+//! let listening = sandbox.listen(kopf_sandbox::Listen::default()).await?;
+//! assert!(listening.url().starts_with("https://127.0.0.1:"));
+//! let kubeconfig = listening.kubeconfig(); // for kubectl
+//! # assert!(kubeconfig.contains("kopf-sandbox"));
+//! listening.shutdown().await;
+//! sandbox.shutdown().await;
+//! # Ok(()) }
+//! ```
+//!
+//! Objects are stored and validated, but nothing acts on them: a Deployment creates no pods. Garbage
+//! collection and the termination of namespaces and CRDs do work.
+
+mod access;
+mod admission;
+mod answer;
+mod body;
+mod clock;
+mod cluster;
+mod crd;
+mod discovery;
+mod documents;
+pub mod fault;
+mod field_error;
+mod ids;
+mod json_path;
+mod kinds;
+mod object;
+mod openapi;
+mod patch;
+mod request;
+mod sandbox;
+mod schema;
+mod selectors;
+mod server;
+mod service;
+mod status;
+mod store;
+mod table;
+mod typing;
+mod verbs;
+
+pub use self::body::{Body, BodyError};
+pub use self::sandbox::{Builder, Error, Listen, Listening, Sandbox};
+pub use self::service::Service;

@@ -1,0 +1,214 @@
+//! Short ways into the metadata of an object that is held as JSON.
+
+use serde_json::{Map, Value};
+
+pub(crate) fn text<'a>(object: &'a Value, field: &str) -> Option<&'a str> {
+    object
+        .get("metadata")?
+        .get(field)?
+        .as_str()
+        .filter(|text| !text.is_empty())
+}
+
+pub(crate) fn name(object: &Value) -> &str {
+    text(object, "name").unwrap_or_default()
+}
+
+pub(crate) fn namespace(object: &Value) -> Option<&str> {
+    text(object, "namespace")
+}
+
+pub(crate) fn uid(object: &Value) -> &str {
+    text(object, "uid").unwrap_or_default()
+}
+
+pub(crate) fn labels(object: &Value) -> Option<&Value> {
+    object.get("metadata")?.get("labels")
+}
+
+pub(crate) fn generation(object: &Value) -> i64 {
+    object
+        .pointer("/metadata/generation")
+        .and_then(Value::as_i64)
+        .unwrap_or_default()
+}
+
+/// Marked for deletion.
+pub(crate) fn is_terminating(object: &Value) -> bool {
+    text(object, "deletionTimestamp").is_some()
+}
+
+pub(crate) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
+    object
+        .pointer("/metadata/finalizers")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+}
+
+pub(crate) fn has_finalizer(object: &Value, finalizer: &str) -> bool {
+    finalizers(object).any(|present| present == finalizer)
+}
+
+/// Adds a finalizer unless it is there.
+pub(crate) fn add_finalizer(object: &mut Value, finalizer: &str) {
+    if has_finalizer(object, finalizer) {
+        return;
+    }
+    let list = metadata(object)
+        .entry("finalizers")
+        .or_insert_with(|| Value::Array(Vec::new()));
+    if !list.is_array() {
+        *list = Value::Array(Vec::new());
+    }
+    if let Some(list) = list.as_array_mut() {
+        list.push(Value::String(finalizer.to_owned()));
+    }
+}
+
+/// Removes a finalizer, and the list with its last entry.
+pub(crate) fn remove_finalizer(object: &mut Value, finalizer: &str) {
+    let metadata = metadata(object);
+    if let Some(list) = metadata.get_mut("finalizers").and_then(Value::as_array_mut) {
+        list.retain(|entry| entry.as_str() != Some(finalizer));
+        if list.is_empty() {
+            metadata.remove("finalizers");
+        }
+    }
+}
+
+/// The metadata to write into; made if missing.
+pub(crate) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
+    entry(object, "metadata")
+}
+
+/// A field of an object that is itself an object; made if missing or of another type.
+pub(crate) fn entry<'a>(object: &'a mut Value, field: &str) -> &'a mut Map<String, Value> {
+    if !object.is_object() {
+        *object = Value::Object(Map::new());
+    }
+    let Value::Object(map) = object else {
+        unreachable!("it has just been made an object")
+    };
+    let value = map
+        .entry(field)
+        .or_insert_with(|| Value::Object(Map::new()));
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    match value {
+        Value::Object(map) => map,
+        _ => unreachable!("it has just been made an object"),
+    }
+}
+
+/// Sets a text in the metadata.
+pub(crate) fn set(object: &mut Value, field: &str, text: impl Into<String>) {
+    metadata(object).insert(field.to_owned(), Value::String(text.into()));
+}
+
+/// Copies a field of the metadata from another version of the object, or removes it if absent there.
+pub(crate) fn carry_over(object: &mut Value, from: &Value, field: &str) {
+    let value = from
+        .get("metadata")
+        .and_then(|metadata| metadata.get(field))
+        .cloned();
+    let metadata = metadata(object);
+    match value {
+        Some(value) => metadata.insert(field.to_owned(), value),
+        None => metadata.remove(field),
+    };
+}
+
+/// One entry of `ownerReferences`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OwnerReference {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) blocks_owner_deletion: bool,
+}
+
+impl OwnerReference {
+    /// The group of the owner.
+    pub(crate) fn group(&self) -> &str {
+        self.api_version
+            .split_once('/')
+            .map_or("", |(group, _)| group)
+    }
+}
+
+pub(crate) fn owner_references(object: &Value) -> Vec<OwnerReference> {
+    let text = |reference: &Value, field: &str| -> String {
+        reference
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    object
+        .pointer("/metadata/ownerReferences")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(|reference| OwnerReference {
+            api_version: text(reference, "apiVersion"),
+            kind: text(reference, "kind"),
+            name: text(reference, "name"),
+            uid: text(reference, "uid"),
+            blocks_owner_deletion: reference
+                .get("blockOwnerDeletion")
+                .and_then(Value::as_bool)
+                .unwrap_or_default(),
+        })
+        .collect()
+}
+
+/// Removes references to owners by uid, and the list with its last entry.
+pub(crate) fn remove_owners(object: &mut Value, uids: &[String]) {
+    let metadata = metadata(object);
+    if let Some(list) = metadata
+        .get_mut("ownerReferences")
+        .and_then(Value::as_array_mut)
+    {
+        list.retain(|reference| {
+            let uid = reference
+                .get("uid")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            !uids.iter().any(|removed| removed == uid)
+        });
+        if list.is_empty() {
+            metadata.remove("ownerReferences");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn finalizers_come_and_go_with_their_list() {
+        let mut object = json!({"metadata": {"name": "x"}});
+        add_finalizer(&mut object, "a/b");
+        add_finalizer(&mut object, "a/b");
+        assert_eq!(finalizers(&object).collect::<Vec<_>>(), ["a/b"]);
+        remove_finalizer(&mut object, "a/b");
+        assert_eq!(object, json!({"metadata": {"name": "x"}}));
+    }
+
+    #[test]
+    fn garbage_in_the_metadata_does_no_harm() {
+        let mut object =
+            json!({"metadata": {"finalizers": "x", "ownerReferences": [1, {"uid": 2}]}});
+        assert_eq!(finalizers(&object).count(), 0);
+        assert_eq!(owner_references(&object).len(), 2);
+        add_finalizer(&mut object, "a");
+        assert!(has_finalizer(&object, "a"));
+    }
+}

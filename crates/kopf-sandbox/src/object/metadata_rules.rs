@@ -1,0 +1,284 @@
+//! What the metadata of an object must look like when it is created and when it is changed.
+
+use serde_json::{Value, json};
+
+use super::{meta, names};
+use crate::field_error::{FieldError, FieldErrorKind};
+use crate::kinds::Kind;
+
+/// All keys and values of annotations together, in bytes.
+const MOST_ANNOTATION_BYTES: usize = 256 * 1024;
+
+/// What is wrong with the metadata of an object, be it new or changed.
+pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if let Some(prefix) = meta::text(object, "generateName") {
+        for problem in names::problems(kind, prefix, true) {
+            errors.push(FieldError::invalid(
+                "metadata.generateName",
+                &json!(prefix),
+                &problem,
+            ));
+        }
+    }
+    let name = meta::name(object);
+    if name.is_empty() {
+        errors.push(FieldError::required(
+            "metadata.name",
+            "name or generateName is required",
+        ));
+    } else {
+        for problem in names::problems(kind, name, false) {
+            errors.push(FieldError::invalid("metadata.name", &json!(name), &problem));
+        }
+    }
+    if !kind.namespaced && meta::namespace(object).is_some() {
+        errors.push(FieldError::forbidden(
+            "metadata.namespace",
+            "not allowed on this type",
+        ));
+    }
+    label_problems(object, &mut errors);
+    annotation_problems(object, &mut errors);
+    owner_problems(object, &mut errors);
+    finalizer_problems(kind, object, &mut errors);
+    errors
+}
+
+fn label_problems(object: &Value, errors: &mut Vec<FieldError>) {
+    for (key, value) in meta::labels(object)
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        for problem in names::qualified(key) {
+            errors.push(FieldError::invalid(
+                "metadata.labels",
+                &json!(key),
+                &problem,
+            ));
+        }
+        let text = value.as_str().unwrap_or_default();
+        for problem in names::label_value(text) {
+            errors.push(FieldError::invalid(
+                "metadata.labels",
+                &json!(text),
+                &problem,
+            ));
+        }
+    }
+}
+
+fn annotation_problems(object: &Value, errors: &mut Vec<FieldError>) {
+    let annotations = object
+        .pointer("/metadata/annotations")
+        .and_then(Value::as_object);
+    let mut bytes = 0;
+    for (key, value) in annotations.into_iter().flatten() {
+        // Upper case is fine in the prefix of an annotation, unlike in that of a label.
+        for problem in names::qualified(&key.to_lowercase()) {
+            errors.push(FieldError::invalid(
+                "metadata.annotations",
+                &json!(key),
+                &problem,
+            ));
+        }
+        bytes += key.len() + value.as_str().unwrap_or_default().len();
+    }
+    if bytes > MOST_ANNOTATION_BYTES {
+        errors.push(FieldError::new(
+            FieldErrorKind::TooLong,
+            "metadata.annotations",
+            format!("Too long: may not be more than {MOST_ANNOTATION_BYTES} bytes"),
+        ));
+    }
+}
+
+fn owner_problems(object: &Value, errors: &mut Vec<FieldError>) {
+    let field = |name: &str| format!("metadata.ownerReferences.{name}");
+    for owner in meta::owner_references(object) {
+        if owner.kind == "Event" && matches!(owner.group(), "" | "events.k8s.io") {
+            let value = json!({
+                "apiVersion": owner.api_version, "kind": owner.kind,
+                "name": owner.name, "uid": owner.uid,
+            });
+            let (group, version) = owner
+                .api_version
+                .rsplit_once('/')
+                .unwrap_or(("", &owner.api_version));
+            let why = format!("{group}/{version}, Kind=Event is disallowed from being an owner");
+            errors.push(FieldError::invalid(
+                "metadata.ownerReferences",
+                &value,
+                &why,
+            ));
+        }
+        if owner.api_version.is_empty() {
+            errors.push(FieldError::invalid(
+                field("apiVersion"),
+                &json!(""),
+                "version must not be empty",
+            ));
+        }
+        for (name, value) in [
+            ("kind", &owner.kind),
+            ("name", &owner.name),
+            ("uid", &owner.uid),
+        ] {
+            if value.is_empty() {
+                errors.push(FieldError::invalid(
+                    field(name),
+                    &json!(""),
+                    "must not be empty",
+                ));
+            }
+        }
+    }
+    let references = object
+        .pointer("/metadata/ownerReferences")
+        .and_then(Value::as_array);
+    let controllers: Vec<String> = references
+        .into_iter()
+        .flatten()
+        .filter(|reference| reference.get("controller") == Some(&json!(true)))
+        .map(|reference| {
+            let text = |field: &str| {
+                reference
+                    .get(field)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+            };
+            format!("{}/{}", text("kind"), text("name"))
+        })
+        .collect();
+    if let [first, second, ..] = controllers.as_slice() {
+        errors.push(FieldError::invalid(
+            "metadata.ownerReferences",
+            &json!(references),
+            &format!(
+                "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
+            ),
+        ));
+    }
+}
+
+fn finalizer_problems(kind: &Kind, object: &Value, errors: &mut Vec<FieldError>) {
+    for (index, finalizer) in meta::finalizers(object).enumerate() {
+        for problem in names::qualified(finalizer) {
+            errors.push(FieldError::invalid(
+                "metadata.finalizers",
+                &json!(finalizer),
+                &problem,
+            ));
+        }
+        let standard = ["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer);
+        if !kind.is_custom() && !standard && !finalizer.contains('/') {
+            errors.push(FieldError::invalid(
+                format!("metadata.finalizers[{index}]"),
+                &json!(finalizer),
+                "name is neither a standard finalizer name nor is it fully qualified",
+            ));
+        }
+    }
+    if meta::has_finalizer(object, "orphan") && meta::has_finalizer(object, "foregroundDeletion") {
+        errors.push(FieldError::invalid(
+            "metadata.finalizers",
+            &object
+                .pointer("/metadata/finalizers")
+                .cloned()
+                .unwrap_or_default(),
+            "finalizer orphan and foregroundDeletion cannot be both set",
+        ));
+    }
+}
+
+/// What an update may not do to the metadata.
+pub(crate) fn update_problems(new: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if meta::is_terminating(old) {
+        let added: Vec<&str> = meta::finalizers(new)
+            .filter(|finalizer| !meta::has_finalizer(old, finalizer))
+            .collect();
+        if !added.is_empty() {
+            let list = added
+                .iter()
+                .map(|name| format!("{name:?}"))
+                .collect::<Vec<_>>()
+                .join(", ");
+            errors.push(FieldError::forbidden(
+                "metadata.finalizers",
+                &format!(
+                    "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{list}}}"
+                ),
+            ));
+        }
+    }
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+    ] {
+        let (is, was) = (meta::text(new, field), meta::text(old, field));
+        if is != was {
+            errors.push(FieldError::invalid(
+                format!("metadata.{field}"),
+                &is.map_or(Value::Null, |text| json!(text)),
+                "field is immutable",
+            ));
+        }
+    }
+    errors
+}
+
+/// Advice that a real server gives about finalizers of custom resources.
+pub(crate) fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
+    meta::finalizers(new)
+        .filter(|finalizer| !finalizer.contains('/'))
+        .filter(|finalizer| !["orphan", "foregroundDeletion", "kubernetes"].contains(finalizer))
+        .filter(|finalizer| old.is_none_or(|old| !meta::has_finalizer(old, finalizer)))
+        .map(|finalizer| {
+            format!(
+                "metadata.finalizers: {finalizer:?}: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers"
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(errors: &[FieldError]) -> Vec<&str> {
+        errors.iter().map(|error| error.field.as_str()).collect()
+    }
+
+    #[test]
+    fn a_terminating_object_takes_no_new_finalizers() {
+        let old = json!({"metadata": {"deletionTimestamp": "t", "finalizers": ["a/b"]}});
+        let mut new = old.clone();
+        meta::add_finalizer(&mut new, "c/d");
+        assert_eq!(
+            fields(&update_problems(&new, &old)),
+            ["metadata.finalizers"]
+        );
+        meta::remove_finalizer(&mut new, "c/d");
+        meta::remove_finalizer(&mut new, "a/b");
+        assert!(update_problems(&new, &old).is_empty());
+    }
+
+    #[test]
+    fn identity_is_immutable() {
+        let old = json!({"metadata": {"name": "a", "uid": "1"}});
+        let new = json!({"metadata": {"name": "b", "uid": "2", "deletionTimestamp": "t"}});
+        assert_eq!(
+            fields(&update_problems(&new, &old)),
+            [
+                "metadata.name",
+                "metadata.uid",
+                "metadata.deletionTimestamp"
+            ]
+        );
+    }
+}

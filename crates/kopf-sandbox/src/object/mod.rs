@@ -1,0 +1,5 @@
+//! Rules that hold for the metadata of every object, whatever its kind.
+
+pub(crate) mod meta;
+pub(crate) mod metadata_rules;
+pub(crate) mod names;

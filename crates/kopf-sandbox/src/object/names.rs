@@ -1,0 +1,213 @@
+//! Which names objects may have.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::kinds::Kind;
+
+/// The rule that the names of a kind follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    /// RFC 1123 subdomain: the rule of most kinds.
+    Subdomain,
+    /// RFC 1123 label.
+    Label,
+    /// RFC 1035 label.
+    Label1035,
+    /// Anything that can stand between two slashes of a path.
+    PathSegment,
+}
+
+fn rule(kind: &Kind) -> Rule {
+    match (&*kind.group, &*kind.plural) {
+        ("", "namespaces") | ("apps", "statefulsets") => Rule::Label,
+        ("", "services") => Rule::Label1035,
+        ("rbac.authorization.k8s.io", _) => Rule::PathSegment,
+        _ => Rule::Subdomain,
+    }
+}
+
+/// What is wrong with a name; with `prefix`, the name is a `generateName` that still gets its suffix.
+pub(crate) fn problems(kind: &Kind, name: &str, prefix: bool) -> Vec<String> {
+    let masked;
+    let name = if prefix && name.ends_with('-') {
+        // A trailing dash is fine where more is to follow.
+        masked = format!("{}a", name.trim_end_matches('-'));
+        &masked
+    } else {
+        name
+    };
+    match rule(kind) {
+        Rule::Subdomain => subdomain(name),
+        Rule::Label => label(name),
+        Rule::Label1035 => label_1035(name),
+        Rule::PathSegment => path_segment(name),
+    }
+}
+
+fn compiled(pattern: &str) -> Option<Regex> {
+    Regex::new(pattern).ok()
+}
+
+static LABEL: LazyLock<Option<Regex>> =
+    LazyLock::new(|| compiled(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"));
+static LABEL_1035: LazyLock<Option<Regex>> =
+    LazyLock::new(|| compiled(r"^[a-z]([-a-z0-9]*[a-z0-9])?$"));
+static SUBDOMAIN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    compiled(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+});
+static QUALIFIED: LazyLock<Option<Regex>> =
+    LazyLock::new(|| compiled(r"^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$"));
+static LABEL_VALUE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| compiled(r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"));
+
+fn fits(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
+    pattern
+        .as_ref()
+        .is_some_and(|pattern| pattern.is_match(text))
+}
+
+fn too_long(most: usize) -> String {
+    format!("must be no more than {most} bytes")
+}
+
+pub(crate) fn subdomain(name: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if name.len() > 253 {
+        problems.push(too_long(253));
+    }
+    if !fits(&SUBDOMAIN, name) {
+        problems.push(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+                .to_owned(),
+        );
+    }
+    problems
+}
+
+pub(crate) fn label(name: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if name.len() > 63 {
+        problems.push(too_long(63));
+    }
+    if !fits(&LABEL, name) {
+        problems.push(
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+                .to_owned(),
+        );
+    }
+    problems
+}
+
+pub(crate) fn label_1035(name: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if name.len() > 63 {
+        problems.push(too_long(63));
+    }
+    if !fits(&LABEL_1035, name) {
+        problems.push(
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+                .to_owned(),
+        );
+    }
+    problems
+}
+
+fn path_segment(name: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if name == "." || name == ".." {
+        problems.push(format!("may not be '{name}'"));
+    }
+    for part in ['/', '%'] {
+        if name.contains(part) {
+            problems.push(format!("may not contain '{part}'"));
+        }
+    }
+    problems
+}
+
+/// What is wrong with a key of labels, annotations or finalizers: `[prefix/]name`.
+pub(crate) fn qualified(key: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    let name = match key.split_once('/') {
+        None => key,
+        Some((_, name)) if name.contains('/') => {
+            return vec![format!(
+                "a qualified name {} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
+                qualified_text()
+            )];
+        }
+        Some((prefix, name)) => {
+            if prefix.is_empty() {
+                problems.push("prefix part must be non-empty".to_owned());
+            } else {
+                problems.extend(
+                    subdomain(prefix)
+                        .into_iter()
+                        .map(|text| format!("prefix part {text}")),
+                );
+            }
+            name
+        }
+    };
+    if name.is_empty() {
+        problems.push("name part must be non-empty".to_owned());
+    } else if name.len() > 63 {
+        problems.push(format!("name part {}", too_long(63)));
+    }
+    if !fits(&QUALIFIED, name) {
+        problems.push(format!("name part {}", qualified_text()));
+    }
+    problems
+}
+
+fn qualified_text() -> &'static str {
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+}
+
+/// What is wrong with the value of a label.
+pub(crate) fn label_value(value: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if value.len() > 63 {
+        problems.push(too_long(63));
+    }
+    if !fits(&LABEL_VALUE, value) {
+        problems.push(
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+                .to_owned(),
+        );
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_rule_of_their_kind() {
+        for good in ["a", "a.b", "a-1.b", "1"] {
+            assert!(subdomain(good).is_empty(), "{good}");
+        }
+        for bad in ["", "A", "-a", "a-", "a..b", "a_b", "a/b", &"a".repeat(254)] {
+            assert!(!subdomain(bad).is_empty(), "{bad}");
+        }
+        assert!(!label("a.b").is_empty());
+        assert!(!label_1035("1a").is_empty());
+        assert!(path_segment("system:node").is_empty());
+        assert!(!path_segment("a/b").is_empty());
+    }
+
+    #[test]
+    fn keys_and_values_of_labels_have_their_own_rules() {
+        for good in ["app", "example.com/Name", "a/b_c.d"] {
+            assert!(qualified(good).is_empty(), "{good}");
+        }
+        for bad in ["", "/a", "a/", "a/b/c", "A.B/c", "-a", &"a".repeat(64)] {
+            assert!(!qualified(bad).is_empty(), "{bad}");
+        }
+        assert!(label_value("").is_empty());
+        assert!(!label_value("a b").is_empty());
+    }
+}

@@ -1,0 +1,81 @@
+//! OpenAPI documents of built-in groups, as recorded from a real server.
+
+use std::sync::LazyLock;
+
+use super::Fingerprint;
+
+/// The name of a file is the path of the document with `__` for `/`.
+macro_rules! document {
+    ($name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../../data/openapi/v3/", $name, ".json")),
+        )
+    };
+}
+
+/// About a megabyte in the binary, which costs nothing until it is asked for.
+static DOCUMENTS: &[(&str, &str)] = &[
+    document!("api__v1"),
+    document!("apis__admissionregistration.k8s.io__v1"),
+    document!("apis__apiextensions.k8s.io__v1"),
+    document!("apis__apps__v1"),
+    document!("apis__authentication.k8s.io__v1"),
+    document!("apis__authorization.k8s.io__v1"),
+    document!("apis__autoscaling__v1"),
+    document!("apis__autoscaling__v2"),
+    document!("apis__batch__v1"),
+    document!("apis__coordination.k8s.io__v1"),
+    document!("apis__discovery.k8s.io__v1"),
+    document!("apis__events.k8s.io__v1"),
+    document!("apis__networking.k8s.io__v1"),
+    document!("apis__node.k8s.io__v1"),
+    document!("apis__policy__v1"),
+    document!("apis__rbac.authorization.k8s.io__v1"),
+    document!("apis__scheduling.k8s.io__v1"),
+    document!("apis__storage.k8s.io__v1"),
+];
+
+/// A recorded document.
+pub(super) struct Document {
+    /// `api/v1` or `apis/GROUP/VERSION`.
+    pub(super) path: String,
+    pub(super) text: &'static str,
+    pub(super) hash: String,
+}
+
+/// Hashed once per process, when the first client asks.
+static HASHED: LazyLock<Vec<Document>> = LazyLock::new(|| {
+    let document = |(name, text): &(&str, &'static str)| Document {
+        path: name.replace("__", "/"),
+        text,
+        hash: Fingerprint::of(text),
+    };
+    DOCUMENTS.iter().map(document).collect()
+});
+
+pub(super) fn documents() -> impl Iterator<Item = &'static Document> {
+    HASHED.iter()
+}
+
+pub(super) fn document(path: &str) -> Option<&'static Document> {
+    documents().find(|document| document.path == path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::builtin;
+
+    #[test]
+    fn every_built_in_group_has_its_document() {
+        let kinds = builtin();
+        for kind in kinds.iter() {
+            for version in &kind.versions {
+                let prefix = if kind.group.is_empty() { "api" } else { "apis" };
+                let path = format!("{prefix}/{}", kind.api_version(&version.name));
+                assert!(document(&path).is_some(), "{path}");
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The one document of `/openapi/v2`, for clients that still read it.
+//!
+//! Definitions only: clients take schemas and merge keys from it, and never the paths.
+
+use serde_json::{Map, Value, json};
+
+use super::{custom, recorded};
+use crate::kinds::Kinds;
+
+const REFERENCE: &str = "#/components/schemas/";
+
+/// All definitions, built-in and custom. It parses a megabyte of records, so it is not cheap.
+pub(crate) fn swagger(kinds: &Kinds) -> Value {
+    let mut definitions = Map::new();
+    for recorded in recorded::documents() {
+        let mut document: Value = serde_json::from_str(recorded.text).unwrap_or_default();
+        let schemas = document
+            .pointer_mut("/components/schemas")
+            .and_then(Value::as_object_mut);
+        definitions.extend(schemas.map(std::mem::take).into_iter().flatten());
+    }
+    for kind in kinds.iter().filter(|kind| kind.is_custom()) {
+        for version in &kind.versions {
+            definitions.extend(custom::definitions(kind, version));
+        }
+    }
+    definitions.values_mut().for_each(convert);
+    let version = crate::discovery::version();
+    json!({
+        "swagger": "2.0",
+        "info": { "title": "Kubernetes", "version": version.get("gitVersion") },
+        "paths": {},
+        "definitions": definitions,
+    })
+}
+
+/// From OpenAPI 3 to 2: other references, and no words that the older version does not have.
+/// Schemas are as deep as their JSON, which is limited.
+fn convert(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            for unknown in ["anyOf", "oneOf", "not", "nullable"] {
+                // A schema may have a property of this name: then it is no list and no flag.
+                if fields
+                    .get(unknown)
+                    .is_some_and(|it| it.is_array() || it.is_boolean())
+                {
+                    fields.remove(unknown);
+                }
+            }
+            if let Some(Value::Array(all)) = fields.get_mut("allOf") {
+                let reference = all
+                    .first_mut()
+                    .and_then(|it| it.get_mut("$ref"))
+                    .map(Value::take);
+                fields.remove("allOf");
+                fields.extend(reference.map(|reference| ("$ref".to_owned(), reference)));
+            }
+            if let Some(Value::String(reference)) = fields.get_mut("$ref")
+                && let Some(name) = reference.strip_prefix(REFERENCE)
+            {
+                *reference = format!("#/definitions/{name}");
+            }
+            fields.values_mut().for_each(convert);
+        }
+        Value::Array(items) => items.iter_mut().for_each(convert),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::builtin;
+
+    #[test]
+    fn definitions_refer_to_definitions() {
+        let mut kinds = builtin();
+        kinds.insert(custom::tests::gadget());
+        let document = swagger(&kinds);
+        assert_eq!(document["swagger"], "2.0");
+        let pod = &document["definitions"]["io.k8s.api.core.v1.Pod"];
+        assert_eq!(
+            pod["properties"]["spec"]["$ref"],
+            "#/definitions/io.k8s.api.core.v1.PodSpec"
+        );
+        assert_eq!(pod["x-kubernetes-group-version-kind"][0]["kind"], "Pod");
+        let gadget = &document["definitions"]["com.example.x.v1.Gadget"];
+        assert_eq!(
+            gadget["properties"]["metadata"]["$ref"],
+            "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+        );
+        assert!(
+            gadget["properties"]["spec"]["properties"]["size"]
+                .get("anyOf")
+                .is_none()
+        );
+        assert!(!document.to_string().contains(REFERENCE));
+    }
+}

@@ -1,0 +1,472 @@
+//! JSON patches (RFC 6902), with the habits of the library that the real server uses: indices may
+//! be negative, `replace` may add a member, a `test` for null holds for a member that is not there.
+
+use super::PatchError;
+use serde_json::{Map, Value};
+
+/// The real server takes no more operations than that.
+const MAX_OPERATIONS: usize = 10_000;
+
+/// How much all the copies of a patch may weigh together, in bytes of JSON.
+const MAX_COPIED: usize = 3 * 1024 * 1024;
+
+/// How deep a document may become. Copies and moves can nest it further than any parser allows, and
+/// everything that walks through documents does so by recursion.
+const MAX_DEPTH: usize = 128;
+
+/// Members of an operation; others are unknown fields.
+const MEMBERS: [&str; 4] = ["from", "op", "path", "value"];
+
+/// A decoded patch, not yet applied.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct JsonPatch {
+    operations: Vec<Map<String, Value>>,
+    /// What a strict reader complains about, e.g. `json patch unknown field "[0].foo"`.
+    pub(crate) unknown: Vec<String>,
+}
+
+impl JsonPatch {
+    /// Reads a patch.
+    pub(crate) fn decode(patch: Value) -> Result<Self, PatchError> {
+        let unfit = |value: &Value, of: &str| {
+            let what = super::json_kind(value);
+            let text = format!("error decoding patch: json: cannot unmarshal {what} into Go {of}");
+            PatchError::BadRequest(text)
+        };
+        let items = match patch {
+            Value::Array(items) => items,
+            Value::Null => Vec::new(),
+            other => return Err(unfit(&other, "value of type []handlers.jsonPatchOp")),
+        };
+        let mut operations = Vec::with_capacity(items.len());
+        let mut unknown = Vec::new();
+        for (index, item) in items.into_iter().enumerate() {
+            let operation = match item {
+                Value::Object(operation) => operation,
+                Value::Null => Map::new(),
+                other => return Err(unfit(&other, "value of type handlers.jsonPatchOp")),
+            };
+            for member in ["from", "op", "path"] {
+                if let Some(value) = operation.get(member)
+                    && !(value.is_string() || value.is_null())
+                {
+                    let of = format!("struct field jsonPatchOp.{member} of type string");
+                    return Err(unfit(value, &of));
+                }
+            }
+            for member in operation
+                .keys()
+                .filter(|name| !MEMBERS.contains(&name.as_str()))
+            {
+                unknown.push(format!("json patch unknown field \"[{index}].{member}\""));
+            }
+            operations.push(operation);
+        }
+        if operations.len() > MAX_OPERATIONS {
+            return Err(PatchError::TooLarge(format!(
+                "Request entity too large: The allowed maximum operations in a JSON patch is \
+                 {MAX_OPERATIONS}, got {}",
+                operations.len()
+            )));
+        }
+        Ok(Self {
+            operations,
+            unknown,
+        })
+    }
+
+    /// The document after all operations, or the first reason why there is none.
+    pub(crate) fn apply(&self, document: &Value) -> Result<Value, PatchError> {
+        let mut document = document.clone();
+        let mut limits = Limits {
+            depth: depth(&document),
+            copied: 0,
+        };
+        for operation in &self.operations {
+            step(&mut document, operation, &mut limits).map_err(PatchError::Unprocessable)?;
+            if limits.depth > MAX_DEPTH {
+                limits.depth = depth(&document);
+            }
+            if limits.depth > MAX_DEPTH {
+                return Err(PatchError::Unprocessable(
+                    "the document became too deep".to_owned(),
+                ));
+            }
+        }
+        Ok(document)
+    }
+}
+
+/// Reads and applies a patch.
+pub(crate) fn apply(document: &Value, patch: Value) -> Result<Value, PatchError> {
+    JsonPatch::decode(patch)?.apply(document)
+}
+
+/// What the operations so far have cost.
+struct Limits {
+    /// At least the depth of the document. The true one is found only when it matters.
+    depth: usize,
+    copied: usize,
+}
+
+impl Limits {
+    /// A value of this depth goes to this path.
+    fn nest(&mut self, path: &str, depth: usize) {
+        self.depth = self.depth.max(path.matches('/').count() + depth);
+    }
+
+    fn copy(&mut self, copied: &Value) -> Result<(), String> {
+        self.copied += copied.to_string().len();
+        if self.copied > MAX_COPIED {
+            Err("too much is copied".to_owned())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+/// One operation. The texts are for logs: the server tells clients only that it went wrong.
+fn step(
+    document: &mut Value,
+    operation: &Map<String, Value>,
+    limits: &mut Limits,
+) -> Result<(), String> {
+    let member = |name: &str| {
+        let text = operation.get(name).and_then(Value::as_str);
+        text.ok_or_else(|| format!("an operation has no {name:?}"))
+    };
+    let value = operation.get("value").unwrap_or(&Value::Null);
+    match member("op")? {
+        "add" => {
+            let path = member("path")?;
+            limits.nest(path, depth(value));
+            let (target, key) = find(document, path)?;
+            add(target, &key, value.clone())
+        }
+        "remove" => {
+            let (target, key) = find(document, member("path")?)?;
+            remove(target, &key).map(drop)
+        }
+        "replace" => {
+            let path = member("path")?;
+            limits.nest(path, depth(value));
+            if !path.is_empty() {
+                let (target, key) = find(document, path)?;
+                return replace(target, &key, value.clone());
+            }
+            if !(value.is_object() || value.is_array()) {
+                return Err("the whole document can only become an object or a list".to_owned());
+            }
+            *document = value.clone();
+            Ok(())
+        }
+        "move" => {
+            let (source, key) = find(document, member("from")?)?;
+            let moved = remove(source, &key)?;
+            let path = member("path")?;
+            limits.nest(path, limits.depth);
+            let (target, key) = find(document, path)?;
+            add(target, &key, moved)
+        }
+        "copy" => {
+            let (source, key) = find(document, member("from")?)?;
+            let copied = get(source, &key)?.cloned().unwrap_or_default();
+            limits.copy(&copied)?;
+            let path = member("path")?;
+            limits.nest(path, depth(&copied));
+            let (target, key) = find(document, path)?;
+            add(target, &key, copied)
+        }
+        "test" => {
+            let path = member("path")?;
+            let actual = if path.is_empty() {
+                Some(&*document)
+            } else {
+                let (target, key) = find(document, path)?;
+                get(target, &key)?
+            };
+            if actual.unwrap_or(&Value::Null) == value {
+                Ok(())
+            } else {
+                Err(format!("the value of {path:?} is not the tested one"))
+            }
+        }
+        other => Err(format!("there is no operation {other:?}")),
+    }
+}
+
+/// The object or list that a path leads into, and the last key. What is before the first slash is
+/// of no interest.
+fn find<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), String> {
+    let missing = || format!("there is nothing at {path:?}");
+    let mut keys = path
+        .split('/')
+        .skip(1)
+        .map(|key| key.replace("~1", "/").replace("~0", "~"));
+    let mut last = keys.next().ok_or_else(missing)?;
+    let mut target = document;
+    for key in keys {
+        let step = std::mem::replace(&mut last, key);
+        target = match target {
+            Value::Object(map) => map.get_mut(&step),
+            Value::Array(items) => {
+                let at = place(items.len(), &step)?;
+                items.get_mut(at)
+            }
+            _ => None,
+        }
+        .ok_or_else(missing)?;
+    }
+    if target.is_object() || target.is_array() {
+        Ok((target, last))
+    } else {
+        Err(missing())
+    }
+}
+
+fn get<'a>(target: &'a Value, key: &str) -> Result<Option<&'a Value>, String> {
+    match target {
+        Value::Array(items) => Ok(items.get(place(items.len(), key)?)),
+        other => Ok(other.get(key)),
+    }
+}
+
+fn add(target: &mut Value, key: &str, value: Value) -> Result<(), String> {
+    match target {
+        Value::Array(items) if key == "-" => items.push(value),
+        Value::Array(items) => {
+            // There is one place more than there are elements.
+            let at = place(items.len() + 1, key)?;
+            items.insert(at, value);
+        }
+        other => return replace(other, key, value),
+    }
+    Ok(())
+}
+
+fn remove(target: &mut Value, key: &str) -> Result<Value, String> {
+    match target {
+        Value::Array(items) => {
+            let at = place(items.len(), key)?;
+            Ok(items.remove(at))
+        }
+        other => {
+            let removed = other.as_object_mut().and_then(|map| map.remove(key));
+            removed.ok_or_else(|| format!("there is no {key:?} to remove"))
+        }
+    }
+}
+
+fn replace(target: &mut Value, key: &str, value: Value) -> Result<(), String> {
+    match target {
+        Value::Array(items) => {
+            let at = place(items.len(), key)?;
+            items.splice(at..=at, [value]);
+        }
+        other => {
+            let map = other.as_object_mut().ok_or("a scalar has no members")?;
+            map.insert(key.to_owned(), value);
+        }
+    }
+    Ok(())
+}
+
+/// A place in a list of this many places; negative ones count from the end.
+fn place(length: usize, key: &str) -> Result<usize, String> {
+    let at: i64 = key
+        .parse()
+        .map_err(|_| format!("{key:?} is no place in a list"))?;
+    let place = usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX);
+    let place = if at < 0 {
+        length.checked_sub(place)
+    } else {
+        Some(place)
+    };
+    place
+        .filter(|place| *place < length)
+        .ok_or_else(|| format!("there is no element {at}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::merge::tests::any_json;
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn operations_apply_in_order() {
+        let document = json!({"a": {"b": [1, 2]}, "c": "d"});
+        for (patch, expected) in [
+            (json!([]), document.clone()),
+            (json!(null), document.clone()),
+            (
+                json!([{"op": "add", "path": "/a/b/-", "value": 3}, {"op": "remove", "path": "/c"}]),
+                json!({"a": {"b": [1, 2, 3]}}),
+            ),
+            (
+                json!([{"op": "add", "path": "/a/b/0", "value": 0}]),
+                json!({"a": {"b": [0, 1, 2]}, "c": "d"}),
+            ),
+            (
+                json!([{"op": "add", "path": "/a/b/-1", "value": 3}]),
+                json!({"a": {"b": [1, 2, 3]}, "c": "d"}),
+            ),
+            (
+                json!([{"op": "remove", "path": "/a/b/-1"}]),
+                json!({"a": {"b": [1]}, "c": "d"}),
+            ),
+            (
+                json!([{"op": "replace", "path": "/new", "value": 1}]),
+                json!({"a": {"b": [1, 2]}, "c": "d", "new": 1}),
+            ),
+            (
+                json!([{"op": "move", "from": "/c", "path": "/a/c"}]),
+                json!({"a": {"b": [1, 2], "c": "d"}}),
+            ),
+            (
+                json!([{"op": "copy", "from": "/a/b", "path": "/e~1f"}]),
+                json!({"a": {"b": [1, 2]}, "c": "d", "e/f": [1, 2]}),
+            ),
+            (
+                json!([{"op": "copy", "from": "/nothing", "path": "/c"}]),
+                json!({"a": {"b": [1, 2]}, "c": null}),
+            ),
+            (
+                json!([
+                    {"op": "test", "path": "/c", "value": "d"},
+                    {"op": "test", "path": "/nothing", "value": null},
+                    {"op": "test", "path": "/nothing"},
+                    {"op": "replace", "path": "", "value": {}},
+                ]),
+                json!({}),
+            ),
+        ] {
+            assert_eq!(apply(&document, patch.clone()), Ok(expected), "{patch}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_apply_is_refused() {
+        let document = json!({"a": {"b": [1]}, "c": "d"});
+        for operation in [
+            json!({"op": "test", "path": "/c", "value": "x"}),
+            json!({"op": "test", "path": "/x", "value": 1}),
+            json!({"op": "test", "path": "/x/y", "value": null}),
+            json!({"op": "test", "path": "/a/b/0", "value": 1.0}),
+            json!({"op": "add", "path": "", "value": {}}),
+            json!({"op": "add", "path": "/x/y", "value": 1}),
+            json!({"op": "add", "path": "/c/y", "value": 1}),
+            json!({"op": "add", "path": "/a/b/5", "value": 1}),
+            json!({"op": "add", "path": "/a/b/x", "value": 1}),
+            json!({"op": "remove", "path": "/x"}),
+            json!({"op": "remove", "path": "/a/b/-"}),
+            json!({"op": "replace", "path": "/a/b/1", "value": 1}),
+            json!({"op": "replace", "path": "", "value": 1}),
+            json!({"op": "move", "path": "/c"}),
+            json!({"op": "add"}),
+            json!({"op": "spec"}),
+            json!({}),
+        ] {
+            let refused = apply(&document, json!([operation]));
+            assert!(
+                matches!(refused, Err(PatchError::Unprocessable(_))),
+                "{operation}"
+            );
+        }
+    }
+
+    #[test]
+    fn malformed_patches_are_bad_requests() {
+        for (patch, expected) in [
+            (
+                json!({}),
+                "object into Go value of type []handlers.jsonPatchOp",
+            ),
+            (
+                json!(["x"]),
+                "string into Go value of type handlers.jsonPatchOp",
+            ),
+            (
+                json!([{"op": 1}]),
+                "number into Go struct field jsonPatchOp.op of type string",
+            ),
+        ] {
+            let expected = format!("error decoding patch: json: cannot unmarshal {expected}");
+            assert_eq!(
+                apply(&json!({}), patch),
+                Err(PatchError::BadRequest(expected))
+            );
+        }
+        let unknown = JsonPatch::decode(json!([{"op": "add", "path": "/a", "foo": 1}])).unwrap();
+        assert_eq!(unknown.unknown, ["json patch unknown field \"[0].foo\""]);
+    }
+
+    #[test]
+    fn too_many_operations_are_too_large() {
+        let test = json!({"op": "test", "path": "/x", "value": null});
+        assert!(apply(&json!({}), vec![test.clone(); MAX_OPERATIONS].into()).is_ok());
+        let refused = apply(&json!({}), vec![test; MAX_OPERATIONS + 1].into());
+        assert!(matches!(refused, Err(PatchError::TooLarge(_))));
+    }
+
+    #[test]
+    fn copies_cannot_fill_the_memory() {
+        let mut patch = vec![json!({"op": "add", "path": "/a", "value": []})];
+        patch.extend((0..100).map(|_| json!({"op": "copy", "from": "/a", "path": "/a/-"})));
+        assert!(matches!(
+            apply(&json!({}), patch.into()),
+            Err(PatchError::Unprocessable(_))
+        ));
+    }
+
+    #[test]
+    fn moves_cannot_nest_without_end() {
+        let mut patch = vec![json!({"op": "add", "path": "/a", "value": {}})];
+        for _ in 0..3000 {
+            patch.push(json!({"op": "add", "path": "/b", "value": {}}));
+            patch.push(json!({"op": "move", "from": "/a", "path": "/b/a"}));
+            patch.push(json!({"op": "move", "from": "/b", "path": "/a"}));
+        }
+        let refused = apply(&json!({}), patch.into());
+        let expected = "the document became too deep".to_owned();
+        assert_eq!(refused, Err(PatchError::Unprocessable(expected)));
+        let moves = [("/a", "/b"), ("/b", "/a")].repeat(3000).into_iter();
+        let moves = moves.map(|(from, path)| json!({"op": "move", "from": from, "path": path}));
+        assert!(apply(&json!({"a": {}}), moves.collect()).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn a_difference_leads_from_one_document_to_the_other(a in any_json(), b in any_json()) {
+            // The server knows only objects, so the difference is inside of one.
+            let (a, b) = (json!({"root": a}), json!({"root": b}));
+            let patch = serde_json::to_value(json_patch::diff(&a, &b)).unwrap();
+            prop_assert_eq!(apply(&a, patch), Ok(b));
+        }
+
+        #[test]
+        fn garbage_is_answered(document in any_json(), patch in any_json()) {
+            let _ = apply(&document, patch);
+        }
+
+        #[test]
+        fn any_operation_is_answered(
+            document in any_json(),
+            op in "add|remove|replace|move|copy|test",
+            paths in prop::collection::vec("(/([a-d]|-?[0-3]|-|~1|~0)){0,4}", 2),
+            value in any_json(),
+        ) {
+            let patch = json!([{"op": op, "path": paths[0], "from": paths[1], "value": value}]);
+            let _ = apply(&document, patch);
+        }
+    }
+}

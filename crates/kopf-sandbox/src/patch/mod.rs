@@ -1,0 +1,40 @@
+//! The three kinds of patches, as pure functions from a document and a patch to a new document.
+//!
+//! A patch either applies as a whole or not at all: the old document is never touched. Whether the
+//! result is a valid object is not decided here.
+
+pub(crate) mod json;
+pub(crate) mod merge;
+pub(crate) mod strategic;
+
+use serde_json::Value;
+
+/// Why a patch was refused; the texts are those of the real server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PatchError {
+    /// 400 `BadRequest`: the patch itself is malformed.
+    #[error("{0}")]
+    BadRequest(String),
+    /// 413 `RequestEntityTooLarge`.
+    #[error("{0}")]
+    TooLarge(String),
+    /// 422 `Invalid`: the patch does not apply to this document. The text is for logs: clients get
+    /// "the server rejected our request due to an error in our request" with empty `details`.
+    #[error("{0}")]
+    Unprocessable(String),
+    /// 500 without a reason: faults of strategic patches that the real server does not classify.
+    #[error("{0}")]
+    Internal(String),
+}
+
+/// The name of a JSON type in the texts of the server's decoder.
+fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

@@ -1,0 +1,123 @@
+//! In which form the client wants its answer.
+
+/// The form of an object or list in an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Form {
+    /// The object itself.
+    #[default]
+    Whole,
+    /// `PartialObjectMetadata` or `PartialObjectMetadataList`.
+    Metadata,
+    /// A `Table` for people.
+    Table,
+}
+
+/// How an answer is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Encoding {
+    #[default]
+    Json,
+    Yaml,
+}
+
+/// What the `Accept` header comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Accepted {
+    pub(crate) form: Form,
+    pub(crate) encoding: Encoding,
+}
+
+/// The first acceptable form, in the client's order. `None`: nothing we could answer with.
+///
+/// A list can't be shown as the metadata of one object, nor the other way round.
+pub(crate) fn negotiate(header: Option<&str>, of_a_list: bool) -> Option<Accepted> {
+    let header = header.map(str::trim).unwrap_or_default();
+    if header.is_empty() {
+        return Some(Accepted::default());
+    }
+    let mut ranges: Vec<(f32, &str)> = header
+        .split(',')
+        .map(|range| (quality(range), range))
+        .collect();
+    ranges.sort_by(|a, b| b.0.total_cmp(&a.0)); // stable: the client's order among equals
+    ranges
+        .into_iter()
+        .find_map(|(_, range)| one(range, of_a_list))
+}
+
+fn quality(range: &str) -> f32 {
+    parameters(range)
+        .find_map(|(name, value)| (name == "q").then(|| value.parse().ok()).flatten())
+        .unwrap_or(1.0)
+}
+
+fn parameters(range: &str) -> impl Iterator<Item = (&str, &str)> {
+    range
+        .split(';')
+        .skip(1)
+        .filter_map(|parameter| parameter.split_once('='))
+        .map(|(name, value)| (name.trim(), value.trim()))
+}
+
+fn one(range: &str, of_a_list: bool) -> Option<Accepted> {
+    let encoding = match range.split(';').next()?.trim() {
+        "application/json" | "application/*" | "*/*" => Encoding::Json,
+        "application/yaml" => Encoding::Yaml,
+        _ => return None,
+    };
+    let mut form = Form::Whole;
+    let mut known_group = true;
+    for (name, value) in parameters(range) {
+        match name {
+            "as" => {
+                form = match value {
+                    "Table" => Form::Table,
+                    "PartialObjectMetadata" if !of_a_list => Form::Metadata,
+                    "PartialObjectMetadataList" if of_a_list => Form::Metadata,
+                    _ => return None,
+                };
+            }
+            "g" => known_group = known_group && value == "meta.k8s.io",
+            "v" => known_group = known_group && value == "v1",
+            // `stream=watch` and `charset` change nothing.
+            _ => {}
+        }
+    }
+    (form == Form::Whole || known_group).then_some(Accepted { form, encoding })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kubectl_and_clients_get_what_they_prefer() {
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+        assert_eq!(negotiate(Some(table), true).unwrap().form, Form::Table);
+        let beta = "application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+        assert_eq!(negotiate(Some(beta), true).unwrap().form, Form::Whole);
+        let go = "application/vnd.kubernetes.protobuf,application/json";
+        assert_eq!(negotiate(Some(go), true), Some(Accepted::default()));
+        assert_eq!(
+            negotiate(Some("application/yaml"), true).unwrap().encoding,
+            Encoding::Yaml
+        );
+        assert_eq!(
+            negotiate(Some("application/yaml;q=0.5, application/json"), true)
+                .unwrap()
+                .encoding,
+            Encoding::Json
+        );
+        let metadata = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+        assert_eq!(
+            negotiate(Some(metadata), false).unwrap().form,
+            Form::Metadata
+        );
+        assert_eq!(negotiate(Some(metadata), true), None);
+        assert_eq!(negotiate(None, true), Some(Accepted::default()));
+        assert_eq!(
+            negotiate(Some("application/vnd.kubernetes.protobuf"), true),
+            None
+        );
+    }
+}

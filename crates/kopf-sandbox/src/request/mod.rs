@@ -1,0 +1,6 @@
+//! What a request asks for: its path, its options, its body, the form of the answer.
+
+pub(crate) mod accept;
+pub(crate) mod decode;
+pub(crate) mod options;
+pub(crate) mod path;

@@ -1,0 +1,355 @@
+//! The options of a request: its query parameters, and for deletions its body.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::field_error::{FieldError, FieldErrorKind};
+use crate::status::{ApiError, Result};
+pub(crate) use crate::table::IncludeObject;
+
+/// What to do with fields that the schema does not know and with fields given twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum FieldValidation {
+    Ignore,
+    #[default]
+    Warn,
+    Strict,
+}
+
+/// How `resourceVersion` of a list is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum VersionMatch {
+    Exact,
+    NotOlderThan,
+}
+
+/// What happens to the dependents of a deleted object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Propagation {
+    Background,
+    Foreground,
+    Orphan,
+}
+
+/// All query parameters that mean something to the server; others are ignored, as everywhere.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Options {
+    pub(crate) watch: bool,
+    pub(crate) bookmarks: bool,
+    pub(crate) send_initial_events: Option<bool>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) label_selector: Option<String>,
+    pub(crate) field_selector: Option<String>,
+    pub(crate) limit: Option<u64>,
+    pub(crate) continue_token: Option<String>,
+    pub(crate) resource_version: Option<String>,
+    pub(crate) version_match: Option<VersionMatch>,
+    pub(crate) dry_run: bool,
+    pub(crate) field_manager: Option<String>,
+    pub(crate) field_validation: FieldValidation,
+    pub(crate) include_object: IncludeObject,
+    pub(crate) delete: DeleteOptions,
+    pub(crate) pretty: bool,
+}
+
+/// What a deletion is asked to do.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct DeleteOptions {
+    pub(crate) grace_period: Option<i64>,
+    pub(crate) propagation: Option<Propagation>,
+    pub(crate) uid: Option<String>,
+    pub(crate) resource_version: Option<String>,
+    pub(crate) dry_run: bool,
+}
+
+impl Options {
+    /// Reads the query string. `kind` is what errors call these options, e.g. `ListOptions`.
+    pub(crate) fn parse(query: &str, kind: &'static str) -> Result<Self> {
+        let mut options = Self::default();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let value = value.as_ref();
+            match name.as_ref() {
+                "watch" => options.watch = boolean(value),
+                "allowWatchBookmarks" => options.bookmarks = boolean(value),
+                "sendInitialEvents" => options.send_initial_events = Some(boolean(value)),
+                "timeoutSeconds" if !value.is_empty() => {
+                    let seconds = u64::try_from(integer(value)?).unwrap_or_default();
+                    options.timeout = (seconds > 0).then(|| Duration::from_secs(seconds));
+                }
+                "labelSelector" => options.label_selector = text(value),
+                "fieldSelector" => options.field_selector = text(value),
+                "limit" if !value.is_empty() => {
+                    options.limit = u64::try_from(integer(value)?)
+                        .ok()
+                        .filter(|limit| *limit > 0);
+                }
+                "continue" => options.continue_token = text(value),
+                "resourceVersion" => options.resource_version = text(value),
+                "resourceVersionMatch" if !value.is_empty() => {
+                    options.version_match = Some(version_match(value, kind)?);
+                }
+                "dryRun" => options.dry_run |= dry_run(value, kind)?,
+                "fieldManager" => options.field_manager = text(value),
+                "fieldValidation" if !value.is_empty() => {
+                    options.field_validation = field_validation(value, kind)?;
+                }
+                "includeObject" => {
+                    options.include_object =
+                        IncludeObject::parse(value).map_err(ApiError::bad_request)?;
+                }
+                "gracePeriodSeconds" if !value.is_empty() => {
+                    options.delete.grace_period = Some(integer(value)?);
+                }
+                "propagationPolicy" if !value.is_empty() => {
+                    options.delete.propagation = Some(propagation(value)?);
+                }
+                "orphanDependents" if !value.is_empty() => {
+                    options.delete.propagation = Some(orphan(boolean(value)));
+                }
+                "pretty" => options.pretty = boolean(value),
+                _ => {}
+            }
+        }
+        options.delete.dry_run = options.dry_run;
+        check_field_manager(options.field_manager.as_deref(), kind)?;
+        Ok(options)
+    }
+}
+
+impl DeleteOptions {
+    /// Adds what the body of a deletion says; a body takes precedence over the query.
+    pub(crate) fn merge_body(&mut self, body: &Value) -> Result<()> {
+        if body.is_null() {
+            return Ok(());
+        }
+        let Some(body) = body.as_object() else {
+            return Err(ApiError::bad_request(
+                "the body of a deletion must be a DeleteOptions object",
+            ));
+        };
+        if let Some(kind) = body.get("kind").and_then(Value::as_str)
+            && kind != "DeleteOptions"
+        {
+            return Err(ApiError::bad_request(format!(
+                "the body of a deletion must be a DeleteOptions object, not a {kind}"
+            )));
+        }
+        if let Some(seconds) = body
+            .get("gracePeriodSeconds")
+            .filter(|value| !value.is_null())
+        {
+            let seconds = seconds
+                .as_i64()
+                .ok_or_else(|| wrong("gracePeriodSeconds", "int64"))?;
+            self.grace_period = Some(seconds);
+        }
+        if let Some(policy) = body
+            .get("propagationPolicy")
+            .filter(|value| !value.is_null())
+        {
+            let policy = policy
+                .as_str()
+                .ok_or_else(|| wrong("propagationPolicy", "string"))?;
+            self.propagation = Some(propagation(policy)?);
+        }
+        if let Some(orphans) = body
+            .get("orphanDependents")
+            .filter(|value| !value.is_null())
+        {
+            if let Some(policy) = body
+                .get("propagationPolicy")
+                .filter(|policy| !policy.is_null())
+            {
+                let why = "orphanDependents and deletionPropagation cannot be both set";
+                let error = FieldError::invalid("propagationPolicy", policy, why);
+                return Err(invalid("DeleteOptions", error));
+            }
+            let orphans = orphans
+                .as_bool()
+                .ok_or_else(|| wrong("orphanDependents", "bool"))?;
+            self.propagation = Some(orphan(orphans));
+        }
+        for value in body
+            .get("dryRun")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            self.dry_run |= dry_run(value.as_str().unwrap_or_default(), "DeleteOptions")?;
+        }
+        if let Some(preconditions) = body.get("preconditions").filter(|value| !value.is_null()) {
+            let text = |name: &str| -> Result<Option<String>> {
+                match preconditions.get(name) {
+                    None | Some(Value::Null) => Ok(None),
+                    Some(Value::String(text)) => Ok(Some(text.clone())),
+                    Some(_) => Err(wrong(&format!("preconditions.{name}"), "string")),
+                }
+            };
+            self.uid = text("uid")?;
+            self.resource_version = text("resourceVersion")?;
+        }
+        Ok(())
+    }
+}
+
+fn wrong(field: &str, kind: &str) -> ApiError {
+    ApiError::bad_request(format!("DeleteOptions.{field} must be of type {kind}"))
+}
+
+fn text(value: &str) -> Option<String> {
+    (!value.is_empty()).then(|| value.to_owned())
+}
+
+/// Anything but "false" and "0" is true: that is how the API reads its parameters.
+fn boolean(value: &str) -> bool {
+    !(value.eq_ignore_ascii_case("false") || value == "0")
+}
+
+fn integer(value: &str) -> Result<i64> {
+    value.parse().map_err(|_| {
+        ApiError::bad_request(format!(
+            "strconv.ParseInt: parsing {value:?}: invalid syntax"
+        ))
+    })
+}
+
+fn invalid(kind: &str, error: FieldError) -> ApiError {
+    ApiError::invalid_named("meta.k8s.io", kind, "", &[error])
+}
+
+fn version_match(value: &str, kind: &str) -> Result<VersionMatch> {
+    match value {
+        "Exact" => Ok(VersionMatch::Exact),
+        "NotOlderThan" => Ok(VersionMatch::NotOlderThan),
+        other => {
+            let supported = ["Exact", "NotOlderThan", ""];
+            let field = "resourceVersionMatch";
+            Err(invalid(
+                kind,
+                FieldError::not_supported(field, &json!(other), &supported),
+            ))
+        }
+    }
+}
+
+fn dry_run(value: &str, kind: &str) -> Result<bool> {
+    match value {
+        "All" => Ok(true),
+        other => Err(invalid(
+            kind,
+            FieldError::not_supported("dryRun", &json!([other]), &["All"]),
+        )),
+    }
+}
+
+fn field_validation(value: &str, kind: &str) -> Result<FieldValidation> {
+    match value {
+        "Ignore" => Ok(FieldValidation::Ignore),
+        "Warn" => Ok(FieldValidation::Warn),
+        "Strict" => Ok(FieldValidation::Strict),
+        other => {
+            let supported = ["", "Ignore", "Strict", "Warn"];
+            let field = "fieldValidation";
+            Err(invalid(
+                kind,
+                FieldError::not_supported(field, &json!(other), &supported),
+            ))
+        }
+    }
+}
+
+fn check_field_manager(manager: Option<&str>, kind: &str) -> Result<()> {
+    let Some(manager) = manager else {
+        return Ok(());
+    };
+    if manager.len() > 128 {
+        let text = "Too long: may not be more than 128 bytes";
+        return Err(invalid(
+            kind,
+            FieldError::new(FieldErrorKind::TooLong, "fieldManager", text),
+        ));
+    }
+    if manager.chars().any(char::is_control) {
+        let why = "should only contain printable characters";
+        return Err(invalid(
+            kind,
+            FieldError::invalid("fieldManager", &json!(manager), why),
+        ));
+    }
+    Ok(())
+}
+
+fn propagation(value: &str) -> Result<Propagation> {
+    match value {
+        "Background" => Ok(Propagation::Background),
+        "Foreground" => Ok(Propagation::Foreground),
+        "Orphan" => Ok(Propagation::Orphan),
+        other => {
+            let supported = ["Foreground", "Background", "Orphan", "nil"];
+            let field = "propagationPolicy";
+            let error = FieldError::not_supported(field, &json!(other), &supported);
+            Err(invalid("DeleteOptions", error))
+        }
+    }
+}
+
+fn orphan(orphans: bool) -> Propagation {
+    if orphans {
+        Propagation::Orphan
+    } else {
+        Propagation::Background
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_query_is_read() {
+        let query =
+            "watch=1&limit=5&labelSelector=a%3Db%2Cc&dryRun=All&fieldValidation=Strict&unknown=x";
+        let options = Options::parse(query, "ListOptions").unwrap();
+        assert!(options.watch && options.dry_run);
+        assert_eq!(options.limit, Some(5));
+        assert_eq!(options.label_selector.as_deref(), Some("a=b,c"));
+        assert_eq!(options.field_validation, FieldValidation::Strict);
+    }
+
+    #[test]
+    fn garbage_in_the_query_is_refused() {
+        for (query, code) in [
+            ("limit=x", 400),
+            ("dryRun=Some", 422),
+            ("fieldValidation=Loose", 422),
+            ("propagationPolicy=Sideways", 422),
+            ("resourceVersionMatch=About", 422),
+        ] {
+            assert_eq!(
+                Options::parse(query, "ListOptions").unwrap_err().code,
+                code,
+                "{query}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_body_of_a_deletion_wins() {
+        let mut options = Options::parse("gracePeriodSeconds=5", "DeleteOptions")
+            .unwrap()
+            .delete;
+        let body =
+            json!({"gracePeriodSeconds": 0, "preconditions": {"uid": "u"}, "dryRun": ["All"]});
+        options.merge_body(&body).unwrap();
+        assert_eq!(options.grace_period, Some(0));
+        assert_eq!(options.uid.as_deref(), Some("u"));
+        assert!(options.dry_run);
+        assert!(
+            options
+                .merge_body(&json!({"preconditions": {"uid": 5}}))
+                .is_err()
+        );
+        assert!(options.merge_body(&json!([])).is_err());
+    }
+}

@@ -1,0 +1,112 @@
+//! Filling in of defaults, and dropping of nulls where null is no value.
+
+use serde_json::{Map, Value};
+
+use super::node::{Additional, Node};
+
+/// Applies the defaults of the schema to everything that is in the object.
+///
+/// A null that the schema does not allow counts as absent: it becomes the default, or goes away.
+/// Defaults of fields below an absent object are not applied, as that object is not created.
+pub(super) fn default(node: &Node, value: &mut Value) {
+    match value {
+        Value::Object(map) => members(node, map),
+        Value::Array(list) => {
+            let Some(items) = node.items.as_deref() else {
+                return;
+            };
+            for value in list {
+                replace_null(items, value);
+                default(items, value);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Puts the default in place of a null that is not allowed.
+fn replace_null(node: &Node, value: &mut Value) {
+    if let (Value::Null, false, Some(default)) = (&*value, node.nullable, &node.default) {
+        value.clone_from(default);
+    }
+}
+
+fn members(node: &Node, map: &mut Map<String, Value>) {
+    map.retain(|key, value| {
+        !value.is_null()
+            || node
+                .of_key(key)
+                .is_none_or(|known| known.nullable || known.default.is_some())
+    });
+    for (name, property) in &node.properties {
+        let Some(default) = &property.default else {
+            continue;
+        };
+        match map.get_mut(name) {
+            None => {
+                map.insert(name.clone(), default.clone());
+            }
+            Some(value) => replace_null(property, value),
+        }
+    }
+    for (key, value) in map {
+        if let Some(property) = node.properties.get(key) {
+            default(property, value);
+        } else if let Additional::Schema(schema) = &node.additional {
+            replace_null(schema, value);
+            default(schema, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::node::compile;
+    use super::*;
+
+    fn defaulted(schema: &Value, mut object: Value) -> Value {
+        default(&compile(schema).unwrap(), &mut object);
+        object
+    }
+
+    #[test]
+    fn defaults_cascade_into_defaults() {
+        let schema = json!({"type": "object", "properties": {"spec": {
+            "type": "object", "default": {},
+            "properties": {
+                "size": {"type": "integer", "default": 3},
+                "deep": {"type": "object", "properties": {"x": {"type": "string", "default": "y"}}},
+            },
+        }}});
+        assert_eq!(defaulted(&schema, json!({})), json!({"spec": {"size": 3}}));
+        assert_eq!(
+            defaulted(&schema, json!({"spec": {"size": 1, "deep": {}}})),
+            json!({"spec": {"size": 1, "deep": {"x": "y"}}})
+        );
+    }
+
+    #[test]
+    fn nulls_are_defaulted_kept_or_dropped() {
+        let schema = json!({"type": "object", "properties": {
+            "with": {"type": "string", "default": "d"},
+            "nullable": {"type": "string", "nullable": true, "default": "d"},
+            "without": {"type": "string"},
+            "map": {"type": "object", "additionalProperties": {"type": "string"}},
+            "list": {"type": "array", "items": {"type": "string", "default": "i"}},
+            "bare": {"type": "array", "items": {"type": "string"}},
+        }});
+        let object = json!({
+            "with": null, "nullable": null, "without": null, "unknown": null,
+            "map": {"a": null, "b": "x"}, "list": [null, "z"], "bare": [null],
+        });
+        assert_eq!(
+            defaulted(&schema, object),
+            json!({
+                "with": "d", "nullable": null, "unknown": null,
+                "map": {"b": "x"}, "list": ["i", "z"], "bare": [null],
+            })
+        );
+    }
+}

@@ -1,0 +1,112 @@
+//! Structural schemas of custom resources: what CRDs say about the objects of their kinds.
+//!
+//! A schema is compiled once and then walked for every write, in this order: [`Structural::prune`]
+//! drops unknown fields, [`Structural::default`] fills in defaults, [`Structural::validate`] says
+//! what is wrong. Pure: nothing here knows about requests or storage, and no input makes it panic.
+
+mod default;
+mod defaults;
+mod embedded;
+mod format;
+mod list_type;
+mod node;
+mod path;
+mod pattern;
+mod prune;
+mod source;
+mod structural;
+mod validate;
+
+use serde_json::Value;
+
+pub(crate) use self::defaults::defaults;
+use self::node::Node;
+pub(crate) use self::node::TYPE_NAMES;
+use self::path::Path;
+pub(crate) use self::source::{Additional, Items, Source};
+pub(crate) use self::structural::structural;
+use crate::field_error::FieldError;
+
+/// A compiled `openAPIV3Schema`.
+#[derive(Debug, Clone)]
+pub(crate) struct Structural {
+    root: Node,
+    uses_cel: bool,
+    raw: Value,
+}
+
+impl Structural {
+    /// Compiles a schema. The errors have paths relative to it.
+    pub(crate) fn compile(schema: &Value) -> Result<Self, Vec<FieldError>> {
+        let root = node::compile(schema)?;
+        let mut has_rules = |part: Source<'_>| !part.list("x-kubernetes-validations").is_empty();
+        Ok(Self {
+            root,
+            raw: schema.clone(),
+            uses_cel: Source::new(schema).any(&mut has_rules),
+        })
+    }
+
+    /// The schema as the CRD has it.
+    pub(crate) fn raw(&self) -> &Value {
+        &self.raw
+    }
+
+    /// Whether there are `x-kubernetes-validations`, which are not evaluated.
+    pub(crate) fn uses_cel(&self) -> bool {
+        self.uses_cel
+    }
+
+    /// Drops the fields that the schema does not know; the answer is their paths.
+    pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
+        prune::prune(&self.root, object)
+    }
+
+    /// Fills in defaults, and drops nulls that are no values.
+    pub(crate) fn default(&self, object: &mut Value) {
+        default::default(&self.root, object);
+    }
+
+    /// Says what is wrong with an object. With `old`, the object as it was before, errors in parts
+    /// that did not change are forgiven.
+    pub(crate) fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let mut errors = validate::validate(&self.root, object, old, "");
+        embedded::validate(&self.root, object, &Path::Root, &mut errors);
+        self.lists(object, old, &mut errors);
+        errors
+    }
+
+    /// The same for a write to the `status` subresource: only the status is looked at.
+    pub(crate) fn validate_status(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        let mut errors = match (object.get("status"), self.root.properties.get("status")) {
+            (Some(status), Some(node)) => {
+                validate::validate(node, status, old.get("status"), "status")
+            }
+            _ => Vec::new(),
+        };
+        self.lists(object, Some(old), &mut errors);
+        errors
+    }
+
+    /// Lists are not forgiven one by one: an object that had duplicates may keep or add some.
+    fn lists(&self, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+        let had_duplicates = old.is_some_and(|old| {
+            let mut errors = Vec::new();
+            list_type::validate(&self.root, old, &Path::Root, &mut errors);
+            !errors.is_empty()
+        });
+        if !had_duplicates {
+            list_type::validate(&self.root, object, &Path::Root, errors);
+        }
+    }
+}
+
+/// Whether a format means anything to the server for schemas of this type.
+pub(crate) fn knows_format(type_name: &str, format: &str) -> bool {
+    let known = node::Type::parse(type_name);
+    (known.is_some() || type_name.is_empty())
+        && format::Format::of_schema(known, false, format).is_some()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,386 @@
+//! A compiled schema: what the walks over objects need, in the form they need it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::format::Format;
+use super::pattern::Pattern;
+use super::source::{Additional as SourceAdditional, Items, Source};
+use crate::field_error::FieldError;
+
+/// Deeper schemas are refused: the walks recurse as deep as the schema goes.
+const MAX_DEPTH: usize = 200;
+
+/// The `type` of a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Type {
+    Array,
+    Boolean,
+    Integer,
+    Number,
+    Object,
+    String,
+}
+
+impl Type {
+    const ALL: [Self; 6] = [
+        Self::Array,
+        Self::Boolean,
+        Self::Integer,
+        Self::Number,
+        Self::Object,
+        Self::String,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Array => "array",
+            Self::Boolean => "boolean",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Object => "object",
+            Self::String => "string",
+        }
+    }
+
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.name() == name)
+    }
+}
+
+/// Names of all types, in the order in which errors list them.
+pub(crate) const TYPE_NAMES: [&str; 6] =
+    ["array", "boolean", "integer", "number", "object", "string"];
+
+/// `x-kubernetes-list-type`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) enum ListType {
+    #[default]
+    Atomic,
+    Set,
+    /// A list of objects told apart by these fields.
+    Map(Vec<String>),
+}
+
+/// What a map may contain besides declared properties.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Additional {
+    /// Nothing is said: other keys are unknown.
+    #[default]
+    Unspecified,
+    /// Any keys, or none at all.
+    Flag(bool),
+    Schema(Box<Node>),
+}
+
+/// One schema and all the schemas inside of it.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "these are independent keywords"
+)]
+#[derive(Debug, Clone, Default)]
+pub(super) struct Node {
+    pub(super) type_name: Option<Type>,
+    pub(super) int_or_string: bool,
+    pub(super) nullable: bool,
+    pub(super) format: Option<Format>,
+    pub(super) default: Option<Value>,
+    pub(super) properties: BTreeMap<String, Self>,
+    pub(super) additional: Additional,
+    pub(super) items: Option<Box<Self>>,
+    pub(super) preserve_unknown: bool,
+    pub(super) embedded: bool,
+    pub(super) list_type: ListType,
+    pub(super) rules: Rules,
+}
+
+/// Constraints on values; none of them changes an object.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rules {
+    pub(super) minimum: Option<f64>,
+    pub(super) exclusive_minimum: bool,
+    pub(super) maximum: Option<f64>,
+    pub(super) exclusive_maximum: bool,
+    pub(super) multiple_of: Option<f64>,
+    pub(super) min_length: Option<i64>,
+    pub(super) max_length: Option<i64>,
+    pub(super) pattern: Option<Pattern>,
+    pub(super) min_items: Option<i64>,
+    pub(super) max_items: Option<i64>,
+    pub(super) unique_items: bool,
+    pub(super) min_properties: Option<i64>,
+    pub(super) max_properties: Option<i64>,
+    pub(super) required: Vec<String>,
+    pub(super) allowed: Vec<Value>,
+    pub(super) all_of: Vec<Node>,
+    pub(super) any_of: Vec<Node>,
+    pub(super) one_of: Vec<Node>,
+    pub(super) not: Option<Box<Node>>,
+}
+
+impl Node {
+    /// The schema that applies to this key of an object, if the key is known at all.
+    pub(super) fn of_key(&self, key: &str) -> Option<&Self> {
+        if let Some(node) = self.properties.get(key) {
+            return Some(node);
+        }
+        match &self.additional {
+            Additional::Schema(node) => Some(node),
+            Additional::Unspecified | Additional::Flag(_) => None,
+        }
+    }
+
+    pub(super) fn allows_type(&self, asked: Type) -> bool {
+        if self.int_or_string {
+            matches!(asked, Type::Integer | Type::String)
+        } else {
+            self.type_name == Some(asked)
+        }
+    }
+
+    /// The type as messages name it; `None` when any type will do.
+    pub(super) fn type_label(&self) -> Option<&'static str> {
+        if self.int_or_string {
+            Some("integer,string")
+        } else {
+            self.type_name.map(Type::name)
+        }
+    }
+}
+
+/// Compiles a schema, reporting everything in it that cannot be used.
+pub(super) fn compile(schema: &Value) -> Result<Node, Vec<FieldError>> {
+    let mut errors = Vec::new();
+    let node = node(Source::new(schema), String::new(), 0, &mut errors);
+    if errors.is_empty() {
+        Ok(node)
+    } else {
+        Err(errors)
+    }
+}
+
+fn node(source: Source<'_>, path: String, depth: usize, errors: &mut Vec<FieldError>) -> Node {
+    if depth > MAX_DEPTH {
+        errors.push(FieldError::forbidden(
+            path,
+            "schemas must not be nested that deeply",
+        ));
+        return Node::default();
+    }
+    let at = |name: &str| {
+        if path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{path}.{name}")
+        }
+    };
+    let below = depth.saturating_add(1);
+
+    let type_text = source.text("type");
+    let type_name = Type::parse(type_text);
+    if type_name.is_none() && !type_text.is_empty() {
+        errors.push(FieldError::not_supported(
+            at("type"),
+            &type_text.into(),
+            &TYPE_NAMES,
+        ));
+    }
+    for key in ["$ref", "id", "$schema"] {
+        if !source.text(key).is_empty() {
+            errors.push(FieldError::forbidden(
+                at(key),
+                &format!("{key} is not supported"),
+            ));
+        }
+    }
+    let int_or_string = source.is_int_or_string();
+
+    let mut properties = BTreeMap::new();
+    for (name, schema) in source.properties() {
+        let node = node(
+            schema,
+            format!("{}[{name}]", at("properties")),
+            below,
+            errors,
+        );
+        properties.insert(name.to_owned(), node);
+    }
+    let additional = match source.additional() {
+        SourceAdditional::None => Additional::Unspecified,
+        SourceAdditional::Flag(flag) => Additional::Flag(flag),
+        SourceAdditional::Schema(schema) => Additional::Schema(Box::new(node(
+            schema,
+            at("additionalProperties"),
+            below,
+            errors,
+        ))),
+    };
+    let items = match source.items() {
+        Items::None => None,
+        Items::One(schema) => Some(Box::new(node(schema, at("items"), below, errors))),
+        Items::Many(_) => {
+            let detail = "items must be a schema object and not an array";
+            errors.push(FieldError::forbidden(at("items"), detail));
+            None
+        }
+    };
+
+    Node {
+        type_name,
+        int_or_string,
+        nullable: source.flag("nullable"),
+        format: Format::of_schema(type_name, int_or_string, source.text("format")),
+        default: source.value("default").cloned(),
+        properties,
+        additional,
+        items,
+        preserve_unknown: source.preserves_unknown(),
+        embedded: source.is_embedded(),
+        list_type: list_type(source),
+        rules: rules(source, &path, below, errors),
+    }
+}
+
+fn list_type(source: Source<'_>) -> ListType {
+    match source.text("x-kubernetes-list-type") {
+        "set" => ListType::Set,
+        "map" => ListType::Map(
+            source
+                .texts("x-kubernetes-list-map-keys")
+                .map(str::to_owned)
+                .collect(),
+        ),
+        _ => ListType::Atomic,
+    }
+}
+
+fn rules(source: Source<'_>, path: &str, below: usize, errors: &mut Vec<FieldError>) -> Rules {
+    let at = |name: &str| {
+        if path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{path}.{name}")
+        }
+    };
+    let mut number = |key: &str| {
+        let value = source.value(key)?;
+        if !value.is_number() {
+            errors.push(FieldError::invalid(at(key), value, "must be a number"));
+        }
+        value.as_f64()
+    };
+    let minimum = number("minimum");
+    let maximum = number("maximum");
+    let multiple_of = number("multipleOf");
+    let mut count = |key: &str| {
+        let value = source.value(key)?;
+        if !value.is_i64() {
+            errors.push(FieldError::invalid(at(key), value, "must be an integer"));
+        }
+        value.as_i64()
+    };
+    let min_length = count("minLength");
+    let max_length = count("maxLength");
+    let min_items = count("minItems");
+    let max_items = count("maxItems");
+    let min_properties = count("minProperties");
+    let max_properties = count("maxProperties");
+
+    let text = source.text("pattern");
+    let pattern = if text.is_empty() {
+        None
+    } else {
+        Pattern::compile(text)
+            .map_err(|reason| errors.push(invalid_pattern(at("pattern"), text, &reason)))
+            .ok()
+    };
+
+    let mut nodes = |key: &str| -> Vec<Node> {
+        source
+            .schemas(key)
+            .enumerate()
+            .map(|(index, schema)| node(schema, format!("{}[{index}]", at(key)), below, errors))
+            .collect()
+    };
+    let all_of = nodes("allOf");
+    let any_of = nodes("anyOf");
+    let one_of = nodes("oneOf");
+    let not = source
+        .schema("not")
+        .map(|schema| Box::new(node(schema, at("not"), below, errors)));
+
+    Rules {
+        minimum,
+        exclusive_minimum: source.flag("exclusiveMinimum"),
+        maximum,
+        exclusive_maximum: source.flag("exclusiveMaximum"),
+        multiple_of,
+        min_length,
+        max_length,
+        pattern,
+        min_items,
+        max_items,
+        unique_items: source.flag("uniqueItems"),
+        min_properties,
+        max_properties,
+        required: source.texts("required").map(str::to_owned).collect(),
+        allowed: source.list("enum").to_vec(),
+        all_of,
+        any_of,
+        one_of,
+        not,
+    }
+}
+
+/// The error of a `pattern` that is no regular expression.
+pub(super) fn invalid_pattern(path: String, text: &str, reason: &str) -> FieldError {
+    let detail = format!("must be a valid regular expression, but isn't: {reason}");
+    FieldError::invalid(path, &text.into(), &detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn everything_unusable_is_reported_with_its_place() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "a": {"type": "text"},
+                "b": {"type": "string", "pattern": "("},
+                "c": {"type": "integer", "minimum": "x", "maxLength": 1.5},
+                "d": {"type": "array", "items": [{"type": "string"}]},
+            },
+            "allOf": [{"$ref": "#/x"}],
+        });
+        let fields: Vec<String> = compile(&schema)
+            .unwrap_err()
+            .into_iter()
+            .map(|error| error.field)
+            .collect();
+        assert_eq!(
+            fields,
+            [
+                "properties[a].type",
+                "properties[b].pattern",
+                "properties[c].minimum",
+                "properties[c].maxLength",
+                "properties[d].items",
+                "allOf[0].$ref",
+            ]
+        );
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        let mut schema = json!({"type": "string"});
+        for _ in 0..300 {
+            schema = json!({"type": "array", "items": schema});
+        }
+        assert!(compile(&schema).is_err());
+    }
+}

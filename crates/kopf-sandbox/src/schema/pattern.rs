@@ -1,0 +1,194 @@
+//! Regular expressions of schemas: written for Go, run by the `regex` crate.
+//!
+//! The two agree on nearly everything. What differs is translated here: in Go `\d`, `\w`, `\s`
+//! and `\b` mean ASCII, a `[` inside of a class and a `{` that starts no repetition stand for
+//! themselves, and `\Q…\E` quotes.
+
+use regex::Regex;
+
+/// A compiled `pattern` with its text, which error messages repeat.
+#[derive(Debug, Clone)]
+pub(super) struct Pattern {
+    pub(super) text: String,
+    regex: Regex,
+}
+
+impl Pattern {
+    /// The error is worded as the reason why the text is no regular expression.
+    pub(super) fn compile(text: &str) -> Result<Self, String> {
+        let regex = Regex::new(&translate(text)).map_err(|error| reason(text, &error))?;
+        Ok(Self {
+            text: text.to_owned(),
+            regex,
+        })
+    }
+
+    pub(super) fn matches(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+}
+
+/// Go's wording for the mistakes that people make; otherwise ours.
+fn reason(text: &str, error: &regex::Error) -> String {
+    let ours = error.to_string();
+    let last = ours
+        .lines()
+        .last()
+        .unwrap_or_default()
+        .trim_start_matches("error: ");
+    if last.starts_with("unclosed character class") {
+        let from = text.find('[').and_then(|at| text.get(at..)).unwrap_or(text);
+        format!("error parsing regexp: missing closing ]: `{from}`")
+    } else if last.starts_with("unclosed group") {
+        format!("error parsing regexp: missing closing ): `{text}`")
+    } else if last.starts_with("unopened group") {
+        format!("error parsing regexp: unexpected ): `{text}`")
+    } else if last.starts_with("repetition operator missing expression") {
+        let at = text.find(['*', '+', '?']).unwrap_or_default();
+        let from = text.get(at..=at).unwrap_or_default();
+        format!("error parsing regexp: missing argument to repetition operator: `{from}`")
+    } else if last.starts_with("look-around") {
+        let at = text.find("(?").unwrap_or_default();
+        let from = text.get(at..at.saturating_add(3)).unwrap_or_default();
+        format!("error parsing regexp: invalid or unsupported Perl syntax: `{from}`")
+    } else {
+        format!("error parsing regexp: {last}: `{text}`")
+    }
+}
+
+fn translate(text: &str) -> String {
+    let mut out = String::with_capacity(text.len().saturating_add(8));
+    let mut rest = text;
+    let mut in_class = false;
+    while let Some(char) = rest.chars().next() {
+        let (_, after) = rest.split_at(char.len_utf8());
+        rest = after;
+        match char {
+            '\\' => rest = escape(after, in_class, &mut out),
+            '[' if in_class => {
+                // Only `[:alpha:]` and its kin mean more than the bracket.
+                match after.find(":]").filter(|_| after.starts_with(':')) {
+                    Some(end) => {
+                        let (class, tail) = after.split_at(end.saturating_add(2));
+                        out.push('[');
+                        out.push_str(class);
+                        rest = tail;
+                    }
+                    None => out.push_str("\\["),
+                }
+            }
+            '[' => {
+                in_class = true;
+                out.push('[');
+                // A bracket right at the start of a class is a member of it, not its end.
+                for opener in ["^", "]"] {
+                    if let Some(tail) = rest.strip_prefix(opener) {
+                        out.push_str(if opener == "]" { "\\]" } else { opener });
+                        rest = tail;
+                    }
+                }
+            }
+            ']' if in_class => {
+                in_class = false;
+                out.push(']');
+            }
+            '&' | '~' if in_class => {
+                out.push('\\');
+                out.push(char);
+            }
+            '{' if !in_class && !starts_repetition(after) => out.push_str("\\{"),
+            _ => out.push(char),
+        }
+    }
+    out
+}
+
+/// Translates what follows a backslash and gives back the rest after it.
+fn escape<'a>(after: &'a str, in_class: bool, out: &mut String) -> &'a str {
+    let Some(char) = after.chars().next() else {
+        out.push('\\');
+        return after;
+    };
+    let (_, rest) = after.split_at(char.len_utf8());
+    let ascii = match char {
+        'd' | 'D' => "0-9",
+        'w' | 'W' => "0-9A-Za-z_",
+        's' | 'S' => "\\t\\n\\f\\r ",
+        'b' if !in_class => {
+            out.push_str("(?-u:\\b)");
+            return rest;
+        }
+        'Q' if !in_class => {
+            let (quoted, tail) = rest.split_once("\\E").unwrap_or((rest, ""));
+            out.push_str(&regex::escape(quoted));
+            return tail;
+        }
+        _ => {
+            out.push('\\');
+            out.push(char);
+            return rest;
+        }
+    };
+    let (open, close) = match (char.is_ascii_uppercase(), in_class) {
+        (false, true) => ("", ""),
+        (false, false) => ("[", "]"),
+        (true, _) => ("[^", "]"),
+    };
+    out.extend([open, ascii, close]);
+    rest
+}
+
+/// Whether the text after a `{` reads `3}`, `3,}` or `3,5}`.
+fn starts_repetition(after: &str) -> bool {
+    let Some((inside, _)) = after.split_once('}') else {
+        return false;
+    };
+    let (low, high) = inside.split_once(',').unwrap_or((inside, ""));
+    !low.is_empty()
+        && low
+            .chars()
+            .chain(high.chars())
+            .all(|char| char.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn go_syntax_keeps_its_meaning() {
+        let cases = [
+            (r"^\d+$", "12", "١"),
+            (r"^\w+$", "ab_1", "é"),
+            (r"^[\w.-]+$", "a.b-c", "a b"),
+            (r"^[[]x$", "[x", "x"),
+            (r"^[]x]+$", "]x", "y"),
+            (r"^[^]x]$", "y", "]"),
+            (r"^[[:alpha:]]+$", "abc", "1"),
+            (r"^\${x}$", "${x}", "x"),
+            (r"^a{2,3}$", "aaa", "a"),
+            (r"^\Qa.b\E$", "a.b", "axb"),
+            (r"^[a&&b]+$", "a&b", "c"),
+            (r"^[^\s]+$", "ab", "a b"),
+            (r"^\S\D$", "ab", "a1"),
+            (r"\bfoo\b", "a foo b", "foobar"),
+        ];
+        for (pattern, yes, no) in cases {
+            let compiled = Pattern::compile(pattern).unwrap();
+            assert!(compiled.matches(yes), "{pattern} should match {yes}");
+            assert!(!compiled.matches(no), "{pattern} should not match {no}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_worded_as_in_go() {
+        assert_eq!(
+            Pattern::compile("^[a").unwrap_err(),
+            "error parsing regexp: missing closing ]: `[a`"
+        );
+        assert_eq!(
+            Pattern::compile("(a").unwrap_err(),
+            "error parsing regexp: missing closing ): `(a`"
+        );
+    }
+}

@@ -1,0 +1,376 @@
+//! Which fields of which kinds a field selector may use, and what their values are.
+
+use serde_json::Value;
+
+use super::FieldSelector;
+use crate::json_path::{JsonPath, scalar_text};
+use crate::kinds::Kind;
+
+const NAME: &str = "metadata.name";
+const NAMESPACE: &str = "metadata.namespace";
+
+const POD: &[&str] = &[
+    "spec.host",
+    "spec.hostNetwork",
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "spec.serviceAccountName",
+    "status.nominatedNodeName",
+    "status.phase",
+    "status.podIP",
+    "status.podIPs",
+];
+const CORE_EVENT: &[&str] = &[
+    "involvedObject.apiVersion",
+    "involvedObject.fieldPath",
+    "involvedObject.kind",
+    "involvedObject.name",
+    "involvedObject.namespace",
+    "involvedObject.resourceVersion",
+    "involvedObject.uid",
+    "reason",
+    "reportingComponent",
+    "source",
+    "type",
+];
+const EVENT: &[&str] = &[
+    "reason",
+    "regarding.apiVersion",
+    "regarding.fieldPath",
+    "regarding.kind",
+    "regarding.name",
+    "regarding.namespace",
+    "regarding.resourceVersion",
+    "regarding.uid",
+    "reportingController",
+    "type",
+];
+
+/// Every field that selectors of this kind and version may use.
+pub(crate) fn supported_fields(kind: &Kind, version: &str) -> Vec<String> {
+    let rules = rules(kind);
+    let mut fields = vec![NAME.to_owned()];
+    if rules.namespace {
+        fields.push(NAMESPACE.to_owned());
+    }
+    fields.extend(rules.special.iter().map(|&field| field.to_owned()));
+    if let Some(version) = kind.version(version) {
+        let paths = version.selectable_fields.iter();
+        fields.extend(paths.map(|path| path.trim_start_matches('.').to_owned()));
+    }
+    fields
+}
+
+/// The value of a field that selectors may use; `None` for any other field.
+/// Events may come in the shape of either of their groups.
+pub(crate) fn field_value(kind: &Kind, object: &Value, field: &str) -> Option<String> {
+    let text = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    match field {
+        NAME => return Some(text("/metadata/name")),
+        NAMESPACE => {
+            let namespaced = kind.namespaced;
+            return Some(if namespaced {
+                text("/metadata/namespace")
+            } else {
+                String::new()
+            });
+        }
+        _ => {}
+    }
+    if kind.is_custom() {
+        return custom_value(kind, object, field);
+    }
+    if !rules(kind).special.contains(&field) {
+        return None;
+    }
+    let number = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_i64)
+            .unwrap_or_default()
+            .to_string()
+    };
+    let switch = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_bool)
+            .unwrap_or_default()
+            .to_string()
+    };
+    Some(match (&*kind.kind, field) {
+        ("Pod", "spec.host") => text("/spec/nodeName"),
+        ("Pod", "spec.hostNetwork") => switch("/spec/hostNetwork"),
+        ("Pod", "status.podIP") => match text("/status/podIPs/0/ip") {
+            first if first.is_empty() => text("/status/podIP"),
+            first => first,
+        },
+        // Accepted by the real server, but it has never given it a value.
+        ("Pod", "status.podIPs") => String::new(),
+        ("Node", "spec.unschedulable") => switch("/spec/unschedulable"),
+        ("ReplicationController", _) => number("/status/replicas"),
+        ("Job", _) => number("/status/succeeded"),
+        ("Event", _) => event_value(object, field),
+        _ => text(&format!("/{}", field.replace('.', "/"))),
+    })
+}
+
+impl FieldSelector {
+    /// Refuses fields that the kind does not support, with the message of the 400 answer.
+    pub(crate) fn check(&self, kind: &Kind, version: &str) -> Result<(), String> {
+        let supported = supported_fields(kind, version);
+        match self
+            .fields()
+            .find(|field| !supported.iter().any(|known| known == field))
+        {
+            None => Ok(()),
+            Some(field) => Err((rules(kind).refuse)(field)),
+        }
+    }
+
+    /// Whether it selects this object.
+    pub(crate) fn matches_object(&self, kind: &Kind, object: &Value) -> bool {
+        self.matches(|field| field_value(kind, object, field))
+    }
+}
+
+struct Rules {
+    special: &'static [&'static str],
+    /// Whether `metadata.namespace` is accepted.
+    namespace: bool,
+    refuse: fn(&str) -> String,
+}
+
+fn rules(kind: &Kind) -> Rules {
+    if kind.is_custom() {
+        return Rules {
+            special: &[],
+            namespace: kind.namespaced,
+            refuse: unsupported,
+        };
+    }
+    let (special, namespace, refuse): (_, _, fn(&str) -> String) = match (&*kind.group, &*kind.kind)
+    {
+        ("", "Pod") => (POD, true, unsupported),
+        ("", "Event") => (CORE_EVENT, true, unsupported),
+        ("events.k8s.io", "Event") => (EVENT, true, unsupported),
+        ("", "Namespace") => (&["status.phase"] as &[&str], false, unsupported),
+        ("", "Node") => (&["spec.unschedulable"], false, unsupported),
+        ("", "ReplicationController") => (&["status.replicas"], true, unsupported),
+        ("", "Secret") => (&["type"], true, unsupported),
+        ("", "Service") => (&["spec.clusterIP", "spec.type"], true, unsupported),
+        ("batch", "Job") => (&["status.successful"], true, unsupported_of_job),
+        ("certificates.k8s.io", "CertificateSigningRequest") => {
+            (&["spec.signerName"], false, unsupported)
+        }
+        // Both names are accepted for any other kind, even when it has no namespaces.
+        _ => (&[], true, unknown),
+    };
+    Rules {
+        special,
+        namespace,
+        refuse,
+    }
+}
+
+fn unsupported(field: &str) -> String {
+    format!("field label not supported: {field}")
+}
+
+fn unsupported_of_job(field: &str) -> String {
+    format!("field label {field:?} not supported for Job")
+}
+
+fn unknown(field: &str) -> String {
+    format!("{field:?} is not a known field selector: only {NAME:?}, {NAMESPACE:?}")
+}
+
+fn custom_value(kind: &Kind, object: &Value, field: &str) -> Option<String> {
+    let declared = |path: &&String| path.trim_start_matches('.') == field;
+    let path = kind
+        .versions
+        .iter()
+        .flat_map(|version| &version.selectable_fields)
+        .find(declared)?;
+    let found = JsonPath::parse(path).ok()?;
+    let value = found
+        .find(object)
+        .ok()?
+        .first()
+        .map(|value| scalar_text(value));
+    Some(value.unwrap_or_default())
+}
+
+fn event_value(object: &Value, field: &str) -> String {
+    let text = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let either = |one: &str, other: &str| match text(one) {
+        "" => text(other).to_owned(),
+        value => value.to_owned(),
+    };
+    match field {
+        "reportingComponent" | "reportingController" => {
+            either("/reportingComponent", "/reportingController")
+        }
+        "source" => match either("/source/component", "/deprecatedSource/component") {
+            source if source.is_empty() => either("/reportingComponent", "/reportingController"),
+            source => source,
+        },
+        "reason" | "type" => text(&format!("/{field}")).to_owned(),
+        other => {
+            let name = other.split_once('.').map_or(other, |(_, name)| name);
+            either(
+                &format!("/involvedObject/{name}"),
+                &format!("/regarding/{name}"),
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kinds::{Origin, builtin};
+
+    fn custom() -> Kind {
+        let kinds = builtin();
+        let mut kind = Kind::clone(kinds.by_plural("", "configmaps").unwrap());
+        kind.origin = Origin::Custom { crd: "x".into() };
+        kind.versions[0].selectable_fields =
+            vec![".spec.color".to_owned(), ".spec.size".to_owned()];
+        kind
+    }
+
+    #[test]
+    fn unsupported_fields_are_refused_as_on_a_real_server() {
+        let kinds = builtin();
+        let error = |group: &str, plural: &str, selector: &str| {
+            let kind = kinds.by_plural(group, plural).unwrap();
+            FieldSelector::parse(selector)
+                .unwrap()
+                .check(kind, "v1")
+                .unwrap_err()
+        };
+        assert_eq!(
+            error("", "pods", "spec.x=1"),
+            "field label not supported: spec.x"
+        );
+        assert_eq!(
+            error("", "namespaces", "metadata.namespace=x"),
+            "field label not supported: metadata.namespace"
+        );
+        assert_eq!(
+            error("batch", "jobs", "a=1"),
+            r#"field label "a" not supported for Job"#
+        );
+        assert_eq!(
+            error("apps", "replicasets", "status.replicas=1"),
+            r#""status.replicas" is not a known field selector: only "metadata.name", "metadata.namespace""#
+        );
+        let selector = FieldSelector::parse("spec.x=1").unwrap();
+        let error = selector.check(&custom(), "v1").unwrap_err();
+        assert_eq!(error, "field label not supported: spec.x");
+    }
+
+    #[test]
+    fn fields_of_built_in_kinds_select() {
+        let kinds = builtin();
+        let selects = |plural: &str, object: &Value, selector: &str| {
+            let kind = kinds.by_plural("", plural).unwrap();
+            let selector = FieldSelector::parse(selector).unwrap();
+            selector.check(kind, "v1").unwrap();
+            selector.matches_object(kind, object)
+        };
+        let pod = json!({
+            "metadata": { "name": "p", "namespace": "n" },
+            "spec": { "nodeName": "host", "hostNetwork": true },
+            "status": { "phase": "Running", "podIP": "10.0.0.1", "podIPs": [{ "ip": "10.0.0.1" }] },
+        });
+        for good in [
+            "metadata.name=p,metadata.namespace=n",
+            "spec.nodeName=host",
+            "spec.host=host",
+            "spec.hostNetwork=true",
+            "status.phase!=Pending",
+            "status.podIP=10.0.0.1",
+            "status.nominatedNodeName=",
+            "spec.restartPolicy!=Always",
+        ] {
+            assert!(selects("pods", &pod, good), "{good}");
+        }
+        assert!(!selects("pods", &pod, "status.phase=Pending"));
+        assert!(selects("nodes", &json!({}), "spec.unschedulable=false"));
+        assert!(selects(
+            "secrets",
+            &json!({ "type": "Opaque" }),
+            "type=Opaque"
+        ));
+        assert!(selects(
+            "services",
+            &json!({ "spec": { "type": "X" } }),
+            "spec.type=X"
+        ));
+        assert!(selects(
+            "replicationcontrollers",
+            &json!({}),
+            "status.replicas=0"
+        ));
+    }
+
+    #[test]
+    fn events_are_selected_in_either_shape() {
+        let kinds = builtin();
+        let core = kinds.by_plural("", "events").unwrap();
+        let new = kinds.by_plural("events.k8s.io", "events").unwrap();
+        let core_event = json!({
+            "involvedObject": { "kind": "Pod", "name": "p" },
+            "reason": "R", "reportingComponent": "c", "type": "Normal",
+        });
+        let new_event = json!({
+            "regarding": { "kind": "Pod", "name": "p" },
+            "reason": "R", "reportingController": "c", "type": "Normal",
+        });
+        let core_selector =
+            FieldSelector::parse("involvedObject.name=p,source=c,reason=R,type=Normal").unwrap();
+        let new_selector =
+            FieldSelector::parse("regarding.name=p,reportingController=c,type=Normal").unwrap();
+        core_selector.check(core, "v1").unwrap();
+        new_selector.check(new, "v1").unwrap();
+        for event in [&core_event, &new_event] {
+            assert!(core_selector.matches_object(core, event));
+            assert!(new_selector.matches_object(new, event));
+        }
+        assert!(new_selector.check(core, "v1").is_err());
+    }
+
+    #[test]
+    fn custom_resources_select_by_declared_paths() {
+        let kind = custom();
+        let object = json!({ "spec": { "color": "blue", "size": 5 } });
+        let selects = |selector: &str| {
+            let selector = FieldSelector::parse(selector).unwrap();
+            selector.check(&kind, "v1").unwrap();
+            selector.matches_object(&kind, &object)
+        };
+        assert!(selects("spec.color=blue,spec.size=5"));
+        assert!(!selects("spec.color=red"));
+        assert!(supported_fields(&kind, "v1").contains(&"spec.color".to_owned()));
+        assert_eq!(
+            field_value(&kind, &json!({}), "spec.color"),
+            Some(String::new())
+        );
+        assert_eq!(field_value(&kind, &object, "spec.other"), None);
+    }
+}

@@ -1,0 +1,263 @@
+//! A certificate authority of our own, made at start and gone at the end.
+//!
+//! Private keys leave this module only where they are meant to: in the TLS configuration and in a
+//! kubeconfig. They never show up in `Debug` output.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use jiff::{Timestamp, ToSpan, tz::TimeZone};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, SanType,
+};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+
+/// What goes wrong with certificates.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("a certificate cannot be made")]
+    Generation(#[from] rcgen::Error),
+    #[error("the TLS settings are refused")]
+    Tls(#[from] rustls::Error),
+    #[error("the verifier of client certificates cannot be built")]
+    Verifier(#[from] rustls::server::VerifierBuilderError),
+    #[error("the clock shows a time that certificates can't express")]
+    Time(#[from] jiff::Error),
+}
+
+/// Names that every server certificate is good for, besides the addresses it listens on.
+const SERVER_NAMES: [&str; 4] = [
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+];
+
+/// A certificate and its private key, both as PEM.
+#[derive(Clone)]
+pub(crate) struct Identity {
+    certificate: String,
+    key: String,
+}
+
+impl Identity {
+    pub(crate) fn certificate_pem(&self) -> &str {
+        &self.certificate
+    }
+
+    /// The private key. Never to be logged.
+    pub(crate) fn key_pem(&self) -> &str {
+        &self.key
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").finish_non_exhaustive()
+    }
+}
+
+/// The authority that signs the certificates of one sandbox, and that its clients trust.
+pub(crate) struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    certificate: CertificateDer<'static>,
+    pem: String,
+    now: Timestamp,
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authority").finish_non_exhaustive()
+    }
+}
+
+impl Authority {
+    /// A new authority. Certificates are valid from a day before `now` (clocks differ) for ten years.
+    pub(crate) fn generate(now: Timestamp) -> Result<Self, Error> {
+        let mut params = params("kopf-sandbox-ca", now)?;
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::CrlSign,
+            KeyUsagePurpose::DigitalSignature,
+        ];
+        let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
+        let certificate = params.self_signed(&key)?;
+        let (der, pem) = (certificate.der().clone(), certificate.pem());
+        Ok(Self {
+            issuer: Issuer::new(params, key),
+            certificate: der,
+            pem,
+            now,
+        })
+    }
+
+    /// The authority's certificate, for clients to trust.
+    pub(crate) fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// TLS for a server: a fresh certificate for the usual names, for the loopback addresses and
+    /// for those given here. Clients may show certificates of this authority, but need not.
+    pub(crate) fn server_config(
+        &self,
+        addresses: &[IpAddr],
+        names: &[String],
+    ) -> Result<Arc<ServerConfig>, Error> {
+        let (certificate, key) = self.server_certificate(addresses, names)?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut roots = RootCertStore::empty();
+        roots.add(self.certificate.clone())?;
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+                .allow_unauthenticated()
+                .build()?;
+        let chain = vec![certificate, self.certificate.clone()];
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain, key)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+
+    fn server_certificate(
+        &self,
+        addresses: &[IpAddr],
+        names: &[String],
+    ) -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>), Error> {
+        let mut params = params("kopf-sandbox", self.now)?;
+        let loopback = [
+            IpAddr::from([127, 0, 0, 1]),
+            IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
+        ];
+        let mut alternatives: Vec<SanType> = loopback
+            .iter()
+            .chain(addresses)
+            .copied()
+            .map(SanType::IpAddress)
+            .collect();
+        for name in SERVER_NAMES
+            .into_iter()
+            .chain(names.iter().map(String::as_str))
+        {
+            alternatives.push(match name.parse::<IpAddr>() {
+                Ok(address) => SanType::IpAddress(address),
+                Err(_) => SanType::DnsName(name.try_into()?),
+            });
+        }
+        for alternative in alternatives {
+            if !params.subject_alt_names.contains(&alternative) {
+                params.subject_alt_names.push(alternative);
+            }
+        }
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
+        let certificate = params.signed_by(&key, &self.issuer)?;
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        Ok((certificate.der().clone(), key))
+    }
+
+    /// A certificate by which a client is this user in this group.
+    pub(crate) fn client(&self, user: &str, group: &str) -> Result<Identity, Error> {
+        let mut params = params(user, self.now)?;
+        if !group.is_empty() {
+            params
+                .distinguished_name
+                .push(DnType::OrganizationName, group);
+        }
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
+        let certificate = params.signed_by(&key, &self.issuer)?;
+        Ok(Identity {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        })
+    }
+
+    /// The certificate of the administrator, who may do everything.
+    pub(crate) fn admin(&self) -> Result<Identity, Error> {
+        self.client("kubernetes-admin", "system:masters")
+    }
+}
+
+/// What all certificates have in common.
+fn params(common_name: &str, now: Timestamp) -> Result<CertificateParams, Error> {
+    let today = now.to_zoned(TimeZone::UTC).date();
+    let date = |date: jiff::civil::Date| {
+        // A month of a civil date is 1 to 12 and a day 1 to 31.
+        rcgen::date_time_ymd(
+            date.year().into(),
+            u8::try_from(date.month()).unwrap_or(1),
+            u8::try_from(date.day()).unwrap_or(1),
+        )
+    };
+    let mut params = CertificateParams::default();
+    params.not_before = date(today.checked_sub(1.day())?);
+    params.not_after = date(today.checked_add(10.years())?);
+    params.use_authority_key_identifier_extension = true;
+    let mut name = rcgen::DistinguishedName::new();
+    name.push(DnType::CommonName, common_name);
+    params.distinguished_name = name;
+    Ok(params)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::pem::PemObject;
+    use x509_parser::prelude::{FromDer, X509Certificate};
+
+    use super::*;
+    use crate::server::PeerCertificate;
+
+    fn now() -> Timestamp {
+        "2026-11-15T01:02:03Z".parse().unwrap()
+    }
+
+    #[test]
+    fn the_admin_is_in_the_masters_group() {
+        let identity = Authority::generate(now()).unwrap().admin().unwrap();
+        let der = CertificateDer::from_pem_slice(identity.certificate_pem().as_bytes()).unwrap();
+        let peer = PeerCertificate::parse(&der).unwrap();
+        assert_eq!(peer.common_name, "kubernetes-admin");
+        assert_eq!(peer.organizations, ["system:masters"]);
+        assert_eq!(peer.fingerprint.len(), 64);
+    }
+
+    #[test]
+    fn certificates_are_v3_and_valid_since_yesterday() {
+        let authority = Authority::generate(now()).unwrap();
+        let (der, _) = authority
+            .server_certificate(&["10.1.2.3".parse().unwrap()], &["extra".into()])
+            .unwrap();
+        let (_, parsed) = X509Certificate::from_der(&der).unwrap();
+        assert_eq!(parsed.version().0, 2, "v3 is written as 2");
+        assert_eq!(parsed.validity().not_before.timestamp(), 1_794_614_400);
+        assert!(!parsed.is_ca());
+        let names = parsed.subject_alternative_name().unwrap().unwrap().value;
+        let text = format!("{:?}", names.general_names);
+        for name in [
+            "localhost",
+            "kubernetes.default.svc",
+            "extra",
+            "[10, 1, 2, 3]",
+        ] {
+            assert!(text.contains(name), "{name} is not in {text}");
+        }
+    }
+
+    #[test]
+    fn keys_do_not_show_up_in_debug_output() {
+        let authority = Authority::generate(now()).unwrap();
+        let identity = authority.admin().unwrap();
+        assert!(identity.key_pem().contains("PRIVATE KEY"));
+        assert_eq!(format!("{identity:?}"), "Identity { .. }");
+        assert_eq!(format!("{authority:?}"), "Authority { .. }");
+    }
+}

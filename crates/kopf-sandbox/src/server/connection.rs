@@ -1,0 +1,204 @@
+//! One TCP connection that can be broken on demand: reset, or left open and silent.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll};
+
+use futures::task::AtomicWaker;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+
+const OPEN: u8 = 0;
+const FROZEN: u8 = 1;
+const RESET: u8 = 2;
+
+/// What others can do to a connection. Clones are about the same connection.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Control {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: AtomicU8,
+    reader: AtomicWaker,
+    writer: AtomicWaker,
+    /// Cancelled by a reset, so that the connection's owner lets go of it.
+    gone: CancellationToken,
+}
+
+impl Control {
+    /// The connection is aborted: the other side gets a TCP reset.
+    pub(super) fn reset(&self) {
+        self.shared.state.store(RESET, Ordering::Release);
+        self.wake();
+        self.shared.gone.cancel();
+    }
+
+    /// The connection stays open and nothing passes in either direction; or it goes on.
+    pub(super) fn freeze(&self, frozen: bool) {
+        let (from, to) = if frozen {
+            (OPEN, FROZEN)
+        } else {
+            (FROZEN, OPEN)
+        };
+        // A reset is final.
+        if self
+            .shared
+            .state
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+        {
+            self.wake();
+        }
+    }
+
+    /// Ends when the connection has been reset.
+    pub(super) async fn gone(&self) {
+        self.shared.gone.cancelled().await;
+    }
+
+    fn wake(&self) {
+        self.shared.reader.wake();
+        self.shared.writer.wake();
+    }
+
+    /// Whether data may pass now; if not, the task is woken when that changes.
+    fn poll_open(&self, waker: &AtomicWaker, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        // Register first: a change between the check and the registration would be missed.
+        waker.register(cx.waker());
+        match self.shared.state.load(Ordering::Acquire) {
+            OPEN => Poll::Ready(Ok(())),
+            FROZEN => Poll::Pending,
+            _ => Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
+        }
+    }
+
+    fn poll_readable(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_open(&self.shared.reader, cx)
+    }
+
+    fn poll_writable(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_open(&self.shared.writer, cx)
+    }
+}
+
+/// A TCP stream under control.
+#[derive(Debug)]
+pub(super) struct Controlled {
+    stream: TcpStream,
+    control: Control,
+}
+
+impl Controlled {
+    pub(super) fn new(stream: TcpStream, control: Control) -> Self {
+        Self { stream, control }
+    }
+}
+
+impl Drop for Controlled {
+    fn drop(&mut self) {
+        if self.control.shared.state.load(Ordering::Acquire) == RESET {
+            // Closing without lingering is what sends RST. If it fails, the peer sees a plain end.
+            let _ = self.stream.set_zero_linger();
+        }
+    }
+}
+
+impl AsyncRead for Controlled {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        std::task::ready!(self.control.poll_readable(cx))?;
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Controlled {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        std::task::ready!(self.control.poll_writable(cx))?;
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        std::task::ready!(self.control.poll_writable(cx))?;
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        std::task::ready!(self.control.poll_writable(cx))?;
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        std::task::ready!(self.control.poll_writable(cx))?;
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    async fn pair() -> (Controlled, Control, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (client, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let control = Control::default();
+        (
+            Controlled::new(accepted.unwrap().0, control.clone()),
+            control,
+            client.unwrap(),
+        )
+    }
+
+    #[tokio::test]
+    async fn a_reset_is_seen_as_a_reset() {
+        let (mut server, control, mut client) = pair().await;
+        server.write_all(b"x").await.unwrap();
+        assert_eq!(client.read_u8().await.unwrap(), b'x');
+        control.reset();
+        control.gone().await;
+        let error = server.read_u8().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        drop(server);
+        let error = client.read_u8().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    }
+
+    #[tokio::test]
+    async fn a_frozen_connection_goes_on_when_thawed() {
+        let (mut server, control, mut client) = pair().await;
+        control.freeze(true);
+        client.write_all(b"x").await.unwrap();
+        {
+            let mut reading = std::pin::pin!(server.read_u8());
+            assert!(futures::poll!(reading.as_mut()).is_pending());
+            control.freeze(false);
+            assert_eq!(reading.await.unwrap(), b'x');
+        }
+        control.reset();
+        control.freeze(true);
+        assert!(server.write_all(b"y").await.is_err(), "a reset is final");
+    }
+}

@@ -1,0 +1,266 @@
+//! The kubeconfig that leads kubectl and other clients to a sandbox.
+//!
+//! A file of the user's own is never overwritten: only one that we have written before.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::certificates::Identity;
+
+/// The name of the cluster, of the user and of the context; also how we know our own files.
+pub(crate) const NAME: &str = "kopf-sandbox";
+
+/// Why a kubeconfig was not written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("{} exists and is not a kubeconfig of a sandbox; it is left as it is: \
+             choose another file or remove it", .0.display())]
+    NotOurs(PathBuf),
+    #[error("{} cannot be written", .path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+/// How a client proves who it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Credentials<'a> {
+    Certificate(&'a Identity),
+    Token(&'a str),
+}
+
+/// The text of a kubeconfig for the server at this URL.
+pub(crate) fn render(server: &str, authority_pem: &str, credentials: Credentials<'_>) -> String {
+    let user = match credentials {
+        Credentials::Certificate(identity) => format!(
+            "client-certificate-data: {}\n    client-key-data: {}",
+            STANDARD.encode(identity.certificate_pem()),
+            STANDARD.encode(identity.key_pem()),
+        ),
+        Credentials::Token(token) => format!("token: {}", quoted(token)),
+    };
+    format!(
+        "\
+apiVersion: v1
+kind: Config
+clusters:
+- name: {NAME}
+  cluster:
+    server: {}
+    certificate-authority-data: {}
+users:
+- name: {NAME}
+  user:
+    {user}
+contexts:
+- name: {NAME}
+  context:
+    cluster: {NAME}
+    user: {NAME}
+    namespace: default
+current-context: {NAME}
+preferences: {{}}
+",
+        quoted(server),
+        STANDARD.encode(authority_pem),
+    )
+}
+
+/// A string of YAML; JSON's strings are a subset of them.
+fn quoted(text: &str) -> String {
+    Value::String(text.to_owned()).to_string()
+}
+
+/// Writes a kubeconfig that only its owner can read: all or nothing, folders included.
+///
+/// Blocks for as long as the file system takes.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
+    let failed = |source| Error::Io {
+        path: path.to_owned(),
+        source,
+    };
+    match fs::read_to_string(path) {
+        Ok(content) if is_ours(&content) => {}
+        Ok(_) => return Err(Error::NotOurs(path.to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            return Err(Error::NotOurs(path.to_owned()));
+        }
+        Err(error) => return Err(failed(error)),
+    }
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    // In the same folder: a file can only be renamed within its file system.
+    let mut name = std::ffi::OsString::from(".");
+    name.push(
+        path.file_name()
+            .ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?,
+    );
+    name.push(format!(".{}.new", std::process::id()));
+    let new = path.with_file_name(name);
+    let written = write_new(&new, text).and_then(|()| fs::rename(&new, path));
+    if let Err(error) = written {
+        // The first error is the one to report; the leftover has no content worth another one.
+        let _ = fs::remove_file(&new);
+        return Err(failed(error));
+    }
+    Ok(())
+}
+
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    // A leftover of a process that died in between, with the same number.
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+/// Whether a file is a kubeconfig of a sandbox (ours is the only cluster), or empty.
+fn is_ours(content: &str) -> bool {
+    if content.trim().is_empty() {
+        return true;
+    }
+    let Ok(config) = serde_saphyr::from_str::<Value>(content) else {
+        return false;
+    };
+    match config
+        .get("clusters")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+    {
+        Some([cluster]) => cluster.get("name").and_then(Value::as_str) == Some(NAME),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::certificates::Authority;
+
+    /// A folder of the test's own that goes away with it.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(test: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("{NAME}-{test}-{}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn token_config() -> String {
+        render("https://[::1]:6443", "CA", Credentials::Token("a\"b: c"))
+    }
+
+    #[test]
+    fn it_is_yaml_with_everything_embedded() {
+        let authority = Authority::generate("2026-11-15T00:00:00Z".parse().unwrap()).unwrap();
+        let admin = authority.admin().unwrap();
+        let text = render(
+            "https://127.0.0.1:6443",
+            authority.pem(),
+            Credentials::Certificate(&admin),
+        );
+        let config: Value = serde_saphyr::from_str(&text).unwrap();
+        assert_eq!(
+            config["clusters"][0]["cluster"]["server"],
+            "https://127.0.0.1:6443"
+        );
+        assert_eq!(config["current-context"], config["contexts"][0]["name"]);
+        let decoded = |value: &Value| {
+            String::from_utf8(STANDARD.decode(value.as_str().unwrap()).unwrap()).unwrap()
+        };
+        let user = &config["users"][0]["user"];
+        assert_eq!(decoded(&user["client-key-data"]), admin.key_pem());
+        assert_eq!(
+            decoded(&user["client-certificate-data"]),
+            admin.certificate_pem()
+        );
+        let cluster = &config["clusters"][0]["cluster"];
+        assert_eq!(
+            decoded(&cluster["certificate-authority-data"]),
+            authority.pem()
+        );
+    }
+
+    #[test]
+    fn tokens_are_quoted() {
+        let config: Value = serde_saphyr::from_str(&token_config()).unwrap();
+        assert_eq!(config["users"][0]["user"]["token"], "a\"b: c");
+        assert_eq!(
+            config["clusters"][0]["cluster"]["server"],
+            "https://[::1]:6443"
+        );
+    }
+
+    #[test]
+    fn our_own_file_is_replaced_and_others_are_not() {
+        let folder = Folder::new("replacing");
+        let path = folder.0.join("deep/er/config");
+        write(&path, &token_config()).unwrap();
+        write(&path, &token_config()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), token_config());
+        for foreign in [
+            "clusters:\n- name: production\n",
+            "clusters:\n- name: kopf-sandbox\n- name: production\n",
+            "not a kubeconfig",
+            "{",
+        ] {
+            fs::write(&path, foreign).unwrap();
+            let error = write(&path, &token_config()).unwrap_err();
+            assert!(matches!(error, Error::NotOurs(_)), "{foreign:?}: {error:?}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), foreign);
+        }
+        fs::write(&path, [0xff, 0xfe]).unwrap();
+        assert!(matches!(write(&path, "x"), Err(Error::NotOurs(_))));
+        fs::write(&path, "\n").unwrap();
+        write(&path, &token_config()).unwrap();
+        assert_eq!(
+            fs::read_dir(path.parent().unwrap()).unwrap().count(),
+            1,
+            "no leftovers"
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_the_owner_can_read_it() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = Folder::new("mode");
+        let path = folder.0.join("config");
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        write(&path, &token_config()).unwrap();
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+    }
+
+    #[test]
+    fn a_folder_is_no_file() {
+        let folder = Folder::new("folder");
+        assert!(matches!(write(&folder.0, "x"), Err(Error::Io { .. })));
+    }
+}

@@ -1,0 +1,386 @@
+//! Accepts TLS connections and owns them: no connection outlives its listener.
+//!
+//! It knows nothing of Kubernetes. It can be taken down and brought back on the same port with the
+//! same certificates, and its connections can be broken, which is what tests of clients need.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::Service;
+
+use super::connection::{Control, Controlled};
+use super::serving;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Limits of a listener.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// How long a client may take for the TLS handshake. 10 seconds.
+    pub(crate) handshake_timeout: Duration,
+    /// How long a client may take for the head of an HTTP/1.1 request, and how long such a connection
+    /// may be idle. 90 seconds.
+    pub(crate) header_timeout: Duration,
+    /// Connections above this number wait to be accepted. 4096.
+    pub(crate) max_connections: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            handshake_timeout: Duration::from_secs(10),
+            header_timeout: Duration::from_secs(90),
+            max_connections: 4096,
+        }
+    }
+}
+
+/// A running listener. Dropping it closes the port and all connections at once.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    address: SocketAddr,
+    connections: Connections,
+    orders: mpsc::Sender<Order>,
+    tasks: TaskTracker,
+}
+
+/// What the listener's task is told to do.
+#[derive(Debug)]
+enum Order {
+    /// Stop accepting, end the connections within this time.
+    Down(Duration, oneshot::Sender<()>),
+    /// Listen again.
+    Up(oneshot::Sender<io::Result<()>>),
+}
+
+impl Listener {
+    /// Listens on an address; port 0 stands for any free port.
+    pub(crate) async fn bind<S, B>(
+        address: SocketAddr,
+        tls: Arc<ServerConfig>,
+        service: S,
+        settings: Settings,
+    ) -> io::Result<Self>
+    where
+        S: Service<http::Request<Incoming>, Response = http::Response<B>, Error = Infallible>
+            + Clone
+            + Send
+            + 'static,
+        S::Future: Send,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let socket = TcpListener::bind(address).await?;
+        let address = socket.local_addr()?;
+        let connections = Connections::default();
+        let (orders, received) = mpsc::channel(1);
+        let tasks = TaskTracker::new();
+        let acceptor = Acceptor {
+            address,
+            permits: Arc::new(Semaphore::new(settings.max_connections)),
+            tls: TlsAcceptor::from(tls),
+            service,
+            settings,
+            connections: connections.clone(),
+            ending: CancellationToken::new(),
+            tasks: JoinSet::new(),
+        };
+        tasks.spawn(acceptor.run(socket, received));
+        Ok(Self {
+            address,
+            connections,
+            orders,
+            tasks,
+        })
+    }
+
+    /// Where it listens, with the real port.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where clients on this machine find it.
+    pub(crate) fn url(&self) -> String {
+        let host = match self.address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+            other => other,
+        };
+        format!("https://{}", SocketAddr::new(host, self.address.port()))
+    }
+
+    /// The connections that are open.
+    pub(crate) fn connections(&self) -> &Connections {
+        &self.connections
+    }
+
+    /// Stops listening and ends all connections: in an orderly way within the grace time, then by
+    /// closing them. The port is free afterwards.
+    pub(crate) async fn go_down(&self, grace: Duration) {
+        let (done, finished) = oneshot::channel();
+        if self.orders.send(Order::Down(grace, done)).await.is_ok() {
+            // An error means that the task is gone, and the connections with it.
+            let _ = finished.await;
+        }
+    }
+
+    /// Listens again on the same port with the same certificates.
+    pub(crate) async fn come_back(&self) -> io::Result<()> {
+        let gone = || io::Error::other("the listener has ended");
+        let (done, finished) = oneshot::channel();
+        self.orders
+            .send(Order::Up(done))
+            .await
+            .map_err(|_| gone())?;
+        finished.await.map_err(|_| gone())?
+    }
+
+    /// Ends the listener for good.
+    pub(crate) async fn shut_down(self, grace: Duration) {
+        self.go_down(grace).await;
+        let Self { orders, tasks, .. } = self;
+        drop(orders);
+        tasks.close();
+        tasks.wait().await;
+    }
+}
+
+/// The open connections of a listener, to be broken at will. Clones are about the same listener.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Connections {
+    shared: Arc<Registry>,
+}
+
+#[derive(Debug, Default)]
+struct Registry {
+    /// Whether connections are half-open from the start.
+    frozen: AtomicBool,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    last_id: u64,
+    controls: BTreeMap<u64, (SocketAddr, Control)>,
+}
+
+impl Connections {
+    /// Numbers and client addresses, the oldest first.
+    pub(crate) fn list(&self) -> Vec<(u64, SocketAddr)> {
+        self.lock()
+            .controls
+            .iter()
+            .map(|(id, (peer, _))| (*id, *peer))
+            .collect()
+    }
+
+    /// Aborts one connection; false if it is not open.
+    pub(crate) fn reset(&self, id: u64) -> bool {
+        let found = self
+            .lock()
+            .controls
+            .get(&id)
+            .map(|(_, control)| control.clone());
+        found.inspect(Control::reset).is_some()
+    }
+
+    /// Aborts all open connections.
+    pub(crate) fn reset_all(&self) {
+        self.controls().iter().for_each(Control::reset);
+    }
+
+    /// Makes all connections half-open, new ones too; or lets them go on.
+    pub(crate) fn freeze(&self, frozen: bool) {
+        self.shared.frozen.store(frozen, Ordering::Release);
+        for control in self.controls() {
+            control.freeze(frozen);
+        }
+    }
+
+    fn controls(&self) -> Vec<Control> {
+        self.lock()
+            .controls
+            .values()
+            .map(|(_, control)| control.clone())
+            .collect()
+    }
+
+    fn register(&self, peer: SocketAddr) -> Registration {
+        let control = Control::default();
+        let mut open = self.lock();
+        open.last_id += 1;
+        let id = open.last_id;
+        open.controls.insert(id, (peer, control.clone()));
+        drop(open);
+        // After it is on the list: whoever freezes all connections at this moment misses none.
+        if self.shared.frozen.load(Ordering::Acquire) {
+            control.freeze(true);
+        }
+        Registration {
+            connections: self.clone(),
+            id,
+            control,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.shared
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection's place on the list, for as long as it is open.
+struct Registration {
+    connections: Connections,
+    id: u64,
+    control: Control,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.connections.lock().controls.remove(&self.id);
+    }
+}
+
+/// The task that accepts connections and owns their tasks.
+struct Acceptor<S> {
+    address: SocketAddr,
+    permits: Arc<Semaphore>,
+    tls: TlsAcceptor,
+    service: S,
+    settings: Settings,
+    connections: Connections,
+    /// Tells the connections to end; renewed when the listener comes back.
+    ending: CancellationToken,
+    tasks: JoinSet<()>,
+}
+
+impl<S, B> Acceptor<S>
+where
+    S: Service<http::Request<Incoming>, Response = http::Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    /// Ends when the handle is gone.
+    async fn run(mut self, socket: TcpListener, mut orders: mpsc::Receiver<Order>) {
+        let mut socket = Some(socket);
+        loop {
+            tokio::select! {
+                order = orders.recv() => match order {
+                    None => return,
+                    Some(Order::Down(grace, done)) => {
+                        socket = None;
+                        self.end_connections(grace).await;
+                        // Whoever gave the order may have stopped waiting.
+                        let _ = done.send(());
+                    }
+                    Some(Order::Up(done)) => {
+                        let outcome = match socket {
+                            Some(_) => Ok(()),
+                            None => TcpListener::bind(self.address).await.map(|new| {
+                                self.ending = CancellationToken::new();
+                                socket = Some(new);
+                            }),
+                        };
+                        let _ = done.send(outcome);
+                    }
+                },
+                () = self.accept(socket.as_ref()) => {}
+            }
+        }
+    }
+
+    /// Accepts one connection, or waits forever without a socket. Cancel-safe.
+    async fn accept(&mut self, socket: Option<&TcpListener>) {
+        let Some(socket) = socket else {
+            return std::future::pending().await;
+        };
+        // Finished ones are taken out here, so that they don't pile up.
+        while self.tasks.try_join_next().is_some() {}
+        let Ok(permit) = Arc::clone(&self.permits).acquire_owned().await else {
+            return std::future::pending().await;
+        };
+        let (stream, peer) = match socket.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Most likely out of file descriptors: some will be free again.
+                tracing::warn!(%error, "a connection cannot be accepted");
+                return tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let registration = self.connections.register(peer);
+        let (tls, service) = (self.tls.clone(), self.service.clone());
+        let (settings, ending) = (self.settings.clone(), self.ending.clone());
+        self.tasks.spawn(async move {
+            let _permit = permit;
+            establish(stream, &registration, tls, service, &settings, ending).await;
+        });
+    }
+
+    async fn end_connections(&mut self, grace: Duration) {
+        self.ending.cancel();
+        let all_ended = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(grace, all_ended).await.is_err() {
+            tracing::debug!(
+                left = self.tasks.len(),
+                "connections are closed before their end"
+            );
+            self.tasks.shutdown().await;
+        }
+    }
+}
+
+/// The life of one connection: handshake, then HTTP.
+async fn establish<S, B>(
+    stream: TcpStream,
+    registration: &Registration,
+    tls: TlsAcceptor,
+    service: S,
+    settings: &Settings,
+    ending: CancellationToken,
+) where
+    S: Service<http::Request<Incoming>, Response = http::Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    // Events are small and urgent. A socket that refuses this works nevertheless.
+    let _ = stream.set_nodelay(true);
+    let control = registration.control.clone();
+    let handshake = tls.accept(Controlled::new(stream, control.clone()));
+    let established = tokio::select! {
+        established = tokio::time::timeout(settings.handshake_timeout, handshake) => established,
+        () = control.gone() => return,
+        () = ending.cancelled() => return,
+    };
+    match established {
+        Ok(Ok(stream)) => {
+            serving::serve(stream, service, control, settings.header_timeout, ending).await;
+        }
+        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+        Err(_) => tracing::debug!("a TLS handshake took too long"),
+    }
+}

@@ -1,0 +1,199 @@
+//! Serves HTTP on one established TLS connection until it ends, breaks or is told to end.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::Service;
+
+use super::connection::{Control, Controlled};
+use super::peer::PeerCertificate;
+use crate::fault::ConnectionFault;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// More requests at once than this on one HTTP/2 connection wait for their turn; a client that
+/// watches everything needs hundreds.
+const MAX_STREAMS: u32 = 1000;
+
+/// Runs what HTTP/2 does in tasks of its own, as long as the connection lives.
+#[derive(Clone)]
+struct Streams {
+    tracker: TaskTracker,
+    alive: CancellationToken,
+}
+
+impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Streams {
+    fn execute(&self, stream: F) {
+        let alive = self.alive.clone();
+        self.tracker.spawn(async move {
+            alive.run_until_cancelled(stream).await;
+        });
+    }
+}
+
+/// Serves one connection. `ending` ends it in an orderly way: requests under way are finished,
+/// and open-ended answers (watches) end once they have nothing to say.
+///
+/// Cancel-safe: dropping it closes the connection and ends its requests.
+pub(super) async fn serve<S, B>(
+    stream: TlsStream<Controlled>,
+    service: S,
+    control: Control,
+    header_timeout: Duration,
+    ending: CancellationToken,
+) where
+    S: Service<http::Request<Incoming>, Response = http::Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let (_, tls) = stream.get_ref();
+    let peer = tls
+        .peer_certificates()
+        .and_then(<[_]>::first)
+        .and_then(PeerCertificate::parse);
+    let is_http2 = tls.alpn_protocol() == Some(b"h2");
+    let alive = CancellationToken::new();
+    let _alive = alive.clone().drop_guard();
+    let streams = Streams {
+        tracker: TaskTracker::new(),
+        alive,
+    };
+
+    let mut builder = auto::Builder::new(streams);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(header_timeout);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS);
+    // The protocol is agreed on in the handshake; without an agreement it is HTTP/1.1.
+    let builder = if is_http2 {
+        builder.http2_only()
+    } else {
+        builder.http1_only()
+    };
+
+    let requests = {
+        let (control, ending) = (control.clone(), ending.clone());
+        hyper::service::service_fn(move |mut request: http::Request<Incoming>| {
+            if let Some(peer) = &peer {
+                request.extensions_mut().insert(peer.clone());
+            }
+            answer(service.clone(), request, control.clone(), ending.clone())
+        })
+    };
+    let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), requests));
+    let outcome = tokio::select! {
+        outcome = serving.as_mut() => outcome,
+        () = control.gone() => return,
+        () = ending.cancelled() => {
+            serving.as_mut().graceful_shutdown();
+            tokio::select! {
+                outcome = serving => outcome,
+                () = control.gone() => return,
+            }
+        }
+    };
+    if let Err(error) = outcome {
+        tracing::debug!(error, "connection ended with an error");
+    }
+}
+
+/// One request and its answer, unless a fault is in the way.
+async fn answer<S, B>(
+    mut service: S,
+    request: http::Request<Incoming>,
+    control: Control,
+    ending: CancellationToken,
+) -> Result<http::Response<Guarded<B>>, Infallible>
+where
+    S: Service<http::Request<Incoming>, Response = http::Response<B>, Error = Infallible>,
+    B: Body<Data = Bytes>,
+{
+    std::future::poll_fn(|cx| service.poll_ready(cx)).await?;
+    let response = service.call(request).await?;
+    match ConnectionFault::of(&response) {
+        None => {}
+        Some(ConnectionFault::Reset) => {
+            control.reset();
+            return std::future::pending().await;
+        }
+        Some(ConnectionFault::HalfOpen) => {
+            control.freeze(true);
+            return std::future::pending().await;
+        }
+    }
+    Ok(response.map(|body| Guarded::new(body, control, ending)))
+}
+
+/// An answer's body. If it breaks, the connection breaks, as it would with a real server
+/// that dies in the middle; when the listener is about to end, it ends at the next pause.
+struct Guarded<B> {
+    inner: Pin<Box<B>>,
+    control: Control,
+    ending: BoxFuture<'static, ()>,
+    ended: bool,
+}
+
+impl<B> Guarded<B> {
+    fn new(inner: B, control: Control, ending: CancellationToken) -> Self {
+        Self {
+            inner: Box::pin(inner),
+            control,
+            ending: ending.cancelled_owned().boxed(),
+            ended: false,
+        }
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for Guarded<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        match self.inner.as_mut().poll_frame(cx) {
+            Poll::Ready(Some(Err(error))) => {
+                self.control.reset();
+                Poll::Ready(Some(Err(error)))
+            }
+            Poll::Ready(frame) => Poll::Ready(frame),
+            Poll::Pending => {
+                std::task::ready!(self.ending.poll_unpin(cx));
+                self.ended = true;
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ended || self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

@@ -1,0 +1,142 @@
+//! The objects of one kind, in the order in which lists show them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::Expired;
+use super::log::Log;
+use crate::kinds::Kind;
+
+/// Namespace (empty for cluster-scoped objects) and name; ordered as lists are.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key {
+    pub(crate) namespace: Arc<str>,
+    pub(crate) name: Arc<str>,
+}
+
+impl Key {
+    pub(crate) fn new(namespace: Option<&str>, name: &str) -> Self {
+        Self {
+            namespace: Arc::from(namespace.unwrap_or_default()),
+            name: Arc::from(name),
+        }
+    }
+
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        (!self.namespace.is_empty()).then_some(&*self.namespace)
+    }
+}
+
+/// One version of one object, serialised. Parsed values are several times larger, so none is kept.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) key: Key,
+    pub(crate) revision: u64,
+    /// The definition of the kind by which the object was written: reading under another one needs care.
+    pub(crate) kind: Arc<Kind>,
+    /// The object in the storage version of `kind`, with its `resourceVersion`.
+    pub(crate) raw: Bytes,
+    /// Where `raw` goes on after its `kind` and `apiVersion`.
+    pub(crate) head: usize,
+}
+
+impl Stored {
+    /// The fields after `kind` and `apiVersion`, with the closing brace but without the opening one.
+    pub(crate) fn rest(&self) -> &[u8] {
+        self.raw.get(self.head..).unwrap_or_default()
+    }
+
+    /// The same content under another resourceVersion.
+    pub(crate) fn at_revision(&self, revision: u64) -> Self {
+        let (raw, head) = super::serialised(self.value(), revision);
+        Self {
+            key: self.key.clone(),
+            revision,
+            kind: Arc::clone(&self.kind),
+            raw,
+            head,
+        }
+    }
+
+    pub(crate) fn value(&self) -> Value {
+        // The store wrote these bytes itself.
+        serde_json::from_slice(&self.raw).unwrap_or(Value::Null)
+    }
+}
+
+/// Objects at one revision, in order.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) revision: u64,
+    pub(crate) objects: Vec<Arc<Stored>>,
+}
+
+/// All objects of one kind, and what recently happened to them.
+#[derive(Debug)]
+pub(crate) struct Collection {
+    pub(crate) objects: BTreeMap<Key, Arc<Stored>>,
+    pub(crate) log: Log,
+    pub(crate) news: watch::Sender<u64>,
+    /// The kind is not served any more.
+    pub(crate) closed: bool,
+}
+
+impl Collection {
+    /// An empty collection whose history starts after `revision`.
+    pub(crate) fn with_history_from(revision: u64) -> Self {
+        let mut log = Log::default();
+        log.forget_through(revision);
+        Self {
+            objects: BTreeMap::new(),
+            log,
+            news: watch::Sender::new(0),
+            closed: false,
+        }
+    }
+
+    pub(crate) fn range(&self, namespace: Option<&str>) -> Vec<Arc<Stored>> {
+        let Some(namespace) = namespace else {
+            return self.objects.values().cloned().collect();
+        };
+        let from = Key::new(Some(namespace), "");
+        self.objects
+            .range((Bound::Included(from), Bound::Unbounded))
+            .take_while(|(key, _)| &*key.namespace == namespace)
+            .map(|(_, stored)| Arc::clone(stored))
+            .collect()
+    }
+
+    /// The range as it was at `revision`: the present with the changes since then taken back.
+    pub(crate) fn range_at(
+        &self,
+        namespace: Option<&str>,
+        revision: u64,
+    ) -> Result<Vec<Arc<Stored>>, Expired> {
+        let since = self.log.after(revision, usize::MAX)?;
+        if since.is_empty() {
+            return Ok(self.range(namespace));
+        }
+        let mut before: HashMap<&Key, Option<&Arc<Stored>>> = HashMap::new();
+        for entry in &since {
+            before
+                .entry(&entry.object.key)
+                .or_insert(entry.previous.as_ref());
+        }
+        let unchanged = self
+            .range(namespace)
+            .into_iter()
+            .filter(|s| !before.contains_key(&s.key));
+        let restored = before
+            .values()
+            .filter_map(|stored| stored.cloned())
+            .filter(|stored| namespace.is_none_or(|wanted| &*stored.key.namespace == wanted));
+        let mut objects: Vec<Arc<Stored>> = unchanged.chain(restored).collect();
+        objects.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(objects)
+    }
+}

@@ -1,0 +1,373 @@
+//! Where objects live: collections of serialised objects, one counter of revisions, and a log of recent
+//! changes for watchers.
+//!
+//! The store knows nothing of kinds, rules or requests. It decides one thing only: whether a write finds
+//! what it expects. It never waits and never calls out while its lock is held.
+
+mod collection;
+mod log;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::{Notify, watch};
+
+use self::collection::Collection;
+pub(crate) use self::collection::{Key, Snapshot, Stored};
+pub(crate) use self::log::{Change, Entry, event_line, labels_of};
+use crate::kinds::Kind;
+
+/// How much of the past is kept for watchers, for each collection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Window {
+    pub(crate) events: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self {
+            events: 20_000,
+            bytes: 64 << 20,
+        }
+    }
+}
+
+/// What a write expects to find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expect {
+    Absent,
+    Revision(u64),
+}
+
+/// Why a write was not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unexpected {
+    /// There is an object where there should be none.
+    Exists,
+    /// The object has changed, or is gone, since it was read.
+    Changed,
+}
+
+/// The version that was asked for is no longer in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Expired {
+    /// The oldest revision from which a watch could still start.
+    pub(crate) oldest: u64,
+}
+
+/// What has happened in a collection.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    pub(crate) entries: Vec<Arc<Entry>>,
+    /// Nothing up to this revision is missing.
+    pub(crate) complete: u64,
+    /// There will be no more.
+    pub(crate) closed: bool,
+}
+
+/// All objects of one server.
+#[derive(Debug)]
+pub(crate) struct Store {
+    inner: Mutex<Inner>,
+    window: Window,
+    /// Wakes the [pump](Store::pump): writers only ever touch this one waiter.
+    dirty: Notify,
+}
+
+#[derive(Debug)]
+struct Inner {
+    revision: u64,
+    /// History up to this revision is forgotten, also in collections that appear later.
+    floor: u64,
+    collections: HashMap<Arc<str>, Collection>,
+    /// Collections that changed since the pump last told their watchers.
+    dirty: HashSet<Arc<str>>,
+}
+
+impl Inner {
+    fn place(&mut self, collection: &Arc<str>) -> &mut Collection {
+        let floor = self.floor;
+        let place = self
+            .collections
+            .entry(Arc::clone(collection))
+            .or_insert_with(|| Collection::with_history_from(floor));
+        if place.closed {
+            // The kind is back: whoever still watches the former one is at its end.
+            *place = Collection::with_history_from(self.revision);
+        }
+        place
+    }
+}
+
+impl Store {
+    pub(crate) fn new(window: Window) -> Self {
+        Self {
+            // Real servers are past 1 before anybody can ask; 0 has a meaning of its own in requests.
+            inner: Mutex::new(Inner {
+                revision: 1,
+                floor: 0,
+                collections: HashMap::new(),
+                dirty: HashSet::new(),
+            }),
+            window,
+            dirty: Notify::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The revision of the last write.
+    pub(crate) fn revision(&self) -> u64 {
+        self.lock().revision
+    }
+
+    pub(crate) fn get(&self, collection: &str, key: &Key) -> Option<Arc<Stored>> {
+        self.lock()
+            .collections
+            .get(collection)?
+            .objects
+            .get(key)
+            .cloned()
+    }
+
+    /// Writes an object: creates it or replaces the revision that was expected.
+    ///
+    /// The new `metadata.resourceVersion` is set here, because only here it is known.
+    pub(crate) fn put(
+        &self,
+        collection: &Arc<str>,
+        key: &Key,
+        expect: Expect,
+        kind: &Arc<Kind>,
+        object: Value,
+    ) -> Result<Arc<Stored>, Unexpected> {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        let revision = inner.revision + 1;
+        let place = inner.place(collection);
+        let previous = place.objects.get(key);
+        match (expect, previous) {
+            (Expect::Absent, None) => {}
+            (Expect::Absent, Some(_)) => return Err(Unexpected::Exists),
+            (Expect::Revision(revision), Some(found)) if found.revision == revision => {}
+            (Expect::Revision(_), _) => return Err(Unexpected::Changed),
+        }
+        let previous = previous.cloned();
+        let (raw, head) = serialised(object, revision);
+        let stored = Arc::new(Stored {
+            key: key.clone(),
+            revision,
+            kind: Arc::clone(kind),
+            raw,
+            head,
+        });
+        place.objects.insert(key.clone(), Arc::clone(&stored));
+        let change = if previous.is_some() {
+            Change::Modified
+        } else {
+            Change::Added
+        };
+        place.log.push(
+            Entry::new(change, Arc::clone(&stored), previous),
+            self.window,
+        );
+        inner.revision = revision;
+        inner.dirty.insert(Arc::clone(collection));
+        self.dirty.notify_one();
+        Ok(stored)
+    }
+
+    /// Removes an object of the expected revision. `last` is its final state, as the DELETED event shows it.
+    pub(crate) fn remove(
+        &self,
+        collection: &Arc<str>,
+        key: &Key,
+        expected: u64,
+        last: Value,
+    ) -> Result<Arc<Stored>, Unexpected> {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        let place = inner
+            .collections
+            .get_mut(collection)
+            .ok_or(Unexpected::Changed)?;
+        let previous = match place.objects.get(key) {
+            Some(found) if found.revision == expected => Arc::clone(found),
+            _ => return Err(Unexpected::Changed),
+        };
+        let revision = inner.revision + 1;
+        let (raw, head) = serialised(last, revision);
+        let kind = Arc::clone(&previous.kind);
+        let stored = Arc::new(Stored {
+            key: key.clone(),
+            revision,
+            kind,
+            raw,
+            head,
+        });
+        inner.revision = revision;
+        place.objects.remove(key);
+        place.log.push(
+            Entry::new(Change::Deleted, Arc::clone(&stored), Some(previous)),
+            self.window,
+        );
+        inner.dirty.insert(Arc::clone(collection));
+        self.dirty.notify_one();
+        Ok(stored)
+    }
+
+    /// The objects of a collection (of one namespace, if given) as they are now.
+    pub(crate) fn list(&self, collection: &str, namespace: Option<&str>) -> Snapshot {
+        let inner = self.lock();
+        let objects = inner
+            .collections
+            .get(collection)
+            .map(|place| place.range(namespace))
+            .unwrap_or_default();
+        Snapshot {
+            revision: inner.revision,
+            objects,
+        }
+    }
+
+    /// The objects of a collection as they were at a revision of the past.
+    pub(crate) fn list_at(
+        &self,
+        collection: &str,
+        namespace: Option<&str>,
+        revision: u64,
+    ) -> Result<Snapshot, Expired> {
+        let inner = self.lock();
+        let objects = match inner.collections.get(collection) {
+            Some(place) => place.range_at(namespace, revision)?,
+            None if revision < inner.floor => {
+                return Err(Expired {
+                    oldest: inner.floor,
+                });
+            }
+            None => Vec::new(),
+        };
+        Ok(Snapshot { revision, objects })
+    }
+
+    /// Up to `most` changes of a collection after a revision.
+    pub(crate) fn changes(
+        &self,
+        collection: &str,
+        after: u64,
+        most: usize,
+    ) -> Result<Changes, Expired> {
+        let inner = self.lock();
+        let Some(place) = inner.collections.get(collection) else {
+            if after < inner.floor {
+                return Err(Expired {
+                    oldest: inner.floor,
+                });
+            }
+            let complete = inner.revision.max(after);
+            return Ok(Changes {
+                entries: Vec::new(),
+                complete,
+                closed: false,
+            });
+        };
+        let entries = place.log.after(after, most)?;
+        let complete = match entries.last() {
+            Some(last) if entries.len() == most => last.revision(),
+            _ => inner.revision.max(after),
+        };
+        Ok(Changes {
+            entries,
+            complete,
+            closed: place.closed,
+        })
+    }
+
+    /// A receiver that is marked changed when the collection may have new entries, and closed when the
+    /// collection is dropped.
+    pub(crate) fn subscribe(&self, collection: &Arc<str>) -> watch::Receiver<u64> {
+        self.lock().place(collection).news.subscribe()
+    }
+
+    /// Ends a collection whose objects are all gone: its watches get the last changes and end.
+    pub(crate) fn close_collection(&self, collection: &str) {
+        let mut inner = self.lock();
+        let inner = &mut *inner;
+        let Some((name, place)) = inner.collections.get_key_value(collection) else {
+            return;
+        };
+        if place.news.receiver_count() == 0 {
+            inner.collections.remove(collection);
+            return;
+        }
+        inner.dirty.insert(Arc::clone(name));
+        if let Some(place) = inner.collections.get_mut(collection) {
+            place.closed = true;
+        }
+        self.dirty.notify_one();
+    }
+
+    /// Forgets all history up to the present revision: older watches and continue tokens expire.
+    pub(crate) fn compact(&self) {
+        let mut inner = self.lock();
+        let revision = inner.revision;
+        inner.floor = revision;
+        for place in inner.collections.values_mut() {
+            place.log.forget_through(revision);
+        }
+    }
+
+    /// The number of objects in all collections.
+    pub(crate) fn len(&self) -> usize {
+        self.lock()
+            .collections
+            .values()
+            .map(|place| place.objects.len())
+            .sum()
+    }
+
+    /// Tells watchers of news, for as long as the server lives.
+    ///
+    /// A task of its own, so that a write costs the same with a thousand watchers as with none.
+    pub(crate) async fn pump(&self) {
+        loop {
+            self.dirty.notified().await;
+            let inner = &mut *self.lock();
+            for collection in inner.dirty.drain() {
+                if let Some(place) = inner.collections.get(&collection) {
+                    place.news.send_replace(inner.revision);
+                }
+            }
+        }
+    }
+}
+
+/// Serialises an object with its new resourceVersion. `apiVersion` and `kind` come first, so that lists can
+/// leave them out without parsing; returned with the bytes is where the rest begins.
+fn serialised(mut object: Value, revision: u64) -> (Bytes, usize) {
+    let mut text = Vec::with_capacity(512);
+    text.push(b'{');
+    if let Some(map) = object.as_object_mut() {
+        if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert(
+                "resourceVersion".to_owned(),
+                Value::String(revision.to_string()),
+            );
+        }
+        for field in ["kind", "apiVersion"] {
+            let value = map.remove(field).unwrap_or_default();
+            text.extend_from_slice(format!("\"{field}\":{value},").as_bytes());
+        }
+    }
+    let head = text.len();
+    // Writing a `Value` into memory has nothing to fail at: keys are strings and numbers are finite.
+    let written = serde_json::to_writer(&mut text, &object);
+    debug_assert!(written.is_ok(), "a JSON value is always serialisable");
+    text.remove(head); // its opening brace is written already
+    (Bytes::from(text.into_boxed_slice()), head)
+}

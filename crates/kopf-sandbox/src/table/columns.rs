@@ -1,0 +1,73 @@
+//! Column definitions of tables.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use super::custom;
+use crate::kinds::Kind;
+
+/// By `group/version/resource`, as recorded from a real server.
+static RECORDED: LazyLock<BTreeMap<String, Vec<Value>>> = LazyLock::new(|| {
+    let text = include_str!("../../data/tables.json");
+    let mut recorded: BTreeMap<String, Vec<Value>> =
+        serde_json::from_str(text).expect("the recorded columns are part of the build");
+    for column in recorded
+        .values_mut()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+    {
+        // Clients expect the field, and the texts are not worth their size.
+        column.entry("description").or_insert_with(|| json!(""));
+    }
+    recorded
+});
+
+/// Definitions of the columns of a kind. What was not recorded has a name and an age.
+pub(crate) fn columns(kind: &Kind, version: &str) -> Vec<Value> {
+    if kind.is_custom() {
+        let declared = kind
+            .version(version)
+            .map(|version| version.columns.as_slice());
+        return custom::columns(declared.unwrap_or_default());
+    }
+    recorded(kind, version).map_or_else(|| custom::columns(&[]), <[Value]>::to_vec)
+}
+
+/// Recorded columns, without a copy: rows only need to know how many there are.
+pub(super) fn recorded(kind: &Kind, version: &str) -> Option<&'static [Value]> {
+    let key = format!("{}/{}", kind.api_version(version), kind.plural);
+    RECORDED.get(&key).map(Vec::as_slice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::builtin;
+
+    #[test]
+    fn columns_of_built_in_kinds_are_recorded() {
+        let kinds = builtin();
+        let pods = columns(kinds.by_plural("", "pods").unwrap(), "v1");
+        let names: Vec<&str> = pods
+            .iter()
+            .filter_map(|column| column["name"].as_str())
+            .collect();
+        assert_eq!(
+            names.get(..5),
+            Some(&["Name", "Ready", "Status", "Restarts", "Age"][..])
+        );
+        assert_eq!(pods[0]["format"], "name");
+        assert_eq!(pods[0]["description"], "");
+        for kind in kinds.iter().filter(|kind| {
+            kind.versions
+                .iter()
+                .any(|version| version.verbs.iter().any(|verb| verb == "list"))
+        }) {
+            let version = &kind.versions[0].name;
+            let key = format!("{}/{}", kind.api_version(version), kind.plural);
+            assert!(RECORDED.contains_key(&key), "{key}");
+        }
+    }
+}

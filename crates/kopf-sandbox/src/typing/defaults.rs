@@ -1,0 +1,393 @@
+//! The defaults of built-in types that are the same for every object: field and value.
+//!
+//! Defaults that depend on other fields are in `rules`. What the server assigns when an object is
+//! created (addresses, node ports, selectors of jobs) is no default and is not here.
+
+use super::rules::{RULES, Rule};
+use serde_json::{Map, Value};
+
+/// A value that a table can hold.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Constant {
+    Text(&'static str),
+    Number(i64),
+    Flag(bool),
+    /// An empty object.
+    Empty,
+}
+
+/// The defaults of one struct.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Defaults {
+    fixed: &'static [(&'static str, Constant)],
+    rule: Option<Rule>,
+}
+
+impl Defaults {
+    /// The defaults of a type, e.g. of `Container` in `core/v1`.
+    pub(super) fn of(package: &str, name: &str) -> Self {
+        let fixed = FIXED
+            .iter()
+            .find(|of| of.0 == package && of.1.contains(&name));
+        let rule = RULES.iter().find(|of| of.0 == package && of.1 == name);
+        Self {
+            fixed: fixed.map_or(&[], |of| of.2),
+            rule: rule.map(|of| of.2),
+        }
+    }
+
+    /// Sets what is absent. Decoding has removed the zeros that count as absent.
+    pub(super) fn apply(&self, map: &mut Map<String, Value>) {
+        for (field, value) in self.fixed {
+            set(map, field, *value);
+        }
+        if let Some(rule) = self.rule {
+            rule(map);
+        }
+    }
+}
+
+impl From<Constant> for Value {
+    fn from(constant: Constant) -> Self {
+        match constant {
+            Constant::Text(text) => text.into(),
+            Constant::Number(number) => number.into(),
+            Constant::Flag(flag) => flag.into(),
+            Constant::Empty => Self::Object(Map::new()),
+        }
+    }
+}
+
+/// Sets a field that is absent, or that is printed as a zero because nobody has set it.
+pub(super) fn set(map: &mut Map<String, Value>, field: &str, value: impl Into<Value>) {
+    if map.get(field).is_none_or(Value::is_null) {
+        map.insert(field.to_owned(), value.into());
+    }
+}
+
+use Constant::{Empty, Flag, Number, Text};
+
+/// Package, names of types, and their fields.
+type Row = (
+    &'static str,
+    &'static [&'static str],
+    &'static [(&'static str, Constant)],
+);
+
+const FIXED: &[Row] = &[
+    (
+        "admissionregistration/v1",
+        &["MutatingWebhook"],
+        &[
+            ("failurePolicy", Text("Fail")),
+            ("matchPolicy", Text("Equivalent")),
+            ("namespaceSelector", Empty),
+            ("objectSelector", Empty),
+            ("reinvocationPolicy", Text("Never")),
+            ("timeoutSeconds", Number(10)),
+        ],
+    ),
+    (
+        "admissionregistration/v1",
+        &["ValidatingWebhook"],
+        &[
+            ("failurePolicy", Text("Fail")),
+            ("matchPolicy", Text("Equivalent")),
+            ("namespaceSelector", Empty),
+            ("objectSelector", Empty),
+            ("timeoutSeconds", Number(10)),
+        ],
+    ),
+    (
+        "admissionregistration/v1",
+        &["RuleWithOperations", "NamedRuleWithOperations"],
+        &[("scope", Text("*"))],
+    ),
+    (
+        "admissionregistration/v1",
+        &["MatchResources"],
+        &[
+            ("matchPolicy", Text("Equivalent")),
+            ("namespaceSelector", Empty),
+            ("objectSelector", Empty),
+        ],
+    ),
+    (
+        "admissionregistration/v1",
+        &[
+            "MutatingAdmissionPolicySpec",
+            "ValidatingAdmissionPolicySpec",
+        ],
+        &[("failurePolicy", Text("Fail"))],
+    ),
+    (
+        "admissionregistration/v1",
+        &["ServiceReference"],
+        &[("port", Number(443))],
+    ),
+    (
+        "apiextensions/v1",
+        &["ServiceReference"],
+        &[("port", Number(443))],
+    ),
+    (
+        "apiregistration/v1",
+        &["ServiceReference"],
+        &[("port", Number(443))],
+    ),
+    (
+        "apps/v1",
+        &["DeploymentSpec"],
+        &[
+            ("progressDeadlineSeconds", Number(600)),
+            ("replicas", Number(1)),
+            ("revisionHistoryLimit", Number(10)),
+        ],
+    ),
+    (
+        "apps/v1",
+        &["DaemonSetSpec"],
+        &[("revisionHistoryLimit", Number(10))],
+    ),
+    ("apps/v1", &["ReplicaSetSpec"], &[("replicas", Number(1))]),
+    (
+        "apps/v1",
+        &["StatefulSetSpec"],
+        &[
+            ("persistentVolumeClaimRetentionPolicy", Empty),
+            ("podManagementPolicy", Text("OrderedReady")),
+            ("replicas", Number(1)),
+            ("revisionHistoryLimit", Number(10)),
+        ],
+    ),
+    (
+        "apps/v1",
+        &["StatefulSetPersistentVolumeClaimRetentionPolicy"],
+        &[
+            ("whenDeleted", Text("Retain")),
+            ("whenScaled", Text("Retain")),
+        ],
+    ),
+    (
+        "autoscaling/v1",
+        &["HorizontalPodAutoscalerSpec"],
+        &[("minReplicas", Number(1))],
+    ),
+    (
+        "autoscaling/v2",
+        &["HorizontalPodAutoscalerSpec"],
+        &[("minReplicas", Number(1))],
+    ),
+    (
+        "batch/v1",
+        &["CronJobSpec"],
+        &[
+            ("concurrencyPolicy", Text("Allow")),
+            ("failedJobsHistoryLimit", Number(1)),
+            ("successfulJobsHistoryLimit", Number(3)),
+            ("suspend", Flag(false)),
+        ],
+    ),
+    (
+        "batch/v1",
+        &["PodFailurePolicyOnPodConditionsPattern"],
+        &[("status", Text("True"))],
+    ),
+    (
+        "core/v1",
+        &["AzureDiskVolumeSource"],
+        &[
+            ("cachingMode", Text("ReadWrite")),
+            ("fsType", Text("ext4")),
+            ("kind", Text("Shared")),
+            ("readOnly", Flag(false)),
+        ],
+    ),
+    (
+        "core/v1",
+        &[
+            "ConfigMapVolumeSource",
+            "DownwardAPIVolumeSource",
+            "ProjectedVolumeSource",
+            "SecretVolumeSource",
+        ],
+        &[("defaultMode", Number(0o644))],
+    ),
+    (
+        "core/v1",
+        &["Container", "EphemeralContainer"],
+        &[
+            ("terminationMessagePath", Text("/dev/termination-log")),
+            ("terminationMessagePolicy", Text("File")),
+        ],
+    ),
+    (
+        "core/v1",
+        &["ContainerPort", "EndpointPort", "ServicePort"],
+        &[("protocol", Text("TCP"))],
+    ),
+    (
+        "core/v1",
+        &["FileKeySelector"],
+        &[("optional", Flag(false))],
+    ),
+    ("core/v1", &["GRPCAction"], &[("service", Text(""))]),
+    (
+        "core/v1",
+        &["HTTPGetAction"],
+        &[("path", Text("/")), ("scheme", Text("HTTP"))],
+    ),
+    ("core/v1", &["HostPathVolumeSource"], &[("type", Text(""))]),
+    (
+        "core/v1",
+        &["ISCSIPersistentVolumeSource", "ISCSIVolumeSource"],
+        &[("iscsiInterface", Text("default"))],
+    ),
+    (
+        "core/v1",
+        &["NamespaceStatus"],
+        &[("phase", Text("Active"))],
+    ),
+    (
+        "core/v1",
+        &["ObjectFieldSelector"],
+        &[("apiVersion", Text("v1"))],
+    ),
+    (
+        "core/v1",
+        &["PersistentVolumeClaimSpec"],
+        &[("volumeMode", Text("Filesystem"))],
+    ),
+    (
+        "core/v1",
+        &["PersistentVolumeClaimStatus", "PersistentVolumeStatus"],
+        &[("phase", Text("Pending"))],
+    ),
+    (
+        "core/v1",
+        &["PersistentVolumeSpec"],
+        &[
+            ("persistentVolumeReclaimPolicy", Text("Retain")),
+            ("volumeMode", Text("Filesystem")),
+        ],
+    ),
+    (
+        "core/v1",
+        &["PodSpec"],
+        &[
+            ("dnsPolicy", Text("ClusterFirst")),
+            ("restartPolicy", Text("Always")),
+            ("schedulerName", Text("default-scheduler")),
+            ("securityContext", Empty),
+            ("terminationGracePeriodSeconds", Number(30)),
+        ],
+    ),
+    (
+        "core/v1",
+        &["Probe"],
+        &[
+            ("failureThreshold", Number(3)),
+            ("periodSeconds", Number(10)),
+            ("successThreshold", Number(1)),
+            ("timeoutSeconds", Number(1)),
+        ],
+    ),
+    (
+        "core/v1",
+        &["RBDPersistentVolumeSource", "RBDVolumeSource"],
+        &[
+            ("keyring", Text("/etc/ceph/keyring")),
+            ("pool", Text("rbd")),
+            ("user", Text("admin")),
+        ],
+    ),
+    (
+        "core/v1",
+        &["ReplicationControllerSpec"],
+        &[("replicas", Number(1))],
+    ),
+    (
+        "core/v1",
+        &["ScaleIOPersistentVolumeSource", "ScaleIOVolumeSource"],
+        &[
+            ("fsType", Text("xfs")),
+            ("storageMode", Text("ThinProvisioned")),
+        ],
+    ),
+    ("core/v1", &["Secret"], &[("type", Text("Opaque"))]),
+    (
+        "core/v1",
+        &["ServiceAccountTokenProjection"],
+        &[("expirationSeconds", Number(3600))],
+    ),
+    (
+        "discovery/v1",
+        &["EndpointPort"],
+        &[("name", Text("")), ("protocol", Text("TCP"))],
+    ),
+    (
+        "flowcontrol/v1",
+        &["ExemptPriorityLevelConfiguration"],
+        &[
+            ("lendablePercent", Number(0)),
+            ("nominalConcurrencyShares", Number(0)),
+        ],
+    ),
+    (
+        "flowcontrol/v1",
+        &["FlowSchemaSpec"],
+        &[("matchingPrecedence", Number(1000))],
+    ),
+    (
+        "flowcontrol/v1",
+        &["LimitedPriorityLevelConfiguration"],
+        &[
+            ("lendablePercent", Number(0)),
+            ("nominalConcurrencyShares", Number(30)),
+        ],
+    ),
+    (
+        "flowcontrol/v1",
+        &["QueuingConfiguration"],
+        &[
+            ("handSize", Number(8)),
+            ("queueLengthLimit", Number(50)),
+            ("queues", Number(64)),
+        ],
+    ),
+    (
+        "networking/v1",
+        &["IngressClassParametersReference"],
+        &[("scope", Text("Cluster"))],
+    ),
+    (
+        "networking/v1",
+        &["NetworkPolicyPort"],
+        &[("protocol", Text("TCP"))],
+    ),
+    (
+        "scheduling/v1",
+        &["PriorityClass"],
+        &[("preemptionPolicy", Text("PreemptLowerPriority"))],
+    ),
+    (
+        "storage/v1",
+        &["CSIDriverSpec"],
+        &[
+            ("attachRequired", Flag(true)),
+            ("fsGroupPolicy", Text("ReadWriteOnceWithFSType")),
+            ("podInfoOnMount", Flag(false)),
+            ("requiresRepublish", Flag(false)),
+            ("seLinuxMount", Flag(false)),
+            ("storageCapacity", Flag(false)),
+        ],
+    ),
+    (
+        "storage/v1",
+        &["StorageClass"],
+        &[
+            ("reclaimPolicy", Text("Delete")),
+            ("volumeBindingMode", Text("Immediate")),
+        ],
+    ),
+];

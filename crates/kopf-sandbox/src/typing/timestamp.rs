@@ -1,0 +1,192 @@
+//! Moments of time as objects carry them: RFC 3339 in UTC, to the second or to the microsecond.
+
+use jiff::Timestamp;
+
+/// How exact a field is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Precision {
+    Seconds,
+    Micros,
+}
+
+/// The moment as the server shows it; the error is the text of Go's parser.
+pub(crate) fn canonical(text: &str, precision: Precision) -> Result<String, String> {
+    let layout = match precision {
+        Precision::Seconds => "2006-01-02T15:04:05Z07:00",
+        Precision::Micros => "2006-01-02T15:04:05.000000Z07:00",
+    };
+    let mut rest = text;
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let wrong = |rest: &str, element: &str| {
+        format!(
+            "parsing time {} as {}: cannot parse {} as {}",
+            quoted(text),
+            quoted(layout),
+            quoted(rest),
+            quoted(element)
+        )
+    };
+    for (element, width) in [
+        ("2006", 4),
+        ("-", 0),
+        ("01", 2),
+        ("-", 0),
+        ("02", 2),
+        ("T", 0),
+        ("15", 2),
+        (":", 0),
+        ("04", 2),
+        (":", 0),
+        ("05", 2),
+    ] {
+        rest = if width == 0 {
+            rest.strip_prefix(element)
+                .ok_or_else(|| wrong(rest, element))?
+        } else {
+            after_digits(rest, width).ok_or_else(|| wrong(rest, element))?
+        };
+    }
+    let fraction = rest.strip_prefix('.').map_or(0, |digits| {
+        digits.len()
+            - digits
+                .trim_start_matches(|c: char| c.is_ascii_digit())
+                .len()
+    });
+    if precision == Precision::Micros && fraction != 6 {
+        return Err(wrong(rest, ".000000"));
+    }
+    if fraction > 0 {
+        rest = rest.get(1 + fraction..).unwrap_or_default();
+    }
+    let zone = rest;
+    if zone != "Z" {
+        let after = zone
+            .strip_prefix(['+', '-'])
+            .and_then(|zone| after_digits(zone, 2));
+        let after = after.and_then(|zone| zone.strip_prefix(':'));
+        match after.and_then(|zone| after_digits(zone, 2)) {
+            Some("") => {}
+            Some(extra) => {
+                return Err(format!(
+                    "parsing time {}: extra text: {}",
+                    quoted(text),
+                    quoted(extra)
+                ));
+            }
+            None if zone.starts_with('Z') => {
+                let extra = zone.get(1..).unwrap_or_default();
+                return Err(format!(
+                    "parsing time {}: extra text: {}",
+                    quoted(text),
+                    quoted(extra)
+                ));
+            }
+            None => return Err(wrong(zone, "Z07:00")),
+        }
+    }
+    let out_of_range = |what: &str| format!("parsing time {}: {what} out of range", quoted(text));
+    let moment: Timestamp = text.parse().map_err(|_| out_of_range(culprit(text)))?;
+    Ok(match precision {
+        // Truncated, not rounded: a moment never moves into the future.
+        Precision::Seconds => moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        Precision::Micros => moment.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
+    })
+}
+
+/// What follows exactly this many digits.
+fn after_digits(text: &str, width: usize) -> Option<&str> {
+    let digits = text.as_bytes().get(..width)?;
+    if digits.iter().all(u8::is_ascii_digit) {
+        text.get(width..)
+    } else {
+        None
+    }
+}
+
+/// Which part of a well-formed moment cannot be.
+fn culprit(text: &str) -> &'static str {
+    let part = |from: usize| {
+        text.get(from..from + 2)
+            .and_then(|digits| digits.parse::<u8>().ok())
+            .unwrap_or_default()
+    };
+    if !(1..=12).contains(&part(5)) {
+        "month"
+    } else if part(11) > 23 {
+        "hour"
+    } else if part(14) > 59 {
+        "minute"
+    } else if part(17) > 59 {
+        "second"
+    } else {
+        "day"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn moments_are_shown_in_utc() {
+        let seconds = |text| canonical(text, Precision::Seconds);
+        assert_eq!(
+            seconds("2024-02-29T10:00:00Z").unwrap(),
+            "2024-02-29T10:00:00Z"
+        );
+        assert_eq!(
+            seconds("2024-02-29T10:00:00.987Z").unwrap(),
+            "2024-02-29T10:00:00Z"
+        );
+        assert_eq!(
+            seconds("2024-01-01T01:00:00+02:00").unwrap(),
+            "2023-12-31T23:00:00Z"
+        );
+        let micros = |text| canonical(text, Precision::Micros);
+        assert_eq!(
+            micros("2024-01-01T00:00:00.000001Z").unwrap(),
+            "2024-01-01T00:00:00.000001Z"
+        );
+        assert_eq!(
+            micros("2024-01-01T01:00:00.500000+01:00").unwrap(),
+            "2024-01-01T00:00:00.500000Z"
+        );
+    }
+
+    #[test]
+    fn what_is_no_moment_is_refused_in_the_words_of_the_server() {
+        let seconds = |text| canonical(text, Precision::Seconds).unwrap_err();
+        assert_eq!(
+            seconds("yesterday"),
+            "parsing time \"yesterday\" as \"2006-01-02T15:04:05Z07:00\": \
+             cannot parse \"yesterday\" as \"2006\""
+        );
+        assert_eq!(
+            seconds("2024-01-01"),
+            "parsing time \"2024-01-01\" as \"2006-01-02T15:04:05Z07:00\": \
+             cannot parse \"\" as \"T\""
+        );
+        assert_eq!(
+            seconds("2024-13-01T00:00:00Z"),
+            "parsing time \"2024-13-01T00:00:00Z\": month out of range"
+        );
+        assert_eq!(
+            canonical("2024-01-01T00:00:00Z", Precision::Micros).unwrap_err(),
+            "parsing time \"2024-01-01T00:00:00Z\" as \"2006-01-02T15:04:05.000000Z07:00\": \
+             cannot parse \"Z\" as \".000000\""
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_answered(
+            text in "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})|.{0,30}"
+        ) {
+            if let Ok(once) = canonical(&text, Precision::Seconds) {
+                prop_assert_eq!(canonical(&once, Precision::Seconds), Ok(once.clone()));
+            }
+            let _ = canonical(&text, Precision::Micros);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Rules of particular built-in kinds that clients run into every day. Most deeper rules are not checked.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::field_error::{FieldError, FieldErrorKind};
+use crate::kinds::Kind;
+use crate::object::meta;
+
+/// How much a ConfigMap or Secret may hold.
+const MOST_DATA_BYTES: usize = 1024 * 1024;
+
+/// What is wrong with an object of a built-in kind.
+pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
+    match (&*kind.group, &*kind.plural) {
+        ("", "configmaps") => config_map(object),
+        ("", "secrets") => secret(object),
+        ("", "events") => event(object, "involvedObject"),
+        ("events.k8s.io", "events") => event(object, "regarding"),
+        _ => Vec::new(),
+    }
+}
+
+fn entries<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    object
+        .get(field)
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+}
+
+fn config_map(object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut bytes = 0;
+    for (key, value) in entries(object, "data") {
+        errors.extend(key_problems("data", key));
+        if object
+            .get("binaryData")
+            .and_then(|binary| binary.get(key))
+            .is_some()
+        {
+            let why = "duplicate of key present in binaryData";
+            errors.push(FieldError::invalid(
+                format!("data[{key}]"),
+                &json!(key),
+                why,
+            ));
+        }
+        bytes += value.as_str().unwrap_or_default().len();
+    }
+    for (key, value) in entries(object, "binaryData") {
+        errors.extend(key_problems("binaryData", key));
+        bytes += decoded_length(value);
+    }
+    if bytes > MOST_DATA_BYTES {
+        errors.push(too_long(""));
+    }
+    errors
+}
+
+fn secret(object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut bytes = 0;
+    for (key, value) in entries(object, "data") {
+        errors.extend(key_problems("data", key));
+        bytes += decoded_length(value);
+    }
+    if bytes > MOST_DATA_BYTES {
+        errors.push(too_long("data"));
+    }
+    let required: &[&str] = match object
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+    {
+        "kubernetes.io/tls" => &["tls.crt", "tls.key"],
+        "kubernetes.io/dockercfg" => &[".dockercfg"],
+        "kubernetes.io/dockerconfigjson" => &[".dockerconfigjson"],
+        "kubernetes.io/ssh-auth" => &["ssh-privatekey"],
+        _ => &[],
+    };
+    for key in required {
+        if object.get("data").and_then(|data| data.get(key)).is_none() {
+            errors.push(FieldError::required(format!("data[{key}]"), ""));
+        }
+    }
+    errors
+}
+
+/// An event is about something in its own namespace; what has none is told of in `default`.
+fn event(object: &Value, about: &str) -> Vec<FieldError> {
+    let namespace = meta::namespace(object).unwrap_or_default();
+    let other = object.get(about).and_then(|about| about.get("namespace"));
+    let other = other.and_then(Value::as_str).unwrap_or_default();
+    if other == namespace || (other.is_empty() && namespace == "default") {
+        return Vec::new();
+    }
+    let field = "involvedObject.namespace";
+    vec![FieldError::invalid(
+        field,
+        &json!(other),
+        "does not match event.namespace",
+    )]
+}
+
+fn key_problems(field: &str, key: &str) -> Vec<FieldError> {
+    static KEY: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^[-._a-zA-Z0-9]+$").ok());
+    let mut problems = Vec::new();
+    if key.len() > 253 {
+        problems.push("must be no more than 253 bytes".to_owned());
+    }
+    if !KEY.as_ref().is_some_and(|pattern| pattern.is_match(key)) {
+        problems.push(
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+                .to_owned(),
+        );
+    }
+    match key {
+        "." | ".." => problems.push(format!("must not be '{key}'")),
+        _ if key.starts_with("..") => problems.push("must not start with '..'".to_owned()),
+        _ => {}
+    }
+    problems
+        .into_iter()
+        .map(|problem| FieldError::invalid(format!("{field}[{key}]"), &json!(key), &problem))
+        .collect()
+}
+
+/// How many bytes base64 text stands for.
+fn decoded_length(value: &Value) -> usize {
+    let text = value.as_str().unwrap_or_default().trim_end_matches('=');
+    text.len() / 4 * 3 + (text.len() % 4).saturating_sub(1)
+}
+
+fn too_long(field: &str) -> FieldError {
+    let text = format!("Too long: may not be more than {MOST_DATA_BYTES} bytes");
+    FieldError::new(FieldErrorKind::TooLong, field, text)
+}
+
+/// Fields of built-in kinds that never change, or not any more.
+pub(crate) fn update_problems(kind: &Kind, object: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut keep = |field: &str, pointer: &str| {
+        if object.pointer(pointer) != old.pointer(pointer) {
+            let value = object.pointer(pointer).cloned().unwrap_or_default();
+            errors.push(FieldError::invalid(field, &value, "field is immutable"));
+        }
+    };
+    match (&*kind.group, &*kind.plural) {
+        ("", "secrets") => keep("type", "/type"),
+        ("apps", "deployments" | "daemonsets" | "replicasets") => {
+            keep("spec.selector", "/spec/selector")
+        }
+        ("batch", "jobs") => keep("spec.selector", "/spec/selector"),
+        ("storage.k8s.io", "storageclasses") => keep("provisioner", "/provisioner"),
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
+            keep("roleRef", "/roleRef");
+        }
+        _ => {}
+    }
+    if matches!(
+        (&*kind.group, &*kind.plural),
+        ("", "secrets" | "configmaps")
+    ) && old.get("immutable") == Some(&json!(true))
+    {
+        if object.get("immutable") != old.get("immutable") {
+            errors.push(FieldError::forbidden(
+                "immutable",
+                "field is immutable when `immutable` is set",
+            ));
+        }
+        for field in ["data", "binaryData"] {
+            if object.get(field) != old.get(field) {
+                errors.push(FieldError::forbidden(
+                    field,
+                    "field is immutable when `immutable` is set",
+                ));
+            }
+        }
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_names_of_files() {
+        for good in ["a", "a.b", ".a", "A_b-c"] {
+            assert!(key_problems("data", good).is_empty(), "{good}");
+        }
+        for bad in ["", "a b", "..", ".", "..a", "a/b", &"a".repeat(254)] {
+            assert!(!key_problems("data", bad).is_empty(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn lengths_of_base64_are_those_of_the_content() {
+        for (text, length) in [
+            ("", 0),
+            ("eA==", 1),
+            ("eHk=", 2),
+            ("eHl6", 3),
+            ("eHl6eA==", 4),
+        ] {
+            assert_eq!(decoded_length(&json!(text)), length, "{text}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Brings an object into the shape of its kind: known fields only, right types, defaults filled in.
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use crate::kinds::Kind;
+use crate::status::{ApiError, Result};
+use crate::typing::{Mismatch, TypeTable};
+
+/// The types of the built-in kinds; read when the first object comes.
+fn built_in_types() -> &'static TypeTable {
+    static TYPES: LazyLock<TypeTable> = LazyLock::new(|| {
+        TypeTable::parse(include_bytes!("../../data/types.json"))
+            .expect("the recorded types are part of the program, and a test reads them")
+    });
+    &TYPES
+}
+
+/// Checks the types of an object, drops what its kind does not know and fills in defaults.
+///
+/// The answer is the paths of the dropped fields. On an error the object is not to be used any more.
+pub(crate) fn conform(
+    kind: &Kind,
+    version: &str,
+    object: &mut Value,
+) -> std::result::Result<Vec<String>, Mismatch> {
+    if let Some(version) = kind.version(version)
+        && kind.is_custom()
+    {
+        let mut unknown = conform_metadata(object)?;
+        if let Some(schema) = &version.schema {
+            schema.default(object);
+            unknown.extend(schema.prune(object));
+        }
+        return Ok(unknown);
+    }
+    let types = built_in_types();
+    let Some(root) = types.root(&kind.api_version(version), &kind.kind) else {
+        return Ok(Vec::new());
+    };
+    let checked = types.check(root, std::mem::take(object))?;
+    *object = checked.object;
+    types.apply_defaults(root, object);
+    Ok(checked.unknown)
+}
+
+/// Metadata has the same types everywhere; a custom resource's schema says nothing about them.
+fn conform_metadata(object: &mut Value) -> std::result::Result<Vec<String>, Mismatch> {
+    let types = built_in_types();
+    let Some(root) = types.root("v1", "ConfigMap") else {
+        return Ok(Vec::new());
+    };
+    let Some(metadata) = object.get_mut("metadata") else {
+        return Ok(Vec::new());
+    };
+    let carrier = json!({ "metadata": metadata.take() });
+    let mut checked = types.check(root, carrier).map_err(|mut mismatch| {
+        mismatch.text = mismatch.text.replace("ObjectMeta.metadata.", "ObjectMeta.");
+        mismatch
+    })?;
+    *metadata = checked
+        .object
+        .get_mut("metadata")
+        .map_or_else(|| json!({}), Value::take);
+    Ok(checked.unknown)
+}
+
+/// An object of a create or update whose types are wrong.
+pub(crate) fn refused(kind: &Kind, version: &str, mismatch: &Mismatch) -> ApiError {
+    let (kind, why) = (&kind.kind, &mismatch.text);
+    ApiError::bad_request(format!(
+        "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+    ))
+}
+
+/// Applies a strategic merge patch to an object of a built-in kind.
+pub(crate) fn strategic(
+    kind: &Kind,
+    version: &str,
+    object: &Value,
+    patch: &Value,
+) -> Result<Value> {
+    let types = built_in_types();
+    let root = types
+        .root(&kind.api_version(version), &kind.kind)
+        .ok_or_else(|| {
+            ApiError::unsupported_media_type("this kind can't be patched by strategic merge")
+        })?;
+    Ok(crate::patch::strategic::apply(object, patch, types, root)?)
+}

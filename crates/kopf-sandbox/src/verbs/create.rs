@@ -1,0 +1,196 @@
+//! `create`: a new object.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Call, Payload, conform, incoming, prepare};
+use crate::admission::Operation;
+use crate::cluster::Cluster;
+use crate::kinds::{conversion, strategy};
+use crate::object::meta;
+use crate::request::decode::Decoded;
+use crate::status::{ApiError, Result};
+use crate::store::{Expect, Key, Unexpected};
+
+/// How often a generated name that is taken is made anew.
+const NAME_ATTEMPTS: usize = 8;
+
+impl Cluster {
+    /// Creates the object in the body.
+    pub(crate) async fn create(
+        &self,
+        call: &Call,
+        mut decoded: Decoded,
+        body: &[u8],
+    ) -> Result<Payload> {
+        let mut object = std::mem::take(&mut decoded.value);
+        incoming::identify(call, &mut object, body)?;
+        let unknown = conform::conform(&call.kind, &call.version, &mut object)
+            .map_err(|mismatch| conform::refused(&call.kind, &call.version, &mismatch))?;
+        incoming::report(call, &decoded, &unknown)?;
+        incoming::place(call, &mut object)?;
+        if meta::text(&object, "resourceVersion").is_some_and(|version| version != "0") {
+            return Err(ApiError::without_reason(
+                500,
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        let generated = meta::text(&object, "name").is_none();
+        let attempts = if generated { NAME_ATTEMPTS } else { 1 };
+        for _ in 0..attempts {
+            match self.try_create(call, object.clone()).await {
+                Err(error) if error.reason == "AlreadyExists" && generated => {}
+                done => return done,
+            }
+        }
+        Err(ApiError::already_exists(
+            &call.kind,
+            meta::text(&object, "generateName").unwrap_or_default(),
+        ))
+    }
+
+    async fn try_create(&self, call: &Call, mut object: Value) -> Result<Payload> {
+        if meta::name(&object).is_empty()
+            && let Some(prefix) = meta::text(&object, "generateName")
+        {
+            // The real server cuts the prefix so that the whole name stays within 63 characters.
+            let name: String = prefix
+                .chars()
+                .take(58)
+                .chain(self.ids.suffix().chars())
+                .collect();
+            meta::set(&mut object, "name", name);
+        }
+        let name = meta::name(&object).to_owned();
+        if let Some(namespace) = &call.namespace {
+            self.check_namespace(&call.kind, namespace, &name)?;
+        }
+        self.check_crd_accepts(&call.kind, &name)?;
+
+        self.fill_in(call, &mut object)?;
+        let options = json!({
+            "kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1",
+            "fieldManager": call.options.field_manager, "dryRun": dry_run(call),
+            "fieldValidation": validation(call),
+        });
+        let call_here = call.about(call.namespace.as_deref(), &name);
+        let object = self
+            .admit_mutating(&call_here, Operation::Create, Some(object), None, &options)
+            .await?
+            .unwrap_or_default();
+        let object = self.after_admission(call, object)?;
+        prepare::validate(call, &object, None)?;
+        self.admit_validating(&call_here, Operation::Create, Some(&object), None, &options)
+            .await?;
+
+        if call.options.dry_run {
+            let key = Key::new(call.namespace.as_deref(), &name);
+            if self
+                .store
+                .get(&crate::cluster::collection(&call.kind), &key)
+                .is_some()
+            {
+                return Err(ApiError::already_exists(&call.kind, &name));
+            }
+            return Ok(Payload::Object(object));
+        }
+        let mut stored_form = object;
+        self.to_storage(call, &mut stored_form);
+        let key = Key::new(call.namespace.as_deref(), meta::name(&stored_form));
+        match self.put(
+            &call.kind_for_storage(self),
+            &key,
+            Expect::Absent,
+            stored_form,
+        ) {
+            Ok(stored) => Ok(Payload::Stored(stored)),
+            Err(Unexpected::Exists | Unexpected::Changed) => {
+                Err(ApiError::already_exists(&call.kind, &name))
+            }
+        }
+    }
+
+    /// Sets what only the server decides about a new object.
+    fn fill_in(&self, call: &Call, object: &mut Value) -> Result<()> {
+        let kind = &call.kind;
+        let uid = self.ids.uid();
+        let now = self.clock.seconds();
+        {
+            let metadata = meta::metadata(object);
+            for field in [
+                "deletionTimestamp",
+                "deletionGracePeriodSeconds",
+                "selfLink",
+                "resourceVersion",
+                "managedFields",
+            ] {
+                metadata.remove(field);
+            }
+            metadata.insert("uid".to_owned(), Value::String(uid));
+            metadata.insert("creationTimestamp".to_owned(), Value::String(now));
+            if strategy::has_generation(kind) {
+                metadata.insert("generation".to_owned(), json!(1));
+            } else {
+                metadata.remove("generation");
+            }
+        }
+        if strategy::status_is_separate(call.kind_version()?) && prepare::drops_status(kind) {
+            if let Some(map) = object.as_object_mut() {
+                map.remove("status");
+            }
+        }
+        prepare::on_create(kind, object);
+        Ok(())
+    }
+
+    /// Brings an object that webhooks have changed back into its shape.
+    pub(crate) fn after_admission(&self, call: &Call, mut object: Value) -> Result<Value> {
+        if !self.webhooks().is_empty() {
+            conform::conform(&call.kind, &call.version, &mut object)
+                .map_err(|mismatch| ApiError::internal(mismatch.text))?;
+        }
+        Ok(object)
+    }
+
+    /// Turns an object of the call's version into the form in which it is kept.
+    pub(crate) fn to_storage(&self, call: &Call, object: &mut Value) {
+        let kind = call.kind_for_storage(self);
+        conversion::convert(
+            object,
+            &call.kind,
+            &call.version,
+            &kind,
+            &kind.storage_version.clone(),
+        );
+    }
+}
+
+impl Call {
+    /// The kind under which the objects are kept: for events, that of the core group.
+    pub(crate) fn kind_for_storage(&self, cluster: &Cluster) -> Arc<crate::kinds::Kind> {
+        if &*self.kind.group == "events.k8s.io"
+            && let Some(core) = cluster.built_in("", "events")
+        {
+            return core;
+        }
+        Arc::clone(&self.kind)
+    }
+}
+
+pub(crate) fn dry_run(call: &Call) -> Value {
+    if call.options.dry_run {
+        json!(["All"])
+    } else {
+        Value::Null
+    }
+}
+
+pub(crate) fn validation(call: &Call) -> Value {
+    use crate::request::options::FieldValidation;
+    match call.options.field_validation {
+        FieldValidation::Strict => json!("Strict"),
+        FieldValidation::Ignore => json!("Ignore"),
+        FieldValidation::Warn => Value::Null,
+    }
+}

@@ -1,0 +1,47 @@
+//! `get`: one object.
+
+use super::{Call, Payload};
+use crate::cluster::{Cluster, collection};
+use crate::status::{ApiError, Result};
+
+impl Cluster {
+    /// The object that the call names.
+    pub(crate) fn get(&self, call: &Call) -> Result<Payload> {
+        if let Some(version) = &call.options.resource_version {
+            self.check_not_too_new(version)?;
+        }
+        self.store
+            .get(&collection(&call.kind), &call.key())
+            .map(Payload::Stored)
+            .ok_or_else(|| ApiError::not_found(&call.kind, &call.name))
+    }
+
+    /// Refuses a resourceVersion from the future, as a real server does after waiting for it in vain.
+    pub(crate) fn check_not_too_new(&self, version: &str) -> Result<u64> {
+        let wanted = parse_version(version)?;
+        let present = self.store.revision();
+        if wanted > present {
+            let mut error = ApiError::timeout(
+                format!("Too large resource version: {wanted}, current: {present}"),
+                1,
+            );
+            if let Some(details) = &mut error.details {
+                details["causes"] = serde_json::json!([{
+                    "reason": "ResourceVersionTooLarge",
+                    "message": "Too large resource version",
+                }]);
+            }
+            return Err(error);
+        }
+        Ok(wanted)
+    }
+}
+
+/// A resourceVersion as a number.
+pub(crate) fn parse_version(version: &str) -> Result<u64> {
+    version.parse().map_err(|_| {
+        ApiError::bad_request(format!(
+            "Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
+        ))
+    })
+}

@@ -1,0 +1,146 @@
+//! The object in the body of a request: is it what the path speaks of?
+
+use serde_json::Value;
+
+use super::Call;
+use crate::field_error::FieldError;
+use crate::object::meta;
+use crate::request::decode::Decoded;
+use crate::request::options::FieldValidation;
+use crate::status::{ApiError, Result};
+
+/// Checks and completes `apiVersion`, `kind`, namespace and name of an object that a client sent.
+pub(crate) fn identify(call: &Call, object: &mut Value, body: &[u8]) -> Result<()> {
+    let expected = call.api_version();
+    let kind = &call.kind.kind;
+    let Some(map) = object.as_object() else {
+        return Err(ApiError::bad_request(format!(
+            "{kind} in version {:?} cannot be handled as a {kind}: json: cannot unmarshal {} into Go value of type {}.{kind}",
+            call.version,
+            json_type(object),
+            call.version,
+        )));
+    };
+    let text = |field: &str| {
+        map.get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let (given_version, given_kind) = (text("apiVersion"), text("kind"));
+    if call.kind.is_custom() && given_kind.is_empty() {
+        let body = String::from_utf8_lossy(body.get(..512.min(body.len())).unwrap_or_default());
+        return Err(ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in '{body}'"
+        )));
+    }
+    let version_matters = call.kind.is_custom() || !given_version.is_empty();
+    let kind_fits = call.kind.is_custom() || given_kind.is_empty() || given_kind == **kind;
+    if version_matters && given_version != expected && kind_fits {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({given_version}) does not match the expected API version ({expected})"
+        )));
+    }
+    if call.kind.is_custom() && given_kind != **kind {
+        let error = FieldError::invalid(
+            "kind",
+            &Value::String(given_kind.clone()),
+            &format!("must be {kind}"),
+        );
+        let name = meta::name(object);
+        return Err(ApiError::invalid_named(
+            &call.kind.group,
+            &given_kind,
+            name,
+            &[error],
+        ));
+    }
+    if !given_kind.is_empty() && given_kind != **kind {
+        return Err(ApiError::bad_request(format!(
+            "{given_kind} in version {:?} cannot be handled as a {kind}: no kind {given_kind:?} is registered for version {expected:?}",
+            given_version.rsplit('/').next().unwrap_or_default(),
+        )));
+    }
+    let Some(map) = object.as_object_mut() else {
+        return Ok(());
+    };
+    map.insert("apiVersion".to_owned(), Value::String(expected));
+    map.insert("kind".to_owned(), Value::String(kind.to_string()));
+    if map.get("metadata").is_none_or(Value::is_null) {
+        map.insert("metadata".to_owned(), Value::Object(serde_json::Map::new()));
+    }
+    Ok(())
+}
+
+/// Checks the namespace in the object against that of the path, and fills it in.
+pub(crate) fn place(call: &Call, object: &mut Value) -> Result<()> {
+    match (&call.namespace, meta::namespace(object)) {
+        (Some(wanted), Some(given)) if wanted != given => Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        )),
+        (Some(wanted), _) => {
+            let wanted = wanted.clone();
+            meta::set(object, "namespace", wanted);
+            Ok(())
+        }
+        (None, _) => Ok(()),
+    }
+}
+
+/// Checks the name in the object against that of the path, and fills it in.
+pub(crate) fn name(call: &Call, object: &mut Value) -> Result<()> {
+    let given = meta::name(object);
+    if given.is_empty() {
+        meta::set(object, "name", call.name.clone());
+        return Ok(());
+    }
+    if given == call.name {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!(
+        "the name of the object ({given}) does not match the name on the URL ({})",
+        call.name
+    )))
+}
+
+/// Warns of fields that nobody knows or that were given twice, or refuses them.
+pub(crate) fn report(call: &Call, decoded: &Decoded, unknown: &[String]) -> Result<()> {
+    let complaints: Vec<String> = decoded
+        .duplicates
+        .iter()
+        .map(|path| format!("duplicate field {path:?}"))
+        .chain(unknown.iter().map(|path| format!("unknown field {path:?}")))
+        .collect();
+    if complaints.is_empty() {
+        return Ok(());
+    }
+    match call.options.field_validation {
+        FieldValidation::Ignore => Ok(()),
+        FieldValidation::Warn => {
+            complaints
+                .into_iter()
+                .for_each(|complaint| call.warn(complaint));
+            Ok(())
+        }
+        FieldValidation::Strict => {
+            let kind = &call.kind.kind;
+            Err(ApiError::bad_request(format!(
+                "{kind} in version {:?} cannot be handled as a {kind}: strict decoding error: {}",
+                call.version,
+                complaints.join(", ")
+            )))
+        }
+    }
+}
+
+/// How Go names the type of a JSON value.
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

@@ -1,0 +1,261 @@
+//! `list`: the objects of a collection, whole or page by page.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Call;
+use super::continue_token::ContinueToken;
+use super::get::parse_version;
+use crate::cluster::{Cluster, collection};
+use crate::field_error::FieldError;
+use crate::kinds::Kind;
+use crate::request::options::{Options, VersionMatch};
+use crate::selectors::{FieldSelector, LabelSelector, field_value};
+use crate::status::{ApiError, Result};
+use crate::store::{Key, Snapshot, Stored};
+
+/// One page of a list.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) revision: u64,
+    pub(crate) items: Vec<Arc<Stored>>,
+    pub(crate) continue_token: Option<String>,
+    pub(crate) remaining: Option<usize>,
+}
+
+/// Which objects a list or watch is about.
+#[derive(Debug, Clone)]
+pub(crate) struct Filter {
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) labels: LabelSelector,
+    pub(crate) fields: FieldSelector,
+}
+
+impl Filter {
+    /// Reads the selectors of a call.
+    pub(crate) fn of(call: &Call) -> Result<Self> {
+        let labels = match &call.options.label_selector {
+            Some(text) => LabelSelector::parse(text).map_err(ApiError::bad_request)?,
+            None => LabelSelector::default(),
+        };
+        let fields = match &call.options.field_selector {
+            Some(text) => FieldSelector::parse(text).map_err(ApiError::bad_request)?,
+            None => FieldSelector::default(),
+        };
+        fields
+            .check(&call.kind, &call.version)
+            .map_err(ApiError::bad_request)?;
+        let name = (!call.name.is_empty()).then(|| call.name.clone());
+        Ok(Self {
+            namespace: call.namespace.clone(),
+            name,
+            labels,
+            fields,
+        })
+    }
+
+    /// Whether every object of the collection passes.
+    pub(crate) fn is_open(&self) -> bool {
+        self.selects_all() && self.namespace.is_none() && self.name.is_none()
+    }
+
+    /// Whether there are no selectors.
+    pub(crate) fn selects_all(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// Whether the place of an object passes.
+    pub(crate) fn matches_key(&self, key: &Key) -> bool {
+        self.namespace
+            .as_deref()
+            .is_none_or(|namespace| *namespace == *key.namespace)
+            && self.name.as_deref().is_none_or(|name| *name == *key.name)
+    }
+
+    pub(crate) fn matches_labels(&self, labels: &Value) -> bool {
+        self.labels.is_empty() || self.labels.matches(Some(labels))
+    }
+
+    /// Whether the fields of an object pass. It is parsed only if more than its key is asked for.
+    pub(crate) fn matches_fields(&self, kind: &Kind, stored: &Stored) -> bool {
+        if self.fields.is_empty() {
+            return true;
+        }
+        let parsed = std::cell::OnceCell::new();
+        self.fields.matches(|field| match field {
+            "metadata.name" => Some(stored.key.name.to_string()),
+            "metadata.namespace" => Some(stored.key.namespace.to_string()),
+            field => field_value(kind, parsed.get_or_init(|| stored.value()), field),
+        })
+    }
+
+    fn matches(&self, kind: &Kind, stored: &Stored) -> bool {
+        self.matches_key(&stored.key)
+            && (self.labels.is_empty()
+                || self.matches_labels(&crate::store::labels_of(&stored.raw)))
+            && self.matches_fields(kind, stored)
+    }
+}
+
+impl Cluster {
+    /// The objects that the call asks for.
+    pub(crate) fn list(&self, call: &Call) -> Result<Page> {
+        check_options(&call.options)?;
+        let filter = Filter::of(call)?;
+        let kind = call.kind_for_storage(self);
+        let (snapshot, token) = self.snapshot(call)?;
+        let candidates = snapshot.objects.into_iter().filter(|stored| {
+            token
+                .as_ref()
+                .is_none_or(|token| token.precedes(&stored.key))
+        });
+        let Some(limit) = call.options.limit else {
+            let items = candidates
+                .filter(|stored| filter.matches(&kind, stored))
+                .collect();
+            return Ok(Page {
+                revision: snapshot.revision,
+                items,
+                continue_token: None,
+                remaining: None,
+            });
+        };
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut matching = candidates.filter(|stored| filter.matches(&kind, stored));
+        let items: Vec<Arc<Stored>> = matching.by_ref().take(limit).collect();
+        let left = matching.count();
+        let more = items.last().filter(|_| left > 0);
+        let continue_token =
+            more.map(|last| ContinueToken::after(&last.key, snapshot.revision).encode());
+        // Behind selectors a real server does not know how many are left.
+        let remaining = (left > 0 && filter.selects_all()).then_some(left);
+        Ok(Page {
+            revision: snapshot.revision,
+            items,
+            continue_token,
+            remaining,
+        })
+    }
+
+    /// The objects at the revision that the call asks for.
+    fn snapshot(&self, call: &Call) -> Result<(Snapshot, Option<ContinueToken>)> {
+        let collection = collection(&call.kind);
+        let namespace = call.namespace.as_deref();
+        if let Some(text) = &call.options.continue_token {
+            let token = ContinueToken::decode(text).ok_or_else(|| {
+                ApiError::bad_request("continue key is not valid: the token can't be read")
+            })?;
+            let snapshot = match token.revision() {
+                None => self.store.list(&collection, namespace),
+                Some(revision) => self
+                    .store
+                    .list_at(&collection, namespace, revision)
+                    .map_err(|_| expired_token(&token))?,
+            };
+            return Ok((snapshot, Some(token)));
+        }
+        let wanted = match call.options.resource_version.as_deref() {
+            None | Some("0") => return Ok((self.store.list(&collection, namespace), None)),
+            Some(version) => self.check_not_too_new(version)?,
+        };
+        let exact = match call.options.version_match {
+            Some(VersionMatch::Exact) => true,
+            Some(VersionMatch::NotOlderThan) => false,
+            None => call.options.limit.is_some(), // what servers did before the parameter existed
+        };
+        if !exact {
+            return Ok((self.store.list(&collection, namespace), None));
+        }
+        let snapshot = self
+            .store
+            .list_at(&collection, namespace, wanted)
+            .map_err(|expired| {
+                ApiError::expired(format!(
+                    "The resourceVersion for the provided list is too old: {wanted} (oldest is {})",
+                    expired.oldest
+                ))
+            })?;
+        Ok((snapshot, None))
+    }
+}
+
+/// A continue token whose revision is forgotten. The answer carries a token for the present.
+fn expired_token(token: &ContinueToken) -> ApiError {
+    let mut error = ApiError::expired(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.",
+    );
+    let mut body = error.body();
+    body["metadata"]["continue"] = Value::String(token.of_the_present().encode());
+    error.verbatim = Some(Box::new(body));
+    error
+}
+
+/// Refuses combinations of options that make no sense.
+pub(crate) fn check_options(options: &Options) -> Result<()> {
+    let mut errors = Vec::new();
+    if let Some(version_match) = options.version_match {
+        let field = "resourceVersionMatch";
+        match options.resource_version.as_deref() {
+            None if options.send_initial_events.is_none() => errors.push(FieldError::forbidden(
+                field,
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            )),
+            Some("0") if version_match == VersionMatch::Exact => {
+                errors.push(FieldError::forbidden(
+                    field,
+                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+                ))
+            }
+            _ => {}
+        }
+        if options.continue_token.is_some() {
+            errors.push(FieldError::forbidden(
+                field,
+                "resourceVersionMatch is forbidden when continue is provided",
+            ));
+        }
+        if options.watch && options.send_initial_events.is_none() {
+            errors.push(FieldError::forbidden(
+                field,
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            ));
+        }
+    }
+    if options.send_initial_events.is_some() {
+        if !options.watch {
+            errors.push(FieldError::forbidden(
+                "sendInitialEvents",
+                "sendInitialEvents is forbidden for list",
+            ));
+        } else if options.version_match != Some(VersionMatch::NotOlderThan) {
+            errors.push(FieldError::forbidden(
+                "resourceVersionMatch",
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
+        }
+    }
+    if !errors.is_empty() {
+        return Err(ApiError::invalid_named(
+            "meta.k8s.io",
+            "ListOptions",
+            "",
+            &errors,
+        ));
+    }
+    if options.continue_token.is_some()
+        && options
+            .resource_version
+            .as_deref()
+            .is_some_and(|version| version != "0")
+    {
+        return Err(ApiError::bad_request(
+            "specifying resource version is not allowed when using continue",
+        ));
+    }
+    if let Some(version) = &options.resource_version {
+        parse_version(version)?;
+    }
+    Ok(())
+}

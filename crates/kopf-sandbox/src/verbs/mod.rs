@@ -1,0 +1,145 @@
+//! What can be asked of the server, one file for each verb.
+
+pub(crate) mod builtin_rules;
+pub(crate) mod conform;
+pub(crate) mod continue_token;
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod get;
+pub(crate) mod incoming;
+pub(crate) mod list;
+pub(crate) mod patch;
+pub(crate) mod prepare;
+pub(crate) mod reviews;
+pub(crate) mod scale;
+pub(crate) mod special;
+pub(crate) mod update;
+pub(crate) mod watch;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+
+use crate::access::UserInfo;
+use crate::kinds::{Kind, KindVersion};
+use crate::request::accept::Accepted;
+use crate::request::options::Options;
+use crate::status::{ApiError, Result};
+use crate::store::{Key, Stored};
+
+/// One request to a resource, understood: what it is about, who asks, with which options.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) kind: Arc<Kind>,
+    /// The version that the client speaks.
+    pub(crate) version: Arc<str>,
+    pub(crate) namespace: Option<String>,
+    /// Empty for requests to a whole collection.
+    pub(crate) name: String,
+    pub(crate) subresource: Option<String>,
+    pub(crate) options: Options,
+    pub(crate) accepted: Accepted,
+    pub(crate) user: UserInfo,
+    pub(crate) is_patch: bool,
+    warnings: Arc<Mutex<Vec<String>>>,
+}
+
+impl Call {
+    pub(crate) fn new(
+        kind: Arc<Kind>,
+        version: Arc<str>,
+        namespace: Option<String>,
+        name: String,
+        subresource: Option<String>,
+        options: Options,
+        accepted: Accepted,
+        user: UserInfo,
+    ) -> Self {
+        Self {
+            kind,
+            version,
+            namespace,
+            name,
+            subresource,
+            options,
+            accepted,
+            user,
+            is_patch: false,
+            warnings: Arc::default(),
+        }
+    }
+
+    /// A request that one of the server's own controllers makes, in the storage version.
+    pub(crate) fn internal(kind: &Arc<Kind>, key: &Key, user: UserInfo) -> Self {
+        Self::new(
+            Arc::clone(kind),
+            Arc::clone(&kind.storage_version),
+            key.namespace().map(str::to_owned),
+            key.name.to_string(),
+            None,
+            Options::default(),
+            Accepted::default(),
+            user,
+        )
+    }
+
+    /// The same request about another object; warnings go to the same answer.
+    pub(crate) fn about(&self, namespace: Option<&str>, name: &str) -> Self {
+        let mut call = Self::new(
+            Arc::clone(&self.kind),
+            Arc::clone(&self.version),
+            namespace.map(str::to_owned),
+            name.to_owned(),
+            self.subresource.clone(),
+            self.options.clone(),
+            self.accepted,
+            self.user.clone(),
+        );
+        call.is_patch = self.is_patch;
+        call.warnings = Arc::clone(&self.warnings);
+        call
+    }
+
+    pub(crate) fn key(&self) -> Key {
+        Key::new(self.namespace.as_deref(), &self.name)
+    }
+
+    /// The definition of the version that the client speaks.
+    pub(crate) fn kind_version(&self) -> Result<&KindVersion> {
+        self.kind
+            .version(&self.version)
+            .ok_or_else(ApiError::no_such_path)
+    }
+
+    pub(crate) fn api_version(&self) -> String {
+        self.kind.api_version(&self.version)
+    }
+
+    pub(crate) fn is_status(&self) -> bool {
+        self.subresource.as_deref() == Some("status")
+    }
+
+    /// Adds a text for a `Warning` header of the answer.
+    pub(crate) fn warn(&self, text: impl Into<String>) {
+        let text = text.into();
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        if !warnings.contains(&text) {
+            warnings.push(text);
+        }
+    }
+
+    pub(crate) fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What an answer shows.
+#[derive(Debug)]
+pub(crate) enum Payload {
+    /// An object as it is stored.
+    Stored(Arc<Stored>),
+    /// An object in the version of the call, e.g. the outcome of a dry run.
+    Object(Value),
+    /// A `Status`, or another document that is never shown as a table.
+    Document(Value),
+}

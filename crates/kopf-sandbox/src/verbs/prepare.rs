@@ -1,0 +1,112 @@
+//! What particular kinds need before they are stored, and what is checked of them.
+
+use serde_json::{Value, json};
+
+use super::{Call, builtin_rules};
+use crate::kinds::Kind;
+use crate::object::{meta, metadata_rules};
+use crate::status::{ApiError, Result};
+
+/// Whether a new object loses the status that it is sent with. Nodes report theirs when they register.
+pub(crate) fn drops_status(kind: &Kind) -> bool {
+    kind.is_custom() || &*kind.plural != "nodes"
+}
+
+/// Completes a new object.
+pub(crate) fn on_create(kind: &Kind, object: &mut Value) {
+    match (&*kind.group, &*kind.plural) {
+        ("", "namespaces") => {
+            let name = meta::name(object).to_owned();
+            let metadata = meta::metadata(object);
+            let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+            if let Some(labels) = labels.as_object_mut() {
+                labels.insert("kubernetes.io/metadata.name".to_owned(), json!(name));
+            }
+            meta::entry(object, "spec").insert("finalizers".to_owned(), json!(["kubernetes"]));
+            meta::entry(object, "status").insert("phase".to_owned(), json!("Active"));
+        }
+        ("", "persistentvolumes" | "persistentvolumeclaims") => {
+            meta::entry(object, "status").insert("phase".to_owned(), json!("Pending"));
+        }
+        ("", "services") => {
+            meta::entry(object, "status")
+                .entry("loadBalancer")
+                .or_insert_with(|| json!({}));
+            crate::typing::creation::assign("", &kind.kind, object);
+        }
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            crate::crd::default(object);
+            crate::crd::prepare_create(object);
+        }
+        (group, _) => crate::typing::creation::assign(group, &kind.kind, object),
+    }
+}
+
+/// Completes a changed object.
+pub(crate) fn on_update(kind: &Kind, current: &Value, object: &mut Value) {
+    match (&*kind.group, &*kind.plural) {
+        ("", "namespaces") => {
+            let name = meta::name(current).to_owned();
+            let metadata = meta::metadata(object);
+            let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+            if let Some(labels) = labels.as_object_mut() {
+                labels.insert("kubernetes.io/metadata.name".to_owned(), json!(name));
+            }
+        }
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            crate::crd::default(object);
+            crate::crd::prepare_update(object, current);
+        }
+        _ => {}
+    }
+}
+
+/// Checks everything that must be true of an object before it is stored.
+pub(crate) fn validate(call: &Call, object: &Value, old: Option<&Value>) -> Result<()> {
+    let kind = &call.kind;
+    let mut errors = metadata_rules::problems(kind, object);
+    errors.extend(builtin_rules::problems(kind, object));
+    if let Some(old) = old {
+        errors.extend(metadata_rules::update_problems(object, old));
+        errors.extend(builtin_rules::update_problems(kind, object, old));
+    }
+    let version = call.kind_version()?;
+    if let Some(schema) = &version.schema {
+        errors.extend(match old {
+            Some(old) if call.is_status() => schema.validate_status(object, old),
+            old => schema.validate(object, old),
+        });
+        if let Some(paths) = &version.scale {
+            errors.extend(crate::crd::validate_scale(paths, object, call.is_status()));
+        }
+        for warning in metadata_rules::finalizer_warnings(object, old) {
+            call.warn(warning);
+        }
+    }
+    match (&*kind.group, &*kind.plural) {
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            match old {
+                Some(old) => errors.extend(crate::crd::validate_update(object, old)),
+                None => errors.extend(crate::crd::validate(object)),
+            }
+            for warning in crate::crd::warnings(object, old) {
+                call.warn(warning);
+            }
+        }
+        ("admissionregistration.k8s.io", _) => {
+            errors.extend(crate::admission::configuration_problems(
+                &kind.plural,
+                object,
+            ));
+        }
+        _ => {}
+    }
+    if let Some(warning) = &version.deprecation_warning {
+        call.warn(warning.clone());
+    }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(ApiError::invalid(kind, meta::name(object), &errors))
+    }
+}

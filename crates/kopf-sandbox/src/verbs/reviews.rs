@@ -1,0 +1,81 @@
+//! Questions about users and permissions, answered without being stored.
+
+use serde_json::{Value, json};
+
+use super::{Call, Payload};
+use crate::access::UserInfo;
+use crate::cluster::Cluster;
+use crate::object::meta;
+use crate::status::{ApiError, Result};
+
+/// Whether requests to create this kind only ask a question.
+pub(crate) fn is_review(group: &str) -> bool {
+    matches!(group, "authentication.k8s.io" | "authorization.k8s.io")
+}
+
+/// Why everything is allowed.
+const REASON: &str = "the sandbox lets every known user do everything";
+
+impl Cluster {
+    /// Answers the review in the body.
+    pub(crate) fn review(&self, call: &Call, mut object: Value) -> Result<Payload> {
+        let status = match &*call.kind.plural {
+            "selfsubjectreviews" => json!({ "userInfo": call.user.to_json() }),
+            "tokenreviews" => self.token_status(&object)?,
+            "selfsubjectrulesreviews" => json!({
+                "resourceRules": [{ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] }],
+                "nonResourceRules": [{ "verbs": ["*"], "nonResourceURLs": ["*"] }],
+                "incomplete": false,
+            }),
+            "selfsubjectaccessreviews" | "subjectaccessreviews" | "localsubjectaccessreviews" => {
+                check_access_review(call, &object)?;
+                json!({ "allowed": true, "reason": REASON })
+            }
+            _ => return Err(ApiError::method_not_allowed()),
+        };
+        meta::metadata(&mut object)
+            .entry("creationTimestamp")
+            .or_insert(Value::Null);
+        if let Some(map) = object.as_object_mut() {
+            map.insert("status".to_owned(), status);
+        }
+        Ok(Payload::Document(object))
+    }
+
+    fn token_status(&self, object: &Value) -> Result<Value> {
+        let token = object
+            .pointer("/spec/token")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        if token.is_empty() {
+            return Err(ApiError::bad_request(
+                "token is required for TokenReview in authentication",
+            ));
+        }
+        Ok(match self.access.token_review(token, self.clock.now()) {
+            Some(user) => json!({
+                "authenticated": true,
+                "user": UserInfo::to_json(&user),
+                "audiences": ["https://kubernetes.default.svc.cluster.local"],
+            }),
+            None => json!({ "user": {}, "error": "invalid bearer token" }),
+        })
+    }
+}
+
+fn check_access_review(call: &Call, object: &Value) -> Result<()> {
+    let spec = object.get("spec");
+    let has = |field: &str| {
+        spec.and_then(|spec| spec.get(field))
+            .is_some_and(|value| !value.is_null())
+    };
+    if has("resourceAttributes") == has("nonResourceAttributes") {
+        let error = crate::field_error::FieldError::invalid(
+            "spec.resourceAttributes",
+            &spec.cloned().unwrap_or_default(),
+            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+        );
+        return Err(ApiError::invalid(&call.kind, "", &[error]));
+    }
+    Ok(())
+}

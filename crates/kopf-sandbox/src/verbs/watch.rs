@@ -1,0 +1,323 @@
+//! `watch`: a stream of changes, as seen through the selectors of the client.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::Stream;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::Call;
+use super::list::{Filter, check_options};
+use crate::answer::EventForm;
+use crate::body::BodyError;
+use crate::cluster::{Cluster, collection};
+use crate::fault::{ConnectionBroken, EventFate, RequestFacts, Verb};
+use crate::kinds::Kind;
+use crate::status::{ApiError, Result};
+use crate::store::{Change, Entry, Stored, event_line};
+
+/// How many changes are taken from the log at a time.
+const BATCH: usize = 256;
+/// How often clients that want bookmarks get one on a quiet stream.
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+/// How long a watch lasts when the client does not say.
+const LONGEST: Duration = Duration::from_secs(60 * 60);
+
+/// One open watch.
+pub(crate) struct Watcher {
+    cluster: Arc<Cluster>,
+    kind: Arc<Kind>,
+    version: Arc<str>,
+    collection: Arc<str>,
+    filter: Filter,
+    form: EventForm,
+    user: String,
+    /// Everything up to this revision has been looked at.
+    seen: u64,
+    ready: VecDeque<Bytes>,
+    news: watch::Receiver<u64>,
+    kills: watch::Receiver<u64>,
+    bookmarks: bool,
+    next_bookmark: Instant,
+    ends_at: Instant,
+    ended: bool,
+}
+
+impl Cluster {
+    /// Starts a watch; the stream yields whole lines.
+    pub(crate) fn watch(self: &Arc<Self>, call: &Call) -> Result<Watcher> {
+        check_options(&call.options)?;
+        let filter = Filter::of(call)?;
+        let collection = collection(&call.kind);
+        // Subscribed before the state is read: nothing falls between the two.
+        let news = self.store.subscribe(&collection);
+        let kills = self.faults.watch_kills();
+        let now = Instant::now();
+        let mut watcher = Watcher {
+            cluster: Arc::clone(self),
+            kind: Arc::clone(&call.kind),
+            version: Arc::clone(&call.version),
+            collection,
+            filter,
+            form: EventForm::of(call),
+            user: call.user.username.clone(),
+            seen: 0,
+            ready: VecDeque::new(),
+            news,
+            kills,
+            bookmarks: call.options.bookmarks,
+            next_bookmark: now + BOOKMARK_INTERVAL,
+            ends_at: now + call.options.timeout.unwrap_or(LONGEST).min(LONGEST * 24),
+            ended: false,
+        };
+        watcher.start(call)?;
+        Ok(watcher)
+    }
+}
+
+impl Watcher {
+    fn start(&mut self, call: &Call) -> Result<()> {
+        let version = call.options.resource_version.as_deref();
+        let wanted = match version {
+            None | Some("0") => None,
+            Some(version) => Some(super::get::parse_version(version)?),
+        };
+        let initial = call.options.send_initial_events;
+        if initial == Some(true)
+            && let Some(version) = version.filter(|version| *version != "0")
+        {
+            self.cluster.check_not_too_new(version)?;
+        }
+        let from_the_state = initial.unwrap_or(wanted.is_none());
+        if from_the_state {
+            let snapshot = self
+                .cluster
+                .store
+                .list(&self.collection, self.filter.namespace.as_deref());
+            self.seen = snapshot.revision;
+            let storage_kind = call.kind_for_storage(&self.cluster);
+            for stored in snapshot.objects {
+                let entry = Entry::new(Change::Added, stored, None);
+                if let Some((change, stored)) = self.seen_as(&storage_kind, &entry) {
+                    let line = self.line(change, &stored, Some(&entry));
+                    self.ready.push_back(line);
+                }
+            }
+            if initial == Some(true) && self.bookmarks {
+                let line = self.bookmark(true);
+                self.ready.push_back(line);
+            }
+        } else {
+            self.seen = match wanted {
+                Some(wanted) => wanted,
+                None => self.cluster.store.revision(),
+            };
+            // A version that is too old is reported in the stream, as a real server does it.
+            if let Err(expired) = self.cluster.store.changes(&self.collection, self.seen, 1) {
+                self.fail(&too_old(self.seen, expired.oldest));
+            }
+        }
+        Ok(())
+    }
+
+    /// The lines of the stream.
+    pub(crate) fn into_stream(self) -> impl Stream<Item = Result<Bytes, BodyError>> + Send {
+        futures::stream::unfold(self, |mut watcher| async move {
+            let item = watcher.next().await?;
+            Some((item, watcher))
+        })
+    }
+
+    /// The next line or lines. `None` ends the stream.
+    async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
+        loop {
+            if !self.ready.is_empty() {
+                return Some(Ok(self.take_ready()));
+            }
+            if self.ended {
+                return None;
+            }
+            self.news.mark_unchanged();
+            match self
+                .cluster
+                .store
+                .changes(&self.collection, self.seen, BATCH)
+            {
+                Err(expired) => {
+                    self.fail(&too_old(self.seen, expired.oldest));
+                    continue;
+                }
+                Ok(changes) => {
+                    let whole = changes.entries.len() < BATCH;
+                    if let Err(broken) = self.take(changes.entries).await {
+                        return Some(Err(broken));
+                    }
+                    self.seen = changes.complete;
+                    self.ended |= changes.closed && whole;
+                    if !self.ready.is_empty() || self.ended {
+                        continue;
+                    }
+                }
+            }
+            let stopping = self.cluster.stopping.clone();
+            tokio::select! {
+                biased;
+                () = stopping.cancelled() => self.ended = true,
+                killed = self.kills.changed() => {
+                    self.ended = true;
+                    if killed.is_ok() {
+                        return Some(Err(ConnectionBroken.into()));
+                    }
+                }
+                changed = self.news.changed() => {
+                    if changed.is_err() {
+                        self.ended = true; // the kind is no longer served
+                    }
+                }
+                () = tokio::time::sleep_until(self.next_bookmark), if self.bookmarks => {
+                    self.next_bookmark = Instant::now() + BOOKMARK_INTERVAL;
+                    let line = self.bookmark(false);
+                    self.ready.push_back(line);
+                }
+                () = tokio::time::sleep_until(self.ends_at) => {
+                    self.ended = true;
+                    if self.bookmarks {
+                        let line = self.bookmark(false);
+                        self.ready.push_back(line);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lines that are ready, joined up to a sensible size of a frame.
+    fn take_ready(&mut self) -> Bytes {
+        if self.ready.len() == 1 {
+            return self.ready.pop_front().unwrap_or_default();
+        }
+        let mut joined = Vec::new();
+        while joined.len() < 64 * 1024
+            && let Some(line) = self.ready.pop_front()
+        {
+            joined.extend_from_slice(&line);
+        }
+        Bytes::from(joined)
+    }
+
+    /// Turns changes into lines. The error breaks the connection, because a fault says so.
+    async fn take(&mut self, entries: Vec<Arc<Entry>>) -> Result<(), BodyError> {
+        let kind = match &*self.kind.group {
+            "events.k8s.io" => self.cluster.built_in("", "events"),
+            _ => None,
+        }
+        .unwrap_or_else(|| Arc::clone(&self.kind));
+        for entry in entries {
+            let Some((change, stored)) = self.seen_as(&kind, &entry) else {
+                continue;
+            };
+            let key = &stored.key;
+            let facts = RequestFacts {
+                verb: Verb::Watch,
+                group: &self.kind.group,
+                resource: &self.kind.plural,
+                subresource: None,
+                namespace: key.namespace(),
+                name: Some(&key.name),
+                user: &self.user,
+            };
+            match self.cluster.faults.on_watch_event(&facts) {
+                EventFate::Deliver => {}
+                EventFate::Drop => continue,
+                EventFate::Delay(time) => tokio::time::sleep(time).await,
+                EventFate::Freeze => std::future::pending::<()>().await,
+                EventFate::Cut => return Err(ConnectionBroken.into()),
+            }
+            let same = change == entry.change && Arc::ptr_eq(&stored, &entry.object);
+            let line = self.line(change, &stored, same.then_some(&entry));
+            self.ready.push_back(line);
+        }
+        Ok(())
+    }
+
+    /// What a change looks like through the selectors.
+    fn seen_as(&self, kind: &Arc<Kind>, entry: &Arc<Entry>) -> Option<(Change, Arc<Stored>)> {
+        if !self.filter.matches_key(&entry.object.key) {
+            return None;
+        }
+        if self.filter.selects_all() {
+            return Some((entry.change, Arc::clone(&entry.object)));
+        }
+        let (labels_before, labels_after) = entry.labels();
+        let before = entry.previous.as_ref().is_some_and(|previous| {
+            self.filter.matches_labels(labels_before) && self.filter.matches_fields(kind, previous)
+        });
+        let after = entry.change != Change::Deleted
+            && self.filter.matches_labels(labels_after)
+            && self.filter.matches_fields(kind, &entry.object);
+        let change = match (before, after) {
+            (false, true) => Change::Added,
+            (true, true) => Change::Modified,
+            (true, false) => Change::Deleted,
+            (false, false) => return None,
+        };
+        match &entry.previous {
+            // Who leaves the selection is shown as it was last seen.
+            Some(previous) if change == Change::Deleted && entry.change != Change::Deleted => {
+                Some((change, Arc::new(previous.at_revision(entry.revision()))))
+            }
+            _ => Some((change, Arc::clone(&entry.object))),
+        }
+    }
+
+    /// One event as a line, in the form that the client asked for.
+    fn line(&mut self, change: Change, stored: &Arc<Stored>, entry: Option<&Arc<Entry>>) -> Bytes {
+        if self.form.is_whole() {
+            if Cluster::is_as_stored(stored, &self.kind, &self.version) {
+                return match entry {
+                    Some(entry) => entry.frame(),
+                    None => event_line(change.event_type(), &stored.raw),
+                };
+            }
+            return event_line(
+                change.event_type(),
+                &self.cluster.bytes(stored, &self.kind, &self.version),
+            );
+        }
+        let object = self.cluster.object(stored, &self.kind, &self.version);
+        let shown = self
+            .form
+            .show(&self.kind, &self.version, object, self.cluster.clock.now());
+        event_line(change.event_type(), shown.to_string().as_bytes())
+    }
+
+    /// A bookmark of how far the stream has come.
+    fn bookmark(&mut self, end_of_initial_events: bool) -> Bytes {
+        let mut metadata = json!({ "resourceVersion": self.seen.to_string() });
+        if end_of_initial_events {
+            metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+        }
+        let object = json!({
+            "kind": self.kind.kind,
+            "apiVersion": self.kind.api_version(&self.version),
+            "metadata": metadata,
+        });
+        let now = self.cluster.clock.now();
+        let shown = self.form.show(&self.kind, &self.version, object, now);
+        event_line("BOOKMARK", shown.to_string().as_bytes())
+    }
+
+    /// Ends the stream with an ERROR event.
+    fn fail(&mut self, error: &ApiError) {
+        self.ready
+            .push_back(event_line("ERROR", error.body().to_string().as_bytes()));
+        self.ended = true;
+    }
+}
+
+fn too_old(wanted: u64, oldest: u64) -> ApiError {
+    ApiError::expired(format!("too old resource version: {wanted} ({oldest})"))
+}

@@ -1,0 +1,201 @@
+//! Rules of single built-in kinds which operators rely on.
+
+use kopf_tests::{Api, objects};
+use serde_json::json;
+
+#[tokio::test]
+async fn an_immutable_config_map_keeps_its_data() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps/one");
+    let mut object = objects::config_map("one", json!({"key": "1"}));
+    object["immutable"] = json!(true);
+    api.create(&api.ns_path("configmaps"), &object)
+        .await
+        .expect_code(201);
+
+    let answer = api.merge(&path, &json!({"data": {"key": "2"}})).await;
+    let answer = answer.expect_failure(422, "Invalid");
+    assert_eq!(answer.causes(), [("FieldValueForbidden", "data")]);
+    let answer = api.merge(&path, &json!({"immutable": null})).await;
+    let answer = answer.expect_failure(422, "Invalid");
+    assert_eq!(answer.causes(), [("FieldValueForbidden", "immutable")]);
+    api.merge(&path, &json!({"metadata": {"labels": {"a": "b"}}}))
+        .await
+        .expect_code(200);
+    api.delete(&path).await.expect_code(200);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn an_immutable_secret_keeps_its_data() {
+    let api = Api::start().await;
+    let path = api.ns_path("secrets/one");
+    let mut object = objects::secret("one", json!({"key": "MQ=="}));
+    object["immutable"] = json!(true);
+    api.create(&api.ns_path("secrets"), &object)
+        .await
+        .expect_code(201);
+    let answer = api.merge(&path, &json!({"data": {"key": "Mg=="}})).await;
+    let answer = answer.expect_failure(422, "Invalid");
+    assert_eq!(answer.causes(), [("FieldValueForbidden", "data")]);
+    let answer = api.merge(&path, &json!({"stringData": {"key": "2"}})).await;
+    answer.expect_failure(422, "Invalid");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn string_data_of_a_secret_becomes_data() {
+    let api = Api::start().await;
+    let path = api.ns_path("secrets/one");
+    let mut object = objects::secret("one", json!({"kept": "MQ==", "replaced": "MQ=="}));
+    object["stringData"] = json!({"replaced": "two", "added": "three"});
+    let made = api
+        .create(&api.ns_path("secrets"), &object)
+        .await
+        .expect_code(201);
+    let expected = json!({"kept": "MQ==", "replaced": "dHdv", "added": "dGhyZWU="});
+    assert_eq!(made.json["data"], expected);
+    assert!(made.json["stringData"].is_null());
+    assert_eq!(made.json["type"], "Opaque");
+
+    let patched = api
+        .merge(&path, &json!({"stringData": {"added": "four"}}))
+        .await;
+    let patched = patched.expect_code(200);
+    assert_eq!(patched.at("/data/added"), "Zm91cg==");
+    assert_eq!(patched.at("/data/kept"), "MQ==");
+    assert!(api.get(&path).await.json["stringData"].is_null());
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn data_of_a_secret_is_base64() {
+    let api = Api::start().await;
+    let object = objects::secret("one", json!({"key": "not base64!"}));
+    let answer = api.create(&api.ns_path("secrets"), &object).await;
+    answer.expect_failure(400, "BadRequest");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn the_type_of_a_secret_never_changes() {
+    let api = Api::start().await;
+    api.create(&api.ns_path("secrets"), &objects::secret("one", json!({})))
+        .await
+        .expect_code(201);
+    let answer = api
+        .merge(
+            &api.ns_path("secrets/one"),
+            &json!({"type": "example.com/x"}),
+        )
+        .await;
+    let answer = answer.expect_failure(422, "Invalid");
+    assert_eq!(answer.causes()[0], ("FieldValueInvalid", "type"));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn keys_of_a_config_map_are_file_names() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    for key in ["", "sp ace", "sl/ash", "..", "."] {
+        let answer = api
+            .create(&path, &objects::config_map("one", json!({key: "x"})))
+            .await;
+        let answer = answer.expect_failure(422, "Invalid");
+        assert_eq!(answer.causes()[0].0, "FieldValueInvalid", "{key:?}");
+        assert!(
+            answer.causes()[0].1.starts_with("data["),
+            "{key:?}: {}",
+            answer.text()
+        );
+    }
+    let good = json!({"Key_1.txt-2": ""});
+    api.create(&path, &objects::config_map("one", good))
+        .await
+        .expect_code(201);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn fields_of_built_in_kinds_have_their_types() {
+    let api = Api::start().await;
+    let path = api.group_path("apps/v1", "deployments");
+    for (pointer, value) in [
+        ("/spec/replicas", json!("1")),
+        ("/spec/replicas", json!(1.5)),
+        ("/spec/selector", json!([])),
+        ("/spec/template/spec/containers", json!({})),
+        ("/spec/template/spec/containers/0/image", json!(5)),
+        ("/spec/template/spec/containers/0", json!("main")),
+        ("/metadata/labels", json!("x")),
+        ("/metadata/name", json!(1)),
+        ("/spec", json!("x")),
+    ] {
+        let mut object = objects::deployment("one");
+        object["metadata"]["labels"] = json!({});
+        *object.pointer_mut(pointer).unwrap() = value.clone();
+        let answer = api.create(&path, &object).await;
+        assert_eq!(answer.code, 400, "{pointer} = {value}: {}", answer.text());
+        answer.expect_failure(400, "BadRequest");
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_namespace_is_active_and_labelled_with_its_name() {
+    let api = Api::start().await;
+    let path = format!("/api/v1/namespaces/{}", api.namespace());
+    let namespace = api.get(&path).await.expect_code(200);
+    assert_eq!(namespace.at("/status/phase"), "Active");
+    assert_eq!(namespace.at("/spec/finalizers"), &json!(["kubernetes"]));
+    let label = "/metadata/labels/kubernetes.io~1metadata.name";
+    assert_eq!(namespace.at(label), api.namespace());
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn the_usual_namespaces_exist() {
+    let api = Api::start().await;
+    for name in ["default", "kube-system", "kube-public"] {
+        api.get(&format!("/api/v1/namespaces/{name}"))
+            .await
+            .expect_code(200);
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn an_event_must_be_about_something_in_its_namespace() {
+    let api = Api::start().await;
+    let mut event = objects::event("one", api.namespace(), "x", "Normal", "Because");
+    api.create(&api.ns_path("events"), &event)
+        .await
+        .expect_code(201);
+    event["metadata"]["name"] = json!("two");
+    event["involvedObject"]["namespace"] = json!("default");
+    let answer = api
+        .create(&api.ns_path("events"), &event)
+        .await
+        .expect_failure(422, "Invalid");
+    assert_eq!(answer.causes()[0].1, "involvedObject.namespace");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn events_are_the_same_objects_in_both_of_their_groups() {
+    let api = Api::start().await;
+    let event = objects::event("one", api.namespace(), "x", "Normal", "Because");
+    let made = api
+        .create(&api.ns_path("events"), &event)
+        .await
+        .expect_code(201);
+    let path = api.group_path("events.k8s.io/v1", "events/one");
+    let other = api.get(&path).await.expect_code(200);
+    assert_eq!(other.json["apiVersion"], "events.k8s.io/v1");
+    assert_eq!(other.uid(), made.uid());
+    assert_eq!(other.at("/regarding/name"), "x");
+    assert_eq!(other.json["note"], "something happened");
+    assert_eq!(other.json["reason"], "Because");
+    api.finish().await;
+}

@@ -1,0 +1,237 @@
+//! The status and scale of custom resources, and how both count in the generation.
+
+use kopf_tests::Api;
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn with_a_status_subresource_main_writes_leave_the_status_alone() {
+    let api = Api::start().await;
+    let crd = api.crd().with_status().create().await;
+    let mut object = crd.object("a", json!({"x": 1}));
+    object["status"] = json!({"phase": "Dreaming"});
+    let created = api.create(&crd.path(), &object).await.expect_code(201);
+    assert_eq!(
+        created.json["status"],
+        Value::Null,
+        "a new object has no status"
+    );
+
+    let status = json!({"status": {"phase": "Running"}});
+    api.merge(&crd.path_of("a/status"), &status)
+        .await
+        .expect_code(200);
+    let patch = json!({"spec": {"x": 2}, "status": {"phase": "Broken"}});
+    let patched = api.merge(&crd.path_of("a"), &patch).await.expect_code(200);
+    assert_eq!(patched.json["spec"], json!({"x": 2}));
+    assert_eq!(patched.json["status"], json!({"phase": "Running"}));
+    let mut object = patched.json.clone();
+    object.as_object_mut().unwrap().remove("status");
+    let put = api.put(&crd.path_of("a"), &object).await.expect_code(200);
+    assert_eq!(put.json["status"], json!({"phase": "Running"}));
+    assert_eq!(
+        put.resource_version(),
+        patched.resource_version(),
+        "so there is no change"
+    );
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn status_writes_leave_everything_else_alone() {
+    let api = Api::start().await;
+    let crd = api.crd().with_status().create().await;
+    api.create(&crd.path(), &crd.object("a", json!({"x": 1})))
+        .await
+        .expect_code(201);
+    let patch = json!({
+        "metadata": {
+            "labels": {"a": "b"}, "annotations": {"a": "b"}, "finalizers": ["example.com/hold"],
+        },
+        "spec": {"x": 2},
+        "status": {"phase": "Running"},
+    });
+    let patched = api
+        .merge(&crd.path_of("a/status"), &patch)
+        .await
+        .expect_code(200);
+    assert_eq!(patched.json["kind"], "Widget");
+    assert_eq!(patched.json["status"], json!({"phase": "Running"}));
+    assert_eq!(patched.json["spec"], json!({"x": 1}));
+    for field in ["labels", "annotations", "finalizers"] {
+        assert_eq!(patched.json["metadata"][field], Value::Null, "{field}");
+    }
+    let read = api.get(&crd.path_of("a/status")).await.expect_code(200);
+    assert_eq!(read.json, api.get(&crd.path_of("a")).await.ok().json);
+
+    let mut object = patched.json.clone();
+    object["status"] = json!({"phase": "Done"});
+    object["spec"] = json!({"x": 3});
+    let put = api
+        .put(&crd.path_of("a/status"), &object)
+        .await
+        .expect_code(200);
+    assert_eq!(put.json["status"], json!({"phase": "Done"}));
+    assert_eq!(put.json["spec"], json!({"x": 1}));
+    let stale = api.put(&crd.path_of("a/status"), &object).await;
+    stale.expect_failure(409, "Conflict");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_status_is_validated_where_it_is_written() {
+    let api = Api::start().await;
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            "status": {"type": "object", "properties": {"count": {"type": "integer"}}},
+        },
+    });
+    let crd = api.crd().schema(schema).with_status().create().await;
+    api.create(&crd.path(), &crd.object("a", json!({})))
+        .await
+        .expect_code(201);
+    let bad = api
+        .merge(
+            &crd.path_of("a/status"),
+            &json!({"status": {"count": "many"}}),
+        )
+        .await;
+    let bad = bad.expect_failure(422, "Invalid");
+    assert_eq!(bad.causes(), [("FieldValueTypeInvalid", "status.count")]);
+    let good = json!({"status": {"count": 1, "unknown": true}});
+    let good = api
+        .merge(&crd.path_of("a/status"), &good)
+        .await
+        .expect_code(200);
+    assert_eq!(good.json["status"], json!({"count": 1}));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn without_the_subresource_the_status_is_a_field_like_others() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let mut object = crd.object("a", json!({}));
+    object["status"] = json!({"phase": "New"});
+    let created = api.create(&crd.path(), &object).await.expect_code(201);
+    assert_eq!(created.json["status"], json!({"phase": "New"}));
+    let patch = json!({"status": {"phase": "Running"}});
+    let patched = api.merge(&crd.path_of("a"), &patch).await.expect_code(200);
+    assert_eq!(patched.json["status"], json!({"phase": "Running"}));
+    assert_eq!(patched.generation(), 2, "and it counts");
+    api.get(&crd.path_of("a/status"))
+        .await
+        .expect_failure(404, "NotFound");
+    api.merge(&crd.path_of("a/status"), &patch)
+        .await
+        .expect_failure(404, "NotFound");
+    api.get(&crd.path_of("a/scale"))
+        .await
+        .expect_failure(404, "NotFound");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn only_what_is_asked_for_counts_in_the_generation() {
+    let api = Api::start().await;
+    let crd = api.crd().with_status().create().await;
+    let path = crd.path_of("a");
+    let mut object = crd.object("a", json!({"x": 1}));
+    object["metadata"]["generation"] = json!(77);
+    assert_eq!(api.create(&crd.path(), &object).await.ok().generation(), 1);
+    let hold = json!({"metadata": {"labels": {"a": "b"}, "finalizers": ["example.com/hold"]}});
+    assert_eq!(api.merge(&path, &hold).await.ok().generation(), 1);
+    let status = json!({"status": {"phase": "Running"}});
+    assert_eq!(
+        api.merge(&crd.path_of("a/status"), &status)
+            .await
+            .ok()
+            .generation(),
+        1
+    );
+    assert_eq!(
+        api.merge(&path, &json!({"spec": {"x": 2}}))
+            .await
+            .ok()
+            .generation(),
+        2
+    );
+    assert_eq!(
+        api.merge(&path, &json!({"spec": {"x": 2}}))
+            .await
+            .ok()
+            .generation(),
+        2
+    );
+    let forged = api
+        .merge(&path, &json!({"metadata": {"generation": 9}}))
+        .await
+        .ok();
+    assert_eq!(forged.generation(), 2);
+    assert_eq!(
+        api.delete(&path).await.ok().generation(),
+        3,
+        "an end is asked for, too"
+    );
+    api.merge(&path, &json!({"metadata": {"finalizers": null}}))
+        .await
+        .ok();
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_scale_shows_and_sets_the_replicas() {
+    let api = Api::start().await;
+    let crd = api.crd().with_status().with_scale().create().await;
+    let created = api
+        .create(&crd.path(), &crd.object("a", json!({"replicas": 2})))
+        .await
+        .ok();
+    let status = json!({"status": {"replicas": 1, "selector": "app=a"}});
+    let stated = api
+        .merge(&crd.path_of("a/status"), &status)
+        .await
+        .expect_code(200);
+
+    let scale = api.get(&crd.path_of("a/scale")).await.expect_code(200);
+    assert_eq!(scale.json["kind"], "Scale");
+    assert_eq!(scale.json["apiVersion"], "autoscaling/v1");
+    assert_eq!(scale.name(), "a");
+    assert_eq!(scale.uid(), created.uid());
+    assert_eq!(scale.resource_version(), stated.resource_version());
+    assert_eq!(scale.json["spec"], json!({"replicas": 2}));
+    assert_eq!(
+        scale.json["status"],
+        json!({"replicas": 1, "selector": "app=a"})
+    );
+
+    let mut wanted = scale.json.clone();
+    wanted["spec"]["replicas"] = json!(4);
+    wanted["status"]["replicas"] = json!(4);
+    let put = api
+        .put(&crd.path_of("a/scale"), &wanted)
+        .await
+        .expect_code(200);
+    assert_eq!(put.json["spec"], json!({"replicas": 4}));
+    assert_eq!(put.at("/status/replicas"), 1);
+    api.put(&crd.path_of("a/scale"), &wanted)
+        .await
+        .expect_failure(409, "Conflict");
+    let patch = json!({"spec": {"replicas": 6}});
+    let patched = api
+        .merge(&crd.path_of("a/scale"), &patch)
+        .await
+        .expect_code(200);
+    assert_eq!(patched.json["spec"], json!({"replicas": 6}));
+    let object = api.get(&crd.path_of("a")).await.ok();
+    assert_eq!(object.json["spec"], json!({"replicas": 6}));
+    assert_eq!(object.generation(), 3);
+    assert_eq!(object.resource_version(), patched.resource_version());
+
+    let negative = json!({"spec": {"replicas": -1}});
+    api.merge(&crd.path_of("a/scale"), &negative)
+        .await
+        .expect_failure(422, "Invalid");
+    api.finish().await;
+}

@@ -1,0 +1,169 @@
+//! Custom resources in several versions: the same objects, under each version that is served.
+
+use kopf_tests::{Api, Crd, CrdBuilder, eventually};
+use serde_json::{Value, json};
+
+/// Versions v1 (stored), v2 (served) and v3 (neither).
+fn three_versions(api: &Api) -> CrdBuilder<'_> {
+    api.crd().edit(|crd| {
+        let versions = crd["spec"]["versions"].as_array_mut().unwrap();
+        for (name, served) in [("v2", true), ("v3", false)] {
+            let mut version = versions[0].clone();
+            version["name"] = json!(name);
+            version["served"] = json!(served);
+            version["storage"] = json!(false);
+            versions.push(version);
+        }
+    })
+}
+
+fn path(api: &Api, crd: &Crd<'_>, version: &str, rest: &str) -> String {
+    api.group_path(&format!("{}/{version}", crd.group()), rest)
+}
+
+#[tokio::test]
+async fn an_object_is_seen_under_each_served_version() {
+    let api = Api::start().await;
+    let crd = three_versions(&api).create().await;
+    let object = crd.object("a", json!({"x": 1}));
+    let created = api
+        .create(&path(&api, &crd, "v1", "widgets"), &object)
+        .await
+        .expect_code(201);
+    let v2 = format!("{}/v2", crd.group());
+
+    let other = api
+        .get(&path(&api, &crd, "v2", "widgets/a"))
+        .await
+        .expect_code(200);
+    assert_eq!(other.json["apiVersion"], v2);
+    assert_eq!(other.uid(), created.uid());
+    assert_eq!(other.resource_version(), created.resource_version());
+    assert_eq!(
+        other.json["spec"],
+        json!({"x": 1}),
+        "nothing but the version is converted"
+    );
+    let list = api
+        .get(&path(&api, &crd, "v2", "widgets"))
+        .await
+        .expect_code(200);
+    assert_eq!(list.json["apiVersion"], v2);
+    assert_eq!(list.items()[0]["apiVersion"], v2);
+
+    let mut watch = api.watch(&path(&api, &crd, "v2", "widgets")).await;
+    assert_eq!(watch.next_change().await.object["apiVersion"], v2);
+    let patch = json!({"spec": {"y": 2}});
+    let patched = api
+        .merge(&path(&api, &crd, "v2", "widgets/a"), &patch)
+        .await
+        .expect_code(200);
+    assert_eq!(patched.json["apiVersion"], v2);
+    let event = watch.next_change().await;
+    assert_eq!(event.brief(), ("MODIFIED", "a"));
+    assert_eq!(event.object["apiVersion"], v2);
+    let first = api
+        .get(&path(&api, &crd, "v1", "widgets/a"))
+        .await
+        .expect_code(200);
+    assert_eq!(first.json["spec"], json!({"x": 1, "y": 2}));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_version_that_is_not_served_is_not_found() {
+    let api = Api::start().await;
+    let crd = three_versions(&api).create().await;
+    api.get(&path(&api, &crd, "v3", "widgets"))
+        .await
+        .expect_code(404);
+    let mut object = crd.object("a", json!({}));
+    object["apiVersion"] = json!(format!("{}/v3", crd.group()));
+    api.create(&path(&api, &crd, "v3", "widgets"), &object)
+        .await
+        .expect_code(404);
+    // The newest of the served ones is what clients should take.
+    let group = eventually("both versions to be listed", async || {
+        let group = api.get(&format!("/apis/{}", crd.group())).await;
+        (group.at("/versions/1") != &Value::Null).then_some(group)
+    })
+    .await;
+    let version =
+        |name| json!({"groupVersion": format!("{}/{name}", crd.group()), "version": name});
+    assert_eq!(
+        group.json["versions"],
+        json!([version("v2"), version("v1")])
+    );
+    assert_eq!(group.json["preferredVersion"], version("v2"));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn the_body_must_speak_of_the_version_of_the_path() {
+    let api = Api::start().await;
+    let crd = three_versions(&api).create().await;
+    let object = crd.object("a", json!({}));
+    let refused = api
+        .create(&path(&api, &crd, "v2", "widgets"), &object)
+        .await;
+    refused.expect_failure(400, "BadRequest");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn the_stored_version_can_be_switched() {
+    let api = Api::start().await;
+    let crd = three_versions(&api).create().await;
+    api.create(&crd.path(), &crd.object("old", json!({"x": 1})))
+        .await
+        .expect_code(201);
+    let mut definition = api.get(&crd.definition_path()).await.ok().json;
+    definition["spec"]["versions"][0]["storage"] = json!(false);
+    definition["spec"]["versions"][1]["storage"] = json!(true);
+    let switched = api
+        .put(&crd.definition_path(), &definition)
+        .await
+        .expect_code(200);
+    assert_eq!(switched.at("/status/storedVersions"), &json!(["v1", "v2"]));
+    assert_eq!(switched.generation(), 2);
+    for version in ["v1", "v2"] {
+        let object = api
+            .get(&path(&api, &crd, version, "widgets/old"))
+            .await
+            .expect_code(200);
+        assert_eq!(
+            object.json["apiVersion"],
+            format!("{}/{version}", crd.group())
+        );
+        assert_eq!(object.json["spec"], json!({"x": 1}));
+    }
+
+    // There may still be objects in the old version, so that it cannot go...
+    let mut definition = switched.json.clone();
+    definition["spec"]["versions"]
+        .as_array_mut()
+        .unwrap()
+        .remove(0);
+    let refused = api
+        .put(&crd.definition_path(), &definition)
+        .await
+        .expect_failure(422, "Invalid");
+    assert_eq!(
+        refused.causes(),
+        [("FieldValueInvalid", "status.storedVersions[0]")]
+    );
+    // ... but it can be hidden.
+    let mut definition = switched.json;
+    definition["spec"]["versions"][0]["served"] = json!(false);
+    api.put(&crd.definition_path(), &definition)
+        .await
+        .expect_code(200);
+    eventually("the old version to be gone", async || {
+        (api.get(&path(&api, &crd, "v1", "widgets")).await.code == 404).then_some(())
+    })
+    .await;
+    api.get(&path(&api, &crd, "v2", "widgets/old"))
+        .await
+        .expect_code(200);
+    api.finish().await;
+}

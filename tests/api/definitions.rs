@@ -1,0 +1,379 @@
+//! Custom resource definitions themselves: what is accepted, under which names, and their end.
+
+use kopf_tests::{Api, Crd, eventually};
+use serde_json::{Value, json};
+
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// The status and the reason of a condition.
+fn condition(crd: &Value, name: &str) -> (String, String) {
+    let conditions = crd["status"]["conditions"].as_array().into_iter().flatten();
+    let found = conditions
+        .into_iter()
+        .find(|condition| condition["type"] == name);
+    let text = |field: &str| {
+        found
+            .map_or("", |c| c[field].as_str().unwrap_or_default())
+            .to_owned()
+    };
+    (text("status"), text("reason"))
+}
+
+fn pair(status: &str, reason: &str) -> (String, String) {
+    (status.to_owned(), reason.to_owned())
+}
+
+#[tokio::test]
+async fn a_definition_is_accepted_and_established() {
+    let api = Api::start().await;
+    let crd = api
+        .crd()
+        .edit(|crd| {
+            crd["spec"]["names"] = json!({
+                "plural": "widgets", "kind": "Widget", "shortNames": ["wdg"], "categories": ["all"],
+            });
+        })
+        .create()
+        .await;
+    let definition = api.get(&crd.definition_path()).await.expect_code(200);
+    // What was left out is filled in.
+    let names = json!({
+        "plural": "widgets",
+        "singular": "widget",
+        "shortNames": ["wdg"],
+        "kind": "Widget",
+        "listKind": "WidgetList",
+        "categories": ["all"],
+    });
+    assert_eq!(definition.at("/spec/names"), &names);
+    assert_eq!(
+        definition.at("/spec/conversion"),
+        &json!({"strategy": "None"})
+    );
+    assert_eq!(definition.at("/status/acceptedNames"), &names);
+    assert_eq!(definition.at("/status/storedVersions"), &json!(["v1"]));
+    assert_eq!(
+        condition(&definition.json, "NamesAccepted"),
+        pair("True", "NoConflicts")
+    );
+    assert_eq!(
+        condition(&definition.json, "Established"),
+        pair("True", "InitialNamesAccepted")
+    );
+    assert_eq!(definition.generation(), 1, "the status is none of it");
+    api.finish().await;
+}
+
+type Change = fn(&mut Value);
+
+fn schema(crd: &mut Value) -> &mut Value {
+    &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+}
+
+#[tokio::test]
+async fn broken_definitions_are_refused() {
+    let api = Api::start().await;
+    let cases: &[(&str, &str, Change)] = &[
+        ("FieldValueInvalid", "metadata.name", |crd| {
+            let name = crd["metadata"]["name"].as_str().unwrap_or_default();
+            crd["metadata"]["name"] = json!(format!("x{name}"));
+        }),
+        ("FieldValueNotSupported", "spec.scope", |crd| {
+            crd["spec"]["scope"] = json!("Galaxy");
+        }),
+        ("FieldValueInvalid", "spec.versions", |crd| {
+            crd["spec"]["versions"][0]["storage"] = json!(false);
+        }),
+        ("FieldValueInvalid", "spec.versions", |crd| {
+            let mut second = crd["spec"]["versions"][0].clone();
+            second["name"] = json!("v2");
+            crd["spec"]["versions"].as_array_mut().unwrap().push(second);
+        }),
+        ("FieldValueInvalid", "spec.versions[0].name", |crd| {
+            crd["spec"]["versions"][0]["name"] = json!("V1!");
+        }),
+        (
+            "FieldValueRequired",
+            "spec.versions[0].schema.openAPIV3Schema",
+            |crd| {
+                crd["spec"]["versions"][0]
+                    .as_object_mut()
+                    .unwrap()
+                    .remove("schema");
+            },
+        ),
+        ("FieldValueInvalid", "spec.preserveUnknownFields", |crd| {
+            crd["spec"]["preserveUnknownFields"] = json!(true);
+        }),
+        (
+            "FieldValueRequired",
+            "spec.validation.openAPIV3Schema.type",
+            |crd| {
+                schema(crd).as_object_mut().unwrap().remove("type");
+            },
+        ),
+        (
+            "FieldValueRequired",
+            "spec.validation.openAPIV3Schema.properties[spec].type",
+            |crd| {
+                schema(crd)["properties"]["spec"] =
+                    json!({"properties": {"a": {"type": "string"}}});
+            },
+        ),
+        (
+            "FieldValueNotSupported",
+            "spec.validation.openAPIV3Schema.properties[a].type",
+            |crd| {
+                schema(crd)["properties"]["a"] = json!({"type": "text"});
+            },
+        ),
+        (
+            "FieldValueRequired",
+            "spec.validation.openAPIV3Schema.properties[a].items",
+            |crd| {
+                schema(crd)["properties"]["a"] = json!({"type": "array"});
+            },
+        ),
+        (
+            "FieldValueInvalid",
+            "spec.validation.openAPIV3Schema.properties[a].pattern",
+            |crd| {
+                schema(crd)["properties"]["a"] = json!({"type": "string", "pattern": "["});
+            },
+        ),
+        (
+            "FieldValueTypeInvalid",
+            "spec.validation.openAPIV3Schema.properties[a].default",
+            |crd| {
+                schema(crd)["properties"]["a"] = json!({"type": "string", "default": 5});
+            },
+        ),
+    ];
+    for (reason, field, change) in cases {
+        let builder = api.crd().edit(change);
+        let refused = api.create(CRDS, builder.definition()).await;
+        let refused = refused.expect_failure(422, "Invalid");
+        assert!(
+            refused.causes().contains(&(reason, field)),
+            "{}",
+            refused.text()
+        );
+        assert_eq!(refused.details()["group"], "apiextensions.k8s.io");
+        assert_eq!(refused.details()["kind"], "CustomResourceDefinition");
+    }
+    let list = api.get(CRDS).await.ok();
+    assert!(
+        !list.text().contains(&api.group()),
+        "nothing of it is there"
+    );
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn protected_groups_need_an_approval() {
+    let api = Api::start().await;
+    let group = format!("{}.k8s.io", api.unique("g"));
+    let builder = api.crd().edit(|crd| {
+        crd["metadata"]["name"] = json!(format!("widgets.{group}"));
+        crd["spec"]["group"] = json!(group);
+    });
+    let refused = api
+        .create(CRDS, builder.definition())
+        .await
+        .expect_failure(422, "Invalid");
+    assert_eq!(
+        refused.causes(),
+        [(
+            "FieldValueRequired",
+            "metadata.annotations[api-approved.kubernetes.io]"
+        )]
+    );
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn scope_and_group_never_change() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let scope = api
+        .merge(
+            &crd.definition_path(),
+            &json!({"spec": {"scope": "Cluster"}}),
+        )
+        .await;
+    let scope = scope.expect_failure(422, "Invalid");
+    assert!(
+        scope
+            .causes()
+            .contains(&("FieldValueInvalid", "spec.scope")),
+        "{}",
+        scope.text()
+    );
+    let group = json!({"spec": {"group": "other.example.com"}});
+    let group = api
+        .merge(&crd.definition_path(), &group)
+        .await
+        .expect_failure(422, "Invalid");
+    assert!(
+        group
+            .causes()
+            .contains(&("FieldValueInvalid", "spec.group")),
+        "{}",
+        group.text()
+    );
+    api.finish().await;
+}
+
+async fn await_names(api: &Api, path: &str, status: &str) -> Value {
+    eventually("the names to be judged", async || {
+        let definition = api.get(path).await.expect_code(200).json;
+        (condition(&definition, "NamesAccepted").0 == status).then_some(definition)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn names_in_use_are_not_given_twice_and_come_free_again() {
+    let api = Api::start().await;
+    let first = api.crd().create().await;
+    // Another plural, and so another definition, but the same kind.
+    let second = api.crd().named("others", "other", "Widget");
+    let created = api.create(CRDS, second.definition()).await.expect_code(201);
+    let path = format!("{CRDS}/{}", created.name());
+    api.delete_at_end(path.clone());
+
+    let refused = await_names(&api, &path, "False").await;
+    let reason = condition(&refused, "NamesAccepted").1;
+    assert!(
+        ["KindConflict", "ListKindConflict"].contains(&reason.as_str()),
+        "{reason}"
+    );
+    assert_eq!(
+        condition(&refused, "Established"),
+        pair("False", "NotAccepted")
+    );
+    assert_eq!(refused["status"]["acceptedNames"]["plural"], "others");
+    assert_ne!(refused["status"]["acceptedNames"]["kind"], "Widget");
+    let others = format!("/apis/{}/others", first.api_version());
+    api.get(&others).await.expect_code(404);
+    api.get(&first.path()).await.expect_code(200);
+
+    api.delete(&first.definition_path()).await.ok();
+    let accepted = await_names(&api, &path, "True").await;
+    assert_eq!(accepted["status"]["acceptedNames"]["kind"], "Widget");
+    eventually("the second definition to be served", async || {
+        (api.get(&others).await.code == 200).then_some(())
+    })
+    .await;
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_short_name_in_use_is_a_conflict_too() {
+    let api = Api::start().await;
+    api.crd().create().await;
+    let second = api
+        .crd()
+        .named("others", "other", "Other")
+        .edit(|crd| crd["spec"]["names"]["shortNames"] = json!(["widget"]));
+    let created = api.create(CRDS, second.definition()).await.expect_code(201);
+    let path = format!("{CRDS}/{}", created.name());
+    api.delete_at_end(path.clone());
+    let refused = await_names(&api, &path, "False").await;
+    assert_eq!(
+        condition(&refused, "NamesAccepted"),
+        pair("False", "ShortNamesConflict")
+    );
+    assert_eq!(
+        refused["status"]["acceptedNames"]["kind"], "Other",
+        "the others are its own"
+    );
+    assert_eq!(
+        refused["status"]["acceptedNames"]["shortNames"],
+        Value::Null
+    );
+    api.finish().await;
+}
+
+async fn gone(api: &Api, crd: &Crd<'_>) {
+    eventually("the definition to be gone", async || {
+        (api.get(&crd.definition_path()).await.code == 404).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_definition_takes_its_objects_along() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    api.create(&crd.path(), &crd.object("a", json!({})))
+        .await
+        .expect_code(201);
+    let mut watch = api.watch(&crd.path()).await;
+    assert_eq!(watch.next_change().await.brief(), ("ADDED", "a"));
+
+    let deleted = api.delete(&crd.definition_path()).await.expect_code(200);
+    assert_eq!(deleted.json["kind"], "CustomResourceDefinition");
+    assert!(deleted.at("/metadata/deletionTimestamp").is_string());
+    assert_eq!(
+        deleted.at("/metadata/finalizers"),
+        &json!(["customresourcecleanup.apiextensions.k8s.io"])
+    );
+    assert_eq!(watch.next_change().await.brief(), ("DELETED", "a"));
+    gone(&api, &crd).await;
+    eventually("the objects to be served no more", async || {
+        (api.get(&crd.path()).await.code == 404).then_some(())
+    })
+    .await;
+    assert!(
+        watch.closed().await.is_empty(),
+        "the watch ends without a further word"
+    );
+
+    let again = api.crd().create().await;
+    assert!(
+        api.get(&again.path()).await.ok().items().is_empty(),
+        "it starts anew"
+    );
+    api.create(&again.path(), &again.object("a", json!({})))
+        .await
+        .expect_code(201);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn finalizers_of_objects_hold_their_definition() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let mut held = crd.object("held", json!({}));
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    api.create(&crd.path(), &held).await.expect_code(201);
+    api.create(&crd.path(), &crd.object("free", json!({})))
+        .await
+        .expect_code(201);
+    api.delete(&crd.definition_path()).await.expect_code(200);
+
+    eventually("the objects to be deleted", async || {
+        let list = api.get(&crd.path()).await.expect_code(200);
+        let marked = list
+            .items()
+            .iter()
+            .all(|i| i["metadata"]["deletionTimestamp"].is_string());
+        (list.item_names() == ["held"] && marked).then_some(())
+    })
+    .await;
+    let definition = api.get(&crd.definition_path()).await.expect_code(200);
+    assert_eq!(condition(&definition.json, "Terminating").0, "True");
+    let refused = api.create(&crd.path(), &crd.object("new", json!({}))).await;
+    let refused = refused.expect_failure(403, "Forbidden");
+    assert_eq!(
+        refused.details(),
+        &json!({"name": "new", "group": crd.group(), "kind": "widgets"})
+    );
+    let released = json!({"metadata": {"finalizers": null}});
+    api.merge(&crd.path_of("held"), &released)
+        .await
+        .expect_code(200);
+    gone(&api, &crd).await;
+    api.finish().await;
+}

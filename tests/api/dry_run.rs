@@ -1,0 +1,156 @@
+//! `dryRun=All`: everything is checked and answered, nothing is kept.
+
+use kopf_tests::{Api, objects, with_query};
+use serde_json::json;
+
+fn dry(path: &str) -> String {
+    with_query(path, &[("dryRun", "All")])
+}
+
+#[tokio::test]
+async fn a_dry_creation_answers_with_the_object_and_keeps_nothing() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    let answer = api
+        .create(&dry(&path), &objects::config_map("one", json!({})))
+        .await
+        .expect_code(201);
+    assert_eq!(answer.name(), "one");
+    assert!(!answer.uid().is_empty());
+    assert!(answer.at("/metadata/resourceVersion").is_null());
+    api.get(&api.ns_path("configmaps/one"))
+        .await
+        .expect_code(404);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_dry_creation_is_checked_as_a_real_one() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    let object = objects::config_map("one", json!({}));
+    api.create(&path, &object).await.expect_code(201);
+    api.create(&dry(&path), &object)
+        .await
+        .expect_failure(409, "AlreadyExists");
+    let bad = objects::config_map("Not Valid", json!({}));
+    api.create(&dry(&path), &bad)
+        .await
+        .expect_failure(422, "Invalid");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn dry_updates_and_patches_change_nothing() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps/one");
+    let object = objects::config_map("one", json!({"key": "old"}));
+    let made = api
+        .create(&api.ns_path("configmaps"), &object)
+        .await
+        .expect_code(201);
+
+    let update = objects::config_map("one", json!({"key": "new"}));
+    let updated = api.put(&dry(&path), &update).await.expect_code(200);
+    assert_eq!(updated.at("/data/key"), "new");
+    let patched = api
+        .merge(&dry(&path), &json!({"data": {"key": "newer"}}))
+        .await
+        .expect_code(200);
+    assert_eq!(patched.at("/data/key"), "newer");
+
+    assert_eq!(api.get(&path).await.json, made.json);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn dry_writes_of_custom_objects_and_their_status_change_nothing() {
+    let api = Api::start().await;
+    let crd = api.crd().with_status().create().await;
+    let made = api
+        .create(&crd.path(), &crd.object("one", json!({"a": 1})))
+        .await
+        .expect_code(201);
+
+    let path = crd.path_of("one");
+    let patched = api
+        .merge(&dry(&path), &json!({"spec": {"a": 2}}))
+        .await
+        .expect_code(200);
+    assert_eq!(patched.at("/spec/a"), 2);
+    assert_eq!(patched.generation(), 2);
+    let status = json!({"status": {"phase": "Done"}});
+    let patched = api
+        .merge(&dry(&crd.path_of("one/status")), &status)
+        .await
+        .expect_code(200);
+    assert_eq!(patched.at("/status/phase"), "Done");
+
+    assert_eq!(api.get(&path).await.json, made.json);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn dry_deletions_delete_nothing() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps/one");
+    let object = objects::config_map("one", json!({}));
+    let made = api
+        .create(&api.ns_path("configmaps"), &object)
+        .await
+        .expect_code(201);
+
+    api.delete(&dry(&path)).await.expect_code(200);
+    api.delete_with(&path, &json!({"dryRun": ["All"]}))
+        .await
+        .expect_code(200);
+    api.delete(&dry(&api.ns_path("configmaps")))
+        .await
+        .expect_code(200);
+    assert_eq!(api.get(&path).await.json, made.json);
+    api.delete(&dry(&api.ns_path("configmaps/none")))
+        .await
+        .expect_failure(404, "NotFound");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn dry_writes_send_no_events() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    let made = api
+        .create(&path, &objects::config_map("one", json!({})))
+        .await
+        .expect_code(201);
+    let from = with_query(&path, &[("resourceVersion", &made.resource_version())]);
+    let mut watch = api.watch(&from).await;
+
+    let one = api.ns_path("configmaps/one");
+    api.create(&dry(&path), &objects::config_map("two", json!({})))
+        .await
+        .expect_code(201);
+    api.merge(&dry(&one), &json!({"data": {"key": "new"}}))
+        .await
+        .expect_code(200);
+    api.delete(&dry(&one)).await.expect_code(200);
+    api.create(&path, &objects::config_map("three", json!({})))
+        .await
+        .expect_code(201);
+
+    assert_eq!(watch.next_event().await.brief(), ("ADDED", "three"));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn only_all_is_a_valid_dry_run() {
+    let api = Api::start().await;
+    let path = with_query(&api.ns_path("configmaps"), &[("dryRun", "Some")]);
+    let answer = api
+        .create(&path, &objects::config_map("one", json!({})))
+        .await;
+    answer.expect_failure(422, "Invalid");
+    api.get(&api.ns_path("configmaps/one"))
+        .await
+        .expect_code(404);
+    api.finish().await;
+}

@@ -1,0 +1,265 @@
+//! Garbage collection: what becomes of the dependents when their owners go.
+
+use kopf_tests::{Api, eventually, with_query};
+use serde_json::{Value, json};
+
+/// How the objects of a case hang together; all are ConfigMaps of the test's namespace.
+struct Family<'a> {
+    api: &'a Api,
+}
+
+impl Family<'_> {
+    fn path(&self, name: &str) -> String {
+        self.api.ns_path(&format!("configmaps/{name}"))
+    }
+
+    /// Creates an object with these owners and finalizers, and gives a reference to it.
+    async fn add(&self, name: &str, owners: &[Value], finalizers: &[&str]) -> Value {
+        let object = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "ownerReferences": owners, "finalizers": finalizers},
+        });
+        let created = self
+            .api
+            .create(&self.api.ns_path("configmaps"), &object)
+            .await;
+        let created = created.expect_code(201);
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": created.uid()})
+    }
+
+    async fn delete(&self, name: &str, policy: &str) {
+        let path = with_query(&self.path(name), &[("propagationPolicy", policy)]);
+        self.api.delete(&path).await.expect_code(200);
+    }
+
+    async fn gone(&self, name: &str) {
+        eventually(&format!("{name} to be gone"), async || {
+            (self.api.get(&self.path(name)).await.code == 404).then_some(())
+        })
+        .await;
+    }
+
+    async fn release(&self, name: &str) {
+        let released = json!({"metadata": {"finalizers": null}});
+        self.api
+            .merge(&self.path(name), &released)
+            .await
+            .expect_code(200);
+    }
+}
+
+fn blocking(mut owner: Value) -> Value {
+    owner["blockOwnerDeletion"] = json!(true);
+    owner
+}
+
+#[tokio::test]
+async fn dependents_follow_their_owner() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let owner = family.add("owner", &[], &[]).await;
+    let child = family.add("child", &[owner], &[]).await;
+    family.add("grandchild", &[child], &[]).await;
+    family.add("stranger", &[], &[]).await;
+    family.delete("owner", "Background").await;
+    api.get(&family.path("owner"))
+        .await
+        .expect_failure(404, "NotFound");
+    family.gone("child").await;
+    family.gone("grandchild").await;
+    api.get(&family.path("stranger")).await.expect_code(200);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_deletion_without_a_policy_takes_the_dependents_too() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let owner = family.add("owner", &[], &[]).await;
+    family.add("child", &[owner], &[]).await;
+    api.delete(&family.path("owner")).await.expect_code(200);
+    family.gone("child").await;
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_foreground_deletion_waits_for_blocking_dependents() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let owner = family.add("owner", &[], &[]).await;
+    family
+        .add("child", &[blocking(owner)], &["example.com/hold"])
+        .await;
+    family.delete("owner", "Foreground").await;
+
+    eventually("the child to be marked", async || {
+        let child = api.get(&family.path("child")).await.expect_code(200);
+        child
+            .at("/metadata/deletionTimestamp")
+            .is_string()
+            .then_some(())
+    })
+    .await;
+    let owner = api.get(&family.path("owner")).await.expect_code(200);
+    assert!(owner.at("/metadata/deletionTimestamp").is_string());
+    assert_eq!(
+        owner.at("/metadata/finalizers"),
+        &json!(["foregroundDeletion"])
+    );
+
+    family.release("child").await;
+    family.gone("child").await;
+    family.gone("owner").await;
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_foreground_deletion_does_not_wait_for_other_dependents() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let owner = family.add("owner", &[], &[]).await;
+    family.add("child", &[owner], &["example.com/hold"]).await;
+    family.delete("owner", "Foreground").await;
+    family.gone("owner").await;
+    eventually("the child to be marked", async || {
+        let child = api.get(&family.path("child")).await.expect_code(200);
+        child
+            .at("/metadata/deletionTimestamp")
+            .is_string()
+            .then_some(())
+    })
+    .await;
+    family.release("child").await;
+    family.gone("child").await;
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn an_orphaning_deletion_cuts_the_dependents_loose() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let owner = family.add("owner", &[], &[]).await;
+    let other = family.add("other", &[], &[]).await;
+    family.add("child", std::slice::from_ref(&owner), &[]).await;
+    family.add("shared", &[owner, other.clone()], &[]).await;
+    family.delete("owner", "Orphan").await;
+    family.gone("owner").await;
+    let child = api.get(&family.path("child")).await.expect_code(200);
+    assert_eq!(child.at("/metadata/ownerReferences"), &Value::Null);
+    let shared = api.get(&family.path("shared")).await.expect_code(200);
+    assert_eq!(shared.at("/metadata/ownerReferences"), &json!([other]));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn the_last_owner_takes_the_dependent_along() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let first = family.add("first", &[], &[]).await;
+    let second = family.add("second", &[], &[]).await;
+    family.add("child", &[first, second.clone()], &[]).await;
+    family.delete("first", "Background").await;
+    // The reference to the owner which is gone is removed from the child: the collector has been
+    // there and has left it.
+    eventually("the child to lose its first owner", async || {
+        let child = api.get(&family.path("child")).await.expect_code(200);
+        (child.at("/metadata/ownerReferences") == &json!([second])).then_some(())
+    })
+    .await;
+    family.delete("second", "Background").await;
+    family.gone("child").await;
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_dependent_of_an_owner_who_never_was_is_collected() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let mut owner = family.add("owner", &[], &[]).await;
+    // The name is right, but it is another object by that name.
+    owner["uid"] = json!("11111111-2222-3333-4444-555555555555");
+    family.add("child", std::slice::from_ref(&owner), &[]).await;
+    owner["name"] = json!("nobody");
+    owner["uid"] = json!("66666666-2222-3333-4444-555555555555");
+    family.add("orphan", &[owner], &[]).await;
+    family.gone("child").await;
+    family.gone("orphan").await;
+    api.get(&family.path("owner")).await.expect_code(200);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_cluster_wide_owner_takes_namespaced_dependents_along() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let name = api.unique("owner");
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
+    let created = api.create("/api/v1/nodes", &node).await.expect_code(201);
+    let owner = json!({
+        "apiVersion": "v1", "kind": "Node", "name": name, "uid": created.uid(),
+    });
+    family.add("child", &[owner], &[]).await;
+    api.delete(&format!("/api/v1/nodes/{name}"))
+        .await
+        .expect_code(200);
+    family.gone("child").await;
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_custom_owner_takes_its_dependents_along() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let crd = api.crd().create().await;
+    let created = api
+        .create(&crd.path(), &crd.object("owner", json!({})))
+        .await
+        .expect_code(201);
+    let owner = json!({
+        "apiVersion": crd.api_version(),
+        "kind": "Widget",
+        "name": "owner",
+        "uid": created.uid(),
+        "controller": true,
+        "blockOwnerDeletion": true,
+    });
+    family.add("child", &[owner], &[]).await;
+    api.delete(&crd.path_of("owner")).await.expect_code(200);
+    family.gone("child").await;
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn broken_owner_references_are_refused() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let owner = family.add("owner", &[], &[]).await;
+    let create = async |references: Value| {
+        let object = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "child", "ownerReferences": references},
+        });
+        api.create(&api.ns_path("configmaps"), &object)
+            .await
+            .expect_failure(422, "Invalid")
+    };
+    let no_uid = create(json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner"}])).await;
+    assert_eq!(
+        no_uid.causes(),
+        [("FieldValueInvalid", "metadata.ownerReferences.uid")]
+    );
+
+    let mut one = owner.clone();
+    one["controller"] = json!(true);
+    let mut two = one.clone();
+    two["name"] = json!("other");
+    two["uid"] = json!("11111111-2222-3333-4444-555555555555");
+    let two_controllers = create(json!([one, two])).await;
+    assert_eq!(
+        two_controllers.causes(),
+        [("FieldValueInvalid", "metadata.ownerReferences")]
+    );
+    api.finish().await;
+}

@@ -1,0 +1,226 @@
+//! What the server gives to each object: uid, timestamp, generation, version, generated name.
+
+use kopf_tests::{Api, objects};
+use serde_json::json;
+
+#[tokio::test]
+async fn the_server_decides_on_uid_and_creation_time() {
+    let api = Api::start().await;
+    let mut object = objects::config_map("one", json!({}));
+    object["metadata"]["uid"] = json!("11111111-2222-3333-4444-555555555555");
+    object["metadata"]["creationTimestamp"] = json!("2001-02-03T04:05:06Z");
+    let made = api
+        .create(&api.ns_path("configmaps"), &object)
+        .await
+        .expect_code(201);
+    assert_eq!(made.uid().len(), 36);
+    assert_ne!(made.uid(), "11111111-2222-3333-4444-555555555555");
+    let time = made.at("/metadata/creationTimestamp").as_str().unwrap();
+    assert!(
+        time.starts_with("20") && time.ends_with('Z') && time.len() == 20,
+        "{time}"
+    );
+    assert!(!time.starts_with("2001"), "{time}");
+    assert_eq!(made.at("/metadata/namespace"), api.namespace());
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn an_object_created_again_is_another_object() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    let object = objects::config_map("one", json!({}));
+    let first = api.create(&path, &object).await.expect_code(201);
+    api.delete(&api.ns_path("configmaps/one"))
+        .await
+        .expect_code(200);
+    let second = api.create(&path, &object).await.expect_code(201);
+    assert_ne!(first.uid(), second.uid());
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn the_generation_of_a_custom_object_counts_changes_of_its_spec() {
+    let api = Api::start().await;
+    let crd = api.crd().with_status().create().await;
+    let path = crd.path_of("one");
+    let mut object = crd.object("one", json!({"a": 1}));
+    object["metadata"]["generation"] = json!(77);
+    let made = api.create(&crd.path(), &object).await.expect_code(201);
+    assert_eq!(made.generation(), 1);
+
+    let labels = json!({"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}});
+    assert_eq!(
+        api.merge(&path, &labels)
+            .await
+            .expect_code(200)
+            .generation(),
+        1
+    );
+    let spec = json!({"spec": {"a": 2}});
+    assert_eq!(
+        api.merge(&path, &spec).await.expect_code(200).generation(),
+        2
+    );
+    assert_eq!(
+        api.merge(&path, &spec).await.expect_code(200).generation(),
+        2
+    );
+    let forged = json!({"metadata": {"generation": 99}});
+    assert_eq!(
+        api.merge(&path, &forged)
+            .await
+            .expect_code(200)
+            .generation(),
+        2
+    );
+    let status = json!({"status": {"phase": "Ready"}});
+    let status = api
+        .merge(&crd.path_of("one/status"), &status)
+        .await
+        .expect_code(200);
+    assert_eq!(status.generation(), 2);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn without_a_status_subresource_everything_but_metadata_counts() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let path = crd.path_of("one");
+    api.create(&crd.path(), &crd.object("one", json!({"a": 1})))
+        .await
+        .expect_code(201);
+    let labels = json!({"metadata": {"labels": {"a": "b"}}});
+    assert_eq!(
+        api.merge(&path, &labels)
+            .await
+            .expect_code(200)
+            .generation(),
+        1
+    );
+    let status = json!({"status": {"phase": "Ready"}});
+    assert_eq!(
+        api.merge(&path, &status)
+            .await
+            .expect_code(200)
+            .generation(),
+        2
+    );
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn the_generation_of_a_deployment_counts_changes_of_its_spec() {
+    let api = Api::start().await;
+    let path = api.group_path("apps/v1", "deployments/one");
+    let all = api.group_path("apps/v1", "deployments");
+    let made = api
+        .create(&all, &objects::deployment("one"))
+        .await
+        .expect_code(201);
+    assert_eq!(made.generation(), 1);
+    let labels = json!({"metadata": {"labels": {"a": "b"}}});
+    assert_eq!(
+        api.merge(&path, &labels)
+            .await
+            .expect_code(200)
+            .generation(),
+        1
+    );
+    let spec = json!({"spec": {"replicas": 3}});
+    assert_eq!(
+        api.merge(&path, &spec).await.expect_code(200).generation(),
+        2
+    );
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn kinds_without_a_spec_have_no_generation() {
+    let api = Api::start().await;
+    let object = objects::config_map("one", json!({"a": "b"}));
+    let made = api
+        .create(&api.ns_path("configmaps"), &object)
+        .await
+        .expect_code(201);
+    assert!(made.at("/metadata/generation").is_null());
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn versions_grow_with_every_write_of_whatever_kind() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let maps = api.ns_path("configmaps");
+    let secrets = api.ns_path("secrets");
+    let one = api.ns_path("configmaps/one");
+    let version =
+        |answer: kopf_tests::Answer| answer.ok().resource_version().parse::<u64>().unwrap();
+    let versions = [
+        version(
+            api.create(&maps, &objects::config_map("one", json!({})))
+                .await,
+        ),
+        version(
+            api.create(&secrets, &objects::secret("one", json!({})))
+                .await,
+        ),
+        version(api.create(&crd.path(), &crd.object("one", json!({}))).await),
+        version(api.merge(&one, &json!({"data": {"a": "b"}})).await),
+        version(
+            api.create(&maps, &objects::config_map("two", json!({})))
+                .await,
+        ),
+    ];
+    assert!(versions.is_sorted_by(|a, b| a < b), "{versions:?}");
+    let list = version(api.get(&maps).await);
+    assert!(list >= versions[4], "{list} after {versions:?}");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_generated_name_is_the_prefix_and_five_characters() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "some-"},
+    });
+    let first = api.create(&path, &object).await.expect_code(201);
+    let second = api.create(&path, &object).await.expect_code(201);
+    assert!(first.name().starts_with("some-"), "{}", first.name());
+    assert_eq!(first.name().len(), "some-".len() + 5);
+    assert_eq!(first.at("/metadata/generateName"), "some-");
+    assert_ne!(first.name(), second.name());
+    api.get(&api.ns_path(&format!("configmaps/{}", first.name())))
+        .await
+        .expect_code(200);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_generated_name_keeps_to_63_characters() {
+    let api = Api::start().await;
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "x".repeat(80)},
+    });
+    let made = api
+        .create(&api.ns_path("configmaps"), &object)
+        .await
+        .expect_code(201);
+    assert_eq!(made.name().len(), 63);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_given_name_wins_over_a_generated_one() {
+    let api = Api::start().await;
+    let mut object = objects::config_map("given", json!({}));
+    object["metadata"]["generateName"] = json!("some-");
+    let made = api
+        .create(&api.ns_path("configmaps"), &object)
+        .await
+        .expect_code(201);
+    assert_eq!(made.name(), "given");
+    api.finish().await;
+}

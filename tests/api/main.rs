@@ -1,0 +1,56 @@
+//! What clients can see of a Kubernetes API, asserted alike on the sandbox and on the real one.
+//!
+//! One file per topic, one function per behaviour. A case writes only into its own namespace and
+//! its own API group, because on the real control plane all of them run at once on one server.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helper functions of tests are tests, too"
+)]
+#![allow(
+    clippy::needless_pass_by_value,
+    clippy::similar_names,
+    reason = "helper functions take `json!(…)` as it is, and every patch has a path"
+)]
+
+mod access;
+mod admission_reviews;
+mod admission_rules;
+mod bad_bodies;
+mod bad_requests;
+mod builtin_rules;
+mod conflicts;
+mod custom_subresources;
+mod custom_versions;
+mod definitions;
+mod deletion;
+mod discovery;
+mod dry_run;
+mod field_validation;
+mod garbage;
+mod identity;
+mod json_patch;
+mod merge_patch;
+mod metadata;
+mod metadata_only;
+mod mutating;
+mod names;
+mod namespaces;
+mod no_op;
+mod openapi;
+mod paging;
+mod reviews;
+mod schemas;
+mod selectors;
+mod statuses;
+mod strategic;
+mod streaming;
+mod subresources;
+mod tables;
+mod two_forms;
+mod validating;
+mod verbs;
+mod versions;
+mod watches;
+mod webhook_configurations;
+mod webhook_failures;

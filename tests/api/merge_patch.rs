@@ -1,0 +1,177 @@
+//! Merge patches (RFC 7386), and the patches that are none at all.
+
+use http::Method;
+use kopf_tests::{Api, PatchType, objects};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_merge_patch_adds_replaces_and_removes() {
+    let api = Api::start().await;
+    let object = objects::config_map("one", json!({"kept": "1", "changed": "1", "removed": "1"}));
+    api.create(&api.ns_path("configmaps"), &object)
+        .await
+        .expect_code(201);
+    let patch = json!({
+        "metadata": {"labels": {"new": "label"}},
+        "data": {"changed": "2", "removed": null, "added": "2", "never-there": null},
+    });
+    let patched = api
+        .merge(&api.ns_path("configmaps/one"), &patch)
+        .await
+        .expect_code(200);
+    assert_eq!(
+        patched.json["data"],
+        json!({"kept": "1", "changed": "2", "added": "2"})
+    );
+    assert_eq!(patched.at("/metadata/labels"), &json!({"new": "label"}));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_merge_patch_replaces_lists_as_a_whole() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let spec = json!({"list": [{"name": "a"}, {"name": "b"}], "map": {"x": {"y": 1}}, "gone": {}});
+    api.create(&crd.path(), &crd.object("one", spec))
+        .await
+        .expect_code(201);
+    let patch = json!({"spec": {"list": [{"name": "c"}], "map": {"x": {"z": 2}}, "gone": null}});
+    let patched = api
+        .merge(&crd.path_of("one"), &patch)
+        .await
+        .expect_code(200);
+    let expected = json!({"list": [{"name": "c"}], "map": {"x": {"y": 1, "z": 2}}});
+    assert_eq!(patched.json["spec"], expected);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn nulls_inside_of_what_a_merge_patch_adds_are_dropped() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    api.create(&crd.path(), &crd.object("one", json!({})))
+        .await
+        .expect_code(201);
+    let patch = json!({"spec": {"new": {"deep": {"kept": 1, "dropped": null}}}});
+    let patched = api
+        .merge(&crd.path_of("one"), &patch)
+        .await
+        .expect_code(200);
+    assert_eq!(patched.json["spec"], json!({"new": {"deep": {"kept": 1}}}));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_merge_patch_with_null_removes_whole_sections() {
+    let api = Api::start().await;
+    let mut object = objects::config_map("one", json!({"a": "1"}));
+    object["metadata"]["labels"] = json!({"a": "b"});
+    object["metadata"]["annotations"] = json!({"a": "b"});
+    api.create(&api.ns_path("configmaps"), &object)
+        .await
+        .expect_code(201);
+    let patch = json!({"metadata": {"labels": null, "annotations": null}, "data": null});
+    let patched = api
+        .merge(&api.ns_path("configmaps/one"), &patch)
+        .await
+        .expect_code(200);
+    assert!(patched.at("/metadata/labels").is_null());
+    assert!(patched.at("/metadata/annotations").is_null());
+    assert!(patched.json["data"].is_null());
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn what_a_merge_patch_leads_to_is_checked() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps/one");
+    let object = objects::config_map("one", json!({"a": "1"}));
+    let made = api
+        .create(&api.ns_path("configmaps"), &object)
+        .await
+        .expect_code(201);
+    for patch in [
+        json!({"metadata": {"labels": {"bad key": "x"}}}),
+        json!({"data": {"bad key": "x"}}),
+        json!({"data": {"a": 1}}),
+        json!({"data": "text"}),
+        json!({"kind": "Secret"}),
+    ] {
+        api.merge(&path, &patch)
+            .await
+            .expect_failure(422, "Invalid");
+    }
+    assert_eq!(api.get(&path).await.json, made.json);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn broken_patches_are_bad_requests() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps/one");
+    let object = objects::config_map("one", json!({"a": "1"}));
+    let made = api
+        .create(&api.ns_path("configmaps"), &object)
+        .await
+        .expect_code(201);
+    for (kind, bodies) in [
+        (PatchType::Json, &["garbage", "{}", "[1]", "5", ""][..]),
+        (
+            PatchType::Merge,
+            &["garbage", "[]", "\"text\"", "5", ""][..],
+        ),
+        (
+            PatchType::Strategic,
+            &["garbage", "[]", "\"text\"", "5", ""][..],
+        ),
+    ] {
+        for body in bodies {
+            let answer = api
+                .request(Method::PATCH, &path)
+                .header("content-type", kind.content_type())
+                .body(*body)
+                .send()
+                .await;
+            assert_eq!(answer.code, 400, "{kind:?} {body:?}: {}", answer.text());
+            answer.expect_failure(400, "BadRequest");
+        }
+    }
+    assert_eq!(api.get(&path).await.json, made.json);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_patch_says_of_which_kind_it_is() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps/one");
+    api.create(
+        &api.ns_path("configmaps"),
+        &objects::config_map("one", json!({})),
+    )
+    .await
+    .ok();
+    for content_type in [
+        "application/json",
+        "text/plain",
+        "application/strategic+json",
+    ] {
+        let answer = api
+            .request(Method::PATCH, &path)
+            .header("content-type", content_type)
+            .body("{}")
+            .send()
+            .await;
+        answer.expect_failure(415, "UnsupportedMediaType");
+    }
+    let with_charset = api
+        .request(Method::PATCH, &path)
+        .header(
+            "content-type",
+            "application/merge-patch+json; charset=utf-8",
+        )
+        .body("{}")
+        .send()
+        .await;
+    with_charset.expect_code(200);
+    api.finish().await;
+}

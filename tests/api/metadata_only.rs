@@ -1,0 +1,176 @@
+//! PartialObjectMetadata: objects without their bodies, as caches and collectors of garbage ask.
+
+use http::Method;
+use kopf_tests::{Api, objects, with_query};
+use serde_json::json;
+
+const ONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+#[tokio::test]
+async fn an_object_is_read_as_metadata_only() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let mut map = objects::config_map("one", json!({"a": "1"}));
+    map["metadata"]["labels"] = json!({"a": "b"});
+    let maps = api.ns_path("configmaps");
+    let made_map = api.create(&maps, &map).await.expect_code(201);
+    let widget = crd.object("one", json!({"a": "1"}));
+    let made_widget = api.create(&crd.path(), &widget).await.expect_code(201);
+    for (path, made) in [
+        (format!("{maps}/one"), made_map),
+        (crd.path_of("one"), made_widget),
+    ] {
+        let answer = api
+            .request(Method::GET, &path)
+            .header("accept", ONE)
+            .send()
+            .await;
+        let answer = answer.expect_code(200);
+        assert_eq!(answer.content_type(), "application/json");
+        assert_eq!(answer.json["kind"], "PartialObjectMetadata");
+        assert_eq!(answer.json["apiVersion"], "meta.k8s.io/v1");
+        assert_eq!(answer.json["metadata"], made.json["metadata"]);
+        let keys: Vec<_> = answer.json.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["apiVersion", "kind", "metadata"]);
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn objects_are_listed_as_metadata_only() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let maps = api.ns_path("configmaps");
+    api.create(&maps, &objects::config_map("one", json!({"a": "1"})))
+        .await
+        .expect_code(201);
+    api.create(&crd.path(), &crd.object("one", json!({"a": 1})))
+        .await
+        .expect_code(201);
+    for path in [maps, crd.path()] {
+        let answer = api
+            .request(Method::GET, &path)
+            .header("accept", LIST)
+            .send()
+            .await;
+        let answer = answer.expect_code(200);
+        assert_eq!(answer.json["kind"], "PartialObjectMetadataList");
+        assert_eq!(answer.json["apiVersion"], "meta.k8s.io/v1");
+        assert!(!answer.resource_version().is_empty());
+        assert_eq!(answer.item_names(), ["one"]);
+        assert_eq!(answer.at("/items/0/kind"), "PartialObjectMetadata");
+        assert_eq!(answer.at("/items/0/apiVersion"), "meta.k8s.io/v1");
+        assert!(answer.at("/items/0/data").is_null());
+        assert!(answer.at("/items/0/spec").is_null());
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn objects_are_watched_as_metadata_only() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    api.create(&crd.path(), &crd.object("one", json!({"a": 1})))
+        .await
+        .expect_code(201);
+    let path = with_query(&crd.path(), &[("watch", "1")]);
+    let mut watch = api
+        .request(Method::GET, &path)
+        .header("accept", ONE)
+        .watch()
+        .await;
+    let event = watch.next_event().await;
+    assert_eq!(event.brief(), ("ADDED", "one"));
+    assert_eq!(event.object["kind"], "PartialObjectMetadata");
+    assert_eq!(event.object["apiVersion"], "meta.k8s.io/v1");
+    assert!(event.object["spec"].is_null());
+    api.delete(&crd.path_of("one")).await.expect_code(200);
+    let event = watch.next_event().await;
+    assert_eq!(event.brief(), ("DELETED", "one"));
+    assert_eq!(event.object["kind"], "PartialObjectMetadata");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn bookmarks_of_metadata_only_watches_are_of_that_kind_too() {
+    let api = Api::start().await;
+    let parameters = [
+        ("watch", "1"),
+        ("sendInitialEvents", "true"),
+        ("resourceVersionMatch", "NotOlderThan"),
+        ("allowWatchBookmarks", "true"),
+    ];
+    let path = with_query(&api.ns_path("configmaps"), &parameters);
+    let mut watch = api
+        .request(Method::GET, &path)
+        .header("accept", ONE)
+        .watch()
+        .await;
+    let event = watch.next_event().await;
+    assert_eq!(event.kind, "BOOKMARK");
+    assert_eq!(event.object["kind"], "PartialObjectMetadata");
+    assert_eq!(event.object["apiVersion"], "meta.k8s.io/v1");
+    assert_eq!(
+        event.object["metadata"]["annotations"],
+        json!({"k8s.io/initial-events-end": "true"})
+    );
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn writes_answer_with_metadata_only_when_asked_to() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    let object = objects::config_map("one", json!({"a": "1"}));
+    let made = api
+        .request(Method::POST, &path)
+        .header("accept", ONE)
+        .json(&object)
+        .send()
+        .await;
+    let made = made.expect_code(201);
+    assert_eq!(made.json["kind"], "PartialObjectMetadata");
+    assert_eq!(made.name(), "one");
+    assert!(made.json["data"].is_null());
+    let patched = api
+        .request(Method::PATCH, &api.ns_path("configmaps/one"))
+        .header("accept", ONE)
+        .header("content-type", "application/merge-patch+json")
+        .body(r#"{"metadata": {"labels": {"a": "b"}}}"#)
+        .send()
+        .await
+        .expect_code(200);
+    assert_eq!(patched.json["kind"], "PartialObjectMetadata");
+    assert_eq!(patched.at("/metadata/labels"), &json!({"a": "b"}));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn lists_are_no_objects_and_objects_are_no_lists() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    api.create(&path, &objects::config_map("one", json!({})))
+        .await
+        .expect_code(201);
+    for (path, accept) in [(path.clone(), ONE), (api.ns_path("configmaps/one"), LIST)] {
+        let answer = api
+            .request(Method::GET, &path)
+            .header("accept", accept)
+            .send()
+            .await;
+        answer.expect_failure(406, "NotAcceptable");
+    }
+    // What clients send which can do without.
+    let accept = format!("{LIST},application/json");
+    let answer = api
+        .request(Method::GET, &path)
+        .header("accept", &accept)
+        .send()
+        .await;
+    assert_eq!(
+        answer.expect_code(200).json["kind"],
+        "PartialObjectMetadataList"
+    );
+    api.finish().await;
+}

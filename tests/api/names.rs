@@ -1,0 +1,218 @@
+//! Which names are names, and that path and body agree on them.
+
+use kopf_tests::{Api, objects};
+use serde_json::json;
+
+#[tokio::test]
+async fn names_are_lower_case_subdomains() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    for name in [
+        "Upper",
+        "under_score",
+        "-start",
+        "end-",
+        "two..dots",
+        "sp ace",
+        "slash/ed",
+    ] {
+        let answer = api
+            .create(&path, &objects::config_map(name, json!({})))
+            .await;
+        let answer = answer.expect_failure(422, "Invalid");
+        assert_eq!(
+            answer.causes(),
+            [("FieldValueInvalid", "metadata.name")],
+            "{name}"
+        );
+        assert_eq!(answer.details()["name"], name);
+        assert_eq!(answer.details()["kind"], "ConfigMap");
+    }
+    for name in ["a", "0", "a.b-c.d", "1.2.3"] {
+        api.create(&path, &objects::config_map(name, json!({})))
+            .await
+            .expect_code(201);
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn names_have_at_most_253_characters() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    let longest = "x".repeat(253);
+    api.create(&path, &objects::config_map(&longest, json!({})))
+        .await
+        .expect_code(201);
+    let longer = "x".repeat(254);
+    let answer = api
+        .create(&path, &objects::config_map(&longer, json!({})))
+        .await;
+    let answer = answer.expect_failure(422, "Invalid");
+    assert_eq!(answer.causes()[0].1, "metadata.name");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn custom_objects_are_named_by_the_same_rules() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    for name in ["Upper", "under_score"] {
+        let answer = api.create(&crd.path(), &crd.object(name, json!({}))).await;
+        let answer = answer.expect_failure(422, "Invalid");
+        assert_eq!(
+            answer.causes(),
+            [("FieldValueInvalid", "metadata.name")],
+            "{name}"
+        );
+        assert_eq!(answer.details()["kind"], "Widget");
+        assert_eq!(answer.details()["group"], crd.group());
+    }
+    api.create(&crd.path(), &crd.object("a.b", json!({})))
+        .await
+        .expect_code(201);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn namespaces_are_named_by_a_single_label() {
+    let api = Api::start().await;
+    for name in [api.unique("dotted.name"), "x".repeat(64)] {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let answer = api.create("/api/v1/namespaces", &object).await;
+        let answer = answer.expect_failure(422, "Invalid");
+        assert_eq!(answer.causes()[0], ("FieldValueInvalid", "metadata.name"));
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn roles_are_named_by_anything_that_fits_in_a_path() {
+    let api = Api::start().await;
+    let path = api.group_path("rbac.authorization.k8s.io/v1", "roles");
+    let role = |name| {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+            "metadata": {"name": name}, "rules": [],
+        })
+    };
+    api.create(&path, &role("System:Some_Role"))
+        .await
+        .expect_code(201);
+    let one = api.group_path("rbac.authorization.k8s.io/v1", "roles/System:Some_Role");
+    api.get(&one).await.expect_code(200);
+    for name in ["a/b", "a%b", "..", "."] {
+        let answer = api
+            .create(&path, &role(name))
+            .await
+            .expect_failure(422, "Invalid");
+        assert_eq!(answer.causes()[0], ("FieldValueInvalid", "metadata.name"));
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn an_object_needs_a_name() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let nameless = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}});
+    let answer = api.create(&api.ns_path("configmaps"), &nameless).await;
+    let answer = answer.expect_failure(422, "Invalid");
+    assert!(
+        answer
+            .message()
+            .contains("name or generateName is required"),
+        "{}",
+        answer.message()
+    );
+
+    let nameless = json!({"apiVersion": crd.api_version(), "kind": "Widget", "metadata": {}});
+    let answer = api
+        .create(&crd.path(), &nameless)
+        .await
+        .expect_failure(422, "Invalid");
+    assert!(
+        answer
+            .message()
+            .contains("name or generateName is required"),
+        "{}",
+        answer.message()
+    );
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn path_and_body_must_agree_on_the_name() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let path = api.ns_path("configmaps");
+    api.create(&path, &objects::config_map("one", json!({})))
+        .await
+        .expect_code(201);
+    let other = objects::config_map("two", json!({}));
+    let answer = api.put(&api.ns_path("configmaps/one"), &other).await;
+    let answer = answer.expect_failure(400, "BadRequest");
+    assert!(
+        answer
+            .message()
+            .contains("does not match the name on the URL"),
+        "{}",
+        answer.message()
+    );
+
+    api.create(&crd.path(), &crd.object("one", json!({})))
+        .await
+        .expect_code(201);
+    let answer = api
+        .put(&crd.path_of("one"), &crd.object("two", json!({})))
+        .await;
+    answer.expect_failure(400, "BadRequest");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn path_and_body_must_agree_on_the_namespace() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    let mut object = objects::config_map("one", json!({}));
+    object["metadata"]["namespace"] = json!("default");
+    let answer = api
+        .create(&path, &object)
+        .await
+        .expect_failure(400, "BadRequest");
+    assert!(
+        answer.message().contains("namespace"),
+        "{}",
+        answer.message()
+    );
+
+    object["metadata"]["namespace"] = json!(api.namespace());
+    api.create(&path, &object).await.expect_code(201);
+    object["metadata"]["namespace"] = json!("default");
+    let answer = api.put(&api.ns_path("configmaps/one"), &object).await;
+    answer.expect_failure(400, "BadRequest");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn nothing_is_created_in_a_missing_namespace() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let missing = api.unique("missing");
+    let path = format!("/api/v1/namespaces/{missing}/configmaps");
+    let answer = api
+        .create(&path, &objects::config_map("one", json!({})))
+        .await;
+    let answer = answer.expect_failure(404, "NotFound");
+    assert_eq!(answer.details()["kind"], "namespaces");
+    assert_eq!(answer.details()["name"], missing);
+
+    let path = format!("/apis/{}/namespaces/{missing}/widgets", crd.api_version());
+    let answer = api.create(&path, &crd.object("one", json!({}))).await;
+    let answer = answer.expect_failure(404, "NotFound");
+    assert_eq!(answer.details()["kind"], "namespaces");
+
+    let list = api.get(&path).await.expect_code(200);
+    assert_eq!(list.items().len(), 0);
+    api.finish().await;
+}

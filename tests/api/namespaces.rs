@@ -1,0 +1,149 @@
+//! The life of a namespace: its defaults, and its end with everything in it.
+
+use kopf_tests::{Api, eventually, objects::config_map, with_query};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn a_namespace_starts_active_with_its_name_as_a_label() {
+    let api = Api::start().await;
+    let namespace = api
+        .get(&format!("/api/v1/namespaces/{}", api.namespace()))
+        .await;
+    let namespace = namespace.expect_code(200);
+    assert_eq!(
+        namespace.at("/metadata/labels"),
+        &json!({"kubernetes.io/metadata.name": api.namespace()})
+    );
+    assert_eq!(namespace.at("/spec/finalizers"), &json!(["kubernetes"]));
+    assert_eq!(namespace.at("/status/phase"), "Active");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_namespace_goes_with_everything_in_it() {
+    let api = Api::start().await;
+    let name = api.unique("doomed");
+    api.create_namespace(&name).await;
+    let crd = api.crd().create().await;
+    let path = format!("/api/v1/namespaces/{name}");
+    let maps = format!("{path}/configmaps");
+    let widgets = format!("/apis/{}/namespaces/{name}/widgets", crd.api_version());
+    api.create(&maps, &config_map("a", Value::Null)).await.ok();
+    api.create(&widgets, &crd.object("w", json!({}))).await.ok();
+    let by_name = format!("metadata.name={name}");
+    let mut watch = api
+        .watch(&with_query(
+            "/api/v1/namespaces",
+            &[("fieldSelector", &by_name)],
+        ))
+        .await;
+    assert_eq!(watch.next_change().await.brief(), ("ADDED", name.as_str()));
+
+    let deleted = api.delete(&path).await.expect_code(200);
+    assert_eq!(deleted.json["kind"], "Namespace");
+    assert_eq!(deleted.at("/status/phase"), "Terminating");
+    assert!(deleted.at("/metadata/deletionTimestamp").is_string());
+    assert_eq!(deleted.at("/spec/finalizers"), &json!(["kubernetes"]));
+    loop {
+        let event = watch.next_change().await;
+        if event.kind == "DELETED" {
+            break;
+        }
+        assert_eq!(event.object["status"]["phase"], "Terminating");
+    }
+    api.get(&path).await.expect_failure(404, "NotFound");
+    assert!(api.get(&maps).await.ok().items().is_empty());
+    assert!(api.get(&widgets).await.ok().items().is_empty());
+    let late = api.create(&maps, &config_map("late", Value::Null)).await;
+    let late = late.expect_failure(404, "NotFound");
+    assert_eq!(late.details(), &json!({"name": name, "kind": "namespaces"}));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn finalizers_inside_hold_a_namespace_which_takes_nothing_new() {
+    let api = Api::start().await;
+    let name = api.unique("held");
+    api.create_namespace(&name).await;
+    let path = format!("/api/v1/namespaces/{name}");
+    let maps = format!("{path}/configmaps");
+    let mut held = config_map("held", Value::Null);
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    api.create(&maps, &held).await.ok();
+    api.create(&maps, &config_map("free", Value::Null))
+        .await
+        .ok();
+    api.delete(&path).await.expect_code(200);
+
+    eventually("the contents to be deleted", async || {
+        let list = api.get(&maps).await.ok();
+        let marked = list
+            .items()
+            .iter()
+            .all(|item| item["metadata"]["deletionTimestamp"].is_string());
+        (list.item_names() == ["held"] && marked).then_some(())
+    })
+    .await;
+    assert_eq!(
+        api.get(&path).await.expect_code(200).at("/status/phase"),
+        "Terminating"
+    );
+
+    let refused = api.create(&maps, &config_map("new", Value::Null)).await;
+    let refused = refused.expect_failure(403, "Forbidden");
+    assert_eq!(
+        refused.causes(),
+        [("NamespaceTerminating", "metadata.namespace")]
+    );
+    assert_eq!(refused.details()["name"], "new");
+    assert_eq!(refused.details()["kind"], "configmaps");
+    // What is there can still be changed: controllers must be able to clean up.
+    let changed = api
+        .merge(&format!("{maps}/held"), &json!({"data": {"a": "b"}}))
+        .await;
+    changed.expect_code(200);
+
+    let again = api.delete(&path).await.expect_code(200);
+    assert_eq!(again.at("/status/phase"), "Terminating");
+    let released = json!({"metadata": {"finalizers": null}});
+    api.merge(&format!("{maps}/held"), &released)
+        .await
+        .expect_code(200);
+    eventually("the namespace to be gone", async || {
+        (api.get(&path).await.code == 404).then_some(())
+    })
+    .await;
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn nothing_can_be_created_in_a_namespace_that_is_not_there() {
+    let api = Api::start().await;
+    let name = api.unique("nosuch");
+    let maps = format!("/api/v1/namespaces/{name}/configmaps");
+    let refused = api.create(&maps, &config_map("a", Value::Null)).await;
+    let refused = refused.expect_failure(404, "NotFound");
+    assert_eq!(
+        refused.details(),
+        &json!({"name": name, "kind": "namespaces"})
+    );
+    assert!(api.get(&maps).await.expect_code(200).items().is_empty());
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn the_system_namespaces_stay() {
+    let api = Api::start().await;
+    for name in ["default", "kube-system", "kube-public"] {
+        let refused = api.delete(&format!("/api/v1/namespaces/{name}")).await;
+        let refused = refused.expect_failure(403, "Forbidden");
+        assert_eq!(
+            refused.details(),
+            &json!({"name": name, "kind": "namespaces"})
+        );
+        api.get(&format!("/api/v1/namespaces/{name}"))
+            .await
+            .expect_code(200);
+    }
+    api.finish().await;
+}

@@ -1,0 +1,84 @@
+//! Writes that change nothing: no new version, no event.
+
+use kopf_tests::{Api, PatchType, objects, with_query};
+use serde_json::json;
+
+#[tokio::test]
+async fn an_unchanged_built_in_object_keeps_its_version_and_sends_no_event() {
+    let api = Api::start().await;
+    let all = api.ns_path("configmaps");
+    let path = api.ns_path("configmaps/one");
+    let mut object = objects::config_map("one", json!({"a": "1"}));
+    object["metadata"]["labels"] = json!({"l": "1"});
+    let made = api.create(&all, &object).await.expect_code(201);
+    let from = with_query(&all, &[("resourceVersion", &made.resource_version())]);
+    let mut watch = api.watch(&from).await;
+
+    let same = json!({"data": {"a": "1"}, "metadata": {"labels": {"l": "1", "none": null}}});
+    let tested = json!([
+        {"op": "test", "path": "/data/a", "value": "1"},
+        {"op": "replace", "path": "/data/a", "value": "1"},
+    ]);
+    for answer in [
+        api.put(&path, &made.json).await,
+        api.put(&path, &object).await,
+        api.merge(&path, &same).await,
+        api.merge(&path, &json!({})).await,
+        api.patch(&path, PatchType::Strategic, &same).await,
+        api.patch(&path, PatchType::Json, &tested).await,
+        api.patch(&path, PatchType::Json, &json!([])).await,
+    ] {
+        assert_eq!(
+            answer.expect_code(200).resource_version(),
+            made.resource_version()
+        );
+    }
+    assert_eq!(api.get(&path).await.json, made.json);
+
+    api.create(&all, &objects::config_map("two", json!({})))
+        .await
+        .expect_code(201);
+    assert_eq!(watch.next_event().await.brief(), ("ADDED", "two"));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn an_unchanged_custom_object_keeps_its_version_and_sends_no_event() {
+    let api = Api::start().await;
+    let crd = api.crd().with_status().create().await;
+    let path = crd.path_of("one");
+    let status = crd.path_of("one/status");
+    api.create(&crd.path(), &crd.object("one", json!({"a": 1})))
+        .await
+        .expect_code(201);
+    let made = api
+        .merge(&status, &json!({"status": {"b": 2}}))
+        .await
+        .expect_code(200);
+    let from = with_query(
+        &crd.path(),
+        &[("resourceVersion", &made.resource_version())],
+    );
+    let mut watch = api.watch(&from).await;
+
+    let tested = json!([{"op": "test", "path": "/spec/a", "value": 1}]);
+    for answer in [
+        api.put(&path, &made.json).await,
+        api.put(&status, &made.json).await,
+        api.merge(&path, &json!({"spec": {"a": 1}})).await,
+        api.merge(&path, &json!({"status": {"b": 3}})).await,
+        api.merge(&status, &json!({"status": {"b": 2}})).await,
+        api.merge(&status, &json!({"spec": {"a": 2}})).await,
+        api.patch(&path, PatchType::Json, &tested).await,
+    ] {
+        let answer = answer.expect_code(200);
+        assert_eq!(answer.resource_version(), made.resource_version());
+        assert_eq!(answer.generation(), made.generation());
+    }
+
+    api.create(&crd.path(), &crd.object("two", json!({})))
+        .await
+        .expect_code(201);
+    assert_eq!(watch.next_event().await.brief(), ("ADDED", "two"));
+    api.finish().await;
+}

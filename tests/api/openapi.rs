@@ -1,0 +1,105 @@
+//! The schemas that kubectl reads before it applies, patches or explains anything.
+
+use http::Method;
+use kopf_tests::{Api, eventually};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn the_index_leads_to_a_document_per_group() {
+    let api = Api::start().await;
+    let index = api.get("/openapi/v3").await.expect_code(200);
+    for path in ["api/v1", "apis/apps/v1", "apis/apiextensions.k8s.io/v1"] {
+        let url = index.json["paths"][path]["serverRelativeURL"]
+            .as_str()
+            .unwrap_or_default();
+        assert!(
+            url.starts_with(&format!("/openapi/v3/{path}?hash=")),
+            "{path}: {url:?}"
+        );
+        let document = api.get(url).await.expect_code(200);
+        let version = document.json["openapi"].as_str().unwrap_or_default();
+        assert!(version.starts_with("3.0"), "{path}: {version}");
+        assert!(document.json["paths"].is_object(), "{path}");
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_document_tells_what_kubectl_looks_for() {
+    let api = Api::start().await;
+    let document = api.get("/openapi/v3/apis/apps/v1").await.expect_code(200);
+    let path = &document.json["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"];
+    // kubectl asks this before it sends `fieldValidation` with a patch.
+    let operation = &path["patch"];
+    let parameters = operation["parameters"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let names: Vec<_> = parameters
+        .iter()
+        .filter_map(|p| p["name"].as_str())
+        .collect();
+    assert!(names.contains(&"fieldValidation"), "{names:?}");
+    assert!(names.contains(&"dryRun"), "{names:?}");
+    assert_eq!(
+        operation["x-kubernetes-group-version-kind"],
+        json!({"group": "apps", "version": "v1", "kind": "Deployment"})
+    );
+
+    // By this it finds the schema, and by the merge keys it makes the patch.
+    let deployment = &document.json["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"];
+    assert_eq!(
+        deployment["x-kubernetes-group-version-kind"],
+        json!([{"group": "apps", "version": "v1", "kind": "Deployment"}])
+    );
+    let core = api.get("/openapi/v3/api/v1").await.expect_code(200);
+    let pod = &core.json["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"]["properties"];
+    assert_eq!(pod["containers"]["x-kubernetes-patch-merge-key"], "name");
+    assert_eq!(pod["containers"]["x-kubernetes-patch-strategy"], "merge");
+    assert_eq!(
+        pod["containers"]["x-kubernetes-list-map-keys"],
+        json!(["name"])
+    );
+    assert_eq!(pod["containers"]["x-kubernetes-list-type"], "map");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn the_older_document_is_there_for_older_clients() {
+    let api = Api::start().await;
+    let document = api
+        .request(Method::GET, "/openapi/v2")
+        .header("accept", "application/json")
+        .send()
+        .await
+        .expect_code(200);
+    assert_eq!(document.json["swagger"], "2.0");
+    let definitions = &document.json["definitions"];
+    assert_eq!(
+        definitions["io.k8s.api.core.v1.ConfigMap"]["x-kubernetes-group-version-kind"],
+        json!([{"group": "", "version": "v1", "kind": "ConfigMap"}])
+    );
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn the_schema_of_a_definition_is_published() {
+    let api = Api::start().await;
+    let schema = json!({"type": "object", "properties": {"size": {"type": "integer"}}});
+    let crd = api.crd().spec_schema(schema).create().await;
+    let path = format!("/openapi/v3/apis/{}", crd.api_version());
+    let wanted = json!([{"group": crd.group(), "version": "v1", "kind": "Widget"}]);
+    let widget = eventually("the schema to be published", async || {
+        let document = api.get(&path).await;
+        let schemas = document.json["components"]["schemas"].as_object()?.clone();
+        let mut schemas = schemas.into_iter().map(|(_, schema)| schema);
+        schemas.find(|schema| schema["x-kubernetes-group-version-kind"] == wanted)
+    })
+    .await;
+    assert_eq!(
+        widget["properties"]["spec"]["properties"]["size"],
+        json!({"type": "integer"})
+    );
+    assert_ne!(widget["properties"]["metadata"], Value::Null);
+    api.finish().await;
+}

@@ -1,0 +1,173 @@
+//! Lists in pieces: `limit` and `continue`.
+
+use kopf_tests::{Api, objects, with_query};
+use serde_json::json;
+
+async fn start() -> (Api, String) {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    for name in ["a", "b", "c", "d", "e"] {
+        let colour = if name == "c" { "red" } else { "blue" };
+        let object = objects::labelled(name, &json!({"colour": colour}));
+        api.create(&path, &object).await.expect_code(201);
+    }
+    (api, path)
+}
+
+fn token(list: &kopf_tests::Answer) -> String {
+    list.at("/metadata/continue")
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[tokio::test]
+async fn a_limited_list_goes_on_where_it_stopped() {
+    let (api, path) = start().await;
+    let first = api
+        .get(&with_query(&path, &[("limit", "2")]))
+        .await
+        .expect_code(200);
+    assert_eq!(first.item_names(), ["a", "b"]);
+    assert_eq!(first.at("/metadata/remainingItemCount"), 3);
+
+    let parameters = [("limit", "2"), ("continue", &token(&first))];
+    let second = api
+        .get(&with_query(&path, &parameters))
+        .await
+        .expect_code(200);
+    assert_eq!(second.item_names(), ["c", "d"]);
+    assert_eq!(second.at("/metadata/remainingItemCount"), 1);
+    assert_eq!(second.resource_version(), first.resource_version());
+
+    let parameters = [("limit", "2"), ("continue", &token(&second))];
+    let third = api
+        .get(&with_query(&path, &parameters))
+        .await
+        .expect_code(200);
+    assert_eq!(third.item_names(), ["e"]);
+    assert_eq!(token(&third), "");
+    assert!(third.at("/metadata/remainingItemCount").is_null());
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn custom_objects_are_listed_in_pieces_too() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    for name in ["a", "b", "c"] {
+        api.create(&crd.path(), &crd.object(name, json!({})))
+            .await
+            .expect_code(201);
+    }
+    let everywhere = crd.path_everywhere();
+    let first = api
+        .get(&with_query(&everywhere, &[("limit", "2")]))
+        .await
+        .expect_code(200);
+    assert_eq!(first.item_names(), ["a", "b"]);
+    let parameters = [("limit", "2"), ("continue", &token(&first))];
+    let second = api
+        .get(&with_query(&everywhere, &parameters))
+        .await
+        .expect_code(200);
+    assert_eq!(second.item_names(), ["c"]);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_list_that_fits_into_its_limit_does_not_go_on() {
+    let (api, path) = start().await;
+    for limit in ["5", "6", "0"] {
+        let list = api
+            .get(&with_query(&path, &[("limit", limit)]))
+            .await
+            .expect_code(200);
+        assert_eq!(list.items().len(), 5, "limit {limit}");
+        assert_eq!(token(&list), "", "limit {limit}");
+        assert!(
+            list.at("/metadata/remainingItemCount").is_null(),
+            "limit {limit}"
+        );
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn the_pieces_are_of_one_moment() {
+    let (api, path) = start().await;
+    let first = api
+        .get(&with_query(&path, &[("limit", "2")]))
+        .await
+        .expect_code(200);
+    api.create(&path, &objects::config_map("bb", json!({})))
+        .await
+        .expect_code(201);
+    api.delete(&api.ns_path("configmaps/d"))
+        .await
+        .expect_code(200);
+    let changed = json!({"data": {"key": "new"}});
+    api.merge(&api.ns_path("configmaps/c"), &changed)
+        .await
+        .expect_code(200);
+
+    let rest = token(&first);
+    let parameters = [("continue", rest.as_str())];
+    let rest = api
+        .get(&with_query(&path, &parameters))
+        .await
+        .expect_code(200);
+    assert_eq!(rest.item_names(), ["c", "d", "e"]);
+    assert!(rest.at("/items/0/data").is_null());
+    assert_eq!(rest.resource_version(), first.resource_version());
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn selected_lists_in_pieces_skip_the_others_and_do_not_count() {
+    let (api, path) = start().await;
+    let parameters = [("limit", "2"), ("labelSelector", "colour=blue")];
+    let first = api
+        .get(&with_query(&path, &parameters))
+        .await
+        .expect_code(200);
+    assert_eq!(first.item_names(), ["a", "b"]);
+    assert!(first.at("/metadata/remainingItemCount").is_null());
+    let parameters = [
+        ("limit", "2"),
+        ("labelSelector", "colour=blue"),
+        ("continue", &token(&first)),
+    ];
+    let second = api
+        .get(&with_query(&path, &parameters))
+        .await
+        .expect_code(200);
+    assert_eq!(second.item_names(), ["d", "e"]);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn broken_limits_and_tokens_are_bad_requests() {
+    let (api, path) = start().await;
+    let first = api
+        .get(&with_query(&path, &[("limit", "2")]))
+        .await
+        .expect_code(200);
+    let cut = token(&first)[..10].to_owned();
+    for parameters in [
+        &[("limit", "many")][..],
+        &[("limit", "2"), ("continue", "abc")],
+        &[("limit", "2"), ("continue", "???")],
+        &[("limit", "2"), ("continue", &cut)],
+        &[
+            ("limit", "2"),
+            ("continue", &token(&first)),
+            ("resourceVersion", "5"),
+        ],
+    ] {
+        let answer = api.get(&with_query(&path, parameters)).await;
+        assert_eq!(answer.code, 400, "{parameters:?}: {}", answer.text());
+        answer.expect_failure(400, "BadRequest");
+    }
+    api.finish().await;
+}

@@ -1,0 +1,127 @@
+//! Reviews, by which clients ask the server who somebody is and what they may do.
+
+use http::Method;
+use kopf_tests::Api;
+use serde_json::{Value, json};
+
+fn review(group: &str, kind: &str, spec: &Value) -> Value {
+    json!({"apiVersion": format!("{group}/v1"), "kind": kind, "spec": spec})
+}
+
+#[tokio::test]
+async fn an_administrator_may_do_everything() {
+    let api = Api::start().await;
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    for attributes in [
+        json!({"resourceAttributes": {"verb": "create", "resource": "pods", "namespace": api.namespace()}}),
+        json!({"resourceAttributes": {"verb": "*", "group": "*", "resource": "*"}}),
+        json!({"nonResourceAttributes": {"verb": "get", "path": "/healthz"}}),
+    ] {
+        let asked = review(
+            "authorization.k8s.io",
+            "SelfSubjectAccessReview",
+            &attributes,
+        );
+        let answer = api.create(path, &asked).await.expect_code(201);
+        assert_eq!(answer.json["kind"], "SelfSubjectAccessReview");
+        assert_eq!(answer.json["spec"], attributes);
+        assert_eq!(answer.at("/status/allowed"), true);
+    }
+    let nothing = review(
+        "authorization.k8s.io",
+        "SelfSubjectAccessReview",
+        &json!({}),
+    );
+    api.create(path, &nothing)
+        .await
+        .expect_failure(422, "Invalid");
+    api.get(path).await.expect_failure(405, "MethodNotAllowed");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn the_rights_of_another_administrator_can_be_asked_for() {
+    let api = Api::start().await;
+    let spec = json!({
+        "user": "somebody",
+        "groups": ["system:masters"],
+        "resourceAttributes": {"verb": "delete", "resource": "pods", "namespace": api.namespace()},
+    });
+    let asked = review("authorization.k8s.io", "SubjectAccessReview", &spec);
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let answer = api.create(path, &asked).await.expect_code(201);
+    assert_eq!(answer.at("/status/allowed"), true);
+    let local = review("authorization.k8s.io", "LocalSubjectAccessReview", &spec);
+    let path = api.group_path("authorization.k8s.io/v1", "localsubjectaccessreviews");
+    let answer = api.create(&path, &local).await.expect_code(201);
+    assert_eq!(answer.at("/status/allowed"), true);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn the_rules_of_an_administrator_cover_everything() {
+    let api = Api::start().await;
+    let spec = json!({"namespace": api.namespace()});
+    let asked = review("authorization.k8s.io", "SelfSubjectRulesReview", &spec);
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+    let answer = api.create(path, &asked).await.expect_code(201);
+    let rules = answer.at("/status/resourceRules").as_array().unwrap();
+    let all = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});
+    assert!(rules.contains(&all), "{rules:?}");
+    let rules = answer.at("/status/nonResourceRules").as_array().unwrap();
+    assert!(
+        rules.contains(&json!({"verbs": ["*"], "nonResourceURLs": ["*"]})),
+        "{rules:?}"
+    );
+    assert_eq!(answer.at("/status/incomplete"), false);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn an_unknown_token_is_reviewed_as_such() {
+    let api = Api::start().await;
+    let path = "/apis/authentication.k8s.io/v1/tokenreviews";
+    let asked = review(
+        "authentication.k8s.io",
+        "TokenReview",
+        &json!({"token": "nonsense"}),
+    );
+    let answer = api.create(path, &asked).await.expect_code(201);
+    assert_ne!(answer.at("/status/authenticated"), true);
+    assert_eq!(answer.at("/status/user"), &json!({}));
+    assert_ne!(answer.at("/status/error"), &Value::Null);
+    let empty = review(
+        "authentication.k8s.io",
+        "TokenReview",
+        &json!({"token": ""}),
+    );
+    api.create(path, &empty)
+        .await
+        .expect_failure(400, "BadRequest");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn one_can_ask_who_one_is() {
+    let api = Api::start().await;
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let asked = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let answer = api.create(path, &asked).await.expect_code(201);
+    assert!(
+        answer
+            .at("/status/userInfo/username")
+            .as_str()
+            .is_some_and(|name| !name.is_empty())
+    );
+    let groups = answer.at("/status/userInfo/groups").as_array().unwrap();
+    assert!(
+        groups.contains(&json!("system:authenticated")),
+        "{groups:?}"
+    );
+    // Nothing is stored, so that there is nothing to read.
+    api.request(Method::GET, path)
+        .send()
+        .await
+        .expect_failure(405, "MethodNotAllowed");
+    api.finish().await;
+}

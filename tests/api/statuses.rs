@@ -1,0 +1,238 @@
+//! Refusals: the code, the reason and the details that clients switch on.
+
+use http::Method;
+use kopf_tests::{Api, objects};
+use serde_json::json;
+
+async fn posted(api: &Api, body: impl Into<bytes::Bytes>) -> kopf_tests::Answer {
+    api.request(Method::POST, &api.ns_path("configmaps"))
+        .header("content-type", "application/json")
+        .body(body)
+        .send()
+        .await
+}
+
+#[tokio::test]
+async fn a_missing_object_is_named_in_the_refusal() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let answer = api
+        .get(&api.ns_path("configmaps/none"))
+        .await
+        .expect_failure(404, "NotFound");
+    assert_eq!(
+        answer.details(),
+        &json!({"name": "none", "kind": "configmaps"})
+    );
+    assert_eq!(answer.message(), r#"configmaps "none" not found"#);
+
+    let answer = api
+        .delete(&api.group_path("apps/v1", "deployments/none"))
+        .await;
+    let answer = answer.expect_failure(404, "NotFound");
+    assert_eq!(
+        answer.details(),
+        &json!({"name": "none", "group": "apps", "kind": "deployments"})
+    );
+    assert_eq!(answer.message(), r#"deployments.apps "none" not found"#);
+
+    let answer = api
+        .get(&crd.path_of("none"))
+        .await
+        .expect_failure(404, "NotFound");
+    assert_eq!(answer.details()["kind"], "widgets");
+    assert_eq!(answer.details()["group"], crd.group());
+    assert_eq!(answer.details()["name"], "none");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn an_unknown_resource_or_group_is_not_found() {
+    let api = Api::start().await;
+    let unknown = api.get(&api.ns_path("gadgets")).await;
+    unknown.expect_failure(404, "NotFound");
+    for path in [
+        "/apis/no-such-group.example.com/v1/gadgets",
+        "/apis/apps/v0/deployments",
+        "/no-such-path",
+    ] {
+        api.get(path).await.expect_code(404);
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn broken_bodies_are_bad_requests() {
+    let api = Api::start().await;
+    let deep = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
+    for body in [
+        "",
+        "{",
+        "[]",
+        "\"text\"",
+        "5",
+        "{\"metadata\": {\"name\": \"one\"}} trailing",
+    ] {
+        posted(&api, body).await.expect_failure(400, "BadRequest");
+    }
+    for body in [
+        deep.clone(),
+        format!(r#"{{"metadata": {{"name": "one"}}, "data": {deep}}}"#),
+        format!(r#"{{"metadata": {{"name": "one"}}, "unknown": {deep}}}"#),
+    ] {
+        posted(&api, body).await.expect_failure(400, "BadRequest");
+    }
+    posted(&api, vec![0xff, 0xfe, 0x00])
+        .await
+        .expect_failure(400, "BadRequest");
+    assert_eq!(api.get(&api.ns_path("configmaps")).await.items().len(), 0);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn an_object_of_another_kind_is_a_bad_request() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let path = api.ns_path("configmaps");
+    for (version, kind) in [
+        ("v1", "Secret"),
+        ("apps/v1", "ConfigMap"),
+        ("v1", "NoSuchKind"),
+    ] {
+        let object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": "one"}});
+        api.create(&path, &object)
+            .await
+            .expect_failure(400, "BadRequest");
+        api.create(&crd.path(), &object)
+            .await
+            .expect_failure(400, "BadRequest");
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn kind_and_version_of_built_in_objects_may_be_left_out() {
+    let api = Api::start().await;
+    let made = api
+        .create(
+            &api.ns_path("configmaps"),
+            &json!({"metadata": {"name": "one"}}),
+        )
+        .await;
+    let made = made.expect_code(201);
+    assert_eq!(made.json["kind"], "ConfigMap");
+    assert_eq!(made.json["apiVersion"], "v1");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn unknown_formats_of_bodies_are_refused() {
+    let api = Api::start().await;
+    let object = objects::config_map("one", json!({})).to_string();
+    let answer = api
+        .request(Method::POST, &api.ns_path("configmaps"))
+        .header("content-type", "text/plain")
+        .body(object)
+        .send()
+        .await;
+    answer.expect_failure(415, "UnsupportedMediaType");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn unknown_formats_of_answers_are_refused() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    let answer = api
+        .request(Method::GET, &path)
+        .header("accept", "text/html")
+        .send()
+        .await;
+    answer.expect_failure(406, "NotAcceptable");
+    let several = "text/html, application/json;q=0.5";
+    api.request(Method::GET, &path)
+        .header("accept", several)
+        .send()
+        .await
+        .expect_code(200);
+    api.request(Method::GET, &path)
+        .header("accept", "*/*")
+        .send()
+        .await
+        .expect_code(200);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn bodies_have_at_most_three_megabytes() {
+    let api = Api::start().await;
+    let object = objects::config_map("one", json!({"key": "x".repeat(3 * 1024 * 1024)}));
+    let answer = posted(&api, object.to_string()).await;
+    answer.expect_failure(413, "RequestEntityTooLarge");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn data_of_a_config_map_has_at_most_one_megabyte() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    let object = objects::config_map("one", json!({"key": "x".repeat(1024 * 1024)}));
+    api.create(&path, &object).await.expect_code(201);
+    let object = objects::config_map("two", json!({"key": "x".repeat(1024 * 1024 + 1)}));
+    let answer = api
+        .create(&path, &object)
+        .await
+        .expect_failure(422, "Invalid");
+    assert_eq!(answer.causes()[0].0, "FieldValueTooLong");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn an_invalid_object_is_refused_with_all_of_its_causes() {
+    let api = Api::start().await;
+    let mut object = objects::config_map("Bad Name", json!({"bad key": "x"}));
+    object["metadata"]["labels"] = json!({"bad label": "x"});
+    let answer = api.create(&api.ns_path("configmaps"), &object).await;
+    let answer = answer.expect_failure(422, "Invalid");
+    assert_eq!(answer.details()["kind"], "ConfigMap");
+    assert_eq!(answer.details()["name"], "Bad Name");
+    let mut fields: Vec<_> = answer
+        .causes()
+        .into_iter()
+        .map(|(_, field)| field)
+        .collect();
+    fields.sort_unstable();
+    assert_eq!(
+        fields,
+        ["data[bad key]", "metadata.labels", "metadata.name"]
+    );
+    for cause in answer.details()["causes"].as_array().unwrap() {
+        assert!(
+            cause["message"]
+                .as_str()
+                .is_some_and(|text| !text.is_empty())
+        );
+    }
+    assert!(
+        answer
+            .message()
+            .starts_with(r#"ConfigMap "Bad Name" is invalid: ["#)
+    );
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn failures_are_statuses_in_json() {
+    let api = Api::start().await;
+    let answer = api
+        .get(&api.ns_path("configmaps/none"))
+        .await
+        .expect_code(404);
+    assert_eq!(answer.content_type(), "application/json");
+    assert_eq!(answer.json["kind"], "Status");
+    assert_eq!(answer.json["apiVersion"], "v1");
+    assert_eq!(answer.json["status"], "Failure");
+    assert_eq!(answer.json["metadata"], json!({}));
+    assert_eq!(answer.json["code"], 404);
+    api.finish().await;
+}

@@ -1,0 +1,243 @@
+//! The verbs on whole objects, and the paths that do not take them.
+
+use http::Method;
+use kopf_tests::{Api, objects, with_query};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_created_object_can_be_read_back() {
+    let api = Api::start().await;
+    let made = api
+        .create(
+            &api.ns_path("configmaps"),
+            &objects::config_map("one", json!({"key": "value"})),
+        )
+        .await
+        .expect_code(201);
+    assert_eq!(made.content_type(), "application/json");
+    assert_eq!(made.json["kind"], "ConfigMap");
+    assert_eq!(made.json["apiVersion"], "v1");
+
+    let read = api
+        .get(&api.ns_path("configmaps/one"))
+        .await
+        .expect_code(200);
+    assert_eq!(read.json, made.json);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_list_is_sorted_by_name_and_has_a_version() {
+    let api = Api::start().await;
+    for name in ["middle", "first", "last", "first-a"] {
+        let path = api.ns_path("configmaps");
+        api.create(&path, &objects::config_map(name, json!({})))
+            .await
+            .expect_code(201);
+    }
+    let list = api.get(&api.ns_path("configmaps")).await.expect_code(200);
+    assert_eq!(list.json["kind"], "ConfigMapList");
+    assert_eq!(list.json["apiVersion"], "v1");
+    assert_eq!(list.item_names(), ["first", "first-a", "last", "middle"]);
+    assert!(list.resource_version().parse::<u64>().unwrap() > 0);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn an_empty_list_has_items_and_a_version() {
+    let api = Api::start().await;
+    let list = api.get(&api.ns_path("configmaps")).await.expect_code(200);
+    assert_eq!(list.json["items"], json!([]));
+    assert!(list.resource_version().parse::<u64>().unwrap() > 0);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn items_of_custom_lists_say_their_kind_and_those_of_built_in_lists_do_not() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    api.create(&crd.path(), &crd.object("one", json!({})))
+        .await
+        .expect_code(201);
+    let path = api.ns_path("configmaps");
+    api.create(&path, &objects::config_map("one", json!({})))
+        .await
+        .expect_code(201);
+
+    let custom = api.get(&crd.path()).await.expect_code(200);
+    assert_eq!(custom.json["kind"], "WidgetList");
+    assert_eq!(custom.json["apiVersion"], crd.api_version());
+    assert_eq!(custom.at("/items/0/kind"), "Widget");
+    assert_eq!(custom.at("/items/0/apiVersion"), &json!(crd.api_version()));
+
+    let built_in = api.get(&path).await.expect_code(200);
+    assert_eq!(built_in.at("/items/0/metadata/name"), "one");
+    assert!(built_in.at("/items/0/kind").is_null());
+    assert!(built_in.at("/items/0/apiVersion").is_null());
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_list_over_all_namespaces_sees_each_of_them() {
+    let api = Api::start().await;
+    let other = api.unique("other");
+    api.create_namespace(&other).await;
+    let mark = api.unique("mark");
+    let object = objects::labelled("same-name", &json!({"mark": mark}));
+    api.create(&api.ns_path("configmaps"), &object)
+        .await
+        .expect_code(201);
+    let there = format!("/api/v1/namespaces/{other}/configmaps");
+    api.create(&there, &object).await.expect_code(201);
+
+    let selector = format!("mark={mark}");
+    let path = with_query("/api/v1/configmaps", &[("labelSelector", &selector)]);
+    let list = api.get(&path).await.expect_code(200);
+    let mut namespaces: Vec<_> = list
+        .items()
+        .iter()
+        .map(|item| item["metadata"]["namespace"].as_str().unwrap())
+        .collect();
+    namespaces.sort_unstable();
+    let mut expected = [api.namespace(), &other];
+    expected.sort_unstable();
+    assert_eq!(namespaces, expected);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn an_update_replaces_the_whole_object() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps/one");
+    let mut object = objects::config_map("one", json!({"old": "1", "kept": "1"}));
+    object["metadata"]["labels"] = json!({"old": "1"});
+    let made = api
+        .create(&api.ns_path("configmaps"), &object)
+        .await
+        .expect_code(201);
+
+    let update = objects::config_map("one", json!({"kept": "2", "new": "2"}));
+    let updated = api.put(&path, &update).await.expect_code(200);
+    assert_eq!(updated.json["data"], json!({"kept": "2", "new": "2"}));
+    assert!(updated.at("/metadata/labels").is_null());
+    assert_eq!(updated.uid(), made.uid());
+    assert_eq!(
+        updated.at("/metadata/creationTimestamp"),
+        made.at("/metadata/creationTimestamp")
+    );
+    assert_eq!(api.get(&path).await.json, updated.json);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_deletion_answers_with_a_success_that_names_the_object() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps/one");
+    let object = objects::config_map("one", json!({}));
+    let made = api
+        .create(&api.ns_path("configmaps"), &object)
+        .await
+        .expect_code(201);
+
+    let answer = api.delete(&path).await.expect_code(200);
+    assert_eq!(answer.json["kind"], "Status");
+    assert_eq!(answer.json["status"], "Success");
+    assert_eq!(answer.details()["name"], "one");
+    assert_eq!(answer.details()["kind"], "configmaps");
+    assert_eq!(answer.details()["uid"], made.uid());
+    api.get(&path).await.expect_code(404);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_collection_is_deleted_as_far_as_the_selector_goes() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    for (name, colour) in [("a", "red"), ("b", "blue"), ("c", "red")] {
+        let object = objects::labelled(name, &json!({"colour": colour}));
+        api.create(&path, &object).await.expect_code(201);
+    }
+    let reds = with_query(&path, &[("labelSelector", "colour=red")]);
+    let answer = api.delete(&reds).await.expect_code(200);
+    assert_eq!(answer.json["kind"], "ConfigMapList");
+    assert_eq!(answer.item_names(), ["a", "c"]);
+    assert_eq!(api.get(&path).await.item_names(), ["b"]);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_collection_of_custom_objects_is_deleted() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    for name in ["a", "b", "c"] {
+        api.create(&crd.path(), &crd.object(name, json!({})))
+            .await
+            .expect_code(201);
+    }
+    let one = with_query(&crd.path(), &[("fieldSelector", "metadata.name=b")]);
+    api.delete(&one).await.expect_code(200);
+    assert_eq!(api.get(&crd.path()).await.item_names(), ["a", "c"]);
+    api.delete(&crd.path()).await.expect_code(200);
+    assert_eq!(api.get(&crd.path()).await.item_names(), Vec::<&str>::new());
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn methods_that_a_path_does_not_take_are_refused() {
+    let api = Api::start().await;
+    let object = objects::config_map("one", json!({}));
+    let collection = api.ns_path("configmaps");
+    for (method, path) in [
+        (Method::PUT, collection.as_str()),
+        (Method::PATCH, collection.as_str()),
+        (Method::POST, &api.ns_path("configmaps/one")),
+        (Method::POST, "/api/v1/configmaps"),
+        (Method::DELETE, "/api/v1/namespaces"),
+    ] {
+        let answer = api.request(method, path).json(&object).send().await;
+        answer.expect_failure(405, "MethodNotAllowed");
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn yaml_is_as_good_as_json_in_both_directions() {
+    let api = Api::start().await;
+    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: one\ndata:\n  key: \"1\"\n";
+    let made = api
+        .request(Method::POST, &api.ns_path("configmaps"))
+        .header("content-type", "application/yaml")
+        .header("accept", "application/json")
+        .body(yaml)
+        .send()
+        .await
+        .expect_code(201);
+    assert_eq!(made.json["data"], json!({"key": "1"}));
+
+    let read = api
+        .request(Method::GET, &api.ns_path("configmaps/one"))
+        .header("accept", "application/yaml")
+        .send()
+        .await
+        .expect_code(200);
+    assert_eq!(read.content_type(), "application/yaml");
+    assert!(read.text().contains("kind: ConfigMap\n"), "{}", read.text());
+    assert!(read.text().contains("  key: \"1\"\n"), "{}", read.text());
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn the_field_manager_of_a_write_is_accepted() {
+    let api = Api::start().await;
+    let managed = |path: &str| with_query(path, &[("fieldManager", "a-manager")]);
+    let object = objects::config_map("one", json!({"key": "1"}));
+    let one = api.ns_path("configmaps/one");
+    api.create(&managed(&api.ns_path("configmaps")), &object)
+        .await
+        .expect_code(201);
+    api.put(&managed(&one), &object).await.expect_code(200);
+    api.merge(&managed(&one), &json!({"data": {"key": "2"}}))
+        .await
+        .expect_code(200);
+    api.finish().await;
+}

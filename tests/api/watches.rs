@@ -1,0 +1,339 @@
+//! Watches: what is sent when, and as what it appears.
+
+use kopf_tests::{Api, objects, with_query};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_watch_from_a_version_tells_what_happened_after_it() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    let one = api.ns_path("configmaps/one");
+    api.create(&path, &objects::config_map("before", json!({})))
+        .await
+        .expect_code(201);
+    let list = api.get(&path).await.expect_code(200);
+
+    let made = api
+        .create(&path, &objects::config_map("one", json!({})))
+        .await
+        .expect_code(201);
+    let changed = api
+        .merge(&one, &json!({"data": {"a": "1"}}))
+        .await
+        .expect_code(200);
+    api.delete(&one).await.expect_code(200);
+
+    let from = with_query(&path, &[("resourceVersion", &list.resource_version())]);
+    let mut watch = api.watch(&from).await;
+    let event = watch.next_event().await;
+    assert_eq!(event.brief(), ("ADDED", "one"));
+    assert_eq!(event.object, made.json);
+    let event = watch.next_event().await;
+    assert_eq!(event.brief(), ("MODIFIED", "one"));
+    assert_eq!(event.object, changed.json);
+    let event = watch.next_event().await;
+    assert_eq!(event.brief(), ("DELETED", "one"));
+    assert_eq!(event.object["data"], json!({"a": "1"}));
+    let version: u64 = event.resource_version().parse().unwrap();
+    assert!(version > changed.resource_version().parse().unwrap());
+
+    // What comes after the history comes live.
+    api.create(&path, &objects::config_map("after", json!({})))
+        .await
+        .expect_code(201);
+    assert_eq!(watch.next_event().await.brief(), ("ADDED", "after"));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_watch_of_custom_objects_tells_the_same() {
+    let api = Api::start().await;
+    let crd = api.crd().with_status().create().await;
+    let list = api.get(&crd.path()).await.expect_code(200);
+    let from = with_query(
+        &crd.path(),
+        &[("resourceVersion", &list.resource_version())],
+    );
+    let mut watch = api.watch(&from).await;
+
+    let made = api
+        .create(&crd.path(), &crd.object("one", json!({})))
+        .await
+        .expect_code(201);
+    assert_eq!(watch.next_event().await.object, made.json);
+    let status = json!({"status": {"phase": "Ready"}});
+    let changed = api
+        .merge(&crd.path_of("one/status"), &status)
+        .await
+        .expect_code(200);
+    let event = watch.next_event().await;
+    assert_eq!(event.kind, "MODIFIED");
+    assert_eq!(event.object, changed.json);
+    api.delete(&crd.path_of("one")).await.expect_code(200);
+    assert_eq!(watch.next_event().await.brief(), ("DELETED", "one"));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_watch_from_nowhere_begins_with_what_exists() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    for name in ["a", "b"] {
+        api.create(&path, &objects::config_map(name, json!({})))
+            .await
+            .expect_code(201);
+    }
+    for from in [path.clone(), with_query(&path, &[("resourceVersion", "0")])] {
+        let mut watch = api.watch(&from).await;
+        let mut seen = [watch.next_event().await, watch.next_event().await];
+        seen.sort_by_key(|event| event.name().to_owned());
+        assert_eq!(seen[0].brief(), ("ADDED", "a"));
+        assert_eq!(seen[1].brief(), ("ADDED", "b"));
+
+        let live = json!({"data": {"from": from}});
+        api.merge(&api.ns_path("configmaps/a"), &live)
+            .await
+            .expect_code(200);
+        assert_eq!(watch.next_event().await.brief(), ("MODIFIED", "a"));
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn through_a_label_selector_objects_appear_and_disappear() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    let one = api.ns_path("configmaps/one");
+    let list = api.get(&path).await.expect_code(200);
+    let parameters = [
+        ("resourceVersion", list.resource_version()),
+        ("labelSelector", "colour=red".to_owned()),
+    ];
+    let parameters = parameters
+        .each_ref()
+        .map(|(name, value)| (*name, value.as_str()));
+    let mut watch = api.watch(&with_query(&path, &parameters)).await;
+    let label = |colour: &str| json!({"metadata": {"labels": {"colour": colour}}});
+
+    // Unseen: it never matches.
+    let blue = objects::labelled("other", &json!({"colour": "blue"}));
+    api.create(&path, &blue).await.expect_code(201);
+    // Unseen, then in, then changed inside, then out, then in again, then gone.
+    let blue = objects::labelled("one", &json!({"colour": "blue"}));
+    api.create(&path, &blue).await.expect_code(201);
+    api.merge(&one, &label("red")).await.expect_code(200);
+    assert_eq!(watch.next_event().await.brief(), ("ADDED", "one"));
+    api.merge(&one, &json!({"data": {"a": "1"}}))
+        .await
+        .expect_code(200);
+    assert_eq!(watch.next_event().await.brief(), ("MODIFIED", "one"));
+    let out = api.merge(&one, &label("blue")).await.expect_code(200);
+    let event = watch.next_event().await;
+    assert_eq!(event.brief(), ("DELETED", "one"));
+    assert_eq!(event.object["metadata"]["labels"]["colour"], "red");
+    assert_eq!(event.resource_version(), out.resource_version());
+    // Unseen: a change outside.
+    api.merge(&one, &json!({"data": {"a": "2"}}))
+        .await
+        .expect_code(200);
+    api.merge(&one, &label("red")).await.expect_code(200);
+    assert_eq!(watch.next_event().await.brief(), ("ADDED", "one"));
+    api.delete(&one).await.expect_code(200);
+    assert_eq!(watch.next_event().await.brief(), ("DELETED", "one"));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn through_a_field_selector_a_single_object_is_watched() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    api.create(&path, &objects::config_map("one", json!({})))
+        .await
+        .expect_code(201);
+    api.create(&path, &objects::config_map("two", json!({})))
+        .await
+        .expect_code(201);
+    let mut watch = api
+        .watch(&with_query(
+            &path,
+            &[("fieldSelector", "metadata.name=two")],
+        ))
+        .await;
+    assert_eq!(watch.next_event().await.brief(), ("ADDED", "two"));
+    let patch = json!({"data": {"a": "1"}});
+    api.merge(&api.ns_path("configmaps/one"), &patch)
+        .await
+        .expect_code(200);
+    api.merge(&api.ns_path("configmaps/two"), &patch)
+        .await
+        .expect_code(200);
+    assert_eq!(watch.next_event().await.brief(), ("MODIFIED", "two"));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn through_a_field_selector_pods_appear_and_disappear() {
+    let api = Api::start().await;
+    let path = api.ns_path("pods");
+    api.create(&path, &objects::pod("one"))
+        .await
+        .expect_code(201);
+    let running = with_query(&path, &[("fieldSelector", "status.phase=Running")]);
+    let mut watch = api.watch(&running).await;
+    let status = api.ns_path("pods/one/status");
+    api.merge(&status, &json!({"status": {"phase": "Running"}}))
+        .await
+        .expect_code(200);
+    assert_eq!(watch.next_event().await.brief(), ("ADDED", "one"));
+    api.merge(&status, &json!({"status": {"phase": "Failed"}}))
+        .await
+        .expect_code(200);
+    assert_eq!(watch.next_event().await.brief(), ("DELETED", "one"));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_watch_over_all_namespaces_sees_each_of_them() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let other = api.unique("other");
+    api.create_namespace(&other).await;
+    let mut watch = api.watch(&crd.path_everywhere()).await;
+    let there = format!("/apis/{}/namespaces/{other}/widgets", crd.api_version());
+    api.create(&crd.path(), &crd.object("here", json!({})))
+        .await
+        .expect_code(201);
+    api.create(&there, &crd.object("there", json!({})))
+        .await
+        .expect_code(201);
+    let event = watch.next_event().await;
+    assert_eq!(event.brief(), ("ADDED", "here"));
+    assert_eq!(event.object["metadata"]["namespace"], api.namespace());
+    let event = watch.next_event().await;
+    assert_eq!(event.brief(), ("ADDED", "there"));
+    assert_eq!(event.object["metadata"]["namespace"], other);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_watch_of_one_namespace_sees_no_other() {
+    let api = Api::start().await;
+    let other = api.unique("other");
+    api.create_namespace(&other).await;
+    let mut watch = api.watch(&api.ns_path("configmaps")).await;
+    let there = format!("/api/v1/namespaces/{other}/configmaps");
+    api.create(&there, &objects::config_map("there", json!({})))
+        .await
+        .expect_code(201);
+    let here = api.ns_path("configmaps");
+    api.create(&here, &objects::config_map("here", json!({})))
+        .await
+        .expect_code(201);
+    assert_eq!(watch.next_event().await.brief(), ("ADDED", "here"));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_watch_ends_in_its_time() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    api.create(&path, &objects::config_map("one", json!({})))
+        .await
+        .expect_code(201);
+    let watch = api
+        .watch(&with_query(&path, &[("timeoutSeconds", "1")]))
+        .await;
+    let events = watch.closed().await;
+    assert_eq!(
+        events
+            .iter()
+            .map(kopf_tests::Event::brief)
+            .collect::<Vec<_>>(),
+        [("ADDED", "one")]
+    );
+    let answer = api
+        .get(&with_query(
+            &path,
+            &[("watch", "1"), ("timeoutSeconds", "soon")],
+        ))
+        .await;
+    answer.expect_failure(400, "BadRequest");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn the_watch_parameter_is_a_truth_value() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    api.create(&path, &objects::config_map("one", json!({})))
+        .await
+        .expect_code(201);
+    for value in ["1", "true"] {
+        let path = with_query(&path, &[("watch", value), ("timeoutSeconds", "1")]);
+        let watch = api.request(http::Method::GET, &path).watch().await;
+        assert_eq!(watch.closed().await.len(), 1, "watch={value}");
+    }
+    for value in ["0", "false"] {
+        let list = api
+            .get(&with_query(&path, &[("watch", value)]))
+            .await
+            .expect_code(200);
+        assert_eq!(list.json["kind"], "ConfigMapList", "watch={value}");
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_named_object_is_read_and_not_watched() {
+    let api = Api::start().await;
+    let path = api.ns_path("configmaps");
+    let made = api
+        .create(&path, &objects::config_map("one", json!({})))
+        .await
+        .expect_code(201);
+    let one = with_query(&api.ns_path("configmaps/one"), &[("watch", "1")]);
+    assert_eq!(api.get(&one).await.expect_code(200).json, made.json);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn watches_come_in_json_lines() {
+    let api = Api::start().await;
+    let path = with_query(
+        &api.ns_path("configmaps"),
+        &[("watch", "1"), ("timeoutSeconds", "1")],
+    );
+    api.create(
+        &api.ns_path("configmaps"),
+        &objects::config_map("one", json!({"a": "line\nbreak"})),
+    )
+    .await
+    .expect_code(201);
+    let answer = api.get(&path).await.expect_code(200);
+    assert_eq!(answer.content_type(), "application/json");
+    let text = answer.text();
+    assert!(text.ends_with("}\n"), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_watch_from_a_forgotten_version_is_told_so_and_ends() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    api.compact().await;
+    // The real server remembers most of the built-in kinds on its own for a while; not the events.
+    for path in [api.ns_path("events"), crd.path()] {
+        let mut watch = api
+            .watch(&with_query(&path, &[("resourceVersion", "1")]))
+            .await;
+        let event = watch.next_event().await;
+        assert_eq!(event.kind, "ERROR");
+        assert_eq!(event.object["kind"], "Status");
+        assert_eq!(event.object["status"], "Failure");
+        assert_eq!(event.object["code"], 410);
+        assert_eq!(event.object["reason"], "Expired");
+        assert_eq!(watch.closed().await, []);
+    }
+    api.finish().await;
+}

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# The end-to-end tests: one set of checks, two servers. Starts a real control plane and a sandbox,
+# and runs on both of them the kubectl checks and the Python client's checks; on the real one, also
+# the API behaviour suite (on the sandbox, it is in `make test`).
+# Fails if anything is missing or wrong; nothing survives it.
+set -euo pipefail
+
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+root="$(cd "$here/../.." && pwd)"
+cache="${KOPF_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kopf}"
+cd "$root"
+
+say() { echo "e2e: $*" >&2; }
+die() { say "$*"; exit 1; }
+
+work="$(mktemp -d "${TMPDIR:-/tmp}/kopf-e2e.XXXXXX")"
+pids=()
+finish() {
+    status=$?
+    trap - EXIT
+    for pid in "${pids[@]}"; do
+        kill "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
+    rm -rf "$work"
+    exit "$status"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# await WHAT PID FILE TEXT: until the file has the text.
+await() {
+    for _ in {1..1200}; do
+        grep -qs -- "$4" "$3" && return
+        kill -0 "$2" 2>/dev/null || { cat "$3" >&2; die "$1 ended early"; }
+        sleep 0.1
+    done
+    die "$1 is not ready in two minutes"
+}
+
+# --- What is needed.
+python="$(command -v python3 || true)"
+[ -n "$python" ] || die "'python3' is not found: install Python 3.9 or newer"
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' ||
+    die "$("$python" --version) is too old: install Python 3.9 or newer"
+bin="$(tests/control-plane/build.sh | tail -n1)"
+
+requirements="$here/requirements.txt"
+venv="$cache/python-client-$(cat "$requirements" <("$python" --version) | sha256sum | cut -c1-12)"
+if [ ! -e "$venv/complete" ]; then
+    say "installing the Python client into $venv"
+    rm -rf "$venv"
+    "$python" -m venv "$venv" || die "the module 'venv' of Python is missing: install python3-venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$requirements" ||
+        die "the Python client cannot be installed (see above)"
+    touch "$venv/complete"
+fi
+
+say "building the kopf command"
+cargo build --quiet --bin kopf
+
+# --- The two servers.
+say "starting the real control plane"
+tests/control-plane/run.sh --dir "$work/control-plane" >"$work/control-plane.out" 2>"$work/control-plane.err" &
+pids+=($!)
+control_plane_pid=$!
+say "starting the sandbox"
+./target/debug/kopf sandbox --kubeconfig "$work/sandbox.kubeconfig" >"$work/sandbox.out" 2>&1 &
+pids+=($!)
+await "the sandbox" $! "$work/sandbox.out" "Ctrl-C ends it"
+await "the control plane" "$control_plane_pid" "$work/control-plane.out" "^ready$"
+
+# --- The checks. All run, so that one run shows all that is wrong.
+failed=()
+check() {
+    local what="$1"
+    shift
+    say "$what"
+    if ! "$@"; then
+        failed+=("$what")
+    fi
+}
+check "API behaviours on the real control plane" \
+    env KOPF_TEST_API=control-plane KOPF_TEST_KUBECONFIG="$work/control-plane/kubeconfig" \
+    cargo test --quiet --package kopf-tests --test api
+for server in control-plane sandbox; do
+    kubeconfig="$work/$server.kubeconfig"
+    [ "$server" = sandbox ] || kubeconfig="$work/control-plane/kubeconfig"
+    check "kubectl on the $server" tests/e2e/kubectl.sh "$kubeconfig" "$bin/kubectl"
+    check "the Python client on the $server" "$venv/bin/python" tests/e2e/python_client.py "$kubeconfig"
+done
+
+if [ "${#failed[@]}" -gt 0 ]; then
+    for what in "${failed[@]}"; do
+        say "FAILED: $what"
+    done
+    exit 1
+fi
+say "all passed"

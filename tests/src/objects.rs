@@ -1,0 +1,83 @@
+//! The smallest valid objects of the built-in kinds that the cases use.
+
+use serde_json::{Value, json};
+
+/// A ConfigMap with this data.
+pub fn config_map(name: &str, data: Value) -> Value {
+    let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    if !data.is_null() {
+        object["data"] = data;
+    }
+    object
+}
+
+/// A ConfigMap with these labels.
+pub fn labelled(name: &str, labels: &Value) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": labels},
+    })
+}
+
+/// An opaque Secret with this (base64) data.
+pub fn secret(name: &str, data: Value) -> Value {
+    let mut object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}});
+    if !data.is_null() {
+        object["data"] = data;
+    }
+    object
+}
+
+/// A Pod with one container that nothing will ever run.
+pub fn pod(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "main", "image": "example.com/main:1"}]},
+    })
+}
+
+/// A Service with one port.
+pub fn service(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name},
+        "spec": {"selector": {"app": name}, "ports": [{"name": "web", "port": 80}]},
+    })
+}
+
+/// A Deployment of one replica.
+pub fn deployment(name: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "main", "image": "example.com/main:1"}]},
+            },
+        },
+    })
+}
+
+/// A core Event in a namespace about a ConfigMap of that namespace.
+pub fn event(name: &str, namespace: &str, about: &str, kind: &str, reason: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": namespace},
+        "involvedObject": {
+            "apiVersion": "v1", "kind": "ConfigMap", "name": about, "namespace": namespace,
+        },
+        "type": kind,
+        "reason": reason,
+        "message": "something happened",
+        "source": {"component": "tests"},
+    })
+}

@@ -1,0 +1,152 @@
+//! Which API server a test talks to, and how it is reached.
+
+use http::Method;
+use kube::{
+    Client, Config,
+    config::{AuthInfo, KubeConfigOptions, Kubeconfig},
+};
+use serde_json::json;
+
+use crate::RequestBuilder;
+
+/// The server under test, chosen by the environment variable `KOPF_TEST_API`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Server {
+    /// `sandbox`, or unset: a sandbox of its own per test, called in process.
+    Sandbox,
+    /// `sandbox-tls`: a sandbox of its own per test, reached over TLS.
+    SandboxTls,
+    /// `control-plane`: the running kube-apiserver that the kubeconfig file named by
+    /// `KOPF_TEST_KUBECONFIG` leads to, with its etcd at the URL `KOPF_TEST_ETCD`. All tests
+    /// share it.
+    ControlPlane,
+}
+
+impl Server {
+    /// The server that the environment asks for; fails the test on an unknown name.
+    pub fn from_env() -> Self {
+        match std::env::var("KOPF_TEST_API").as_deref() {
+            Err(_) | Ok("" | "sandbox") => Self::Sandbox,
+            Ok("sandbox-tls") => Self::SandboxTls,
+            Ok("control-plane") => Self::ControlPlane,
+            Ok(other) => {
+                panic!("KOPF_TEST_API={other:?}: expected sandbox, sandbox-tls or control-plane")
+            }
+        }
+    }
+
+    /// This server, or what of its kind has a socket, for cases about connections themselves.
+    #[must_use]
+    pub fn over_tls(self) -> Self {
+        match self {
+            Self::Sandbox => Self::SandboxTls,
+            other => other,
+        }
+    }
+}
+
+/// A client and what must live as long as it is used.
+pub(crate) struct Connection {
+    pub(crate) client: Client,
+    // Only where there is a socket to connect to.
+    kubeconfig: Option<Kubeconfig>,
+    sandbox: Option<(kopf_sandbox::Sandbox, Option<kopf_sandbox::Listening>)>,
+}
+
+impl Connection {
+    pub(crate) async fn open(server: Server) -> Self {
+        match server {
+            Server::ControlPlane => {
+                let file = std::env::var("KOPF_TEST_KUBECONFIG")
+                    .expect("KOPF_TEST_KUBECONFIG names the kubeconfig of the control plane");
+                let kubeconfig = Kubeconfig::read_from(&file)
+                    .unwrap_or_else(|error| panic!("cannot use {file}: {error:?}"));
+                Self {
+                    client: client(kubeconfig.clone()).await,
+                    kubeconfig: Some(kubeconfig),
+                    sandbox: None,
+                }
+            }
+            Server::Sandbox => {
+                let sandbox = sandbox();
+                let client = Client::new(sandbox.service(), "default");
+                Self {
+                    client,
+                    kubeconfig: None,
+                    sandbox: Some((sandbox, None)),
+                }
+            }
+            Server::SandboxTls => {
+                let sandbox = sandbox();
+                let listening = sandbox
+                    .listen(kopf_sandbox::Listen::default())
+                    .await
+                    .unwrap_or_else(|error| panic!("the sandbox cannot listen: {error:?}"));
+                let kubeconfig = Kubeconfig::from_yaml(&listening.kubeconfig())
+                    .unwrap_or_else(|error| panic!("a broken kubeconfig: {error:?}"));
+                Self {
+                    client: client(kubeconfig.clone()).await,
+                    kubeconfig: Some(kubeconfig),
+                    sandbox: Some((sandbox, Some(listening))),
+                }
+            }
+        }
+    }
+
+    /// A client that trusts the server and says nothing about itself.
+    pub(crate) async fn nobody(&self) -> Client {
+        let mut kubeconfig = self
+            .kubeconfig
+            .clone()
+            .expect("a case about connections starts over TLS");
+        for user in &mut kubeconfig.auth_infos {
+            user.auth_info = Some(AuthInfo::default());
+        }
+        client(kubeconfig).await
+    }
+
+    /// Makes the server forget at least its very first version.
+    pub(crate) async fn compact(&self) {
+        if let Some((sandbox, _)) = &self.sandbox {
+            sandbox.compact();
+            return;
+        }
+        let url = std::env::var("KOPF_TEST_ETCD")
+            .expect("KOPF_TEST_ETCD is the URL of the etcd of the control plane");
+        let url = url
+            .parse()
+            .unwrap_or_else(|error| panic!("KOPF_TEST_ETCD={url}: {error}"));
+        let etcd = Client::try_from(Config::new(url))
+            .unwrap_or_else(|error| panic!("no client: {error:?}"));
+        // A watch from version 1 begins with 2, hence 3. Not more: other tests read their own past.
+        let answer = RequestBuilder::new(&etcd, Method::POST, "/v3/kv/compaction")
+            .json(&json!({"revision": "3"}))
+            .send()
+            .await;
+        let done_before = answer.text().contains("has been compacted");
+        assert!(answer.code == 200 || done_before, "{}", answer.text());
+    }
+
+    pub(crate) async fn close(self) {
+        drop(self.client);
+        if let Some((sandbox, listening)) = self.sandbox {
+            sandbox.shutdown().await;
+            drop(listening);
+        }
+    }
+}
+
+fn sandbox() -> kopf_sandbox::Sandbox {
+    kopf_sandbox::Sandbox::builder()
+        .build()
+        .unwrap_or_else(|error| panic!("no sandbox: {error:?}"))
+}
+
+async fn client(kubeconfig: Kubeconfig) -> Client {
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .unwrap_or_else(|error| panic!("cannot use the kubeconfig: {error:?}"));
+    // Cases must see each error as it comes.
+    config.default_retry = false;
+    Client::try_from(config).unwrap_or_else(|error| panic!("no client: {error:?}"))
+}

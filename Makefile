@@ -52,4 +52,5 @@ fmt: need-cargo
 bench: need-cargo
 	@echo "Measuring; it takes a few minutes, and other load on the machine spoils it…"
 	@cargo build --quiet --release --bin kopf --bin kopf-benches
-	@KOPF_CACHE="$(CACHE)" ./target/release/kopf-benches
+	@# A thousand watchers are a thousand connections.
+	@ulimit -n "$$(ulimit -Hn)" && KOPF_CACHE="$(CACHE)" ./target/release/kopf-benches

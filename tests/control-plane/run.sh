@@ -24,7 +24,7 @@ usage: run.sh [options] [-- more flags of kube-apiserver]
                       does not outlive a killed test which started it
 
 When everything is ready, stdout gets lines "name=value" (server, ca,
-kubeconfig, admin_token, user_token, bin, dir), and then the line "ready".
+kubeconfig, admin_token, user_token, etcd, bin, dir), and then the line "ready".
 USAGE
 }
 
@@ -300,6 +300,7 @@ ca=$dir/pki/ca.crt
 kubeconfig=$dir/kubeconfig
 admin_token=$admin_token
 user_token=$user_token
+etcd=http://127.0.0.1:$etcd_port
 bin=$bin
 dir=$dir
 ready

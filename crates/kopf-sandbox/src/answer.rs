@@ -73,11 +73,11 @@ pub(crate) fn object(
     payload: Payload,
 ) -> Response<Body> {
     let document = match payload {
-        Payload::Document(document) => return encoded(call.accepted, code, document),
+        Payload::Document(document) => return encoded(call.accepted, code, &document),
         Payload::Stored(stored) if call.accepted == Accepted::default() => {
-            return json(code, cluster.bytes(&stored, &call.kind, &call.version));
+            return json(code, Cluster::bytes(&stored, &call.kind, &call.version));
         }
-        Payload::Stored(stored) => cluster.object(&stored, &call.kind, &call.version),
+        Payload::Stored(stored) => Cluster::object(&stored, &call.kind, &call.version),
         Payload::Object(object) => object,
     };
     let shown = match call.accepted.form {
@@ -95,13 +95,13 @@ pub(crate) fn object(
             )
         }
     };
-    encoded(call.accepted, code, shown)
+    encoded(call.accepted, code, &shown)
 }
 
-fn encoded(accepted: Accepted, code: u16, document: Value) -> Response<Body> {
+fn encoded(accepted: Accepted, code: u16, document: &Value) -> Response<Body> {
     match accepted.encoding {
         Encoding::Json => json(code, document.to_string()),
-        Encoding::Yaml => match serde_saphyr::to_string(&document) {
+        Encoding::Yaml => match serde_saphyr::to_string(document) {
             Ok(text) => typed(code, YAML, text),
             Err(problem) => error(&ApiError::internal(problem.to_string())),
         },
@@ -125,7 +125,7 @@ fn metadata_only(object: &Value) -> Value {
 }
 
 /// The answer that shows a list.
-pub(crate) fn list(cluster: &Cluster, call: &Call, page: Page) -> Response<Body> {
+pub(crate) fn list(cluster: &Cluster, call: &Call, page: &Page) -> Response<Body> {
     let mut metadata = json!({ "resourceVersion": page.revision.to_string() });
     if let Some(token) = &page.continue_token {
         metadata["continue"] = json!(token);
@@ -135,37 +135,37 @@ pub(crate) fn list(cluster: &Cluster, call: &Call, page: Page) -> Response<Body>
     }
     match call.accepted.form {
         Form::Whole if call.accepted.encoding == Encoding::Json => {
-            whole_list(cluster, call, &page, &metadata)
+            whole_list(call, page, &metadata)
         }
         Form::Whole => {
             let items: Vec<Value> = page
                 .items
                 .iter()
-                .map(|stored| cluster.object(stored, &call.kind, &call.version))
+                .map(|stored| Cluster::object(stored, &call.kind, &call.version))
                 .collect();
             let document = json!({
                 "kind": call.kind.list_kind, "apiVersion": call.api_version(),
                 "metadata": metadata, "items": items,
             });
-            encoded(call.accepted, 200, document)
+            encoded(call.accepted, 200, &document)
         }
         Form::Metadata => {
             let items: Vec<Value> = page
                 .items
                 .iter()
-                .map(|stored| metadata_only(&cluster.object(stored, &call.kind, &call.version)))
+                .map(|stored| metadata_only(&Cluster::object(stored, &call.kind, &call.version)))
                 .collect();
             let document = json!({
                 "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
                 "metadata": metadata, "items": items,
             });
-            encoded(call.accepted, 200, document)
+            encoded(call.accepted, 200, &document)
         }
         Form::Table => {
             let objects: Vec<Value> = page
                 .items
                 .iter()
-                .map(|stored| cluster.object(stored, &call.kind, &call.version))
+                .map(|stored| Cluster::object(stored, &call.kind, &call.version))
                 .collect();
             let document = table::table_document(
                 &call.kind,
@@ -175,13 +175,13 @@ pub(crate) fn list(cluster: &Cluster, call: &Call, page: Page) -> Response<Body>
                 table_options(call.options.include_object, true),
                 cluster.clock.now(),
             );
-            encoded(call.accepted, 200, document)
+            encoded(call.accepted, 200, &document)
         }
     }
 }
 
 /// A list put together from the stored bytes, without parsing any of them.
-fn whole_list(cluster: &Cluster, call: &Call, page: &Page, metadata: &Value) -> Response<Body> {
+fn whole_list(call: &Call, page: &Page, metadata: &Value) -> Response<Body> {
     let size: usize = page.items.iter().map(|stored| stored.raw.len() + 1).sum();
     let mut text = BytesMut::with_capacity(size + 256);
     let head = format!(
@@ -200,7 +200,7 @@ fn whole_list(cluster: &Cluster, call: &Call, page: &Page, metadata: &Value) -> 
             text.put_u8(b'{');
             text.put_slice(stored.rest());
         } else {
-            text.put_slice(&cluster.bytes(stored, &call.kind, &call.version));
+            text.put_slice(&Cluster::bytes(stored, &call.kind, &call.version));
         }
     }
     text.put_slice(b"]}\n");

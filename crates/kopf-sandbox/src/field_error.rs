@@ -13,8 +13,6 @@ pub(crate) enum FieldErrorKind {
     TypeInvalid,
     TooLong,
     TooMany,
-    NotFound,
-    Internal,
 }
 
 impl FieldErrorKind {
@@ -29,8 +27,6 @@ impl FieldErrorKind {
             Self::TypeInvalid => "FieldValueTypeInvalid",
             Self::TooLong => "FieldValueTooLong",
             Self::TooMany => "FieldValueTooMany",
-            Self::NotFound => "FieldValueNotFound",
-            Self::Internal => "InternalError",
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::request::path::{self, Path, ResourcePath};
 use crate::server::PeerCertificate;
 use crate::status::{ApiError, Result};
 use crate::verbs::patch::PatchType;
-use crate::verbs::{Call, Payload, reviews};
+use crate::verbs::{Call, Payload, Target, reviews};
 
 /// The largest body that is read, as on a real server.
 const MOST_BODY_BYTES: usize = 3 * 1024 * 1024;
@@ -253,9 +253,11 @@ where
     let mut call = Call::new(
         Arc::clone(kind),
         Arc::clone(&version.name),
-        path.namespace,
-        path.name.unwrap_or_default(),
-        path.subresource,
+        Target {
+            namespace: path.namespace,
+            name: path.name.unwrap_or_default(),
+            subresource: path.subresource,
+        },
         options,
         accepted,
         user,
@@ -362,8 +364,7 @@ async fn answer_call(
     body: &Bytes,
 ) -> Result<Response<Body>> {
     match call.subresource.as_deref() {
-        None => {}
-        Some("status") => {}
+        None | Some("status") => {}
         Some("scale") => return scale(cluster, call, verb, headers, body).await,
         Some(other) => return action(cluster, call, other, verb, headers, body).await,
     }
@@ -371,7 +372,7 @@ async fn answer_call(
         Verb::Get => (200, cluster.get(call)?),
         Verb::List => {
             let page = cluster.list(call)?;
-            return Ok(answer::list(cluster, call, page));
+            return Ok(answer::list(cluster, call, &page));
         }
         Verb::Watch => {
             let watcher = cluster.watch(call)?;

@@ -200,10 +200,6 @@ impl ApiError {
         Self::new(422, "Invalid", message).with_details(json!({}))
     }
 
-    pub(crate) fn too_many_requests(message: impl Into<String>, seconds: u32) -> Self {
-        Self::new(429, "TooManyRequests", message).with_retry_after(seconds)
-    }
-
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         let message = message.into();
         let cause = json!({ "message": message });
@@ -218,10 +214,6 @@ impl ApiError {
     /// Something that this server does not do; it says so instead of pretending.
     pub(crate) fn not_implemented(message: impl Into<String>) -> Self {
         Self::new(501, "NotImplemented", message)
-    }
-
-    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
-        Self::new(503, "ServiceUnavailable", message)
     }
 
     pub(crate) fn timeout(message: impl Into<String>, seconds: u32) -> Self {

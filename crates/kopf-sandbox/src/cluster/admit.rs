@@ -52,7 +52,9 @@ impl Cluster {
             chain.mutate(object, old, &apply, &mut warnings).await
         };
         // Also those of a webhook that denies.
-        warnings.into_iter().for_each(|warning| call.warn(warning));
+        for warning in warnings {
+            call.warn(warning);
+        }
         outcome
     }
 
@@ -90,7 +92,9 @@ impl Cluster {
         } else {
             chain.validate(object, old, &mut warnings).await
         };
-        warnings.into_iter().for_each(|warning| call.warn(warning));
+        for warning in warnings {
+            call.warn(warning);
+        }
         outcome
     }
 

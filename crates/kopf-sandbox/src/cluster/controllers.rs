@@ -119,7 +119,10 @@ impl Cluster {
                 }
                 Ok(())
             }
-            Job::Terminating { kind, key } => self.end_with_dependents(kind, key).await,
+            Job::Terminating { kind, key } => {
+                self.end_with_dependents(kind, key);
+                Ok(())
+            }
             Job::Namespace { name } => self.end_namespace(name).await,
             Job::Crd { name } => self.end_crd(name).await,
         }

@@ -122,7 +122,7 @@ impl Cluster {
     }
 
     /// Refuses new objects of a kind that is about to go.
-    pub(crate) fn check_crd_accepts(&self, kind: &Kind, name: &str) -> Result<()> {
+    pub(crate) fn check_crd_accepts(kind: &Kind, name: &str) -> Result<()> {
         if kind.terminating {
             let why = "create not allowed while custom resource definition is terminating";
             return Err(ApiError::forbidden(kind, name, why));

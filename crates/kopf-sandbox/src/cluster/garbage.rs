@@ -114,13 +114,13 @@ impl Cluster {
     }
 
     /// Moves a terminating object on that waits for its dependents, or for being forgotten by them.
-    pub(crate) async fn end_with_dependents(&self, kind: &Arc<Kind>, key: &Key) -> Result<()> {
+    pub(crate) fn end_with_dependents(&self, kind: &Arc<Kind>, key: &Key) {
         let Some(stored) = self.store.get(&super::collection(kind), key) else {
-            return Ok(());
+            return;
         };
         let object = stored.value();
         if !meta::is_terminating(&object) {
-            return Ok(());
+            return;
         }
         let uid = meta::uid(&object).to_owned();
         let dependents = self.owners.dependents(&uid);
@@ -148,11 +148,10 @@ impl Cluster {
             }
             if !blocked {
                 self.modify(kind, key, |object| {
-                    meta::remove_finalizer(object, FOREGROUND)
+                    meta::remove_finalizer(object, FOREGROUND);
                 });
             }
         }
-        Ok(())
     }
 
     /// Changes the metadata of an object whatever its version; removes the object if that was the last

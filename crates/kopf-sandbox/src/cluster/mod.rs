@@ -133,7 +133,7 @@ impl Cluster {
         let owners = meta::owner_references(&last);
         let stored = self.store.remove(&collection, key, expected, last)?;
         self.owners.refresh(&self.store, &collection, key);
-        self.jobs.push(Job::OwnerGone { uid });
+        self.jobs.push(Job::OwnerGone { uid: uid.clone() });
         for owner in owners {
             // It may have waited for this.
             if let Some((kind, key)) = self.locate_owner(&owner, key.namespace()) {
@@ -153,6 +153,7 @@ impl Cluster {
         match (&*kind.group, &*kind.plural) {
             ("apiextensions.k8s.io", _) => self.forget_crd(&key.name),
             ("admissionregistration.k8s.io", _) => self.read_webhooks(),
+            ("", "serviceaccounts") => self.access.revoke(&uid),
             _ => {}
         }
         Ok(stored)

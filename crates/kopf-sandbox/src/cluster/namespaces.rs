@@ -48,7 +48,7 @@ impl Cluster {
     }
 
     /// Refuses the deletion of the namespaces that every cluster has.
-    pub(crate) fn check_namespace_deletion(&self, kind: &Kind, name: &str) -> Result<()> {
+    pub(crate) fn check_namespace_deletion(kind: &Kind, name: &str) -> Result<()> {
         if is_namespace(kind) && ETERNAL.contains(&name) {
             return Err(ApiError::forbidden(
                 kind,

@@ -16,7 +16,7 @@ impl Cluster {
     }
 
     /// The object in a version of its kind.
-    pub(crate) fn object(&self, stored: &Stored, kind: &Arc<Kind>, version: &str) -> Value {
+    pub(crate) fn object(stored: &Stored, kind: &Arc<Kind>, version: &str) -> Value {
         let mut object = stored.value();
         if !Self::is_as_stored(stored, kind, version) {
             let stored_version = Arc::clone(&stored.kind.storage_version);
@@ -34,10 +34,10 @@ impl Cluster {
     }
 
     /// The serialised object in a version of its kind.
-    pub(crate) fn bytes(&self, stored: &Stored, kind: &Arc<Kind>, version: &str) -> Bytes {
+    pub(crate) fn bytes(stored: &Stored, kind: &Arc<Kind>, version: &str) -> Bytes {
         if Self::is_as_stored(stored, kind, version) {
             return stored.raw.clone();
         }
-        Bytes::from(self.object(stored, kind, version).to_string())
+        Bytes::from(Self::object(stored, kind, version).to_string())
     }
 }

@@ -166,6 +166,7 @@ pub(super) mod tests {
             deprecation_warning: None,
         });
         Kind {
+            terminating: false,
             group: Arc::from(group),
             kind: Arc::from("Gadget"),
             list_kind: Arc::from("GadgetList"),

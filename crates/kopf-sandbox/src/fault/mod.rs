@@ -259,7 +259,9 @@ impl Faults {
                 };
                 match rule.effect() {
                     Effect::Latency { least, most } => {
-                        verdict.delay += chance::between(roll, *least, *most);
+                        verdict.delay = verdict
+                            .delay
+                            .saturating_add(chance::between(roll, *least, *most));
                         injected.latencies += 1;
                     }
                     Effect::Compact => {

@@ -11,6 +11,7 @@ pub(crate) use self::builtin::builtin;
 
 /// A kind of objects in all its versions: a line of `kubectl api-resources`.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_field_names, reason = "these are the names of the API")]
 pub(crate) struct Kind {
     /// The API group; empty for the core group.
     pub(crate) group: Arc<str>,

@@ -11,9 +11,11 @@ pub(crate) fn has_generation(kind: &Kind) -> bool {
         "" => matches!(&*kind.plural, "pods" | "replicationcontrollers"),
         "apps" => &*kind.plural != "controllerrevisions",
         "batch" | "networking.k8s.io" => !matches!(&*kind.plural, "ingressclasses" | "ipaddresses"),
-        "policy" | "discovery.k8s.io" => true,
-        "apiextensions.k8s.io" | "admissionregistration.k8s.io" => true,
-        "scheduling.k8s.io" => true,
+        "policy"
+        | "discovery.k8s.io"
+        | "apiextensions.k8s.io"
+        | "admissionregistration.k8s.io"
+        | "scheduling.k8s.io" => true,
         _ => false,
     }
 }

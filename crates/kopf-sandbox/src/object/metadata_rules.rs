@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::label_rules::{label_key_errors, label_value_errors};
 use super::{meta, names};
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::kinds::Kind;
@@ -51,7 +52,7 @@ fn label_problems(object: &Value, errors: &mut Vec<FieldError>) {
         .into_iter()
         .flatten()
     {
-        for problem in names::qualified(key) {
+        for problem in label_key_errors(key) {
             errors.push(FieldError::invalid(
                 "metadata.labels",
                 &json!(key),
@@ -59,7 +60,7 @@ fn label_problems(object: &Value, errors: &mut Vec<FieldError>) {
             ));
         }
         let text = value.as_str().unwrap_or_default();
-        for problem in names::label_value(text) {
+        for problem in label_value_errors(text) {
             errors.push(FieldError::invalid(
                 "metadata.labels",
                 &json!(text),
@@ -76,7 +77,7 @@ fn annotation_problems(object: &Value, errors: &mut Vec<FieldError>) {
     let mut bytes = 0;
     for (key, value) in annotations.into_iter().flatten() {
         // Upper case is fine in the prefix of an annotation, unlike in that of a label.
-        for problem in names::qualified(&key.to_lowercase()) {
+        for problem in label_key_errors(&key.to_lowercase()) {
             errors.push(FieldError::invalid(
                 "metadata.annotations",
                 &json!(key),
@@ -164,7 +165,7 @@ fn owner_problems(object: &Value, errors: &mut Vec<FieldError>) {
 
 fn finalizer_problems(kind: &Kind, object: &Value, errors: &mut Vec<FieldError>) {
     for (index, finalizer) in meta::finalizers(object).enumerate() {
-        for problem in names::qualified(finalizer) {
+        for problem in label_key_errors(finalizer) {
             errors.push(FieldError::invalid(
                 "metadata.finalizers",
                 &json!(finalizer),

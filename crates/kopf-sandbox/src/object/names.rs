@@ -57,11 +57,6 @@ static LABEL_1035: LazyLock<Option<Regex>> =
 static SUBDOMAIN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     compiled(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
 });
-static QUALIFIED: LazyLock<Option<Regex>> =
-    LazyLock::new(|| compiled(r"^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$"));
-static LABEL_VALUE: LazyLock<Option<Regex>> =
-    LazyLock::new(|| compiled(r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"));
-
 fn fits(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
     pattern
         .as_ref()
@@ -127,60 +122,6 @@ fn path_segment(name: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a key of labels, annotations or finalizers: `[prefix/]name`.
-pub(crate) fn qualified(key: &str) -> Vec<String> {
-    let mut problems = Vec::new();
-    let name = match key.split_once('/') {
-        None => key,
-        Some((_, name)) if name.contains('/') => {
-            return vec![format!(
-                "a qualified name {} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
-                qualified_text()
-            )];
-        }
-        Some((prefix, name)) => {
-            if prefix.is_empty() {
-                problems.push("prefix part must be non-empty".to_owned());
-            } else {
-                problems.extend(
-                    subdomain(prefix)
-                        .into_iter()
-                        .map(|text| format!("prefix part {text}")),
-                );
-            }
-            name
-        }
-    };
-    if name.is_empty() {
-        problems.push("name part must be non-empty".to_owned());
-    } else if name.len() > 63 {
-        problems.push(format!("name part {}", too_long(63)));
-    }
-    if !fits(&QUALIFIED, name) {
-        problems.push(format!("name part {}", qualified_text()));
-    }
-    problems
-}
-
-fn qualified_text() -> &'static str {
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-}
-
-/// What is wrong with the value of a label.
-pub(crate) fn label_value(value: &str) -> Vec<String> {
-    let mut problems = Vec::new();
-    if value.len() > 63 {
-        problems.push(too_long(63));
-    }
-    if !fits(&LABEL_VALUE, value) {
-        problems.push(
-            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-                .to_owned(),
-        );
-    }
-    problems
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,17 +138,5 @@ mod tests {
         assert!(!label_1035("1a").is_empty());
         assert!(path_segment("system:node").is_empty());
         assert!(!path_segment("a/b").is_empty());
-    }
-
-    #[test]
-    fn keys_and_values_of_labels_have_their_own_rules() {
-        for good in ["app", "example.com/Name", "a/b_c.d"] {
-            assert!(qualified(good).is_empty(), "{good}");
-        }
-        for bad in ["", "/a", "a/", "a/b/c", "A.B/c", "-a", &"a".repeat(64)] {
-            assert!(!qualified(bad).is_empty(), "{bad}");
-        }
-        assert!(label_value("").is_empty());
-        assert!(!label_value("a b").is_empty());
     }
 }

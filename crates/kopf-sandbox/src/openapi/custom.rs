@@ -222,6 +222,7 @@ pub(super) mod tests {
         });
         let text = |text: &str| text.to_owned();
         Kind {
+            terminating: false,
             group: Arc::from("x.example.com"),
             kind: Arc::from("Gadget"),
             list_kind: Arc::from("GadgetList"),

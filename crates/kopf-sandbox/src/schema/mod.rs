@@ -31,7 +31,6 @@ use crate::field_error::FieldError;
 #[derive(Debug, Clone)]
 pub(crate) struct Structural {
     root: Node,
-    uses_cel: bool,
     raw: Value,
 }
 
@@ -39,22 +38,15 @@ impl Structural {
     /// Compiles a schema. The errors have paths relative to it.
     pub(crate) fn compile(schema: &Value) -> Result<Self, Vec<FieldError>> {
         let root = node::compile(schema)?;
-        let mut has_rules = |part: Source<'_>| !part.list("x-kubernetes-validations").is_empty();
         Ok(Self {
             root,
             raw: schema.clone(),
-            uses_cel: Source::new(schema).any(&mut has_rules),
         })
     }
 
     /// The schema as the CRD has it.
     pub(crate) fn raw(&self) -> &Value {
         &self.raw
-    }
-
-    /// Whether there are `x-kubernetes-validations`, which are not evaluated.
-    pub(crate) fn uses_cel(&self) -> bool {
-        self.uses_cel
     }
 
     /// Drops the fields that the schema does not know; the answer is their paths.

@@ -47,15 +47,6 @@ impl FieldSelector {
         self.terms.iter().map(|term| term.field.as_str())
     }
 
-    /// The value that the field must have, if the selector tells it: for direct look-ups.
-    pub(crate) fn exact(&self, field: &str) -> Option<&str> {
-        let term = self
-            .terms
-            .iter()
-            .find(|term| term.field == field && !term.negated)?;
-        Some(&term.value)
-    }
-
     /// `lookup` gives the value of a field; a field without a value counts as empty.
     pub(crate) fn matches(&self, lookup: impl Fn(&str) -> Option<String>) -> bool {
         self.terms.iter().all(|term| {
@@ -205,8 +196,6 @@ mod tests {
     #[test]
     fn exact_values_are_found() {
         let selector = FieldSelector::parse("metadata.name=x,status.phase!=y").unwrap();
-        assert_eq!(selector.exact("metadata.name"), Some("x"));
-        assert_eq!(selector.exact("status.phase"), None);
         assert_eq!(
             selector.fields().collect::<Vec<_>>(),
             ["metadata.name", "status.phase"]

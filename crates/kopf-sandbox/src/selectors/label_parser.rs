@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::label_rules::{label_key_errors, label_value_errors};
 use super::labels::{Operator, Requirement};
 use crate::field_error::{FieldError, FieldErrorKind};
+use crate::object::label_rules::{label_key_errors, label_value_errors};
 
 /// Requirements in the order of the text.
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, String> {

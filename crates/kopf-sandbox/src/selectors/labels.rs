@@ -5,8 +5,8 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 
 use super::label_parser;
-use super::label_rules::{label_key_errors, label_value_errors};
 use crate::field_error::{FieldError, FieldErrorKind};
+use crate::object::label_rules::{label_key_errors, label_value_errors};
 
 /// All requirements must be met; without any, everything is selected.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

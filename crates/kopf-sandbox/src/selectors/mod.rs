@@ -5,11 +5,9 @@
 
 mod fields;
 mod label_parser;
-mod label_rules;
 mod labels;
 mod selectable;
 
 pub(crate) use fields::FieldSelector;
-pub(crate) use label_rules::{label_key_errors, label_value_errors};
 pub(crate) use labels::LabelSelector;
-pub(crate) use selectable::{field_value, supported_fields};
+pub(crate) use selectable::field_value;

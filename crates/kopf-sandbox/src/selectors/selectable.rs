@@ -133,11 +133,6 @@ impl FieldSelector {
             Some(field) => Err((rules(kind).refuse)(field)),
         }
     }
-
-    /// Whether it selects this object.
-    pub(crate) fn matches_object(&self, kind: &Kind, object: &Value) -> bool {
-        self.matches(|field| field_value(kind, object, field))
-    }
 }
 
 struct Rules {
@@ -291,7 +286,7 @@ mod tests {
             let kind = kinds.by_plural("", plural).unwrap();
             let selector = FieldSelector::parse(selector).unwrap();
             selector.check(kind, "v1").unwrap();
-            selector.matches_object(kind, object)
+            selector.matches(|field| field_value(kind, object, field))
         };
         let pod = json!({
             "metadata": { "name": "p", "namespace": "n" },
@@ -349,8 +344,8 @@ mod tests {
         core_selector.check(core, "v1").unwrap();
         new_selector.check(new, "v1").unwrap();
         for event in [&core_event, &new_event] {
-            assert!(core_selector.matches_object(core, event));
-            assert!(new_selector.matches_object(new, event));
+            assert!(core_selector.matches(|field| field_value(core, event, field)));
+            assert!(new_selector.matches(|field| field_value(new, event, field)));
         }
         assert!(new_selector.check(core, "v1").is_err());
     }
@@ -362,7 +357,7 @@ mod tests {
         let selects = |selector: &str| {
             let selector = FieldSelector::parse(selector).unwrap();
             selector.check(&kind, "v1").unwrap();
-            selector.matches_object(&kind, &object)
+            selector.matches(|field| field_value(&kind, &object, field))
         };
         assert!(selects("spec.color=blue,spec.size=5"));
         assert!(!selects("spec.color=red"));

@@ -175,27 +175,14 @@ struct Registry {
 #[derive(Debug, Default)]
 struct Open {
     last_id: u64,
-    controls: BTreeMap<u64, (SocketAddr, Control)>,
+    controls: BTreeMap<u64, Control>,
 }
 
 impl Connections {
-    /// Numbers and client addresses, the oldest first.
-    pub(crate) fn list(&self) -> Vec<(u64, SocketAddr)> {
-        self.lock()
-            .controls
-            .iter()
-            .map(|(id, (peer, _))| (*id, *peer))
-            .collect()
-    }
-
-    /// Aborts one connection; false if it is not open.
-    pub(crate) fn reset(&self, id: u64) -> bool {
-        let found = self
-            .lock()
-            .controls
-            .get(&id)
-            .map(|(_, control)| control.clone());
-        found.inspect(Control::reset).is_some()
+    /// Whether nobody is connected.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().controls.is_empty()
     }
 
     /// Aborts all open connections.
@@ -212,19 +199,15 @@ impl Connections {
     }
 
     fn controls(&self) -> Vec<Control> {
-        self.lock()
-            .controls
-            .values()
-            .map(|(_, control)| control.clone())
-            .collect()
+        self.lock().controls.values().cloned().collect()
     }
 
-    fn register(&self, peer: SocketAddr) -> Registration {
+    fn register(&self) -> Registration {
         let control = Control::default();
         let mut open = self.lock();
         open.last_id += 1;
         let id = open.last_id;
-        open.controls.insert(id, (peer, control.clone()));
+        open.controls.insert(id, control.clone());
         drop(open);
         // After it is on the list: whoever freezes all connections at this moment misses none.
         if self.shared.frozen.load(Ordering::Acquire) {
@@ -320,7 +303,7 @@ where
         let Ok(permit) = Arc::clone(&self.permits).acquire_owned().await else {
             return std::future::pending().await;
         };
-        let (stream, peer) = match socket.accept().await {
+        let (stream, _) = match socket.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
                 // Most likely out of file descriptors: some will be free again.
@@ -328,7 +311,7 @@ where
                 return tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        let registration = self.connections.register(peer);
+        let registration = self.connections.register();
         let (tls, service) = (self.tls.clone(), self.service.clone());
         let (settings, ending) = (self.settings.clone(), self.ending.clone());
         self.tasks.spawn(async move {

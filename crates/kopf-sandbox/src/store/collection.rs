@@ -1,6 +1,7 @@
 //! The objects of one kind, in the order in which lists show them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -33,7 +34,6 @@ impl Key {
 }
 
 /// One version of one object, serialised. Parsed values are several times larger, so none is kept.
-#[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) key: Key,
     pub(crate) revision: u64,
@@ -43,6 +43,16 @@ pub(crate) struct Stored {
     pub(crate) raw: Bytes,
     /// Where `raw` goes on after its `kind` and `apiVersion`.
     pub(crate) head: usize,
+}
+
+impl fmt::Debug for Stored {
+    /// Without the content: it may be a secret, and `Debug` output ends up in logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stored")
+            .field("key", &self.key)
+            .field("revision", &self.revision)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Stored {

@@ -1,6 +1,7 @@
 //! What recently happened in a collection: the history that watches start from.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -29,7 +30,6 @@ impl Change {
 }
 
 /// One change of one object.
-#[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) change: Change,
     /// The object after the change; of a deletion, its last state.
@@ -38,6 +38,16 @@ pub(crate) struct Entry {
     /// The event as plain watchers get it: made once, whatever their number.
     frame: OnceLock<Bytes>,
     labels: OnceLock<(Value, Value)>,
+}
+
+impl fmt::Debug for Entry {
+    /// Without the lines that hold the whole object.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("change", &self.change)
+            .field("object", &self.object)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Entry {

@@ -7,7 +7,7 @@
 mod collection;
 mod log;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -83,8 +83,9 @@ struct Inner {
     /// History up to this revision is forgotten, also in collections that appear later.
     floor: u64,
     collections: HashMap<Arc<str>, Collection>,
-    /// Collections that changed since the pump last told their watchers.
-    dirty: HashSet<Arc<str>>,
+    /// Collections that changed since the pump last told their watchers; told in a fixed order, so that
+    /// a server under paused time does the same things in the same order.
+    dirty: BTreeSet<Arc<str>>,
 }
 
 impl Inner {
@@ -110,7 +111,7 @@ impl Store {
                 revision: 1,
                 floor: 0,
                 collections: HashMap::new(),
-                dirty: HashSet::new(),
+                dirty: BTreeSet::new(),
             }),
             window,
             dirty: Notify::new(),
@@ -338,7 +339,7 @@ impl Store {
         loop {
             self.dirty.notified().await;
             let inner = &mut *self.lock();
-            for collection in inner.dirty.drain() {
+            for collection in std::mem::take(&mut inner.dirty) {
                 if let Some(place) = inner.collections.get(&collection) {
                     place.news.send_replace(inner.revision);
                 }

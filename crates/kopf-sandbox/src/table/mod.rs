@@ -19,7 +19,6 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 pub(crate) use columns::columns;
-pub(crate) use duration::age;
 
 use crate::kinds::Kind;
 use object::Object;

@@ -151,7 +151,7 @@ pub(crate) fn update_problems(kind: &Kind, object: &Value, old: &Value) -> Vec<F
     match (&*kind.group, &*kind.plural) {
         ("", "secrets") => keep("type", "/type"),
         ("apps", "deployments" | "daemonsets" | "replicasets") => {
-            keep("spec.selector", "/spec/selector")
+            keep("spec.selector", "/spec/selector");
         }
         ("batch", "jobs") => keep("spec.selector", "/spec/selector"),
         ("storage.k8s.io", "storageclasses") => keep("provisioner", "/provisioner"),

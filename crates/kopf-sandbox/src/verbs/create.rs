@@ -66,7 +66,7 @@ impl Cluster {
         if let Some(namespace) = &call.namespace {
             self.check_namespace(&call.kind, namespace, &name)?;
         }
-        self.check_crd_accepts(&call.kind, &name)?;
+        Self::check_crd_accepts(&call.kind, &name)?;
 
         self.fill_in(call, &mut object)?;
         let options = json!({
@@ -135,10 +135,11 @@ impl Cluster {
                 metadata.remove("generation");
             }
         }
-        if strategy::status_is_separate(call.kind_version()?) && prepare::drops_status(kind) {
-            if let Some(map) = object.as_object_mut() {
-                map.remove("status");
-            }
+        if strategy::status_is_separate(call.kind_version()?)
+            && prepare::drops_status(kind)
+            && let Some(map) = object.as_object_mut()
+        {
+            map.remove("status");
         }
         prepare::on_create(kind, object);
         Ok(())

@@ -40,9 +40,9 @@ impl Cluster {
         options: &DeleteOptions,
         stored: &std::sync::Arc<Stored>,
     ) -> Result<Option<Payload>> {
-        let current = self.object(stored, &call.kind, &call.version);
+        let current = Self::object(stored, &call.kind, &call.version);
         check_preconditions(call, options, stored, &current)?;
-        self.check_namespace_deletion(&call.kind, &call.name)?;
+        Self::check_namespace_deletion(&call.kind, &call.name)?;
         let sent = sent_options(options);
         self.admit_mutating(call, Operation::Delete, None, Some(&current), &sent)
             .await?;
@@ -143,7 +143,7 @@ impl Cluster {
         for stored in &page.items {
             let one = call.about(stored.key.namespace(), &stored.key.name);
             match self.delete(&one, options.clone()).await {
-                Ok(_) => items.push(self.object(stored, &call.kind, &call.version)),
+                Ok(_) => items.push(Self::object(stored, &call.kind, &call.version)),
                 Err(error) if error.code == 404 => {}
                 Err(error) => return Err(error),
             }

@@ -117,9 +117,9 @@ pub(crate) fn report(call: &Call, decoded: &Decoded, unknown: &[String]) -> Resu
     match call.options.field_validation {
         FieldValidation::Ignore => Ok(()),
         FieldValidation::Warn => {
-            complaints
-                .into_iter()
-                .for_each(|complaint| call.warn(complaint));
+            for complaint in complaints {
+                call.warn(complaint);
+            }
             Ok(())
         }
         FieldValidation::Strict => {

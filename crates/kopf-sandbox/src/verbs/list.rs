@@ -56,11 +56,6 @@ impl Filter {
         })
     }
 
-    /// Whether every object of the collection passes.
-    pub(crate) fn is_open(&self) -> bool {
-        self.selects_all() && self.namespace.is_none() && self.name.is_none()
-    }
-
     /// Whether there are no selectors.
     pub(crate) fn selects_all(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
@@ -206,7 +201,7 @@ pub(crate) fn check_options(options: &Options) -> Result<()> {
                 errors.push(FieldError::forbidden(
                     field,
                     "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-                ))
+                ));
             }
             _ => {}
         }

@@ -27,6 +27,15 @@ use crate::request::options::Options;
 use crate::status::{ApiError, Result};
 use crate::store::{Key, Stored};
 
+/// What a request is about, within its kind.
+#[derive(Debug, Default)]
+pub(crate) struct Target {
+    pub(crate) namespace: Option<String>,
+    /// Empty for requests to a whole collection.
+    pub(crate) name: String,
+    pub(crate) subresource: Option<String>,
+}
+
 /// One request to a resource, understood: what it is about, who asks, with which options.
 #[derive(Debug)]
 pub(crate) struct Call {
@@ -48,9 +57,7 @@ impl Call {
     pub(crate) fn new(
         kind: Arc<Kind>,
         version: Arc<str>,
-        namespace: Option<String>,
-        name: String,
-        subresource: Option<String>,
+        target: Target,
         options: Options,
         accepted: Accepted,
         user: UserInfo,
@@ -58,9 +65,9 @@ impl Call {
         Self {
             kind,
             version,
-            namespace,
-            name,
-            subresource,
+            namespace: target.namespace,
+            name: target.name,
+            subresource: target.subresource,
             options,
             accepted,
             user,
@@ -71,12 +78,16 @@ impl Call {
 
     /// A request that one of the server's own controllers makes, in the storage version.
     pub(crate) fn internal(kind: &Arc<Kind>, key: &Key, user: UserInfo) -> Self {
+        let target = Target {
+            namespace: key.namespace().map(str::to_owned),
+            name: key.name.to_string(),
+            subresource: None,
+        };
+        let version = Arc::clone(&kind.storage_version);
         Self::new(
             Arc::clone(kind),
-            Arc::clone(&kind.storage_version),
-            key.namespace().map(str::to_owned),
-            key.name.to_string(),
-            None,
+            version,
+            target,
             Options::default(),
             Accepted::default(),
             user,
@@ -85,19 +96,18 @@ impl Call {
 
     /// The same request about another object; warnings go to the same answer.
     pub(crate) fn about(&self, namespace: Option<&str>, name: &str) -> Self {
-        let mut call = Self::new(
-            Arc::clone(&self.kind),
-            Arc::clone(&self.version),
-            namespace.map(str::to_owned),
-            name.to_owned(),
-            self.subresource.clone(),
-            self.options.clone(),
-            self.accepted,
-            self.user.clone(),
-        );
-        call.is_patch = self.is_patch;
-        call.warnings = Arc::clone(&self.warnings);
-        call
+        Self {
+            kind: Arc::clone(&self.kind),
+            version: Arc::clone(&self.version),
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+            subresource: self.subresource.clone(),
+            options: self.options.clone(),
+            accepted: self.accepted,
+            user: self.user.clone(),
+            is_patch: self.is_patch,
+            warnings: Arc::clone(&self.warnings),
+        }
     }
 
     pub(crate) fn key(&self) -> Key {

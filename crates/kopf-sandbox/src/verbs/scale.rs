@@ -47,7 +47,7 @@ impl Cluster {
             .store
             .get(&collection(&call.kind), &call.key())
             .ok_or_else(|| ApiError::not_found(&call.kind, &call.name))?;
-        let object = self.object(&stored, &call.kind, &call.version);
+        let object = Self::object(&stored, &call.kind, &call.version);
         Ok(Payload::Document(scale_of(call, &object)?))
     }
 
@@ -86,7 +86,7 @@ impl Cluster {
             })
             .await?;
         let object = match changed {
-            Payload::Stored(stored) => self.object(&stored, &call.kind, &call.version),
+            Payload::Stored(stored) => Self::object(&stored, &call.kind, &call.version),
             Payload::Object(object) | Payload::Document(object) => object,
         };
         Ok(Payload::Document(scale_of(call, &object)?))

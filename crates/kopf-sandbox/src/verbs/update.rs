@@ -50,7 +50,7 @@ impl Cluster {
                 .store
                 .get(&collection, &call.key())
                 .ok_or_else(|| ApiError::not_found(&call.kind, &call.name))?;
-            let current = self.object(&stored, &call.kind, &call.version);
+            let current = Self::object(&stored, &call.kind, &call.version);
             let new = produce(&current)?;
             if let Some(payload) = self.try_change(call, &stored, &current, new).await? {
                 return Ok(payload);

@@ -27,6 +27,16 @@ const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 /// How long a watch lasts when the client does not say.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
+/// What stands between what was sent already and the rest of the stream.
+enum Obstacle {
+    /// This line is sent at its time, and nothing overtakes it. No time: never.
+    Delay(Option<Instant>, Bytes),
+    /// The connection breaks.
+    Break,
+    /// Nothing more is said.
+    Silence,
+}
+
 /// One open watch.
 pub(crate) struct Watcher {
     cluster: Arc<Cluster>,
@@ -38,6 +48,10 @@ pub(crate) struct Watcher {
     user: String,
     /// Everything up to this revision has been looked at.
     seen: u64,
+    /// Changes up to `seen` that are still to be turned into lines.
+    pending: VecDeque<Arc<Entry>>,
+    /// What a fault does to the stream before it goes on.
+    obstacle: Option<Obstacle>,
     ready: VecDeque<Bytes>,
     news: watch::Receiver<u64>,
     kills: watch::Receiver<u64>,
@@ -66,6 +80,8 @@ impl Cluster {
             form: EventForm::of(call),
             user: call.user.username.clone(),
             seen: 0,
+            pending: VecDeque::new(),
+            obstacle: None,
             ready: VecDeque::new(),
             news,
             kills,
@@ -135,11 +151,38 @@ impl Watcher {
     /// The next line or lines. `None` ends the stream.
     async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
         loop {
+            if !self.is_over() && self.kills.has_changed().unwrap_or(false) {
+                return Some(Err(self.break_off()));
+            }
             if !self.ready.is_empty() {
                 return Some(Ok(self.take_ready()));
             }
+            match self.obstacle {
+                None => {}
+                Some(Obstacle::Break) => return Some(Err(self.break_off())),
+                Some(Obstacle::Silence) => {
+                    self.wait(None).await;
+                    continue;
+                }
+                Some(Obstacle::Delay(until, _)) => {
+                    if self.wait(until).await
+                        && let Some(Obstacle::Delay(_, line)) = self.obstacle.take()
+                    {
+                        self.ready.push_back(line);
+                    }
+                    continue;
+                }
+            }
+            if !self.pending.is_empty() {
+                self.sort_out();
+                continue;
+            }
             if self.ended {
                 return None;
+            }
+            if Instant::now() >= self.ends_at {
+                self.time_out(); // also when there is always something to send
+                continue;
             }
             self.news.mark_unchanged();
             match self
@@ -147,50 +190,84 @@ impl Watcher {
                 .store
                 .changes(&self.collection, self.seen, BATCH)
             {
-                Err(expired) => {
-                    self.fail(&too_old(self.seen, expired.oldest));
-                    continue;
-                }
+                Err(expired) => self.fail(&too_old(self.seen, expired.oldest)),
                 Ok(changes) => {
                     let whole = changes.entries.len() < BATCH;
-                    if let Err(broken) = self.take(changes.entries).await {
-                        return Some(Err(broken));
-                    }
+                    self.pending.extend(changes.entries);
                     self.seen = changes.complete;
                     self.ended |= changes.closed && whole;
-                    if !self.ready.is_empty() || self.ended {
-                        continue;
+                    if self.pending.is_empty() && !self.ended {
+                        self.wait_for_news().await;
                     }
                 }
             }
-            let stopping = self.cluster.stopping.clone();
-            tokio::select! {
-                biased;
-                () = stopping.cancelled() => self.ended = true,
-                killed = self.kills.changed() => {
-                    self.ended = true;
-                    if killed.is_ok() {
-                        return Some(Err(ConnectionBroken.into()));
-                    }
-                }
-                changed = self.news.changed() => {
-                    if changed.is_err() {
-                        self.ended = true; // the kind is no longer served
-                    }
-                }
-                () = tokio::time::sleep_until(self.next_bookmark), if self.bookmarks => {
-                    self.next_bookmark = Instant::now() + BOOKMARK_INTERVAL;
-                    let line = self.bookmark(false);
-                    self.ready.push_back(line);
-                }
-                () = tokio::time::sleep_until(self.ends_at) => {
-                    self.ended = true;
-                    if self.bookmarks {
-                        let line = self.bookmark(false);
-                        self.ready.push_back(line);
-                    }
+        }
+    }
+
+    async fn wait_for_news(&mut self) {
+        tokio::select! {
+            biased;
+            () = self.cluster.stopping.cancelled() => self.ended = true,
+            // Looked at by whoever waits for this.
+            () = wait_for_change(&mut self.kills) => {}
+            changed = self.news.changed() => {
+                if changed.is_err() {
+                    self.ended = true; // the kind is no longer served
                 }
             }
+            () = tokio::time::sleep_until(self.next_bookmark), if self.bookmarks => {
+                self.next_bookmark = Instant::now() + BOOKMARK_INTERVAL;
+                let line = self.bookmark(false);
+                self.ready.push_back(line);
+            }
+            () = tokio::time::sleep_until(self.ends_at) => self.time_out(),
+        }
+    }
+
+    /// Waits for a time, or forever; false if the stream must end or break before.
+    async fn wait(&mut self, until: Option<Instant>) -> bool {
+        let time = async {
+            match until {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.cluster.stopping.cancelled() => {
+                self.end();
+                false
+            }
+            () = wait_for_change(&mut self.kills) => false,
+            () = time => true,
+        }
+    }
+
+    /// Whether there is nothing left to say.
+    fn is_over(&self) -> bool {
+        self.ended && self.ready.is_empty() && self.pending.is_empty() && self.obstacle.is_none()
+    }
+
+    /// Ends the stream at once.
+    fn end(&mut self) {
+        self.ended = true;
+        self.ready.clear();
+        self.pending.clear();
+        self.obstacle = None;
+    }
+
+    /// Ends the stream in the middle, as a broken connection does.
+    fn break_off(&mut self) -> BodyError {
+        self.end();
+        ConnectionBroken.into()
+    }
+
+    /// Ends the stream because the client wanted it to last this long.
+    fn time_out(&mut self) {
+        self.ended = true;
+        if self.bookmarks {
+            let line = self.bookmark(false);
+            self.ready.push_back(line);
         }
     }
 
@@ -208,14 +285,16 @@ impl Watcher {
         Bytes::from(joined)
     }
 
-    /// Turns changes into lines. The error breaks the connection, because a fault says so.
-    async fn take(&mut self, entries: Vec<Arc<Entry>>) -> Result<(), BodyError> {
+    /// Turns changes into lines, up to one that a fault is about.
+    fn sort_out(&mut self) {
         let kind = match &*self.kind.group {
             "events.k8s.io" => self.cluster.built_in("", "events"),
             _ => None,
         }
         .unwrap_or_else(|| Arc::clone(&self.kind));
-        for entry in entries {
+        while self.obstacle.is_none()
+            && let Some(entry) = self.pending.pop_front()
+        {
             let Some((change, stored)) = self.seen_as(&kind, &entry) else {
                 continue;
             };
@@ -229,18 +308,23 @@ impl Watcher {
                 name: Some(&key.name),
                 user: &self.user,
             };
-            match self.cluster.faults.on_watch_event(&facts) {
-                EventFate::Deliver => {}
-                EventFate::Drop => continue,
-                EventFate::Delay(time) => tokio::time::sleep(time).await,
-                EventFate::Freeze => std::future::pending::<()>().await,
-                EventFate::Cut => return Err(ConnectionBroken.into()),
-            }
+            let fate = self.cluster.faults.on_watch_event(&facts);
             let same = change == entry.change && Arc::ptr_eq(&stored, &entry.object);
-            let line = self.line(change, &stored, same.then_some(&entry));
-            self.ready.push_back(line);
+            let mut line = || self.line(change, &stored, same.then_some(&entry));
+            match fate {
+                EventFate::Deliver => {
+                    let line = line();
+                    self.ready.push_back(line);
+                }
+                EventFate::Drop => {}
+                EventFate::Delay(time) => {
+                    let line = line();
+                    self.obstacle = Some(Obstacle::Delay(Instant::now().checked_add(time), line));
+                }
+                EventFate::Freeze => self.obstacle = Some(Obstacle::Silence),
+                EventFate::Cut => self.obstacle = Some(Obstacle::Break),
+            }
         }
-        Ok(())
     }
 
     /// What a change looks like through the selectors.
@@ -284,10 +368,10 @@ impl Watcher {
             }
             return event_line(
                 change.event_type(),
-                &self.cluster.bytes(stored, &self.kind, &self.version),
+                &Cluster::bytes(stored, &self.kind, &self.version),
             );
         }
-        let object = self.cluster.object(stored, &self.kind, &self.version);
+        let object = Cluster::object(stored, &self.kind, &self.version);
         let shown = self
             .form
             .show(&self.kind, &self.version, object, self.cluster.clock.now());
@@ -316,6 +400,14 @@ impl Watcher {
             .push_back(event_line("ERROR", error.body().to_string().as_bytes()));
         self.ended = true;
     }
+}
+
+/// Ends when the value has changed, which stays marked; never if it can't change any more.
+async fn wait_for_change(value: &mut watch::Receiver<u64>) {
+    if value.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    value.mark_changed();
 }
 
 fn too_old(wanted: u64, oldest: u64) -> ApiError {

@@ -1,18 +1,24 @@
-// Prints the types of the built-in kinds as the JSON decoder of the server sees them:
-// fields, their Go types, what is left out when empty, and the tags of strategic merge patches.
+// Prints the types of the built-in kinds as the decoders of the server see them:
+// fields, their Go types, what is left out when empty, their numbers in protobuf, and the tags of
+// strategic merge patches.
 //
 // OpenAPI does not say which fields are pointers, so it cannot tell whether a zero that a client
 // sent is kept or left out. Reflection over the published types can.
+//
+// With -samples, it prints objects instead, as protobuf and as JSON.
 package main
 
 import (
 	"encoding"
 	"encoding/json"
+	"flag"
+	"fmt"
 	"os"
 	"path"
 	"reflect"
 	"regexp"
 	"sort"
+	"strconv"
 	"strings"
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -27,6 +33,7 @@ type field struct {
 	Omit     bool     `json:"o,omitempty"`
 	OmitZero bool     `json:"z,omitempty"`
 	Via      []string `json:"v,omitempty"`
+	Numbers  []int    `json:"b,omitempty"`
 	Strategy string   `json:"s,omitempty"`
 	MergeKey string   `json:"k,omitempty"`
 }
@@ -35,6 +42,7 @@ type node struct {
 	Kind    string  `json:"k"`
 	Go      string  `json:"g,omitempty"`
 	Package string  `json:"p,omitempty"`
+	Wrapped bool    `json:"w,omitempty"`
 	Elem    *int    `json:"e,omitempty"`
 	Fields  []field `json:"f,omitempty"`
 }
@@ -69,14 +77,19 @@ func visit(t reflect.Type) int {
 			}
 		}
 	case t.Kind() == reflect.Struct:
-		n.Kind, n.Fields = "struct", fields(t, nil)
+		n.Kind, n.Fields = "struct", fields(t, nil, nil)
 		n.Package = path.Base(path.Dir(t.PkgPath())) + "/" + path.Base(t.PkgPath())
 		sort.Slice(n.Fields, func(i, j int) bool { return n.Fields[i].Name < n.Fields[j].Name })
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 		n.Kind = "bytes"
 	case t.Kind() == reflect.Slice:
 		n.Kind, n.Elem = "slice", elem(t.Elem())
+		// A list that reads itself is a message of its own in protobuf, with the items as its field 1.
+		_, n.Wrapped = reflect.PointerTo(t).MethodByName("Unmarshal")
 	case t.Kind() == reflect.Map:
+		if t.Key().Kind() != reflect.String {
+			panic(t.String() + " has keys that are not strings")
+		}
 		n.Kind, n.Elem = "map", elem(t.Elem())
 	default:
 		n.Kind = t.Kind().String()
@@ -85,7 +98,22 @@ func visit(t reflect.Type) int {
 	return at
 }
 
-func fields(t reflect.Type, via []string) []field {
+// numbers leads to a field through the messages that the embedded structs are in protobuf.
+// Of the tag, only the number is true: it says "bytes" of numbers, too. The Go type says the rest.
+func numbers(within []int, f reflect.StructField) []int {
+	_, after, _ := strings.Cut(f.Tag.Get("protobuf"), ",")
+	tagged, _, _ := strings.Cut(after, ",")
+	if tagged == "" {
+		return nil // what is only in the envelope: apiVersion and kind
+	}
+	number, err := strconv.Atoi(tagged)
+	if err != nil {
+		panic(fmt.Sprintf("%s: %v", f.Tag, err))
+	}
+	return append(append([]int{}, within...), number)
+}
+
+func fields(t reflect.Type, via []string, within []int) []field {
 	var all []field
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -98,7 +126,7 @@ func fields(t reflect.Type, via []string) []field {
 			if of.Kind() == reflect.Pointer {
 				of = of.Elem()
 			}
-			all = append(all, fields(of, append(append([]string{}, via...), f.Name))...)
+			all = append(all, fields(of, append(append([]string{}, via...), f.Name), numbers(within, f))...)
 			continue
 		case name == "":
 			name = f.Name
@@ -113,20 +141,20 @@ func fields(t reflect.Type, via []string) []field {
 		}
 		all = append(all, field{
 			Name: name, Type: visit(f.Type), Omit: has("omitempty"), OmitZero: has("omitzero"), Via: via,
-			Strategy: f.Tag.Get("patchStrategy"), MergeKey: f.Tag.Get("patchMergeKey"),
+			Numbers: numbers(within, f), Strategy: f.Tag.Get("patchStrategy"), MergeKey: f.Tag.Get("patchMergeKey"),
 		})
 	}
 	return all
 }
 
 func main() {
+	samples := flag.Bool("samples", false, "print sample objects instead of the types")
+	flag.Parse()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		builtin.AddToScheme, apiextensions.AddToScheme, apiregistration.AddToScheme,
 	} {
-		if err := add(scheme); err != nil {
-			panic(err)
-		}
+		must(add(scheme))
 	}
 	known := scheme.AllKnownTypes()
 	var names []string
@@ -139,12 +167,13 @@ func main() {
 		}
 	}
 	sort.Strings(names)
+	if *samples {
+		show(encoded(scheme, names))
+		return
+	}
 	roots := map[string]int{}
 	for _, name := range names {
 		roots[name] = visit(types[name])
 	}
-	out := json.NewEncoder(os.Stdout)
-	if err := out.Encode(map[string]any{"roots": roots, "types": nodes}); err != nil {
-		panic(err)
-	}
+	must(json.NewEncoder(os.Stdout).Encode(map[string]any{"roots": roots, "types": nodes}))
 }

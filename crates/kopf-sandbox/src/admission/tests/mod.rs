@@ -34,6 +34,7 @@ pub(super) fn kind(
         }
     };
     Arc::new(Kind {
+        terminating: false,
         group: group.into(),
         kind: "Thing".into(),
         list_kind: "ThingList".into(),

@@ -1,0 +1,124 @@
+//! The load: many tasks that create and change objects as fast as the server lets them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use http::Request;
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// How many objects a second.
+pub(crate) fn rate(count: u32, time: Duration) -> f64 {
+    f64::from(count) / time.as_secs_f64()
+}
+
+/// Makes a namespace.
+pub(crate) async fn namespace(client: &Client, name: &str) -> Result<()> {
+    let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    send(
+        client,
+        "POST",
+        "/api/v1/namespaces",
+        "application/json",
+        &body,
+    )
+    .await
+}
+
+/// Creates so many configmaps of so many bytes, with so many tasks at once; returns how long it took.
+pub(crate) async fn create(
+    client: &Client,
+    namespace: &str,
+    count: u32,
+    bytes: usize,
+    tasks: u32,
+) -> Result<Duration> {
+    let filling = "x".repeat(bytes);
+    let path: Arc<str> = format!("/api/v1/namespaces/{namespace}/configmaps").into();
+    repeat(client, count, tasks, move |client, number| {
+        let body = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": format!("object-{number}"), "labels": {"app": "bench"}},
+            "data": {"filling": filling},
+        });
+        let path = Arc::clone(&path);
+        async move { send(&client, "POST", &path, "application/json", &body).await }
+    })
+    .await
+}
+
+/// Changes each of so many configmaps once.
+pub(crate) async fn patch(
+    client: &Client,
+    namespace: &str,
+    count: u32,
+    tasks: u32,
+) -> Result<Duration> {
+    let path: Arc<str> = format!("/api/v1/namespaces/{namespace}/configmaps").into();
+    repeat(client, count, tasks, move |client, number| {
+        let path = format!("{path}/object-{number}");
+        async move {
+            let body = json!({"metadata": {"annotations": {"changed": "yes"}}});
+            send(
+                &client,
+                "PATCH",
+                &path,
+                "application/merge-patch+json",
+                &body,
+            )
+            .await
+        }
+    })
+    .await
+}
+
+/// Runs an action for each number, by so many tasks that take the next number when they are done.
+async fn repeat<A, F>(client: &Client, count: u32, tasks: u32, action: A) -> Result<Duration>
+where
+    A: Fn(Client, u32) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<()>> + Send,
+{
+    let next = Arc::new(AtomicU32::new(0));
+    let began = Instant::now();
+    let mut running = JoinSet::new();
+    for _ in 0..tasks {
+        let (client, next, action) = (client.clone(), Arc::clone(&next), action.clone());
+        running.spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    return Ok(());
+                }
+                action(client.clone(), number).await?;
+            }
+        });
+    }
+    while let Some(result) = running.join_next().await {
+        let result: Result<()> = result?;
+        result?;
+    }
+    Ok(began.elapsed())
+}
+
+async fn send(
+    client: &Client,
+    method: &str,
+    path: &str,
+    content_type: &str,
+    body: &Value,
+) -> Result<()> {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(http::header::CONTENT_TYPE, content_type)
+        .body(body.to_string().into_bytes())?;
+    client
+        .request_text(request)
+        .await
+        .with_context(|| format!("{method} {path}"))?;
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! Measures the sandbox, and where it makes sense, kube-apiserver with etcd beside it in the same run,
+//! with the same client code. It prints a table and judges nothing but the words in it: figures of a
+//! busy machine are no reason to fail a build.
+
+mod fanout;
+mod load;
+mod memory;
+mod report;
+mod servers;
+mod start;
+mod writes;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, ValueEnum};
+
+use crate::report::Report;
+use crate::servers::{ControlPlane, Process};
+
+/// Measure the sandbox next to kube-apiserver and etcd
+#[derive(Debug, Parser)]
+struct Args {
+    /// What to measure; everything by default
+    parts: Vec<Part>,
+    /// Only the sandbox: no Go is needed, and no ratios are given
+    #[arg(long)]
+    without_control_plane: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// From the start of the process to /readyz
+    Start,
+    /// Creates and patches per second
+    Writes,
+    /// Events per second to many watchers
+    Fanout,
+    /// Memory with many objects
+    Memory,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(&Args::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing can be told to anybody when stderr is closed.
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: &Args) -> Result<()> {
+    let wants = |part| args.parts.is_empty() || args.parts.contains(&part);
+    let mut report = Report::default();
+    if wants(Part::Start) {
+        start::measure(&mut report).await?;
+    }
+    if wants(Part::Writes) || wants(Part::Fanout) {
+        let control_plane = if args.without_control_plane {
+            None
+        } else {
+            Some(ControlPlane::start().await?)
+        };
+        let real = match &control_plane {
+            Some(control_plane) => Some(control_plane.client().await?),
+            None => None,
+        };
+        let process = Process::start().await?;
+        let over_tls = process.client().await?;
+        if wants(Part::Writes) {
+            writes::measure(&mut report, &over_tls, real.as_ref()).await?;
+        }
+        if wants(Part::Fanout) {
+            fanout::measure(&mut report, &over_tls, real.as_ref()).await?;
+        }
+        process.stop().await?;
+        if let Some(control_plane) = control_plane {
+            control_plane.stop().await?;
+        }
+    }
+    if wants(Part::Memory) {
+        memory::measure(&mut report).await?;
+    }
+    report.print()
+}

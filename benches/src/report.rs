@@ -1,0 +1,88 @@
+//! The table of figures.
+
+use std::io::Write as _;
+
+use anyhow::Result;
+
+/// Rows of what, how much, and against which target.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    rows: Vec<[String; 3]>,
+}
+
+/// What a figure is to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Target {
+    AtMost(f64),
+    AtLeast(f64),
+    /// Only told.
+    None,
+}
+
+impl Target {
+    fn verdict(self, value: f64) -> String {
+        match self {
+            Self::AtMost(most) if value <= most => format!("at most {most}: reached"),
+            Self::AtMost(most) => format!("at most {most}: MISSED"),
+            Self::AtLeast(least) if value >= least => format!("at least {least}: reached"),
+            Self::AtLeast(least) => format!("at least {least}: MISSED"),
+            Self::None => String::new(),
+        }
+    }
+}
+
+impl Report {
+    /// Adds a figure, and tells it at once: the rest takes a while.
+    pub(crate) fn add(&mut self, what: impl Into<String>, value: f64, unit: &str, target: Target) {
+        let row = [
+            what.into(),
+            format!("{} {unit}", rounded(value)),
+            target.verdict(value),
+        ];
+        // Progress is of no use to anybody who does not look.
+        let _ = writeln!(std::io::stderr(), "{}: {} {}", row[0], row[1], row[2]);
+        self.rows.push(row);
+    }
+
+    pub(crate) fn print(&self) -> Result<()> {
+        let width = |column: usize| {
+            self.rows
+                .iter()
+                .filter_map(|row| row.get(column))
+                .map(|cell| cell.chars().count())
+                .max()
+        };
+        let (what, value) = (width(0).unwrap_or_default(), width(1).unwrap_or_default());
+        let mut stdout = std::io::stdout().lock();
+        writeln!(stdout)?;
+        for [name, figure, verdict] in &self.rows {
+            let line = format!("{name:what$}  {figure:>value$}  {verdict}");
+            writeln!(stdout, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+/// Three digits are all that such figures are worth.
+fn rounded(value: f64) -> String {
+    if value >= 100.0 {
+        format!("{value:.0}")
+    } else if value >= 10.0 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.2}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_are_told() {
+        assert_eq!(Target::AtMost(50.0).verdict(50.0), "at most 50: reached");
+        assert_eq!(Target::AtMost(50.0).verdict(50.1), "at most 50: MISSED");
+        assert_eq!(Target::AtLeast(20.0).verdict(19.0), "at least 20: MISSED");
+        assert_eq!(Target::None.verdict(1.0), "");
+    }
+}

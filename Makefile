@@ -25,8 +25,8 @@ need-cargo:
 
 demo: need-cargo
 	@echo "Building the kopf command (the first time, with all it depends on)…"
-	@cargo build --quiet --release --bin kopf
-	@./target/release/kopf demo
+	@cargo build --quiet --bin kopf
+	@./target/debug/kopf demo
 
 test: need-cargo
 	@echo "All tests; the API behaviour suite runs against the sandbox in process…"

@@ -238,8 +238,7 @@ def json_patches_are_done_in_order(server):
 def failed_json_patches_change_nothing(server):
     server.create("untouched", a="1")
     path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/untouched"
-    steps = [{"op": "add", "path": "/data/b", "value": "2"},
-             {"op": "test", "path": "/data/a", "value": "9"}]
+    steps = [{"op": "add", "path": "/data/b", "value": "2"}, {"op": "test", "path": "/data/a", "value": "9"}]
     with refused(422, "Invalid"):
         patch(server, path, steps, "application/json-patch+json")
     equal(server.read("untouched").data, {"a": "1"})

@@ -37,6 +37,7 @@ mod kinds;
 mod object;
 mod openapi;
 mod patch;
+mod protobuf;
 mod request;
 mod sandbox;
 mod schema;

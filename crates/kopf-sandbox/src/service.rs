@@ -15,9 +15,10 @@ use crate::answer;
 use crate::body::{Body, BodyError};
 use crate::cluster::Cluster;
 use crate::fault::{ConnectionBroken, ConnectionFault, Outcome, RequestFacts, Verb};
+use crate::protobuf::{self, Expected};
 use crate::request::accept::negotiate;
 use crate::request::decode::{self, Decoded};
-use crate::request::options::Options;
+use crate::request::options::{DeleteOptions, Options};
 use crate::request::path::{self, Path, ResourcePath};
 use crate::server::PeerCertificate;
 use crate::status::{ApiError, Result};
@@ -336,16 +337,43 @@ fn content_type(headers: &HeaderMap) -> &str {
         .unwrap_or_default()
 }
 
-/// Decodes the body of a create, update or delete.
-fn decoded(headers: &HeaderMap, body: &Bytes) -> Result<Decoded> {
+/// Decodes the body of a create or update.
+fn decoded(call: &Call, headers: &HeaderMap, body: &Bytes) -> Result<Decoded> {
+    let api_version = call.api_version();
+    let (api_version, kind) = match call.subresource.as_deref() {
+        Some("scale") => ("autoscaling/v1", "Scale"),
+        Some("binding") => ("v1", "Binding"),
+        Some("eviction") => ("policy/v1", "Eviction"),
+        Some("token") => ("authentication.k8s.io/v1", "TokenRequest"),
+        // Custom resources have no form in protobuf.
+        _ if call.kind.is_custom() => return read_as(None, headers, body),
+        _ => (&*api_version, &*call.kind.kind),
+    };
+    read_as(Some(Expected { api_version, kind }), headers, body)
+}
+
+/// Decodes the body of a delete.
+fn decoded_options(headers: &HeaderMap, body: &Bytes) -> Result<Decoded> {
+    let (api_version, kind) = ("meta.k8s.io/v1", "DeleteOptions");
+    read_as(Some(Expected { api_version, kind }), headers, body)
+}
+
+/// Decodes a body in the form that its headers tell.
+fn read_as(protobuf: Option<Expected<'_>>, headers: &HeaderMap, body: &Bytes) -> Result<Decoded> {
     let content_type = content_type(headers);
     let media = content_type.split(';').next().unwrap_or_default().trim();
-    let decoded = match media {
-        "" | "application/json" => decode::json(body),
-        "application/yaml" => decode::yaml(body),
-        other => {
+    let decoded = match (media, protobuf) {
+        ("" | "application/json", _) => decode::json(body),
+        ("application/yaml", _) => decode::yaml(body),
+        ("application/vnd.kubernetes.protobuf", Some(expected)) => {
+            let value = protobuf::decode(body, expected).map_err(ApiError::bad_request)?;
+            let duplicates = Vec::new();
+            return Ok(Decoded { value, duplicates });
+        }
+        (other, protobuf) => {
+            let also = protobuf.map_or("", |_| ", application/vnd.kubernetes.protobuf");
             return Err(ApiError::unsupported_media_type(format!(
-                "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml (not {other:?})"
+                "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml{also} (not {other:?})"
             )));
         }
     };
@@ -381,7 +409,7 @@ async fn answer_call(
             return Ok(response);
         }
         Verb::Create => {
-            let decoded = decoded(headers, body)?;
+            let decoded = decoded(call, headers, body)?;
             if reviews::is_review(&call.kind.group) {
                 let mut object = decoded.value;
                 crate::verbs::incoming::identify(call, &mut object, body)?;
@@ -394,21 +422,27 @@ async fn answer_call(
         }
         Verb::Update => (
             200,
-            cluster.update(call, decoded(headers, body)?, body).await?,
+            cluster
+                .update(call, decoded(call, headers, body)?, body)
+                .await?,
         ),
         Verb::Patch => {
             let patch_type = PatchType::parse(content_type(headers), call.kind.is_custom())?;
             (200, cluster.patch(call, patch_type, body).await?)
         }
         Verb::Delete | Verb::DeleteCollection => {
-            let mut options = call.options.delete.clone();
-            if !body.is_empty() {
-                options.merge_body(&decoded(headers, body)?.value)?;
-            }
-            let payload = if verb == Verb::Delete {
-                cluster.delete(call, options).await?
+            // Options in the body replace those of the query altogether.
+            let options = if body.is_empty() {
+                call.options.delete.clone()
             } else {
-                cluster.delete_collection(call, options).await?
+                DeleteOptions::read(&decoded_options(headers, body)?.value)?
+            };
+            let mut call = call.about(call.namespace.as_deref(), &call.name);
+            call.options.dry_run = options.dry_run;
+            let payload = if verb == Verb::Delete {
+                cluster.delete(&call, options).await?
+            } else {
+                cluster.delete_collection(&call, options).await?
             };
             (200, payload)
         }
@@ -426,7 +460,7 @@ async fn scale(
     let payload = match verb {
         Verb::Get => cluster.get_scale(call)?,
         Verb::Update => {
-            let scale = decoded(headers, body)?.value;
+            let scale = decoded(call, headers, body)?.value;
             cluster.change_scale(call, |_| Ok(scale.clone())).await?
         }
         Verb::Patch => {
@@ -449,21 +483,25 @@ async fn action(
     let (code, payload): (u16, Payload) = match (&*call.kind.plural, subresource, verb) {
         ("pods", "binding", Verb::Create) => (
             201,
-            cluster.bind(call, &decoded(headers, body)?.value).await?,
+            cluster
+                .bind(call, &decoded(call, headers, body)?.value)
+                .await?,
         ),
         ("pods", "eviction", Verb::Create) => (
             201,
-            cluster.evict(call, &decoded(headers, body)?.value).await?,
+            cluster
+                .evict(call, &decoded(call, headers, body)?.value)
+                .await?,
         ),
         ("namespaces", "finalize", Verb::Update) => (
             200,
             cluster
-                .finalize_namespace(call, &decoded(headers, body)?.value)
+                .finalize_namespace(call, &decoded(call, headers, body)?.value)
                 .await?,
         ),
         ("serviceaccounts", "token", Verb::Create) => (
             201,
-            cluster.issue_token(call, &decoded(headers, body)?.value)?,
+            cluster.issue_token(call, &decoded(call, headers, body)?.value)?,
         ),
         _ => {
             return Err(ApiError::not_implemented(format!(

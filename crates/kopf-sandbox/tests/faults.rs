@@ -40,7 +40,7 @@ async fn latency_delays_a_request_before_it_is_carried_out() {
     let two = config_map("two", "2");
     {
         let mut creation = std::pin::pin!(api.create(CONFIG_MAPS, &two));
-        let early = timeout(delay - Duration::from_millis(1), &mut creation).await;
+        let early = timeout(Duration::from_millis(6_999), &mut creation).await;
         assert!(early.is_err(), "answered before its time");
         api.get(&format!("{CONFIG_MAPS}/two")).await.expect(404);
         creation.await.expect(201);
@@ -136,7 +136,7 @@ async fn a_reset_fails_the_call_and_changes_nothing() {
 async fn a_half_open_connection_never_answers() {
     let (sandbox, api) = sandbox().await;
     sandbox.faults().inject(Fault::half_open().times(1));
-    let silent = timeout(Duration::from_hours(240), api.delete(ONE)).await;
+    let silent = timeout(Duration::from_secs(1_000_000), api.delete(ONE)).await;
     assert!(silent.is_err());
     api.get(ONE).await.expect(200);
     assert_eq!(sandbox.faults().injected().half_open, 1);
@@ -228,7 +228,10 @@ async fn faults_choose_by_kind_namespace_name_subresource_and_user() {
         (any().name("one"), "config map, by ann, thing, status"),
         (any().user("ann"), "by ann"),
         (
-            any().user("kubernetes-admin").kind("configmaps").name("one"),
+            any()
+                .user("kubernetes-admin")
+                .kind("configmaps")
+                .name("one"),
             "config map",
         ),
     ] {

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout};
 
 use self::support::{Api, CONFIG_MAPS, Watch, config_map};
 
-const LONG: Duration = Duration::from_hours(24);
+const LONG: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn sandbox() -> (Sandbox, Api) {
     let sandbox = Sandbox::builder().seed(1).build().unwrap();
@@ -209,7 +209,10 @@ async fn a_watch_that_was_not_read_meets_the_compaction() {
     create(&api, &["a"]).await;
     sandbox.compact();
     let error = watch.event().await;
-    assert_eq!((&*error.kind, &error.object["code"]), ("ERROR", &json!(410)));
+    assert_eq!(
+        (&*error.kind, &error.object["code"]),
+        ("ERROR", &json!(410))
+    );
 }
 
 #[tokio::test]

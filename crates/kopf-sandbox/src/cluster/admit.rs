@@ -128,7 +128,7 @@ fn attributes<'a>(
         namespace: call.namespace.as_deref(),
         namespace_labels,
         options,
-        dry_run: call.options.dry_run || call.options.delete.dry_run,
+        dry_run: call.options.dry_run,
         user: &call.user,
     }
 }

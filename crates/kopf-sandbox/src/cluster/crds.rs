@@ -75,9 +75,9 @@ impl Cluster {
             );
             let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
             if !crate::crd::is_established(crd) {
-                if served.remove(name).is_some() {
+                if served.contains_key(name) {
                     drop(served);
-                    self.forget_crd(name);
+                    self.stop_serving(name);
                 }
                 continue;
             }
@@ -106,10 +106,19 @@ impl Cluster {
 
     /// Stops serving the kind of a CRD.
     pub(super) fn forget_crd(&self, name: &str) {
-        self.served
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(name);
+        {
+            // Whoever is working out the kinds may still have seen this CRD: its turn comes first.
+            let _guard = self.crds.lock().unwrap_or_else(PoisonError::into_inner);
+            self.stop_serving(name);
+        }
+        // A name that was taken may be free now.
+        self.read_crds();
+    }
+
+    fn stop_serving(&self, name: &str) {
+        let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        served.remove(name);
+        drop(served);
         let Some((plural, group)) = name.split_once('.') else {
             return;
         };
@@ -117,8 +126,6 @@ impl Cluster {
             kinds.remove(group, plural);
         });
         self.store.close_collection(&format!("{group}/{plural}"));
-        // A name that was taken may be free now.
-        self.read_crds();
     }
 
     /// Refuses new objects of a kind that is about to go.

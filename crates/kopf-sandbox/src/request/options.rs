@@ -122,10 +122,11 @@ impl Options {
 }
 
 impl DeleteOptions {
-    /// Adds what the body of a deletion says; a body takes precedence over the query.
-    pub(crate) fn merge_body(&mut self, body: &Value) -> Result<()> {
+    /// Reads the body of a deletion.
+    pub(crate) fn read(body: &Value) -> Result<Self> {
+        let mut options = Self::default();
         if body.is_null() {
-            return Ok(());
+            return Ok(options);
         }
         let Some(body) = body.as_object() else {
             return Err(ApiError::bad_request(
@@ -146,7 +147,7 @@ impl DeleteOptions {
             let seconds = seconds
                 .as_i64()
                 .ok_or_else(|| wrong("gracePeriodSeconds", "int64"))?;
-            self.grace_period = Some(seconds);
+            options.grace_period = Some(seconds);
         }
         if let Some(policy) = body
             .get("propagationPolicy")
@@ -155,7 +156,7 @@ impl DeleteOptions {
             let policy = policy
                 .as_str()
                 .ok_or_else(|| wrong("propagationPolicy", "string"))?;
-            self.propagation = Some(propagation(policy)?);
+            options.propagation = Some(propagation(policy)?);
         }
         if let Some(orphans) = body
             .get("orphanDependents")
@@ -172,7 +173,7 @@ impl DeleteOptions {
             let orphans = orphans
                 .as_bool()
                 .ok_or_else(|| wrong("orphanDependents", "bool"))?;
-            self.propagation = Some(orphan(orphans));
+            options.propagation = Some(orphan(orphans));
         }
         for value in body
             .get("dryRun")
@@ -180,7 +181,7 @@ impl DeleteOptions {
             .into_iter()
             .flatten()
         {
-            self.dry_run |= dry_run(value.as_str().unwrap_or_default(), "DeleteOptions")?;
+            options.dry_run |= dry_run(value.as_str().unwrap_or_default(), "DeleteOptions")?;
         }
         if let Some(preconditions) = body.get("preconditions").filter(|value| !value.is_null()) {
             let text = |name: &str| -> Result<Option<String>> {
@@ -190,10 +191,10 @@ impl DeleteOptions {
                     Some(_) => Err(wrong(&format!("preconditions.{name}"), "string")),
                 }
             };
-            self.uid = text("uid")?;
-            self.resource_version = text("resourceVersion")?;
+            options.uid = text("uid")?;
+            options.resource_version = text("resourceVersion")?;
         }
-        Ok(())
+        Ok(options)
     }
 }
 
@@ -339,21 +340,14 @@ mod tests {
     }
 
     #[test]
-    fn the_body_of_a_deletion_wins() {
-        let mut options = Options::parse("gracePeriodSeconds=5", "DeleteOptions")
-            .unwrap()
-            .delete;
+    fn the_body_of_a_deletion_is_read() {
         let body =
             json!({"gracePeriodSeconds": 0, "preconditions": {"uid": "u"}, "dryRun": ["All"]});
-        options.merge_body(&body).unwrap();
+        let options = DeleteOptions::read(&body).unwrap();
         assert_eq!(options.grace_period, Some(0));
         assert_eq!(options.uid.as_deref(), Some("u"));
         assert!(options.dry_run);
-        assert!(
-            options
-                .merge_body(&json!({"preconditions": {"uid": 5}}))
-                .is_err()
-        );
-        assert!(options.merge_body(&json!([])).is_err());
+        assert!(DeleteOptions::read(&json!({"preconditions": {"uid": 5}})).is_err());
+        assert!(DeleteOptions::read(&json!([])).is_err());
     }
 }

@@ -66,7 +66,7 @@ impl TypeTable {
     }
 
     /// The JSON of a value that nobody has set.
-    pub(super) fn zero(&self, of: TypeRef) -> Value {
+    pub(crate) fn zero(&self, of: TypeRef) -> Value {
         match self.get(of).shape {
             Shape::Struct(_) => Value::Object(Map::new()),
             Shape::String => Value::from(""),

@@ -13,14 +13,24 @@ mod rules;
 mod table;
 mod timestamp;
 
-pub(crate) use decode::{Checked, Mismatch};
-pub(crate) use table::{Error, Field, Shape, Strategy, Type, TypeRef, TypeTable};
+pub(crate) use decode::Mismatch;
+pub(crate) use table::{Custom, Field, Shape, TypeRef, TypeTable};
+
+use std::sync::LazyLock;
+
+/// The types of the built-in kinds; read when the first object comes.
+pub(crate) fn built_in() -> &'static TypeTable {
+    static TYPES: LazyLock<TypeTable> = LazyLock::new(|| {
+        TypeTable::parse(include_bytes!("../../data/types.json"))
+            .expect("the recorded types are part of the program, and the tests read them")
+    });
+    &TYPES
+}
 
 /// The types that tests share.
 #[cfg(test)]
 pub(crate) fn recorded() -> &'static TypeTable {
-    static TABLE: std::sync::OnceLock<TypeTable> = std::sync::OnceLock::new();
-    TABLE.get_or_init(|| TypeTable::parse(include_bytes!("../../data/types.json")).unwrap())
+    built_in()
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub(crate) struct Type {
     /// Group and version of the package of a struct: `core/v1`.
     pub(crate) package: Box<str>,
     pub(crate) shape: Shape,
+    /// Lists only: in protobuf, the list is a message with the items as its field 1.
+    pub(crate) wrapped: bool,
     pub(super) defaults: Defaults,
 }
 
@@ -71,6 +73,9 @@ pub(crate) struct Field {
     pub(crate) shown: bool,
     /// The embedded structs between the struct and the field; texts of errors name them.
     pub(crate) via: Vec<Box<str>>,
+    /// The number in protobuf, after those of the embedded structs, which are messages there.
+    /// None for what is only in the envelope of the message.
+    pub(crate) numbers: Box<[u32]>,
     pub(crate) strategy: Strategy,
 }
 
@@ -110,6 +115,8 @@ struct RecordedType<'a> {
     g: &'a str,
     #[serde(default)]
     p: &'a str,
+    #[serde(default)]
+    w: bool,
     e: Option<u32>,
     #[serde(default)]
     f: Vec<RecordedField<'a>>,
@@ -125,6 +132,8 @@ struct RecordedField<'a> {
     z: bool,
     #[serde(default)]
     v: Vec<&'a str>,
+    #[serde(default)]
+    b: Vec<u32>,
     #[serde(default)]
     s: &'a str,
     #[serde(default)]
@@ -242,6 +251,7 @@ fn convert(
                     omit_zero: field.z,
                     shown: false,
                     via: field.v.iter().map(|&name| name.into()).collect(),
+                    numbers: field.b.as_slice().into(),
                     strategy: Strategy {
                         merge: field.s.split(',').any(|one| one == "merge"),
                         replace: field.s.split(',').any(|one| one == "replace"),
@@ -281,6 +291,7 @@ fn convert(
         go: of.g.into(),
         package: of.p.into(),
         shape,
+        wrapped: of.w,
         defaults,
     })
 }
@@ -316,6 +327,30 @@ mod tests {
         assert_eq!(
             spec.field("tolerations").unwrap().strategy,
             Strategy::default()
+        );
+    }
+
+    #[test]
+    fn embedded_structs_are_messages_of_their_own() {
+        let table = recorded();
+        let pod = table.get(table.target(table.root("v1", "Pod").unwrap()));
+        assert_eq!(*pod.field("metadata").unwrap().numbers, [1]);
+        assert!(pod.field("kind").unwrap().numbers.is_empty());
+        let volumes = table.get(
+            table
+                .get(pod.field("spec").unwrap().of)
+                .field("volumes")
+                .unwrap()
+                .of,
+        );
+        let Shape::Slice(volume) = volumes.shape else {
+            panic!("not a list: {volumes:?}");
+        };
+        assert!(!volumes.wrapped);
+        assert_eq!(*table.get(volume).field("name").unwrap().numbers, [1]);
+        assert_eq!(
+            *table.get(volume).field("emptyDir").unwrap().numbers,
+            [2, 2]
         );
     }
 

@@ -1,21 +1,10 @@
 //! Brings an object into the shape of its kind: known fields only, right types, defaults filled in.
 
-use std::sync::LazyLock;
-
 use serde_json::{Value, json};
 
 use crate::kinds::Kind;
 use crate::status::{ApiError, Result};
-use crate::typing::{Mismatch, TypeTable};
-
-/// The types of the built-in kinds; read when the first object comes.
-fn built_in_types() -> &'static TypeTable {
-    static TYPES: LazyLock<TypeTable> = LazyLock::new(|| {
-        TypeTable::parse(include_bytes!("../../data/types.json"))
-            .expect("the recorded types are part of the program, and a test reads them")
-    });
-    &TYPES
-}
+use crate::typing::{self, Mismatch};
 
 /// Checks the types of an object, drops what its kind does not know and fills in defaults.
 ///
@@ -35,7 +24,7 @@ pub(crate) fn conform(
         }
         return Ok(unknown);
     }
-    let types = built_in_types();
+    let types = typing::built_in();
     let Some(root) = types.root(&kind.api_version(version), &kind.kind) else {
         return Ok(Vec::new());
     };
@@ -47,7 +36,7 @@ pub(crate) fn conform(
 
 /// Metadata has the same types everywhere; a custom resource's schema says nothing about them.
 fn conform_metadata(object: &mut Value) -> std::result::Result<Vec<String>, Mismatch> {
-    let types = built_in_types();
+    let types = typing::built_in();
     let Some(root) = types.root("v1", "ConfigMap") else {
         return Ok(Vec::new());
     };
@@ -81,7 +70,7 @@ pub(crate) fn strategic(
     object: &Value,
     patch: &Value,
 ) -> Result<Value> {
-    let types = built_in_types();
+    let types = typing::built_in();
     let root = types
         .root(&kind.api_version(version), &kind.kind)
         .ok_or_else(|| {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Call, Payload, conform, incoming, prepare};
 use crate::admission::Operation;
 use crate::cluster::Cluster;
-use crate::kinds::{conversion, strategy};
+use crate::kinds::{Kind, conversion, strategy};
 use crate::object::meta;
 use crate::request::decode::Decoded;
 use crate::status::{ApiError, Result};
@@ -26,6 +26,12 @@ impl Cluster {
     ) -> Result<Payload> {
         let mut object = std::mem::take(&mut decoded.value);
         incoming::identify(call, &mut object, body)?;
+        if strategy::status_is_separate(call.kind_version()?)
+            && prepare::drops_status(&call.kind)
+            && let Some(map) = object.as_object_mut()
+        {
+            map.remove("status");
+        }
         let unknown = conform::conform(&call.kind, &call.version, &mut object)
             .map_err(|mismatch| conform::refused(&call.kind, &call.version, &mismatch))?;
         incoming::report(call, &decoded, &unknown)?;
@@ -68,7 +74,7 @@ impl Cluster {
         }
         Self::check_crd_accepts(&call.kind, &name)?;
 
-        self.fill_in(call, &mut object)?;
+        self.fill_in(&call.kind, &mut object);
         let options = json!({
             "kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1",
             "fieldManager": call.options.field_manager, "dryRun": dry_run(call),
@@ -112,8 +118,7 @@ impl Cluster {
     }
 
     /// Sets what only the server decides about a new object.
-    fn fill_in(&self, call: &Call, object: &mut Value) -> Result<()> {
-        let kind = &call.kind;
+    fn fill_in(&self, kind: &Kind, object: &mut Value) {
         let uid = self.ids.uid();
         let now = self.clock.seconds();
         {
@@ -135,14 +140,7 @@ impl Cluster {
                 metadata.remove("generation");
             }
         }
-        if strategy::status_is_separate(call.kind_version()?)
-            && prepare::drops_status(kind)
-            && let Some(map) = object.as_object_mut()
-        {
-            map.remove("status");
-        }
         prepare::on_create(kind, object);
-        Ok(())
     }
 
     /// Brings an object that webhooks have changed back into its shape.
@@ -169,7 +167,7 @@ impl Cluster {
 
 impl Call {
     /// The kind under which the objects are kept: for events, that of the core group.
-    pub(crate) fn kind_for_storage(&self, cluster: &Cluster) -> Arc<crate::kinds::Kind> {
+    pub(crate) fn kind_for_storage(&self, cluster: &Cluster) -> Arc<Kind> {
         if &*self.kind.group == "events.k8s.io"
             && let Some(core) = cluster.built_in("", "events")
         {

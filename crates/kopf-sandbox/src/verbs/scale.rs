@@ -137,12 +137,6 @@ fn checked_replicas(call: &Call, current: &Value, scale: &Value) -> Result<i64> 
 pub(crate) fn scale_of(call: &Call, object: &Value) -> Result<Value> {
     let paths = paths(call)?;
     let number = |path: &str| object.pointer(path).and_then(Value::as_i64);
-    if call.kind.is_custom() && number(&paths.spec).is_none() {
-        return Err(ApiError::internal(format!(
-            "the spec replicas field {:?} does not exist",
-            paths.spec.replace('/', ".")
-        )));
-    }
     let mut metadata = json!({});
     for field in [
         "name",

@@ -48,13 +48,9 @@ impl Cluster {
 
     /// `POST …/pods/NAME/eviction`: a deletion that may be refused; nothing here refuses it.
     pub(crate) async fn evict(&self, call: &Call, eviction: &Value) -> Result<Payload> {
-        let mut options = DeleteOptions {
-            dry_run: call.options.dry_run,
-            ..DeleteOptions::default()
-        };
-        if let Some(sent) = eviction.get("deleteOptions") {
-            options.merge_body(sent)?;
-        }
+        let sent = eviction.get("deleteOptions").unwrap_or(&Value::Null);
+        let mut options = DeleteOptions::read(sent)?;
+        options.dry_run |= call.options.dry_run;
         self.delete(call, options).await?;
         Ok(success())
     }

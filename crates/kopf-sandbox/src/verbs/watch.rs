@@ -58,6 +58,8 @@ pub(crate) struct Watcher {
     bookmarks: bool,
     next_bookmark: Instant,
     ends_at: Instant,
+    /// The revision at which the stream's time was found to be over.
+    last: Option<u64>,
     ended: bool,
 }
 
@@ -88,6 +90,7 @@ impl Cluster {
             bookmarks: call.options.bookmarks,
             next_bookmark: now + BOOKMARK_INTERVAL,
             ends_at: now + call.options.timeout.unwrap_or(LONGEST).min(LONGEST * 24),
+            last: None,
             ended: false,
         };
         watcher.start(call)?;
@@ -181,8 +184,15 @@ impl Watcher {
                 return None;
             }
             if Instant::now() >= self.ends_at {
-                self.time_out(); // also when there is always something to send
-                continue;
+                // A client that reads late gets what happened in time; one that can't keep up with
+                // the news comes to an end, too.
+                let last = *self
+                    .last
+                    .get_or_insert_with(|| self.cluster.store.revision());
+                if self.seen >= last {
+                    self.time_out();
+                    continue;
+                }
             }
             self.news.mark_unchanged();
             match self
@@ -220,7 +230,7 @@ impl Watcher {
                 let line = self.bookmark(false);
                 self.ready.push_back(line);
             }
-            () = tokio::time::sleep_until(self.ends_at) => self.time_out(),
+            () = tokio::time::sleep_until(self.ends_at) => {}
         }
     }
 
@@ -287,6 +297,16 @@ impl Watcher {
 
     /// Turns changes into lines, up to one that a fault is about.
     fn sort_out(&mut self) {
+        // A CRD may have changed since the watch began: what comes now is shown by today's definition.
+        if self.kind.is_custom()
+            && let Some(kind) = self
+                .cluster
+                .kinds()
+                .by_plural(&self.kind.group, &self.kind.plural)
+            && kind.version(&self.version).is_some()
+        {
+            self.kind = Arc::clone(kind);
+        }
         let kind = match &*self.kind.group {
             "events.k8s.io" => self.cluster.built_in("", "events"),
             _ => None,

@@ -22,10 +22,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Fails the test instead of hanging.
 pub(crate) async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, work).await {
-        Ok(done) => done,
-        Err(_) => panic!("{what}: nothing came of it"),
-    }
+    let outcome = tokio::time::timeout(PATIENCE, work).await;
+    outcome.unwrap_or_else(|_| panic!("{what}: nothing came of it"))
 }
 
 /// A config map with one entry in its data.
@@ -289,7 +287,9 @@ impl Event {
 
     pub(crate) fn version(&self) -> u64 {
         let version = self.object["metadata"]["resourceVersion"].as_str();
-        version.and_then(|text| text.parse().ok()).expect("a version")
+        version
+            .and_then(|text| text.parse().ok())
+            .expect("a version")
     }
 
     /// Type and name, which most tests compare.

@@ -77,7 +77,7 @@ func visit(t reflect.Type) int {
 			}
 		}
 	case t.Kind() == reflect.Struct:
-		n.Kind, n.Fields = "struct", fields(t, nil, nil)
+		n.Kind, n.Fields = "struct", fields(t, nil, []int{})
 		n.Package = path.Base(path.Dir(t.PkgPath())) + "/" + path.Base(t.PkgPath())
 		sort.Slice(n.Fields, func(i, j int) bool { return n.Fields[i].Name < n.Fields[j].Name })
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
@@ -103,7 +103,7 @@ func visit(t reflect.Type) int {
 func numbers(within []int, f reflect.StructField) []int {
 	_, after, _ := strings.Cut(f.Tag.Get("protobuf"), ",")
 	tagged, _, _ := strings.Cut(after, ",")
-	if tagged == "" {
+	if tagged == "" || within == nil {
 		return nil // what is only in the envelope: apiVersion and kind
 	}
 	number, err := strconv.Atoi(tagged)

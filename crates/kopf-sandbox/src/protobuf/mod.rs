@@ -1,0 +1,86 @@
+//! Bodies of requests in the protobuf form of Kubernetes, which Go clients prefer for the built-in kinds.
+//!
+//! A body becomes the same JSON as if the client had sent JSON; nothing else in the sandbox knows that
+//! there is another form. Answers are never written as protobuf: clients which ask for it take JSON, too.
+//! Custom resources have no messages.
+
+mod envelope;
+mod message;
+mod special;
+mod wire;
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::typing;
+
+/// What a request is about: it counts when the body does not say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expected<'a> {
+    pub(crate) api_version: &'a str,
+    pub(crate) kind: &'a str,
+}
+
+/// How many bytes of an unreadable body are shown.
+const SHOWN: usize = 30;
+
+/// Reads a body. The error is the whole message for the client.
+pub(crate) fn decode(body: &[u8], expected: Expected<'_>) -> Result<Value, String> {
+    let reader = message::Reader {
+        types: typing::built_in(),
+        depth: message::MAX_DEPTH,
+    };
+    let mut envelope = envelope::open(body).map_err(|error| unrecognized(body, expected, error))?;
+    if envelope.kind.is_empty() {
+        expected.kind.clone_into(&mut envelope.kind);
+    }
+    if envelope.api_version.is_empty() {
+        expected.api_version.clone_into(&mut envelope.api_version);
+    }
+    envelope.read(reader).map_err(|error| {
+        if expected.is_options() {
+            return error;
+        }
+        let version = envelope.api_version.rsplit('/').next().unwrap_or_default();
+        format!(
+            "{} in version {version:?} cannot be handled as a {}: {error}",
+            envelope.kind, expected.kind
+        )
+    })
+}
+
+impl Expected<'_> {
+    /// Options are no object, and errors do not speak of one.
+    fn is_options(self) -> bool {
+        self.kind == "DeleteOptions"
+    }
+}
+
+fn unrecognized(body: &[u8], expected: Expected<'_>, error: String) -> String {
+    if expected.is_options() {
+        return error;
+    }
+    let start = body.get(..SHOWN).unwrap_or(body);
+    let mut shown = String::new();
+    if start.starts_with(b"{") {
+        shown.push_str(&String::from_utf8_lossy(start));
+    } else {
+        for byte in start {
+            // Writing to a string cannot fail.
+            let _ = write!(shown, "{byte:02x}");
+        }
+    }
+    match body.len() {
+        0 => shown.push_str("<empty>"),
+        1..=SHOWN => {}
+        _ => shown.push_str(" ..."),
+    }
+    format!(
+        "the object provided is unrecognized (must be of type {}): {error} ({shown})",
+        expected.kind
+    )
+}
+
+#[cfg(test)]
+mod tests;

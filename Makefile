@@ -1,21 +1,24 @@
 # The single list of commands: people and CI call nothing else.
-# What is downloaded or built once (the real Kubernetes, the Python packages) is kept outside of
-# the tree, in $(CACHE).
+# What is downloaded or built once (the real Kubernetes, the Python packages, cargo-deny) is kept outside
+# of the tree, in $(CACHE).
 
 SHELL := /bin/bash
 CACHE := $(or $(KOPF_CACHE),$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME)/kopf,$(HOME)/.cache/kopf))
+TOOLS := $(CACHE)/tools
+CARGO_DENY_VERSION := 0.20.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e lint fmt bench need-cargo
+.PHONY: help demo test e2e lint fmt bench need-cargo need-cargo-deny
 
 help: ## Show this list
 	@echo "make demo   builds the kopf command and shows what it does, in a few seconds"
 	@echo "make test   runs all tests which need nothing but Rust; the API behaviour suite on the sandbox"
 	@echo "make e2e    runs the same suite, kubectl and the Python client on a real Kubernetes as well"
 	@echo "            (needs Go and Python 3.9+; the first time, Kubernetes is built: some ten minutes)"
-	@echo "make lint   checks formatting, clippy, the layers of crates, licences and sources, texts"
+	@echo "make lint   checks formatting, clippy, what we depend on, the layers of crates, texts"
+	@echo "            (the first time, cargo-deny is built: some minutes)"
 	@echo "make fmt    formats the code"
-	@echo "make bench  measures the sandbox next to kube-apiserver and etcd (needs Go)"
+	@echo "make bench  measures the sandbox next to kube-apiserver and etcd (needs Go; some five minutes)"
 	@echo
 	@echo "Kept between runs, outside of the tree: $(CACHE)"
 
@@ -23,14 +26,18 @@ need-cargo:
 	@command -v cargo >/dev/null || { \
 		echo "error: 'cargo' is not found: install Rust from https://rustup.rs" >&2; exit 1; }
 
+need-cargo-deny: need-cargo
+	@"$(TOOLS)/bin/cargo-deny" --version 2>/dev/null | grep -qx "cargo-deny $(CARGO_DENY_VERSION)" || { \
+		echo "Installing cargo-deny $(CARGO_DENY_VERSION) into $(TOOLS): it takes some minutes, once…"; \
+		cargo install --quiet --locked --root "$(TOOLS)" cargo-deny@$(CARGO_DENY_VERSION); }
+
 demo: need-cargo
-	@echo "Building the kopf command (the first time, with all it depends on)…"
-	@cargo build --quiet --bin kopf
-	@./target/debug/kopf demo
+	@echo "Building the kopf command (the first time, with all it depends on: some two minutes)…"
+	@cargo run --quiet --bin kopf -- demo
 
 test: need-cargo
 	@echo "All tests; the API behaviour suite runs against the sandbox in process…"
-	cargo test --workspace
+	cargo test --workspace --no-fail-fast
 	@echo "The API behaviour suite against the sandbox over TLS…"
 	KOPF_TEST_API=sandbox-tls cargo test --package kopf-tests --test api
 
@@ -38,19 +45,21 @@ e2e: need-cargo
 	@echo "The sandbox and a real Kubernetes: the API behaviour suite, kubectl, the Python client…"
 	@KOPF_CACHE="$(CACHE)" tests/e2e/run.sh
 
-lint: need-cargo
+lint: need-cargo-deny
 	@echo "Formatting…"
 	cargo fmt --all --check
 	@echo "Clippy…"
 	cargo clippy --workspace --all-targets -- -D warnings
-	@echo "Layers of crates, licences, sources, texts…"
+	@echo "What we depend on: licences, sources, versions, bans (deny.toml)…"
+	PATH="$(TOOLS)/bin:$$PATH" cargo deny --workspace check bans licenses sources
+	@echo "Layers of crates, texts…"
 	cargo run --quiet --package xtask -- check
 
 fmt: need-cargo
 	cargo fmt --all
 
 bench: need-cargo
-	@echo "Measuring; it takes a few minutes, and other load on the machine spoils it…"
+	@echo "Building with optimisation, then measuring: some five minutes; other load on the machine spoils it…"
 	@cargo build --quiet --release --bin kopf --bin kopf-benches
 	@# A thousand watchers are a thousand connections.
-	@ulimit -n "$$(ulimit -Hn)" && KOPF_CACHE="$(CACHE)" ./target/release/kopf-benches
+	@ulimit -n "$$(ulimit -Hn)" && KOPF_CACHE="$(CACHE)" cargo run --quiet --release --bin kopf-benches

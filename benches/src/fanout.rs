@@ -1,25 +1,20 @@
-//! Events per second to many watchers, and what they cost the writer.
+//! Events per second to many watchers, with writers as fast as the server lets them.
+//!
+//! The writers' own speed says little here: all processors are busy, and they get their share of them.
+//! What watchers cost a writer is measured by `latency`.
 
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, ensure};
-use bytes::Bytes;
-use http::Request;
-use http_body::Body;
-use http_body_util::BodyExt as _;
+use anyhow::{Context as _, Result};
 use kube::Client;
-use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::load;
 use crate::report::{Report, Target};
 use crate::servers;
+use crate::watchers::Watchers;
 
 /// Events per watcher.
 const OBJECTS: u32 = 300;
 const TASKS: u32 = 4;
-const BYTES: usize = 800;
-const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) async fn measure(
     report: &mut Report,
@@ -39,61 +34,25 @@ pub(crate) async fn measure(
 }
 
 async fn one(report: &mut Report, server: &str, client: &Client, watchers: u32) -> Result<()> {
-    let alone = format!("bench-alone-{watchers}");
-    load::namespace(client, &alone).await?;
-    let unwatched = load::create(client, &alone, OBJECTS, BYTES, TASKS).await?;
-
     let namespace = format!("bench-fanout-{watchers}");
-    load::namespace(client, &namespace).await?;
-    let mut running = JoinSet::new();
-    for _ in 0..watchers {
-        let path =
-            format!("/api/v1/namespaces/{namespace}/configmaps?watch=true&resourceVersion=0");
-        // Answered at once: from here on, it sees everything.
-        let response = client
-            .send(Request::get(path).body(kube::client::Body::empty())?)
-            .await;
-        let response = response.with_context(|| format!("{server}: a watch is not answered"))?;
-        ensure!(
-            response.status() == 200,
-            "{server}: a watch is refused: {}",
-            response.status()
-        );
-        running.spawn(timeout(PATIENCE, count(response.into_body(), OBJECTS)));
-    }
-    let began = Instant::now();
-    let watched = load::create(client, &namespace, OBJECTS, BYTES, TASKS).await?;
-    while let Some(result) = running.join_next().await {
-        result?.with_context(|| format!("{server}: events do not come in time"))??;
-    }
-    let all = began.elapsed();
-
-    let name = format!("watch, {watchers} watchers, {server}");
-    let events = load::rate(OBJECTS * watchers, all);
-    report.add(name.clone(), events, "events per second", Target::None);
-    let slowdown = watched.as_secs_f64() / unwatched.as_secs_f64();
+    let time = time(client, &namespace, watchers)
+        .await
+        .context(server.to_owned())?;
     report.add(
-        format!("{name}: creates take"),
-        slowdown,
-        "times as long",
+        format!("watch, {watchers} watchers, {server}"),
+        load::rate(OBJECTS * watchers, time),
+        "events per second",
         Target::None,
     );
     Ok(())
 }
 
-/// Reads until so many events have come: one per line.
-async fn count<B>(mut body: B, events: u32) -> Result<()>
-where
-    B: Body<Data = Bytes, Error: std::error::Error + Send + Sync + 'static> + Unpin,
-{
-    let mut seen = 0;
-    while seen < events {
-        let frame = body.frame().await.context("the watch ends early")??;
-        let Ok(data) = frame.into_data() else {
-            continue;
-        };
-        let lines = data.split(|byte| *byte == b'\n').count() - 1;
-        seen += u32::try_from(lines)?;
-    }
-    Ok(())
+/// From the first create until the last watcher has seen the last one.
+async fn time(client: &Client, namespace: &str, watchers: u32) -> Result<std::time::Duration> {
+    load::namespace(client, namespace).await?;
+    let running = Watchers::open(client, namespace, watchers, OBJECTS).await?;
+    let began = Instant::now();
+    load::create(client, namespace, OBJECTS, load::KILOBYTE, TASKS).await?;
+    running.finish().await?;
+    Ok(began.elapsed())
 }

@@ -1,4 +1,4 @@
-//! The load: many tasks that create and change objects as fast as the server lets them.
+//! The load: objects to create and change, by many tasks as fast as the server lets them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+/// What a configmap is filled with to be of about a kilobyte.
+pub(crate) const KILOBYTE: usize = 800;
+
 /// How many objects a second.
 pub(crate) fn rate(count: u32, time: Duration) -> f64 {
     f64::from(count) / time.as_secs_f64()
@@ -19,14 +22,21 @@ pub(crate) fn rate(count: u32, time: Duration) -> f64 {
 /// Makes a namespace.
 pub(crate) async fn namespace(client: &Client, name: &str) -> Result<()> {
     let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-    send(
-        client,
-        "POST",
-        "/api/v1/namespaces",
-        "application/json",
-        &body,
-    )
-    .await
+    post(client, "/api/v1/namespaces", &body).await
+}
+
+/// A configmap with so much filling.
+pub(crate) fn config_map(number: u32, bytes: usize) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": format!("object-{number}"), "labels": {"app": "bench"}},
+        "data": {"filling": "x".repeat(bytes)},
+    })
+}
+
+/// Creates an object.
+pub(crate) async fn post(client: &Client, path: &str, body: &Value) -> Result<()> {
+    send(client, "POST", path, "application/json", body).await
 }
 
 /// Creates so many configmaps of so many bytes, with so many tasks at once; returns how long it took.
@@ -37,16 +47,11 @@ pub(crate) async fn create(
     bytes: usize,
     tasks: u32,
 ) -> Result<Duration> {
-    let filling = "x".repeat(bytes);
     let path: Arc<str> = format!("/api/v1/namespaces/{namespace}/configmaps").into();
     repeat(client, count, tasks, move |client, number| {
-        let body = json!({
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": format!("object-{number}"), "labels": {"app": "bench"}},
-            "data": {"filling": filling},
-        });
+        let body = config_map(number, bytes);
         let path = Arc::clone(&path);
-        async move { send(&client, "POST", &path, "application/json", &body).await }
+        async move { post(&client, &path, &body).await }
     })
     .await
 }

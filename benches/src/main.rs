@@ -3,11 +3,13 @@
 //! busy machine are no reason to fail a build.
 
 mod fanout;
+mod latency;
 mod load;
 mod memory;
 mod report;
 mod servers;
 mod start;
+mod watchers;
 mod writes;
 
 use std::io::Write as _;
@@ -37,6 +39,8 @@ enum Part {
     Writes,
     /// Events per second to many watchers
     Fanout,
+    /// How long a create takes with and without many watchers
+    Latency,
     /// Memory with many objects
     Memory,
 }
@@ -59,7 +63,7 @@ async fn run(args: &Args) -> Result<()> {
     if wants(Part::Start) {
         start::measure(&mut report).await?;
     }
-    if wants(Part::Writes) || wants(Part::Fanout) {
+    if wants(Part::Writes) || wants(Part::Fanout) || wants(Part::Latency) {
         let control_plane = if args.without_control_plane {
             None
         } else {
@@ -76,6 +80,9 @@ async fn run(args: &Args) -> Result<()> {
         }
         if wants(Part::Fanout) {
             fanout::measure(&mut report, &over_tls, real.as_ref()).await?;
+        }
+        if wants(Part::Latency) {
+            latency::measure(&mut report, &over_tls, real.as_ref()).await?;
         }
         process.stop().await?;
         if let Some(control_plane) = control_plane {

@@ -1,6 +1,7 @@
 //! The table of figures.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -63,6 +64,19 @@ impl Report {
     }
 }
 
+/// The time in milliseconds that half of the runs do not exceed.
+pub(crate) fn median(times: Vec<Duration>) -> f64 {
+    percentile(times, 50)
+}
+
+/// The time in milliseconds that so many percent of the runs do not exceed.
+pub(crate) fn percentile(mut times: Vec<Duration>, percent: usize) -> f64 {
+    times.sort();
+    let rank = (times.len() * percent).div_ceil(100).max(1);
+    let time = times.get(rank - 1);
+    time.map_or(f64::NAN, |time| time.as_secs_f64() * 1000.0)
+}
+
 /// Three digits are all that such figures are worth.
 fn rounded(value: f64) -> String {
     if value >= 100.0 {
@@ -84,5 +98,24 @@ mod tests {
         assert_eq!(Target::AtMost(50.0).verdict(50.1), "at most 50: MISSED");
         assert_eq!(Target::AtLeast(20.0).verdict(19.0), "at least 20: MISSED");
         assert_eq!(Target::None.verdict(1.0), "");
+    }
+
+    #[test]
+    fn percentiles_are_of_the_nearest_rank() {
+        let hundred: Vec<_> = (1..=100).rev().map(Duration::from_secs).collect();
+        for (percent, expected) in [
+            (1, 1000.0),
+            (50, 50_000.0),
+            (99, 99_000.0),
+            (100, 100_000.0),
+        ] {
+            let found = percentile(hundred.clone(), percent);
+            assert!(
+                (found - expected).abs() < f64::EPSILON,
+                "{percent}: {found}"
+            );
+        }
+        assert!((median(vec![Duration::from_millis(7)]) - 7.0).abs() < f64::EPSILON);
+        assert!(median(Vec::new()).is_nan());
     }
 }

@@ -30,7 +30,8 @@ impl Process {
     /// Starts the release build of the command, and waits until it says that it listens.
     pub(crate) async fn start() -> Result<Self> {
         let folder = TempDir::new()?;
-        let program = root().join("target/release/kopf");
+        // Built together with this program, and so beside it.
+        let program = std::env::current_exe()?.with_file_name("kopf");
         let mut child = Command::new(&program)
             .arg("sandbox")
             .arg("--kubeconfig")

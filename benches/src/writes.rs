@@ -8,8 +8,6 @@ use crate::report::{Report, Target};
 use crate::servers;
 
 const TASKS: u32 = 16;
-/// An object of about a kilobyte.
-const BYTES: usize = 800;
 const NAMESPACE: &str = "bench-writes";
 
 pub(crate) async fn measure(
@@ -72,11 +70,11 @@ pub(crate) async fn measure(
 async fn rates(client: &Client, count: u32) -> Result<[f64; 2]> {
     load::namespace(client, NAMESPACE).await?;
     // Connections, and code that was never run before.
-    load::create(client, NAMESPACE, count / 20, BYTES, TASKS).await?;
+    load::create(client, NAMESPACE, count / 20, load::KILOBYTE, TASKS).await?;
     load::patch(client, NAMESPACE, count / 20, TASKS).await?;
     let namespace = format!("{NAMESPACE}-2");
     load::namespace(client, &namespace).await?;
-    let creation = load::create(client, &namespace, count, BYTES, TASKS).await?;
+    let creation = load::create(client, &namespace, count, load::KILOBYTE, TASKS).await?;
     let patching = load::patch(client, &namespace, count, TASKS).await?;
     Ok([load::rate(count, creation), load::rate(count, patching)])
 }

@@ -4,17 +4,17 @@ use kopf_tests::{Api, eventually, with_query};
 use serde_json::{Value, json};
 
 /// How the objects of a case hang together; all are ConfigMaps of the test's namespace.
-struct Family<'a> {
-    api: &'a Api,
+pub(crate) struct Family<'a> {
+    pub(crate) api: &'a Api,
 }
 
 impl Family<'_> {
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.api.ns_path(&format!("configmaps/{name}"))
     }
 
     /// Creates an object with these owners and finalizers, and gives a reference to it.
-    async fn add(&self, name: &str, owners: &[Value], finalizers: &[&str]) -> Value {
+    pub(crate) async fn add(&self, name: &str, owners: &[Value], finalizers: &[&str]) -> Value {
         let object = json!({
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -28,19 +28,19 @@ impl Family<'_> {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": created.uid()})
     }
 
-    async fn delete(&self, name: &str, policy: &str) {
+    pub(crate) async fn delete(&self, name: &str, policy: &str) {
         let path = with_query(&self.path(name), &[("propagationPolicy", policy)]);
         self.api.delete(&path).await.expect_code(200);
     }
 
-    async fn gone(&self, name: &str) {
+    pub(crate) async fn gone(&self, name: &str) {
         eventually(&format!("{name} to be gone"), async || {
             (self.api.get(&self.path(name)).await.code == 404).then_some(())
         })
         .await;
     }
 
-    async fn release(&self, name: &str) {
+    pub(crate) async fn release(&self, name: &str) {
         let released = json!({"metadata": {"finalizers": null}});
         self.api
             .merge(&self.path(name), &released)
@@ -49,7 +49,7 @@ impl Family<'_> {
     }
 }
 
-fn blocking(mut owner: Value) -> Value {
+pub(crate) fn blocking(mut owner: Value) -> Value {
     owner["blockOwnerDeletion"] = json!(true);
     owner
 }

@@ -66,7 +66,7 @@ tests/control-plane/run.sh --dir "$work/control-plane" >"$work/control-plane.out
 pids+=($!)
 control_plane_pid=$!
 say "starting the sandbox"
-./target/debug/kopf sandbox --kubeconfig "$work/sandbox.kubeconfig" >"$work/sandbox.out" 2>&1 &
+cargo run --quiet --bin kopf -- sandbox --kubeconfig "$work/sandbox.kubeconfig" >"$work/sandbox.out" 2>&1 &
 pids+=($!)
 await "the sandbox" $! "$work/sandbox.out" "Ctrl-C ends it"
 await "the control plane" "$control_plane_pid" "$work/control-plane.out" "^ready$"

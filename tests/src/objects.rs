@@ -81,3 +81,56 @@ pub fn event(name: &str, namespace: &str, about: &str, kind: &str, reason: &str)
         "source": {"component": "tests"},
     })
 }
+
+/// A StatefulSet of one replica.
+pub fn stateful_set(name: &str) -> Value {
+    let mut object = deployment(name);
+    object["kind"] = json!("StatefulSet");
+    object["spec"]["serviceName"] = json!("service");
+    object
+}
+
+/// A Job that nothing will ever run.
+pub fn job(name: &str) -> Value {
+    json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"template": {"spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "example.com/main:1"}],
+        }}},
+    })
+}
+
+/// An EndpointSlice of IPv4 addresses, without any.
+pub fn endpoint_slice(name: &str) -> Value {
+    json!({
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": name},
+        "addressType": "IPv4",
+        "endpoints": [],
+    })
+}
+
+/// A HorizontalPodAutoscaler with a metric and a behaviour, which only its second version has.
+pub fn autoscaler(name: &str) -> Value {
+    json!({
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": name},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+            "maxReplicas": 3,
+            "metrics": [{
+                "type": "Resource",
+                "resource": {
+                    "name": "memory",
+                    "target": {"type": "Utilization", "averageUtilization": 50},
+                },
+            }],
+            "behavior": {"scaleDown": {"stabilizationWindowSeconds": 7}},
+        },
+    })
+}

@@ -1,7 +1,7 @@
-//! The graph of packages as `cargo metadata` resolves it, with all features on, so that an optional
-//! dependency cannot hide.
+//! Our own packages and what their manifests depend on, as `cargo metadata` tells it. Optional
+//! dependencies are in it, too.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
@@ -12,19 +12,12 @@ use serde::Deserialize;
 pub(crate) struct Graph {
     pub(crate) packages: Vec<Package>,
     pub(crate) workspace_members: BTreeSet<String>,
-    pub(crate) resolve: Resolve,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Package {
     pub(crate) id: String,
     pub(crate) name: String,
-    pub(crate) version: String,
-    #[serde(default)]
-    pub(crate) license: Option<String>,
-    /// Absent for packages in folders, such as ours.
-    #[serde(default)]
-    pub(crate) source: Option<String>,
     #[serde(default)]
     pub(crate) dependencies: Vec<Dependency>,
     /// An empty list means `publish = false`.
@@ -39,18 +32,6 @@ pub(crate) struct Dependency {
     pub(crate) optional: bool,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-pub(crate) struct Resolve {
-    pub(crate) nodes: Vec<Node>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Node {
-    pub(crate) id: String,
-    #[serde(default)]
-    pub(crate) features: BTreeSet<String>,
-}
-
 impl Package {
     pub(crate) fn is_published(&self) -> bool {
         self.publish
@@ -61,7 +42,7 @@ impl Package {
 
 impl Graph {
     pub(crate) fn of(root: &Path) -> Result<Self> {
-        let arguments = ["metadata", "--format-version", "1", "--all-features"];
+        let arguments = ["metadata", "--format-version", "1", "--no-deps"];
         // Cargo tells its own path to what it runs; by hand, the one on PATH will do.
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         let json = crate::output(root, &cargo, &arguments)?;
@@ -73,21 +54,5 @@ impl Graph {
         self.packages
             .iter()
             .filter(|package| self.workspace_members.contains(&package.id))
-    }
-
-    /// All the others.
-    pub(crate) fn foreign(&self) -> impl Iterator<Item = &Package> {
-        self.packages
-            .iter()
-            .filter(|package| !self.workspace_members.contains(&package.id))
-    }
-
-    /// The features that are on, by package id.
-    pub(crate) fn features(&self) -> BTreeMap<&str, &BTreeSet<String>> {
-        self.resolve
-            .nodes
-            .iter()
-            .map(|node| (node.id.as_str(), &node.features))
-            .collect()
     }
 }

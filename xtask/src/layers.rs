@@ -153,15 +153,12 @@ Some words.
                     .map(|(name, optional)| json!({"name": name, "optional": optional}))
                     .collect();
                 json!({
-                    "id": name, "name": name, "version": "1.0.0", "dependencies": dependencies,
+                    "id": name, "name": name, "dependencies": dependencies,
                     "publish": if *published { Value::Null } else { json!([]) },
                 })
             })
             .collect();
-        serde_json::from_value(json!({
-            "packages": packages, "workspace_members": ids, "resolve": {"nodes": []},
-        }))
-        .unwrap()
+        serde_json::from_value(json!({"packages": packages, "workspace_members": ids})).unwrap()
     }
 
     fn problems(packages: &[Member<'_>]) -> Vec<String> {

@@ -1,11 +1,10 @@
-//! Checks of the whole tree that neither the compiler nor clippy can make. `make lint` runs them all.
+//! Checks of the whole tree that neither the compiler, nor clippy, nor cargo-deny can make. `make lint`
+//! runs them all.
 //!
 //! It only reads and reports: it never changes a file.
 
-mod dependencies;
 mod graph;
 mod layers;
-mod licence;
 mod texts;
 
 use std::io::Write as _;
@@ -15,7 +14,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 
-/// Checks the whole tree: allowed directions between crates, dependencies, texts.
+/// Checks the whole tree: allowed directions between crates, texts.
 #[derive(Debug, Parser)]
 #[command(name = "xtask", version)]
 enum Task {
@@ -23,8 +22,6 @@ enum Task {
     Check,
     /// Fail on a dependency between our crates which docs/architecture.md does not allow
     Layers,
-    /// Fail on a dependency (its licence, source, name, features) which deny.toml does not allow
-    Dependencies,
     /// Fail on a file which names a path of this machine or a private package registry
     Texts,
 }
@@ -57,10 +54,6 @@ fn run(task: &Task) -> Result<Vec<String>> {
     if matches!(task, Task::Check | Task::Layers) {
         let rules = layers::Rules::parse(&read(&root.join("docs/architecture.md"))?)?;
         problems.extend(rules.check(&graph::Graph::of(&root)?));
-    }
-    if matches!(task, Task::Check | Task::Dependencies) {
-        let policy = dependencies::Policy::parse(&read(&root.join("deny.toml"))?)?;
-        problems.extend(policy.check(&graph::Graph::of(&root)?));
     }
     if matches!(task, Task::Check | Task::Texts) {
         problems.extend(texts::check(&root)?);

@@ -13,6 +13,7 @@ use crate::kinds::Kind;
 use crate::request::accept::{Accepted, Encoding, Form};
 use crate::request::options::IncludeObject;
 use crate::status::ApiError;
+use crate::store::Stored;
 use crate::table::{self, TableOptions};
 use crate::verbs::list::Page;
 use crate::verbs::{Call, Payload};
@@ -141,7 +142,7 @@ pub(crate) fn list(cluster: &Cluster, call: &Call, page: &Page) -> Response<Body
             let items: Vec<Value> = page
                 .items
                 .iter()
-                .map(|stored| Cluster::object(stored, &call.kind, &call.version))
+                .map(|stored| list_item(stored, call))
                 .collect();
             let document = json!({
                 "kind": call.kind.list_kind, "apiVersion": call.api_version(),
@@ -194,17 +195,30 @@ fn whole_list(call: &Call, page: &Page, metadata: &Value) -> Response<Body> {
         if at > 0 {
             text.put_u8(b',');
         }
-        let plain = Cluster::is_as_stored(stored, &call.kind, &call.version);
-        if plain && !call.kind.is_custom() {
+        if call.kind.is_custom() {
+            text.put_slice(&Cluster::bytes(stored, &call.kind, &call.version));
+        } else if Cluster::is_as_stored(stored, &call.kind, &call.version) {
             // Items of built-in lists have no kind and version of their own, as on a real server.
             text.put_u8(b'{');
             text.put_slice(stored.rest());
         } else {
-            text.put_slice(&Cluster::bytes(stored, &call.kind, &call.version));
+            text.put_slice(list_item(stored, call).to_string().as_bytes());
         }
     }
     text.put_slice(b"]}\n");
     json(200, text.freeze())
+}
+
+/// An object as an item of a list.
+fn list_item(stored: &Stored, call: &Call) -> Value {
+    let mut object = Cluster::object(stored, &call.kind, &call.version);
+    if let Some(map) = object.as_object_mut()
+        && !call.kind.is_custom()
+    {
+        map.remove("kind");
+        map.remove("apiVersion");
+    }
+    object
 }
 
 /// In which form the events of a watch are shown.

@@ -13,7 +13,8 @@ use crate::access::{Access, UserInfo};
 use crate::admission::Caller;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
-use crate::fault::{Command, Faults};
+use crate::cluster::controllers::Controller;
+use crate::fault::{Command, Faults, Subscription};
 use crate::ids::Ids;
 use crate::kinds;
 use crate::server::certificates::{Authority, Identity};
@@ -49,7 +50,7 @@ pub enum Error {
 }
 
 /// What a new sandbox is like.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[must_use]
 pub struct Builder {
     seed: Option<u64>,
@@ -57,6 +58,24 @@ pub struct Builder {
     window: Window,
     tokens: Vec<(String, UserInfo)>,
     services: Vec<((String, String), String)>,
+}
+
+impl fmt::Debug for Builder {
+    /// Without the tokens.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let users: Vec<&str> = self
+            .tokens
+            .iter()
+            .map(|(_, user)| &*user.username)
+            .collect();
+        f.debug_struct("Builder")
+            .field("seed", &self.seed)
+            .field("epoch", &self.epoch)
+            .field("window", &self.window)
+            .field("users", &users)
+            .field("services", &self.services)
+            .finish()
+    }
 }
 
 impl Builder {
@@ -127,7 +146,7 @@ impl Builder {
         ));
         cluster.bootstrap();
         let weak = Arc::downgrade(&cluster);
-        faults.subscribe(move |command| {
+        let commands = faults.subscribe(move |command| {
             if let (Command::Compact, Some(cluster)) = (command, weak.upgrade()) {
                 cluster.store.compact();
             }
@@ -135,9 +154,12 @@ impl Builder {
         let mut tasks = JoinSet::new();
         let pumped = Arc::clone(&cluster);
         tasks.spawn_on(async move { pumped.store.pump().await }, &runtime);
-        tasks.spawn_on(Arc::clone(&cluster).run_controllers(), &runtime);
+        for controller in Controller::ALL {
+            tasks.spawn_on(Arc::clone(&cluster).run_controller(controller), &runtime);
+        }
         Ok(Sandbox {
             cluster,
+            _commands: commands,
             authority: Mutex::default(),
             tasks,
         })
@@ -153,6 +175,7 @@ fn random_seed() -> u64 {
 /// A Kubernetes API of its own, in memory. It ends when it is dropped.
 pub struct Sandbox {
     cluster: Arc<Cluster>,
+    _commands: Subscription,
     /// Made with the first listener: in process, nobody needs certificates.
     authority: Mutex<Option<Arc<Authority>>>,
     tasks: JoinSet<()>,
@@ -208,7 +231,7 @@ impl Sandbox {
             .await
             .map_err(|source| Error::Listen { address, source })?;
         let connections = listener.connections().clone();
-        self.cluster.faults.subscribe(move |command| match command {
+        let commands = self.cluster.faults.subscribe(move |command| match command {
             Command::ResetConnections => connections.reset_all(),
             Command::FreezeConnections(frozen) => connections.freeze(frozen),
             Command::Compact => {}
@@ -216,6 +239,7 @@ impl Sandbox {
         let url = listener.url();
         Ok(Listening {
             cluster: Arc::clone(&self.cluster),
+            _commands: commands,
             listener,
             url,
             authority,
@@ -277,6 +301,7 @@ impl Default for Listen {
 #[derive(Debug)]
 pub struct Listening {
     cluster: Arc<Cluster>,
+    _commands: Subscription,
     listener: Listener,
     url: String,
     authority: Arc<Authority>,

@@ -119,6 +119,9 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BodyError>,
 {
+    if cluster.stopping.is_cancelled() {
+        return answer::error(&ApiError::unavailable("the sandbox has ended"));
+    }
     let (parts, body) = request.into_parts();
     let user = match identify(cluster, &parts, in_process) {
         Ok(user) => user,
@@ -205,18 +208,14 @@ where
             let subresource = version
                 .subresource(name)
                 .ok_or_else(ApiError::no_such_path)?;
-            if !subresource
-                .verbs
-                .iter()
-                .any(|known| *known == verb.to_string())
-            {
+            if !subresource.verbs.iter().any(|known| known == verb.name()) {
                 return Err(ApiError::method_not_allowed());
             }
         }
         // Of a kind that is about to go, discovery shows fewer verbs than there are.
         None if kind.terminating => {}
         None => {
-            if !version.verbs.iter().any(|known| *known == verb.to_string()) {
+            if !version.verbs.iter().any(|known| known == verb.name()) {
                 return Err(ApiError::method_not_allowed());
             }
         }
@@ -264,6 +263,9 @@ where
         user,
     );
     call.is_patch = verb == Verb::Patch;
+    if let Some(warning) = &version.deprecation_warning {
+        call.warn(warning.clone());
+    }
     let body = read(body).await?;
     let mut response = answer_call(cluster, &call, verb, &parts.headers, &body)
         .await
@@ -367,8 +369,8 @@ fn read_as(protobuf: Option<Expected<'_>>, headers: &HeaderMap, body: &Bytes) ->
         ("application/yaml", _) => decode::yaml(body),
         ("application/vnd.kubernetes.protobuf", Some(expected)) => {
             let value = protobuf::decode(body, expected).map_err(ApiError::bad_request)?;
-            let duplicates = Vec::new();
-            return Ok(Decoded { value, duplicates });
+            let complaints = Vec::new();
+            return Ok(Decoded { value, complaints });
         }
         (other, protobuf) => {
             let also = protobuf.map_or("", |_| ", application/vnd.kubernetes.protobuf");
@@ -420,12 +422,11 @@ async fn answer_call(
                 (201, cluster.create(call, decoded, body).await?)
             }
         }
-        Verb::Update => (
-            200,
+        Verb::Update => {
             cluster
                 .update(call, decoded(call, headers, body)?, body)
-                .await?,
-        ),
+                .await?
+        }
         Verb::Patch => {
             let patch_type = PatchType::parse(content_type(headers), call.kind.is_custom())?;
             (200, cluster.patch(call, patch_type, body).await?)

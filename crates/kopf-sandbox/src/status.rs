@@ -216,6 +216,10 @@ impl ApiError {
         Self::new(501, "NotImplemented", message)
     }
 
+    pub(crate) fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(503, "ServiceUnavailable", message)
+    }
+
     pub(crate) fn timeout(message: impl Into<String>, seconds: u32) -> Self {
         Self::new(504, "Timeout", format!("Timeout: {}", message.into())).with_retry_after(seconds)
     }

@@ -1,17 +1,22 @@
 //! What goes on behind the requests: garbage collection, the end of namespaces, the end of CRDs.
 //!
-//! One task works off one queue, so that a server under paused time does the same things in the same order.
-//! Jobs say where to look, not what to do: each reads the present state and is harmless when repeated.
+//! One task for each of these works off a queue of its own; several jobs of it may wait for webhooks at the
+//! same time. What does not wait is done one by one in the order of the queue, so that a server under paused
+//! time does the same things in the same order. Jobs say where to look, not what to do: each reads the
+//! present state and is harmless when repeated.
 
-use std::collections::{HashSet, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::Cluster;
 use crate::kinds::Kind;
+use crate::status::Result;
 use crate::store::Key;
 
 /// Something to look at.
@@ -46,69 +51,152 @@ impl Job {
             Self::Crd { name } => format!("crd {name}"),
         }
     }
+
+    fn controller(&self) -> Controller {
+        match self {
+            Self::Dependent { .. } | Self::OwnerGone { .. } | Self::Terminating { .. } => {
+                Controller::Garbage
+            }
+            Self::Namespace { .. } => Controller::Namespaces,
+            Self::Crd { .. } => Controller::Crds,
+        }
+    }
 }
 
-/// The queue of jobs. A job that waits already is not queued again, which bounds the queue by the number of
-/// objects.
+/// Who works off jobs. None of them waits for another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Controller {
+    Garbage,
+    Namespaces,
+    Crds,
+}
+
+impl Controller {
+    pub(crate) const ALL: [Self; 3] = [Self::Garbage, Self::Namespaces, Self::Crds];
+}
+
+/// The jobs of all controllers.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
-    queue: Mutex<(VecDeque<Job>, HashSet<String>)>,
-    filled: Notify,
+    garbage: Queue,
+    namespaces: Queue,
+    crds: Queue,
 }
 
 impl Jobs {
     pub(crate) fn push(&self, job: Job) {
-        let (queue, waiting) = &mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.insert(job.identity()) {
-            queue.push_back(job);
-            self.filled.notify_one();
-        }
+        self.of(job.controller()).push(job);
     }
 
-    fn pop(&self) -> Option<Job> {
-        let (queue, waiting) = &mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let job = queue.pop_front()?;
-        waiting.remove(&job.identity());
-        Some(job)
+    fn of(&self, controller: Controller) -> &Queue {
+        match controller {
+            Controller::Garbage => &self.garbage,
+            Controller::Namespaces => &self.namespaces,
+            Controller::Crds => &self.crds,
+        }
     }
 }
 
+/// The jobs of one controller. A job that waits already is not queued again, which bounds the queue by the
+/// number of objects; a job that is being done is queued again only when it is done.
+#[derive(Debug, Default)]
+struct Queue {
+    state: Mutex<State>,
+    filled: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queue: VecDeque<Job>,
+    waiting: HashSet<String>,
+    /// Jobs that are being done, and the same ones that came in the meantime.
+    running: HashMap<String, Option<Job>>,
+}
+
+impl State {
+    fn push(&mut self, job: Job) {
+        let identity = job.identity();
+        if let Some(again) = self.running.get_mut(&identity) {
+            *again = Some(job);
+        } else if self.waiting.insert(identity) {
+            self.queue.push_back(job);
+        }
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, job: Job) {
+        self.lock().push(job);
+        self.filled.notify_one();
+    }
+
+    fn pop(&self) -> Option<Job> {
+        let mut state = self.lock();
+        let job = state.queue.pop_front()?;
+        let identity = job.identity();
+        state.waiting.remove(&identity);
+        state.running.insert(identity, None);
+        Some(job)
+    }
+
+    fn done(&self, job: &Job) {
+        let mut state = self.lock();
+        if let Some(again) = state.running.remove(&job.identity()).flatten() {
+            state.push(again);
+        }
+    }
+}
+
+/// How many jobs of a controller may wait for webhooks at the same time, as many as in a real collector.
+const AT_ONCE: usize = 20;
 /// How long a job that failed (a webhook said no) waits for its next turn.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 impl Cluster {
-    /// Works off the jobs for as long as the server lives.
+    /// Works off the jobs of a controller for as long as the server lives.
     ///
     /// # Cancellation
     /// Between two jobs nothing is held; within a job every write is complete or not done.
-    pub(crate) async fn run_controllers(self: Arc<Self>) {
+    pub(crate) async fn run_controller(self: Arc<Self>, controller: Controller) {
+        let queue = self.jobs.of(controller);
+        let mut running = FuturesUnordered::new();
         let mut failed: Vec<Job> = Vec::new();
         let mut again_at = Instant::now();
         loop {
-            while let Some(job) = self.jobs.pop() {
-                if let Err(error) = self.handle(&job).await {
-                    tracing::debug!(?job, error = %error.message, "the job is tried again");
-                    if failed.is_empty() {
-                        again_at = Instant::now() + PAUSE_AFTER_FAILURE;
-                    }
-                    failed.push(job);
-                }
+            while running.len() < AT_ONCE
+                && let Some(job) = queue.pop()
+            {
+                running.push(self.attempt(job));
             }
-            if failed.is_empty() {
-                self.jobs.filled.notified().await;
-            } else {
-                tokio::select! {
-                    () = self.jobs.filled.notified() => {}
-                    () = tokio::time::sleep_until(again_at) => {
-                        failed.drain(..).for_each(|job| self.jobs.push(job));
+            tokio::select! {
+                // In this order, always: whatever can be done is done first.
+                biased;
+                Some((job, outcome)) = running.next() => {
+                    queue.done(&job);
+                    if let Err(error) = outcome {
+                        tracing::debug!(?job, error = %error.message, "the job is tried again");
+                        if failed.is_empty() {
+                            again_at = Instant::now() + PAUSE_AFTER_FAILURE;
+                        }
+                        failed.push(job);
                     }
+                    // A long cascade must not keep everybody else from their work.
+                    tokio::task::coop::consume_budget().await;
+                }
+                () = queue.filled.notified(), if running.len() < AT_ONCE => {}
+                () = tokio::time::sleep_until(again_at), if !failed.is_empty() => {
+                    failed.drain(..).for_each(|job| queue.push(job));
                 }
             }
         }
     }
 
-    async fn handle(&self, job: &Job) -> crate::status::Result<()> {
-        match job {
+    async fn attempt(&self, job: Job) -> (Job, Result<()>) {
+        let outcome = match &job {
             Job::Dependent { kind, key } => self.check_owners(kind, key).await,
             Job::OwnerGone { uid } => {
                 for dependent in self.owners.dependents(uid) {
@@ -124,7 +212,53 @@ impl Cluster {
                 Ok(())
             }
             Job::Namespace { name } => self.end_namespace(name).await,
-            Job::Crd { name } => self.end_crd(name).await,
+            Job::Crd { name } => {
+                self.end_crd(name);
+                Ok(())
+            }
+        };
+        (job, outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn namespace(name: &str) -> Job {
+        Job::Namespace {
+            name: name.to_owned(),
         }
+    }
+
+    fn names(queue: &Queue) -> Vec<String> {
+        let state = queue.lock();
+        state.queue.iter().map(Job::identity).collect()
+    }
+
+    #[test]
+    fn a_job_waits_only_once() {
+        let queue = Queue::default();
+        for name in ["a", "b", "a"] {
+            queue.push(namespace(name));
+        }
+        assert_eq!(names(&queue), ["namespace a", "namespace b"]);
+    }
+
+    #[test]
+    fn a_job_that_is_being_done_comes_again_when_it_is_done() {
+        let queue = Queue::default();
+        queue.push(namespace("a"));
+        let job = queue.pop().unwrap();
+        for name in ["a", "b", "a"] {
+            queue.push(namespace(name));
+        }
+        assert_eq!(names(&queue), ["namespace b"]);
+        queue.done(&job);
+        assert_eq!(names(&queue), ["namespace b", "namespace a"]);
+        while let Some(job) = queue.pop() {
+            queue.done(&job);
+        }
+        assert!(queue.lock().running.is_empty());
     }
 }

@@ -23,16 +23,18 @@ pub(crate) const ORPHAN: &str = "orphan";
 /// What an owner reference leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OwnerState {
-    /// It exists, or nobody can tell.
+    /// It exists.
     Solid,
     /// It is being deleted and waits for its dependents.
     Waiting,
     /// It does not exist.
     Absent,
+    /// Nobody can tell: the kind is not served in that version (now), or can't own such an object.
+    Unknown,
 }
 
 impl Cluster {
-    /// The kind and key that an owner reference of an object in `namespace` points at.
+    /// The kind and key that an owner reference of an object in `namespace` points at, whatever the version.
     pub(crate) fn locate_owner(
         &self,
         owner: &OwnerReference,
@@ -48,8 +50,14 @@ impl Cluster {
     }
 
     fn owner_state(&self, owner: &OwnerReference, namespace: Option<&str>) -> OwnerState {
-        let Some((kind, key)) = self.locate_owner(owner, namespace) else {
-            return OwnerState::Solid; // a kind that is not served (now): better to keep too much
+        if self.owners.is_gone(&owner.uid) {
+            return OwnerState::Absent;
+        }
+        let Some((kind, key)) = self
+            .locate_owner(owner, namespace)
+            .filter(|(kind, _)| kind.version(owner.version()).is_some())
+        else {
+            return OwnerState::Unknown;
         };
         match self.store.get(&super::collection(&kind), &key) {
             None => OwnerState::Absent,
@@ -57,8 +65,7 @@ impl Cluster {
                 let object = stored.value();
                 if meta::uid(&object) != owner.uid {
                     OwnerState::Absent
-                } else if meta::is_terminating(&object) && meta::has_finalizer(&object, FOREGROUND)
-                {
+                } else if waits_for_dependents(&object) {
                     OwnerState::Waiting
                 } else {
                     OwnerState::Solid
@@ -69,16 +76,25 @@ impl Cluster {
 
     /// Looks after an object with owners: deletes it without any, and forgets those that are gone.
     pub(crate) async fn check_owners(&self, kind: &Arc<Kind>, key: &Key) -> Result<()> {
-        let Some(stored) = self.store.get(&super::collection(kind), key) else {
+        let collection = super::collection(kind);
+        let Some(stored) = self.store.get(&collection, key) else {
             return Ok(());
         };
+        if stored.terminating {
+            return Ok(()); // it goes anyway
+        }
         let object = stored.value();
         let owners = meta::owner_references(&object);
         let states: Vec<OwnerState> = owners
             .iter()
             .map(|owner| self.owner_state(owner, key.namespace()))
             .collect();
-        if owners.is_empty() || states.iter().all(|state| *state == OwnerState::Solid) {
+        if states.contains(&OwnerState::Unknown) {
+            // Better to keep too much, also of the references.
+            self.owners.mark_unresolved(&collection, key);
+            return Ok(());
+        }
+        if states.iter().all(|state| *state == OwnerState::Solid) {
             return Ok(());
         }
         if states.contains(&OwnerState::Solid) {
@@ -91,26 +107,37 @@ impl Cluster {
             self.modify(kind, key, |object| meta::remove_owners(object, &gone));
             return Ok(());
         }
-        if meta::is_terminating(&object) {
-            return Ok(());
-        }
-        let waited_for = states.contains(&OwnerState::Waiting);
-        let has_dependents = !self.owners.dependents(meta::uid(&object)).is_empty();
-        let propagation = if meta::has_finalizer(&object, ORPHAN) {
-            Propagation::Orphan
-        } else if meta::has_finalizer(&object, FOREGROUND) || (waited_for && has_dependents) {
+        let uid = meta::uid(&object);
+        let dependents = self.owners.dependents(uid);
+        let propagation = if states.contains(&OwnerState::Waiting) && !dependents.is_empty() {
+            if dependents
+                .iter()
+                .any(|dependent| self.is_waiting(dependent))
+            {
+                // A circle: its objects would wait for each other forever.
+                self.modify(kind, key, |object| unblock_owners(object, uid));
+            }
             Propagation::Foreground
         } else {
-            Propagation::Background
+            finalizers_policy(&object).unwrap_or(Propagation::Background)
         };
-        self.delete_as_system(
-            kind,
-            key,
-            meta::uid(&object),
-            propagation,
-            "generic-garbage-collector",
-        )
-        .await
+        self.delete_as_system(kind, key, uid, propagation, "generic-garbage-collector")
+            .await
+    }
+
+    fn is_waiting(&self, dependent: &Dependent) -> bool {
+        let collection = super::collection(&dependent.kind);
+        self.store
+            .get(&collection, &dependent.key)
+            .is_some_and(|stored| stored.terminating && waits_for_dependents(&stored.value()))
+    }
+
+    /// Looks again at the objects with owners of kinds that were not served. To be called when there are
+    /// new ones.
+    pub(crate) fn recheck_unresolved_owners(&self) {
+        for Dependent { kind, key } in self.owners.take_unresolved() {
+            self.jobs.push(Job::Dependent { kind, key });
+        }
     }
 
     /// Moves a terminating object on that waits for its dependents, or for being forgotten by them.
@@ -118,10 +145,10 @@ impl Cluster {
         let Some(stored) = self.store.get(&super::collection(kind), key) else {
             return;
         };
-        let object = stored.value();
-        if !meta::is_terminating(&object) {
+        if !stored.terminating {
             return;
         }
+        let object = stored.value();
         let uid = meta::uid(&object).to_owned();
         let dependents = self.owners.dependents(&uid);
         if meta::has_finalizer(&object, ORPHAN) {
@@ -177,6 +204,21 @@ impl Cluster {
         }
     }
 
+    /// Deletes an object with its dependents without asking the webhooks.
+    pub(crate) fn delete_unasked(&self, kind: &Arc<Kind>, key: &Key) {
+        let user = UserInfo::of_service_account("kube-system", "crd-cleanup", "");
+        let call = Call::internal(kind, key, user);
+        let options = DeleteOptions::default();
+        let collection = super::collection(kind);
+        while let Some(stored) = self.store.get(&collection, key) {
+            let current = Self::object(&stored, kind, &call.version);
+            let done = self.carry_out_deletion(&call, &options, &stored, &current);
+            if done.is_some() {
+                return;
+            }
+        }
+    }
+
     /// Deletes an object as one of the cluster's own controllers.
     pub(crate) async fn delete_as_system(
         &self,
@@ -202,6 +244,34 @@ impl Cluster {
     }
 }
 
+/// What the garbage collector is to do with the dependents, as the finalizers of the owner say.
+pub(crate) fn finalizers_policy(object: &Value) -> Option<Propagation> {
+    meta::finalizers(object).find_map(|finalizer| match finalizer {
+        ORPHAN => Some(Propagation::Orphan),
+        FOREGROUND => Some(Propagation::Foreground),
+        _ => None,
+    })
+}
+
+fn waits_for_dependents(object: &Value) -> bool {
+    meta::is_terminating(object) && meta::has_finalizer(object, FOREGROUND)
+}
+
+/// Lets all owners of the object with this uid go before it.
+fn unblock_owners(object: &mut Value, uid: &str) {
+    if meta::uid(object) != uid {
+        return;
+    }
+    let references = object
+        .pointer_mut("/metadata/ownerReferences")
+        .and_then(Value::as_array_mut);
+    for reference in references.into_iter().flatten() {
+        if let Some(blocks) = reference.get_mut("blockOwnerDeletion") {
+            *blocks = Value::Bool(false);
+        }
+    }
+}
+
 /// Whether nothing holds a terminating object any more.
 pub(crate) fn is_finished(kind: &Kind, object: &Value) -> bool {
     meta::is_terminating(object)
@@ -222,7 +292,7 @@ pub(crate) fn is_namespace(kind: &Kind) -> bool {
 }
 
 /// Namespaces have finalizers in their specification, too.
-fn namespace_is_held(object: &Value) -> bool {
+pub(crate) fn namespace_is_held(object: &Value) -> bool {
     object
         .pointer("/spec/finalizers")
         .and_then(Value::as_array)

@@ -8,27 +8,28 @@ pub(crate) mod admit;
 pub(crate) mod bootstrap;
 pub(crate) mod controllers;
 pub(crate) mod crds;
+mod definitions;
 pub(crate) mod garbage;
 pub(crate) mod namespaces;
 pub(crate) mod owners;
 pub(crate) mod present;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use self::controllers::{Job, Jobs};
+use self::definitions::Definitions;
 use self::owners::Owners;
 use crate::access::Access;
 use crate::admission::{Caller, Webhooks};
 use crate::clock::Clock;
 use crate::fault::Faults;
 use crate::ids::Ids;
-use crate::kinds::{Kind, Kinds};
+use crate::kinds::{Kind, Kinds, Origin};
 use crate::object::meta;
-use crate::store::{Expect, Key, Store, Stored, Unexpected};
+use crate::store::{Expect, Key, Parent, Store, Stored, Unexpected};
 
 /// One server: its objects, its kinds, its users.
 #[derive(Debug)]
@@ -44,9 +45,7 @@ pub(crate) struct Cluster {
     owners: Owners,
     pub(crate) jobs: Jobs,
     /// Held while the kinds that CRDs define are worked out.
-    crds: Mutex<()>,
-    /// CRDs that are served, by name: their uid, generation and whether they are about to go.
-    served: Mutex<HashMap<String, (String, i64, bool)>>,
+    crds: Mutex<Definitions>,
     pub(crate) stopping: CancellationToken,
 }
 
@@ -56,6 +55,24 @@ pub(crate) fn collection(kind: &Kind) -> Arc<str> {
         return Arc::from("/events");
     }
     Arc::from(format!("{}/{}", kind.group, kind.plural))
+}
+
+/// What must exist for objects of a kind to exist (in a namespace, if given).
+pub(crate) fn parents(kind: &Kind, namespace: Option<&str>) -> Vec<Parent> {
+    let namespace = namespace.map(|name| Parent {
+        collection: "/namespaces",
+        key: Key::new(None, name),
+        born: None,
+    });
+    let definition = match &kind.origin {
+        Origin::BuiltIn => None,
+        Origin::Custom { crd, born } => Some(Parent {
+            collection: crds::COLLECTION,
+            key: Key::new(None, crd),
+            born: Some(*born),
+        }),
+    };
+    namespace.into_iter().chain(definition).collect()
 }
 
 impl Cluster {
@@ -75,12 +92,11 @@ impl Cluster {
             access,
             faults,
             caller,
-            kinds: RwLock::new(Arc::new(kinds)),
             webhooks: RwLock::default(),
             owners: Owners::default(),
             jobs: Jobs::default(),
-            crds: Mutex::default(),
-            served: Mutex::default(),
+            crds: Mutex::new(Definitions::new(kinds.clone())),
+            kinds: RwLock::new(Arc::new(kinds)),
             stopping: CancellationToken::new(),
         }
     }
@@ -91,8 +107,11 @@ impl Cluster {
 
     /// Changes the set of kinds.
     fn change_kinds(&self, change: impl FnOnce(&mut Kinds)) {
-        let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
-        change(Arc::make_mut(&mut kinds));
+        {
+            let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
+            change(Arc::make_mut(&mut kinds));
+        }
+        self.recheck_unresolved_owners();
     }
 
     pub(crate) fn webhooks(&self) -> Arc<Webhooks> {
@@ -114,8 +133,14 @@ impl Cluster {
     ) -> Result<Arc<Stored>, Unexpected> {
         let collection = collection(kind);
         let consequences = Consequences::of(kind, key, &object);
-        let stored = self.store.put(&collection, key, expect, kind, object)?;
-        self.owners.refresh(&self.store, &collection, key);
+        let parents = match expect {
+            Expect::Absent => parents(kind, key.namespace()),
+            Expect::Revision(_) => Vec::new(), // it is there, so they are
+        };
+        let stored = self
+            .store
+            .put(&collection, key, expect, kind, object, &parents)?;
+        self.refresh_owners(&collection, key);
         self.follow(kind, consequences);
         Ok(stored)
     }
@@ -130,16 +155,10 @@ impl Cluster {
     ) -> Result<Arc<Stored>, Unexpected> {
         let collection = collection(kind);
         let uid = meta::uid(&last).to_owned();
-        let owners = meta::owner_references(&last);
         let stored = self.store.remove(&collection, key, expected, last)?;
-        self.owners.refresh(&self.store, &collection, key);
+        self.owners.mark_gone(&uid);
         self.jobs.push(Job::OwnerGone { uid: uid.clone() });
-        for owner in owners {
-            // It may have waited for this.
-            if let Some((kind, key)) = self.locate_owner(&owner, key.namespace()) {
-                self.jobs.push(Job::Terminating { kind, key });
-            }
-        }
+        self.refresh_owners(&collection, key);
         if let Some(namespace) = key.namespace() {
             self.jobs.push(Job::Namespace {
                 name: namespace.to_owned(),
@@ -151,7 +170,7 @@ impl Cluster {
             });
         }
         match (&*kind.group, &*kind.plural) {
-            ("apiextensions.k8s.io", _) => self.forget_crd(&key.name),
+            ("apiextensions.k8s.io", _) => self.read_crds(),
             ("admissionregistration.k8s.io", _) => self.read_webhooks(),
             ("", "serviceaccounts") => self.access.revoke(&uid),
             _ => {}
@@ -159,14 +178,24 @@ impl Cluster {
         Ok(stored)
     }
 
-    fn follow(&self, kind: &Arc<Kind>, consequences: Consequences) {
-        for job in consequences.jobs {
-            self.jobs.push(job);
+    /// Reads the owners of an object after a write. Some may have waited for just this.
+    fn refresh_owners(&self, collection: &Arc<str>, key: &Key) {
+        for owner in self.owners.refresh(&self.store, collection, key) {
+            if let Some((kind, key)) = self.locate_owner(&owner, key.namespace()) {
+                self.jobs.push(Job::Terminating { kind, key });
+            }
         }
+    }
+
+    fn follow(&self, kind: &Arc<Kind>, consequences: Consequences) {
         match (&*kind.group, &*kind.plural) {
             ("apiextensions.k8s.io", "customresourcedefinitions") => self.read_crds(),
             ("admissionregistration.k8s.io", _) => self.read_webhooks(),
             _ => {}
+        }
+        // Only now: the controllers go by what the kinds are.
+        for job in consequences.jobs {
+            self.jobs.push(job);
         }
     }
 

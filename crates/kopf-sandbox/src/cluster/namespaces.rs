@@ -1,14 +1,22 @@
 //! The life of namespaces: what may be created in them, and how they end.
 
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Cluster;
-use super::garbage::is_namespace;
+use super::garbage::{FOREGROUND, ORPHAN, is_namespace};
 use crate::kinds::Kind;
 use crate::object::meta;
 use crate::request::options::Propagation;
 use crate::status::{ApiError, Result};
-use crate::store::Key;
+use crate::store::{Key, Stored};
+
+/// Deletions that may wait for webhooks at the same time.
+const DELETIONS_AT_ONCE: usize = 8;
 
 /// Namespaces that can't be deleted.
 const ETERNAL: [&str; 3] = ["default", "kube-system", "kube-public"];
@@ -30,7 +38,7 @@ impl Cluster {
                 None => ApiError::no_such_path(),
             });
         };
-        if meta::is_terminating(&stored.value()) {
+        if stored.terminating {
             let why = format!(
                 "unable to create new content in namespace {namespace} because it is being terminated"
             );
@@ -78,31 +86,19 @@ impl Cluster {
                 continue; // the same objects as core events
             }
             let collection = super::collection(kind);
-            for stored in self.store.list(&collection, Some(name)).objects {
-                let object = stored.value();
-                if meta::is_terminating(&object) {
-                    continue;
-                }
-                let deleted = self
-                    .delete_as_system(
-                        kind,
-                        &stored.key,
-                        meta::uid(&object),
-                        Propagation::Background,
-                        "namespace-controller",
-                    )
-                    .await;
-                failure = failure.or(deleted.err());
+            let objects = self.store.list(&collection, Some(name)).objects;
+            if let Err(error) = self.delete_content(kind, objects).await {
+                failure = failure.or(Some(error));
             }
             let remaining = self.store.list(&collection, Some(name)).objects;
             if !remaining.is_empty() {
                 left.push((kind.qualified_plural(), remaining.len()));
             }
             for stored in remaining {
-                for finalizer in meta::finalizers(&stored.value()) {
-                    match waiting.iter_mut().find(|(known, _)| known == finalizer) {
+                for finalizer in Head::of(&stored).metadata.finalizers.unwrap_or_default() {
+                    match waiting.iter_mut().find(|(known, _)| *known == finalizer) {
                         Some((_, count)) => *count += 1,
-                        None => waiting.push((finalizer.to_owned(), 1)),
+                        None => waiting.push((finalizer, 1)),
                     }
                 }
             }
@@ -126,6 +122,62 @@ impl Cluster {
             });
         }
         failure.map_or(Ok(()), Err)
+    }
+
+    /// Deletes objects of a terminating namespace; the error is one of those that got in the way.
+    async fn delete_content(&self, kind: &Arc<Kind>, objects: Vec<Arc<Stored>>) -> Result<()> {
+        let mut objects = objects.into_iter();
+        let mut deletions = FuturesUnordered::new();
+        let mut outcome = Ok(());
+        loop {
+            while deletions.len() < DELETIONS_AT_ONCE
+                && let Some(stored) = objects.next()
+            {
+                let metadata = Head::of(&stored).metadata;
+                if stored.terminating && !metadata.waits_for_dependents() {
+                    continue;
+                }
+                deletions.push(async move {
+                    let policy = Propagation::Background;
+                    let uid = &metadata.uid;
+                    self.delete_as_system(kind, &stored.key, uid, policy, "namespace-controller")
+                        .await
+                });
+            }
+            match deletions.next().await {
+                Some(deleted) => outcome = outcome.and(deleted),
+                None => return outcome,
+            }
+        }
+    }
+}
+
+/// What counts of an object in a terminating namespace. Read often, hence without the rest.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Head {
+    metadata: Metadata,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    uid: String,
+    finalizers: Option<Vec<String>>,
+}
+
+impl Head {
+    fn of(stored: &Stored) -> Self {
+        // The store holds valid objects only; without the uid, the deletion would not find its object.
+        serde_json::from_slice(&stored.raw).unwrap_or_default()
+    }
+}
+
+impl Metadata {
+    /// Whether the object would not go at once when there is nothing else to hold it.
+    fn waits_for_dependents(&self) -> bool {
+        let mut finalizers = self.finalizers.iter().flatten();
+        finalizers.any(|finalizer| finalizer == FOREGROUND || finalizer == ORPHAN)
     }
 }
 

@@ -8,9 +8,13 @@ use crate::schema::{Source, structural};
 
 /// The status of a definition after a write to it or to another one of its group.
 ///
-/// `crd` has its status so far; `others` are all other definitions; `now` is the time in the format
+/// `crd` has its status so far; `others` are the definitions of its group; `now` is the time in the format
 /// of the API. Names stay accepted once they were, so the first one to ask gets them.
-pub(crate) fn conditions(crd: &Value, others: &[Value], now: &str) -> Value {
+pub(crate) fn conditions<'a>(
+    crd: &'a Value,
+    others: impl Iterator<Item = &'a Value>,
+    now: &str,
+) -> Value {
     let mut status = crd
         .get("status")
         .and_then(Value::as_object)
@@ -22,7 +26,6 @@ pub(crate) fn conditions(crd: &Value, others: &[Value], now: &str) -> Value {
         .cloned()
         .unwrap_or_default();
 
-    let names = Naming::of(crd, others);
     if let Some(violations) = schema_violations(crd) {
         set(
             &mut conditions,
@@ -37,53 +40,47 @@ pub(crate) fn conditions(crd: &Value, others: &[Value], now: &str) -> Value {
         let name = "KubernetesAPIApprovalPolicyConformant";
         set(&mut conditions, name, value, reason, &message, now);
     }
-    match &names.conflict {
-        None => {
-            set(
-                &mut conditions,
-                "NamesAccepted",
-                true,
-                "NoConflicts",
-                "no conflicts found",
-                now,
+    // Names that are settled are not looked at again, whatever anybody writes about them.
+    let mut accepted = None;
+    if !super::has_its_names(crd) {
+        let names = Naming::of(crd, others);
+        accepted = Some(names.accepted);
+        let (value, reason, message) = match &names.conflict {
+            None => (true, "NoConflicts", "no conflicts found"),
+            Some((reason, message)) => (false, *reason, message.as_str()),
+        };
+        set(
+            &mut conditions,
+            "NamesAccepted",
+            value,
+            reason,
+            message,
+            now,
+        );
+    }
+    if is_true(&conditions, "NamesAccepted") {
+        if !is_true(&conditions, "Established") {
+            let (reason, message) = (
+                "InitialNamesAccepted",
+                "the initial names have been accepted",
             );
-            if !is_true(&conditions, "Established") {
-                let message = "the initial names have been accepted";
-                set(
-                    &mut conditions,
-                    "Established",
-                    true,
-                    "InitialNamesAccepted",
-                    message,
-                    now,
-                );
-            }
+            set(&mut conditions, "Established", true, reason, message, now);
         }
-        Some((reason, message)) => {
-            set(
-                &mut conditions,
-                "NamesAccepted",
-                false,
-                reason,
-                message,
-                now,
-            );
-            // A definition that had its names before keeps working under them.
-            if !conditions
-                .iter()
-                .any(|condition| is_of_type(condition, "Established"))
-            {
-                let message = "not all names are accepted";
-                set(
-                    &mut conditions,
-                    "Established",
-                    false,
-                    "NotAccepted",
-                    message,
-                    now,
-                );
-            }
-        }
+    } else if accepted.is_some()
+        && !conditions
+            .iter()
+            .any(|condition| is_of_type(condition, "Established"))
+    {
+        // A definition that had its names before keeps working under them.
+        let message = "not all names are accepted";
+        set(
+            &mut conditions,
+            "Established",
+            false,
+            "NotAccepted",
+            message,
+            now,
+        );
     }
     if crd
         .pointer("/metadata/deletionTimestamp")
@@ -100,7 +97,9 @@ pub(crate) fn conditions(crd: &Value, others: &[Value], now: &str) -> Value {
         );
     }
 
-    status.insert("acceptedNames".to_owned(), names.accepted);
+    if let Some(accepted) = accepted {
+        status.insert("acceptedNames".to_owned(), accepted);
+    }
     status.insert("conditions".to_owned(), conditions.into());
     status.entry("storedVersions").or_insert_with(|| json!([]));
     Value::Object(status)
@@ -113,7 +112,7 @@ pub(crate) fn is_established(crd: &Value) -> bool {
 }
 
 /// Whether the objects of a definition are being deleted.
-pub(super) fn is_terminating(crd: &Value) -> bool {
+pub(crate) fn is_terminating(crd: &Value) -> bool {
     let conditions = crd.pointer("/status/conditions").and_then(Value::as_array);
     conditions.is_some_and(|conditions| is_true(conditions, "Terminating"))
 }
@@ -204,7 +203,7 @@ mod tests {
     }
 
     fn with_status(mut crd: Value, others: &[Value], now: &str) -> Value {
-        crd["status"] = conditions(&crd, others, now);
+        crd["status"] = conditions(&crd, others.iter(), now);
         crd
     }
 

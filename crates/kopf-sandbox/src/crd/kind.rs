@@ -25,10 +25,17 @@ const VERBS: [&str; 8] = [
 
 /// Makes the kind of a valid definition: its served versions, the preferred one first.
 ///
+/// `born` is the revision at which the definition was created. Schemas that are those of a `former` state
+/// of it are taken over, since compiling is expensive.
+///
 /// # Errors
 ///
 /// A schema that cannot be compiled, with paths relative to the definition.
-pub(crate) fn kind(crd: &Value) -> Result<Kind, Vec<FieldError>> {
+pub(crate) fn kind(
+    crd: &Value,
+    born: u64,
+    former: Option<(&Value, &Kind)>,
+) -> Result<Kind, Vec<FieldError>> {
     let text = |pointer: &str| {
         crd.pointer(pointer)
             .and_then(Value::as_str)
@@ -65,6 +72,7 @@ pub(crate) fn kind(crd: &Value) -> Result<Kind, Vec<FieldError>> {
         storage_version: Arc::from(""),
         origin: Origin::Custom {
             crd: Arc::from(text("/metadata/name")),
+            born,
         },
     };
     for (index, version) in versions(crd).iter().enumerate() {
@@ -77,7 +85,8 @@ pub(crate) fn kind(crd: &Value) -> Result<Kind, Vec<FieldError>> {
         }
         if is_set(version, "served") {
             let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
-            let made = kind_version(crd, &kind, version, &path)?;
+            let known = former.and_then(|(crd, kind)| known_schema(crd, kind, version));
+            let made = kind_version(crd, &kind, version, &path, known)?;
             kind.versions.push(made);
         }
     }
@@ -91,21 +100,25 @@ fn kind_version(
     kind: &Kind,
     version: &Value,
     schema_path: &str,
+    known: Option<Arc<Structural>>,
 ) -> Result<KindVersion, Vec<FieldError>> {
     let name = version
         .get("name")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    let schema = schema(version)
-        .map(Structural::compile)
-        .transpose()
-        .map_err(|errors| {
-            let located = errors.into_iter().map(|error| FieldError {
-                field: format!("{schema_path}.{}", error.field),
-                ..error
-            });
-            located.collect::<Vec<_>>()
-        })?;
+    let compiled = match known {
+        Some(known) => Ok(Some(known)),
+        None => schema(version)
+            .map(|schema| Structural::compile(schema).map(Arc::new))
+            .transpose(),
+    };
+    let schema = compiled.map_err(|errors| {
+        let located = errors.into_iter().map(|error| FieldError {
+            field: format!("{schema_path}.{}", error.field),
+            ..error
+        });
+        located.collect::<Vec<_>>()
+    })?;
     let is_open =
         |verb: &&str| !kind.terminating || !matches!(*verb, "patch" | "create" | "update");
     let subresource = |key: &str| {
@@ -138,7 +151,7 @@ fn kind_version(
             .map(|verb| (*verb).to_owned())
             .collect(),
         subresources,
-        schema: schema.map(Arc::new),
+        schema,
         columns: columns(version),
         scale: scale.map(scale_paths),
         selectable_fields: selectable
@@ -149,6 +162,18 @@ fn kind_version(
         deprecation_warning: is_set(version, "deprecated")
             .then(|| deprecation_warning(crd, kind, version, name)),
     })
+}
+
+/// The compiled schema of a version, if it is the same as in a former state of the definition.
+fn known_schema(former: &Value, kind: &Kind, version: &Value) -> Option<Arc<Structural>> {
+    let name = version.get("name")?;
+    let before = versions(former)
+        .iter()
+        .find(|version| version.get("name") == Some(name))?;
+    if schema(before) != schema(version) {
+        return None;
+    }
+    kind.version(name.as_str()?)?.schema.clone()
 }
 
 fn columns(version: &Value) -> Vec<PrinterColumn> {
@@ -263,7 +288,7 @@ mod tests {
 
     #[test]
     fn served_versions_in_order_of_preference() {
-        let kind = kind(&crd()).unwrap();
+        let kind = kind(&crd(), 1, None).unwrap();
         let names: Vec<&str> = kind.versions.iter().map(|version| &*version.name).collect();
         assert_eq!(names, ["v1", "v1beta1"]);
         assert_eq!(&*kind.storage_version, "v1");
@@ -285,7 +310,7 @@ mod tests {
     fn deprecated_versions_say_what_to_use() {
         let mut crd = crd();
         let warning = |crd: &Value| {
-            kind(crd)
+            kind(crd, 1, None)
                 .unwrap()
                 .version("v1beta1")
                 .unwrap()
@@ -304,7 +329,7 @@ mod tests {
     fn nothing_new_while_terminating() {
         let mut crd = crd();
         crd["status"] = json!({"conditions": [{"type": "Terminating", "status": "True"}]});
-        let kind = kind(&crd).unwrap();
+        let kind = kind(&crd, 1, None).unwrap();
         assert_eq!(
             kind.versions[0].verbs,
             ["delete", "deletecollection", "get", "list", "watch"]

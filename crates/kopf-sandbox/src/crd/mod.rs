@@ -7,8 +7,8 @@
 //! # Flow
 //!
 //! 1. A create: [`default`], [`prepare_create`], [`validate`], [`warnings`].
-//!    An update: [`default`], [`prepare_update`], [`validate_update`].
-//! 2. After each write, and for all other definitions of the group: [`conditions`].
+//!    An update: [`default`], [`prepare_update`], [`validate_update`]; of the status, [`validate_status`].
+//! 2. After each write, and then for those of the group that wait for names: [`conditions`].
 //! 3. [`is_established`] definitions are served as [`kind()`] says.
 
 mod approval;
@@ -26,12 +26,13 @@ mod scale;
 mod selectable;
 mod validate;
 
-pub(crate) use self::conditions::{conditions, is_established};
+pub(crate) use self::conditions::{conditions, is_established, is_terminating};
 pub(crate) use self::default::{default, prepare_create, prepare_update};
 pub(crate) use self::kind::kind;
 pub(crate) use self::names::kind_name_problem;
+pub(crate) use self::naming::has_its_names;
 pub(crate) use self::scale::validate_scale;
-pub(crate) use self::validate::{validate, validate_update, warnings};
+pub(crate) use self::validate::{validate, validate_status, validate_update, warnings};
 
 #[cfg(test)]
 mod tests;

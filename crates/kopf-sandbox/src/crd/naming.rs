@@ -1,5 +1,7 @@
 //! Who gets which names in a group.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::conditions::joined;
@@ -12,7 +14,7 @@ pub(super) struct Naming {
 }
 
 impl Naming {
-    pub(super) fn of(crd: &Value, others: &[Value]) -> Self {
+    pub(super) fn of<'a>(crd: &'a Value, others: impl Iterator<Item = &'a Value>) -> Self {
         let used = Used::of(crd, others);
         let mut claim = Claim {
             requested: crd.pointer("/spec/names"),
@@ -35,21 +37,21 @@ impl Naming {
 }
 
 /// Names that are taken in the group.
-struct Used {
-    resources: Vec<String>,
-    kinds: Vec<String>,
+struct Used<'a> {
+    resources: HashSet<&'a str>,
+    kinds: HashSet<&'a str>,
 }
 
-impl Used {
-    fn of(crd: &Value, others: &[Value]) -> Self {
+impl<'a> Used<'a> {
+    fn of(crd: &'a Value, others: impl Iterator<Item = &'a Value>) -> Self {
         let group = crd.pointer("/spec/group");
         let name = crd.pointer("/metadata/name");
-        let rivals = others.iter().filter(|other| {
+        let rivals = others.filter(|other| {
             other.pointer("/spec/group") == group && other.pointer("/metadata/name") != name
         });
         let mut used = Self {
-            resources: Vec::new(),
-            kinds: Vec::new(),
+            resources: HashSet::new(),
+            kinds: HashSet::new(),
         };
         for other in rivals.chain([crd]) {
             let names = other.pointer("/status/acceptedNames");
@@ -71,11 +73,11 @@ struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    fn single(&mut self, key: &str, reason: &'static str, used: &[String]) {
+    fn single(&mut self, key: &str, reason: &'static str, used: &HashSet<&str>) {
         let (wanted, held) = (text(self.requested, key), text(self.held, key));
-        let is_free = wanted == held || !used.contains(&wanted);
+        let is_free = wanted == held || !used.contains(wanted);
         if !is_free {
-            self.conflict = Some((reason, in_use(&wanted)));
+            self.conflict = Some((reason, in_use(wanted)));
         }
         let name = if is_free { wanted } else { held };
         // Plural and kind have no omitted form.
@@ -85,14 +87,14 @@ impl Claim<'_> {
     }
 
     /// Short names are accepted all together or not at all.
-    fn short_names(&mut self, used: &[String]) {
+    fn short_names(&mut self, used: &HashSet<&str>) {
         let (wanted, held) = (
             texts(self.requested, "shortNames"),
             texts(self.held, "shortNames"),
         );
         let taken: Vec<String> = wanted
             .iter()
-            .filter(|name| !held.contains(name) && used.contains(name))
+            .filter(|name| !held.contains(name) && used.contains(**name))
             .map(|name| in_use(name))
             .collect();
         let names = match joined(taken) {
@@ -105,31 +107,46 @@ impl Claim<'_> {
         self.keep_list("shortNames", names);
     }
 
-    fn keep_list(&mut self, key: &str, names: Vec<String>) {
+    fn keep_list(&mut self, key: &str, names: Vec<&str>) {
         if !names.is_empty() {
             self.accepted.insert(key.to_owned(), names.into());
         }
     }
 }
 
+/// Whether a definition has just the names that it wants: then nobody looks at them again.
+pub(crate) fn has_its_names(crd: &Value) -> bool {
+    let (wanted, held) = (
+        crd.pointer("/spec/names"),
+        crd.pointer("/status/acceptedNames"),
+    );
+    let single = ["plural", "singular", "kind", "listKind"];
+    let lists = ["shortNames", "categories"];
+    single
+        .iter()
+        .all(|key| text(wanted, key) == text(held, key))
+        && lists
+            .iter()
+            .all(|key| texts(wanted, key) == texts(held, key))
+}
+
 fn in_use(name: &str) -> String {
     format!("{name:?} is already in use")
 }
 
-fn text(names: Option<&Value>, key: &str) -> String {
+fn text<'a>(names: Option<&'a Value>, key: &str) -> &'a str {
     let name = names
         .and_then(|names| names.get(key))
         .and_then(Value::as_str);
-    name.unwrap_or_default().to_owned()
+    name.unwrap_or_default()
 }
 
-fn texts(names: Option<&Value>, key: &str) -> Vec<String> {
+fn texts<'a>(names: Option<&'a Value>, key: &str) -> Vec<&'a str> {
     let list = names
         .and_then(|names| names.get(key))
         .and_then(Value::as_array);
     list.into_iter()
         .flatten()
         .filter_map(Value::as_str)
-        .map(str::to_owned)
         .collect()
 }

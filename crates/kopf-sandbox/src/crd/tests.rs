@@ -69,7 +69,7 @@ fn established() -> Value {
     default(&mut crd);
     prepare_create(&mut crd);
     assert_eq!(validate(&crd), []);
-    crd["status"] = conditions(&crd, &[], "2026-01-02T03:04:05Z");
+    crd["status"] = conditions(&crd, [].iter(), "2026-01-02T03:04:05Z");
     crd
 }
 
@@ -149,10 +149,10 @@ proptest! {
         prepare_create(&mut crd);
         let _ = validate(&crd);
         let _ = warnings(&crd, Some(&other));
-        let _ = kind(&crd);
+        let _ = kind(&crd, 1, None);
         if crd.is_object() {
-            crd["status"] = conditions(&crd, &[other], "2026-01-02T03:04:05Z");
-            let again = conditions(&crd, &[], "2026-01-02T03:04:06Z");
+            crd["status"] = conditions(&crd, [&other].into_iter(), "2026-01-02T03:04:05Z");
+            let again = conditions(&crd, [].iter(), "2026-01-02T03:04:06Z");
             prop_assert_eq!(again["storedVersions"].clone(), crd["status"]["storedVersions"].clone());
         }
     }

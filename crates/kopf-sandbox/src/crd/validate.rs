@@ -80,6 +80,13 @@ fn unrecognized_formats(crd: &Value) -> Vec<String> {
     formats
 }
 
+/// The rules of a write to the status alone. The client is trusted with the rest of it.
+pub(crate) fn validate_status(crd: &Value) -> Vec<FieldError> {
+    crd.pointer("/status/acceptedNames")
+        .map(|accepted| names::validate(accepted, "status.acceptedNames"))
+        .unwrap_or_default()
+}
+
 fn everything_else(crd: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let empty = Value::Null;
     let spec = crd.get("spec").unwrap_or(&empty);

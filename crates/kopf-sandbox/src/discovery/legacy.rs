@@ -179,6 +179,7 @@ pub(super) mod tests {
             storage_version: Arc::from("v1"),
             origin: Origin::Custom {
                 crd: Arc::from(format!("gadgets.{group}")),
+                born: 1,
             },
         }
     }

@@ -34,7 +34,7 @@ mod verdict;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -83,7 +83,18 @@ pub(crate) enum Command {
     FreezeConnections(bool),
 }
 
-type Subscriber = Box<dyn Fn(Command) + Send + Sync>;
+type Subscriber = Arc<dyn Fn(Command) + Send + Sync>;
+
+/// Whoever wants to hear of commands keeps this.
+pub(crate) struct Subscription {
+    _subscriber: Subscriber,
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription").finish_non_exhaustive()
+    }
+}
 
 /// The faults of one sandbox. Clones share the rules and the counters.
 #[derive(Clone)]
@@ -96,7 +107,7 @@ struct Shared {
     /// Whether there are any rules; read without the lock on every request.
     armed: AtomicBool,
     state: Mutex<State>,
-    subscribers: RwLock<Vec<Subscriber>>,
+    subscribers: RwLock<Vec<Weak<dyn Fn(Command) + Send + Sync>>>,
     /// Counts calls of `kill_watches`; open streams end when it moves.
     kills: watch::Sender<u64>,
 }
@@ -222,14 +233,23 @@ impl Faults {
         self.tell(Command::FreezeConnections(frozen));
     }
 
-    /// Has the given function called with every command. It must not own the sandbox
-    /// (use weak references), nor call back into these faults.
-    pub(crate) fn subscribe(&self, subscriber: impl Fn(Command) + Send + Sync + 'static) {
-        self.shared
+    /// Has the given function called with every command, until the subscription is dropped. It
+    /// must not own the sandbox (use weak references), nor call back into these faults.
+    pub(crate) fn subscribe(
+        &self,
+        subscriber: impl Fn(Command) + Send + Sync + 'static,
+    ) -> Subscription {
+        let subscriber: Subscriber = Arc::new(subscriber);
+        let mut subscribers = self
+            .shared
             .subscribers
             .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Box::new(subscriber));
+            .unwrap_or_else(PoisonError::into_inner);
+        subscribers.retain(|known| known.strong_count() > 0);
+        subscribers.push(Arc::downgrade(&subscriber));
+        Subscription {
+            _subscriber: subscriber,
+        }
     }
 
     /// Moves whenever all open watches must be broken off.
@@ -351,7 +371,7 @@ impl Faults {
             .subscribers
             .read()
             .unwrap_or_else(PoisonError::into_inner);
-        for subscriber in subscribers.iter() {
+        for subscriber in subscribers.iter().filter_map(Weak::upgrade) {
             subscriber(command);
         }
     }
@@ -541,7 +561,7 @@ mod tests {
         let faults = Faults::default();
         let heard = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&heard);
-        faults.subscribe(move |command| log.lock().unwrap().push(command));
+        let _listening = faults.subscribe(move |command| log.lock().unwrap().push(command));
         faults.inject(Fault::compact().verb(Verb::Watch).times(1));
         faults.on_request(&facts(Verb::Watch, "pods", "x"));
         faults.compact();

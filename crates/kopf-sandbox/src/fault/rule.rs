@@ -30,9 +30,10 @@ pub enum Verb {
     DeleteCollection,
 }
 
-impl fmt::Display for Verb {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Verb {
+    /// The name of the verb in discovery.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
             Self::Get => "get",
             Self::List => "list",
             Self::Watch => "watch",
@@ -41,7 +42,13 @@ impl fmt::Display for Verb {
             Self::Patch => "patch",
             Self::Delete => "delete",
             Self::DeleteCollection => "deletecollection",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

@@ -92,6 +92,28 @@ fn rename(map: &mut Map<String, Value>, from: &str, to: &str) {
 /// The annotation in which `v1` carries what it has no field for.
 const METRICS_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const BEHAVIOR_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/behavior";
+const STATUS_ANNOTATIONS: [(&str, &str); 2] = [
+    ("conditions", "autoscaling.alpha.kubernetes.io/conditions"),
+    (
+        "currentMetrics",
+        "autoscaling.alpha.kubernetes.io/current-metrics",
+    ),
+];
+
+/// The one metric that `v1` has a field for.
+pub(crate) const TARGET_CPU: &str = "targetCPUUtilizationPercentage";
+
+/// Whether a `v1` autoscaler goes by metrics that it has no field for, and by no others.
+pub(crate) fn has_other_metrics(kind: &Kind, version: &str, object: &Value) -> bool {
+    &*kind.group == "autoscaling"
+        && version == "v1"
+        && object
+            .get("spec")
+            .is_some_and(|spec| spec.get(TARGET_CPU).is_none())
+        && object
+            .pointer("/metadata/annotations")
+            .is_some_and(|annotations| annotations.get(METRICS_ANNOTATION).is_some())
+}
 
 fn is_cpu_utilization(metric: &Value) -> bool {
     metric.pointer("/resource/name") == Some(&json!("cpu"))
@@ -105,7 +127,7 @@ fn autoscaler_to_v1(object: &mut Value) {
             if let Some(at) = metrics.iter().position(is_cpu_utilization) {
                 let cpu = metrics.remove(at);
                 if let Some(percent) = cpu.pointer("/resource/target/averageUtilization") {
-                    spec.insert("targetCPUUtilizationPercentage".to_owned(), percent.clone());
+                    spec.insert(TARGET_CPU.to_owned(), percent.clone());
                 }
             }
             if !metrics.is_empty() {
@@ -120,8 +142,11 @@ fn autoscaler_to_v1(object: &mut Value) {
         }
     }
     if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
-        status.remove("conditions");
-        status.remove("currentMetrics");
+        for (field, annotation) in STATUS_ANNOTATIONS {
+            if let Some(value) = status.remove(field).filter(|value| !value.is_null()) {
+                left_over.insert(annotation.to_owned(), json!(value.to_string()));
+            }
+        }
     }
     if !left_over.is_empty() {
         let metadata = crate::object::meta::metadata(object);
@@ -143,11 +168,20 @@ fn autoscaler_to_v2(object: &mut Value) {
         serde_json::from_str(text.as_str()?).ok()
     };
     let (others, behavior) = (carried(METRICS_ANNOTATION), carried(BEHAVIOR_ANNOTATION));
+    let carried_status = STATUS_ANNOTATIONS.map(|(field, annotation)| (field, carried(annotation)));
+    for (field, value) in carried_status {
+        if let Some(value) = value {
+            crate::object::meta::entry(object, "status").insert(field.to_owned(), value);
+        }
+    }
     let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
     };
-    let mut metrics = Vec::new();
-    if let Some(percent) = spec.remove("targetCPUUtilizationPercentage") {
+    let mut metrics = match others {
+        Some(Value::Array(others)) => others,
+        _ => Vec::new(),
+    };
+    if let Some(percent) = spec.remove(TARGET_CPU) {
         metrics.push(json!({
             "type": "Resource",
             "resource": {
@@ -155,9 +189,6 @@ fn autoscaler_to_v2(object: &mut Value) {
                 "target": { "type": "Utilization", "averageUtilization": percent },
             },
         }));
-    }
-    if let Some(Value::Array(others)) = others {
-        metrics.extend(others);
     }
     if !metrics.is_empty() {
         spec.insert("metrics".to_owned(), Value::Array(metrics));
@@ -193,9 +224,9 @@ mod tests {
     #[test]
     fn autoscalers_keep_their_content_in_both_shapes() {
         let v2 = json!({"metadata": {"name": "h"}, "spec": {"maxReplicas": 5, "metrics": [
-            {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}},
             {"type": "Resource", "resource": {"name": "memory", "target": {"type": "Utilization", "averageUtilization": 50}}},
-        ]}});
+            {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}},
+        ]}, "status": {"desiredReplicas": 1, "conditions": [{"type": "AbleToScale"}]}});
         let mut object = v2.clone();
         autoscaler_to_v1(&mut object);
         assert_eq!(

@@ -35,9 +35,10 @@ pub(crate) struct Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     BuiltIn,
-    /// Defined by the CRD of this name.
+    /// Defined by the CRD of this name that was created at this revision.
     Custom {
         crd: Arc<str>,
+        born: u64,
     },
 }
 
@@ -127,39 +128,41 @@ impl Kind {
 /// All kinds at one moment; replaced as a whole when a CRD changes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kinds {
-    /// By group, then by plural. Groups keep the order of discovery in `group_order`.
-    kinds: BTreeMap<(Arc<str>, Arc<str>), Arc<Kind>>,
+    /// By group, then by plural.
+    kinds: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Arc<Kind>>>,
+    /// Groups in the order of discovery.
     group_order: Vec<Arc<str>>,
 }
 
 impl Kinds {
-    pub(crate) fn insert(&mut self, kind: Kind) {
+    pub(crate) fn insert(&mut self, kind: impl Into<Arc<Kind>>) {
+        let kind = kind.into();
         if !self.group_order.contains(&kind.group) {
             self.group_order.push(Arc::clone(&kind.group));
         }
-        self.kinds.insert(
-            (Arc::clone(&kind.group), Arc::clone(&kind.plural)),
-            Arc::new(kind),
-        );
+        let group = self.kinds.entry(Arc::clone(&kind.group)).or_default();
+        group.insert(Arc::clone(&kind.plural), kind);
     }
 
-    pub(crate) fn remove(&mut self, group: &str, plural: &str) -> Option<Arc<Kind>> {
-        let removed = self.kinds.remove(&(Arc::from(group), Arc::from(plural)));
-        if !self.kinds.keys().any(|(of, _)| &**of == group) {
+    pub(crate) fn remove(&mut self, group: &str, plural: &str) {
+        let Some(kinds) = self.kinds.get_mut(group) else {
+            return;
+        };
+        kinds.remove(plural);
+        if kinds.is_empty() {
+            self.kinds.remove(group);
             self.group_order.retain(|known| &**known != group);
         }
-        removed
     }
 
     /// The kind behind `/apis/GROUP/…/PLURAL`, whatever the version.
     pub(crate) fn by_plural(&self, group: &str, plural: &str) -> Option<&Arc<Kind>> {
-        self.kinds.get(&(Arc::from(group), Arc::from(plural)))
+        self.kinds.get(group)?.get(plural)
     }
 
     /// The kind that objects of this `apiVersion` and `kind` belong to.
     pub(crate) fn by_kind(&self, group: &str, kind: &str) -> Option<&Arc<Kind>> {
-        self.iter()
-            .find(|known| &*known.group == group && &*known.kind == kind)
+        self.of_group(group).find(|known| &*known.kind == kind)
     }
 
     /// Groups in the order of discovery; the core group is first and named "".
@@ -168,15 +171,12 @@ impl Kinds {
     }
 
     /// Kinds of one group, ordered by plural.
-    pub(crate) fn of_group<'a>(&'a self, group: &'a str) -> impl Iterator<Item = &'a Arc<Kind>> {
-        self.kinds
-            .iter()
-            .filter(move |((of, _), _)| &**of == group)
-            .map(|(_, kind)| kind)
+    pub(crate) fn of_group(&self, group: &str) -> impl Iterator<Item = &Arc<Kind>> + use<'_> {
+        self.kinds.get(group).into_iter().flat_map(BTreeMap::values)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
-        self.kinds.values()
+        self.kinds.values().flat_map(BTreeMap::values)
     }
 
     /// Versions of one group that serve anything, the preferred one first.

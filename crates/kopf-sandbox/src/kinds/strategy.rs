@@ -1,22 +1,61 @@
 //! How built-in kinds differ from each other, beyond their types.
 
 use super::{Kind, KindVersion};
+use crate::request::options::Propagation;
 
-/// Whether `metadata.generation` counts changes of the specification.
-pub(crate) fn has_generation(kind: &Kind) -> bool {
+/// What `metadata.generation` of a kind counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Generation {
+    /// There is none.
+    None,
+    /// It is 1 forever.
+    Constant,
+    Spec,
+    SpecAndAnnotations,
+    SpecAndLabels,
+}
+
+pub(crate) fn generation(kind: &Kind) -> Generation {
     if kind.is_custom() {
-        return true;
+        return Generation::Spec;
     }
-    match &*kind.group {
-        "" => matches!(&*kind.plural, "pods" | "replicationcontrollers"),
-        "apps" => &*kind.plural != "controllerrevisions",
-        "batch" | "networking.k8s.io" => !matches!(&*kind.plural, "ingressclasses" | "ipaddresses"),
-        "policy"
-        | "discovery.k8s.io"
-        | "apiextensions.k8s.io"
-        | "admissionregistration.k8s.io"
-        | "scheduling.k8s.io" => true,
-        _ => false,
+    match (&*kind.group, &*kind.plural) {
+        ("apps", "deployments") => Generation::SpecAndAnnotations,
+        ("discovery.k8s.io", "endpointslices") => Generation::SpecAndLabels,
+        ("scheduling.k8s.io", "priorityclasses") => Generation::Constant,
+        ("", "pods" | "podtemplates" | "replicationcontrollers")
+        | ("apps", "daemonsets" | "replicasets" | "statefulsets")
+        | ("batch" | "policy" | "apiextensions.k8s.io" | "admissionregistration.k8s.io", _)
+        | ("networking.k8s.io", "ingresses" | "ingressclasses" | "networkpolicies") => {
+            Generation::Spec
+        }
+        _ => Generation::None,
+    }
+}
+
+/// Whether an update of what does not exist creates it.
+pub(crate) fn creates_on_update(kind: &Kind) -> bool {
+    matches!(
+        (&*kind.group, &*kind.plural),
+        ("", "services" | "endpoints" | "limitranges" | "events")
+            | ("events.k8s.io", "events")
+            | ("rbac.authorization.k8s.io", _)
+            | ("coordination.k8s.io", "leases")
+            | ("node.k8s.io", "runtimeclasses")
+    )
+}
+
+/// Whether a write of the status leaves all metadata as they are.
+pub(crate) fn status_keeps_metadata(kind: &Kind) -> bool {
+    kind.is_custom() || matches!(&*kind.plural, "servicecidrs" | "volumeattachments")
+}
+
+/// What of the metadata a write of the status leaves as it is, where it may change the rest.
+pub(crate) fn metadata_kept_by_status(kind: &Kind) -> Option<&'static str> {
+    match (&*kind.group, &*kind.plural) {
+        ("apps", "deployments") => Some("labels"),
+        ("", "pods") => Some("ownerReferences"),
+        _ => None,
     }
 }
 
@@ -41,10 +80,20 @@ pub(crate) fn allows_unconditional_update(kind: &Kind) -> bool {
     )
 }
 
+/// What a deletion does with the dependents when nobody says it. `None` for kinds whose objects can't have
+/// any: these are deleted in the same way whatever anybody says.
+pub(crate) fn default_propagation(kind: &Kind) -> Option<Propagation> {
+    match (&*kind.group, &*kind.plural) {
+        ("" | "events.k8s.io", "events") => None,
+        ("", "replicationcontrollers") | ("batch", "jobs") => Some(Propagation::Orphan),
+        _ => Some(Propagation::Background),
+    }
+}
+
 /// Whether a deletion answers with the object instead of a `Status`.
 pub(crate) fn deletion_returns_object(kind: &Kind) -> bool {
-    kind.group.is_empty()
-        && matches!(
+    match &*kind.group {
+        "" => matches!(
             &*kind.plural,
             "pods"
                 | "persistentvolumes"
@@ -54,5 +103,11 @@ pub(crate) fn deletion_returns_object(kind: &Kind) -> bool {
                 | "resourcequotas"
                 | "services"
                 | "serviceaccounts"
-        )
+        ),
+        "storage.k8s.io" => matches!(
+            &*kind.plural,
+            "storageclasses" | "csidrivers" | "csinodes" | "volumeattachments"
+        ),
+        _ => false,
+    }
 }

@@ -138,6 +138,13 @@ impl OwnerReference {
             .split_once('/')
             .map_or("", |(group, _)| group)
     }
+
+    /// The version of the owner's group.
+    pub(crate) fn version(&self) -> &str {
+        self.api_version
+            .split_once('/')
+            .map_or(&*self.api_version, |(_, version)| version)
+    }
 }
 
 pub(crate) fn owner_references(object: &Value) -> Vec<OwnerReference> {

@@ -230,6 +230,16 @@ pub(crate) fn update_problems(new: &Value, old: &Value) -> Vec<FieldError> {
             ));
         }
     }
+    let grace = |object: &Value| {
+        object
+            .pointer("/metadata/deletionGracePeriodSeconds")
+            .cloned()
+    };
+    if grace(new) != grace(old) {
+        let value = grace(new).unwrap_or_default();
+        let field = "metadata.deletionGracePeriodSeconds";
+        errors.push(FieldError::invalid(field, &value, "field is immutable"));
+    }
     errors
 }
 

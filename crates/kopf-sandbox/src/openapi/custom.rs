@@ -250,6 +250,7 @@ pub(super) mod tests {
             storage_version: Arc::from("v1"),
             origin: Origin::Custom {
                 crd: Arc::from("gadgets.x.example.com"),
+                born: 1,
             },
         }
     }

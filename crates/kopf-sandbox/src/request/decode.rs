@@ -4,17 +4,21 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+use serde_saphyr::DuplicateKeyPolicy;
 
 /// A decoded body.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Decoded {
     pub(crate) value: Value,
-    /// Paths of keys that occur more than once, e.g. `spec.replicas`; the last value counts.
-    pub(crate) duplicates: Vec<String>,
+    /// What a strict reader would refuse: keys that are given twice. The last value counts.
+    pub(crate) complaints: Vec<String>,
 }
 
 /// How many duplicates are named; a client that sends more has enough to look at.
 const MOST_DUPLICATES: usize = 100;
+
+/// Up to here a float holds every whole number.
+const MOST_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Reads JSON. The error is the parser's.
 pub(crate) fn json(bytes: &[u8]) -> Result<Decoded, String> {
@@ -30,17 +34,63 @@ pub(crate) fn json(bytes: &[u8]) -> Result<Decoded, String> {
         .deserialize(&mut reader)
         .map_err(|error| error.to_string())?;
     reader.end().map_err(|error| error.to_string())?;
-    Ok(Decoded { value, duplicates })
+    let complaints = duplicates
+        .iter()
+        .map(|path| format!("duplicate field {path:?}"))
+        .collect();
+    Ok(Decoded { value, complaints })
 }
 
-/// Reads one YAML document.
+/// Reads the first YAML document; nothing at all is an empty object.
 pub(crate) fn yaml(bytes: &[u8]) -> Result<Decoded, String> {
-    let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
-    let value: Value = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
-    Ok(Decoded {
-        value,
-        duplicates: Vec::new(),
-    })
+    let text = String::from_utf8_lossy(bytes);
+    let first = first_document(&text);
+    if first.trim().is_empty() {
+        let value = Value::Object(Map::new());
+        return Ok(Decoded {
+            value,
+            complaints: Vec::new(),
+        });
+    }
+    let strict = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::Error };
+    let (mut value, complaints) = match serde_saphyr::from_str_with_options(first, strict) {
+        Ok(value) => (value, Vec::new()),
+        Err(refused) => {
+            let lenient = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
+            let value = serde_saphyr::from_str_with_options::<Value>(first, lenient)
+                .map_err(|error| format!("yaml: {}", found(&error.to_string())))?;
+            (value, vec![found(&refused.to_string())])
+        }
+    };
+    if value.is_null() {
+        value = Value::Object(Map::new());
+    }
+    Ok(Decoded { value, complaints })
+}
+
+/// What the parser found, without its advice to programmers.
+fn found(text: &str) -> String {
+    let line = text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .trim_start_matches("error: ");
+    match line.split_once(": duplicate mapping key: ") {
+        Some((place, rest)) => {
+            let key = rest.split_once(", set ").map_or(rest, |(key, _)| key);
+            let place = place.split_once(" column").map_or(place, |(line, _)| line);
+            format!("{place}: key {key:?} already set in map")
+        }
+        None => line.to_owned(),
+    }
+}
+
+fn first_document(text: &str) -> &str {
+    let text = text.strip_prefix("---\n").unwrap_or(text);
+    if text.starts_with("---\n") {
+        return "";
+    }
+    text.split_once("\n---").map_or(text, |(first, _)| first)
 }
 
 /// Where the reader is: a list linked through the stack, so that paths cost nothing until needed.
@@ -94,6 +144,11 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        // `1.0` and `1e2` are whole numbers to the real server, and clients read them as such.
+        if value.fract() == 0.0 && value.abs() < MOST_EXACT {
+            #[expect(clippy::cast_possible_truncation, reason = "whole and in range")]
+            return Ok(Value::from(value as i64));
+        }
         Number::from_f64(value)
             .map(Value::Number)
             .ok_or_else(|| E::custom("number out of range"))
@@ -159,7 +214,16 @@ mod tests {
     fn duplicates_are_named_and_the_last_value_counts() {
         let decoded = json(br#"{"a":1,"b":[{"c":1,"c":2}],"a":2}"#).unwrap();
         assert_eq!(decoded.value, json!({"a": 2, "b": [{"c": 2}]}));
-        assert_eq!(decoded.duplicates, ["b[0].c", "a"]);
+        assert_eq!(
+            decoded.complaints,
+            ["duplicate field \"b[0].c\"", "duplicate field \"a\""]
+        );
+    }
+
+    #[test]
+    fn whole_numbers_are_integers_however_they_are_written() {
+        let decoded = json(b"[1.0, 1e2, -3.0, 1.5, 1e300]").unwrap();
+        assert_eq!(decoded.value, json!([1, 100, -3, 1.5, 1e300]));
     }
 
     #[test]
@@ -183,11 +247,21 @@ mod tests {
             json!({"a": 1, "b": ["x"]})
         );
         assert!(yaml(b"a: [").is_err());
+        assert_eq!(yaml(b"").unwrap().value, json!({}));
+        assert_eq!(
+            yaml(b"---\na: 1\n---\na: 2\n").unwrap().value,
+            json!({"a": 1})
+        );
+        let twice = yaml(b"a: 1\na: 2\n").unwrap();
+        assert_eq!(twice.value, json!({"a": 2}));
+        assert_eq!(twice.complaints, ["line 2: key \"a\" already set in map"]);
+        assert_eq!(yaml(b"# words\n").unwrap().value, json!({}));
+        assert_eq!(yaml(b"---\n---\na: 1\n").unwrap().value, json!({}));
     }
 
     proptest! {
         #[test]
-        fn reads_what_serde_json_reads(text in r#"[\[\]{}:,"a-c0-9\\ .ntrue]{0,40}"#) {
+        fn reads_what_serde_json_reads(text in r#"[\[\]{}:,"a-c0-9\\ ntrue]{0,40}"#) {
             let ours = json(text.as_bytes()).ok().map(|decoded| decoded.value);
             let theirs = serde_json::from_str::<Value>(&text).ok();
             prop_assert_eq!(ours, theirs);

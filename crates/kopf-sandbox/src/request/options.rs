@@ -54,7 +54,6 @@ pub(crate) struct Options {
     pub(crate) field_validation: FieldValidation,
     pub(crate) include_object: IncludeObject,
     pub(crate) delete: DeleteOptions,
-    pub(crate) pretty: bool,
 }
 
 /// What a deletion is asked to do.
@@ -111,7 +110,6 @@ impl Options {
                 "orphanDependents" if !value.is_empty() => {
                     options.delete.propagation = Some(orphan(boolean(value)));
                 }
-                "pretty" => options.pretty = boolean(value),
                 _ => {}
             }
         }

@@ -242,7 +242,10 @@ mod tests {
     fn custom() -> Kind {
         let kinds = builtin();
         let mut kind = Kind::clone(kinds.by_plural("", "configmaps").unwrap());
-        kind.origin = Origin::Custom { crd: "x".into() };
+        kind.origin = Origin::Custom {
+            crd: "x".into(),
+            born: 1,
+        };
         kind.versions[0].selectable_fields =
             vec![".spec.color".to_owned(), ".spec.size".to_owned()];
         kind

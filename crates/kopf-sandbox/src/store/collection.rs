@@ -7,20 +7,42 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
-use tokio::sync::watch;
 
 use super::Expired;
-use super::log::Log;
+use super::audience::Audience;
+use super::log::{Log, Reader};
 use crate::kinds::Kind;
 
 /// Namespace (empty for cluster-scoped objects) and name; ordered as lists are.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) namespace: Arc<str>,
     pub(crate) name: Arc<str>,
 }
 
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        if self.namespace == other.namespace {
+            return self.name.cmp(&other.name); // the usual case, and quicker
+        }
+        self.path().cmp(other.path())
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 impl Key {
+    /// The key as the path of a real server's storage, which is what decides the order.
+    fn path(&self) -> impl Iterator<Item = u8> {
+        self.namespace
+            .bytes()
+            .chain([b'/'])
+            .chain(self.name.bytes())
+    }
     pub(crate) fn new(namespace: Option<&str>, name: &str) -> Self {
         Self {
             namespace: Arc::from(namespace.unwrap_or_default()),
@@ -37,6 +59,10 @@ impl Key {
 pub(crate) struct Stored {
     pub(crate) key: Key,
     pub(crate) revision: u64,
+    /// The revision of its creation: another object of the same name has another one.
+    pub(crate) born: u64,
+    /// Whether it is marked for deletion.
+    pub(crate) terminating: bool,
     /// The definition of the kind by which the object was written: reading under another one needs care.
     pub(crate) kind: Arc<Kind>,
     /// The object in the storage version of `kind`, with its `resourceVersion`.
@@ -67,6 +93,8 @@ impl Stored {
         Self {
             key: self.key.clone(),
             revision,
+            born: self.born,
+            terminating: self.terminating,
             kind: Arc::clone(&self.kind),
             raw,
             head,
@@ -91,9 +119,7 @@ pub(crate) struct Snapshot {
 pub(crate) struct Collection {
     pub(crate) objects: BTreeMap<Key, Arc<Stored>>,
     pub(crate) log: Log,
-    pub(crate) news: watch::Sender<u64>,
-    /// The kind is not served any more.
-    pub(crate) closed: bool,
+    pub(crate) audience: Audience,
 }
 
 impl Collection {
@@ -104,8 +130,7 @@ impl Collection {
         Self {
             objects: BTreeMap::new(),
             log,
-            news: watch::Sender::new(0),
-            closed: false,
+            audience: Audience::default(),
         }
     }
 
@@ -127,7 +152,7 @@ impl Collection {
         namespace: Option<&str>,
         revision: u64,
     ) -> Result<Vec<Arc<Stored>>, Expired> {
-        let since = self.log.after(revision, usize::MAX)?;
+        let since = self.log.after(revision, usize::MAX, Reader::New)?;
         if since.is_empty() {
             return Ok(self.range(namespace));
         }

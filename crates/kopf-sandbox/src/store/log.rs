@@ -115,12 +115,23 @@ pub(crate) fn labels_of(raw: &[u8]) -> Value {
 }
 
 /// Entries in the order of their revisions, the oldest forgotten first.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Log {
     entries: VecDeque<Arc<Entry>>,
     bytes: usize,
-    /// Entries up to this revision may have been forgotten.
+    /// Nobody may start from before this revision.
     forgotten: u64,
+    /// The last entry that is gone.
+    dropped: u64,
+}
+
+/// Who asks for history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// Somebody who names a revision to start from.
+    New,
+    /// Somebody who has seen everything up to a revision: only entries that are really gone are missed.
+    Live,
 }
 
 impl Log {
@@ -137,7 +148,8 @@ impl Log {
     fn forget_oldest(&mut self) {
         if let Some(oldest) = self.entries.pop_front() {
             self.bytes = self.bytes.saturating_sub(oldest.object.raw.len());
-            self.forgotten = oldest.revision();
+            self.forgotten = self.forgotten.max(oldest.revision());
+            self.dropped = oldest.revision();
         }
     }
 
@@ -152,8 +164,17 @@ impl Log {
         self.forgotten = self.forgotten.max(revision);
     }
 
-    pub(crate) fn after(&self, revision: u64, most: usize) -> Result<Vec<Arc<Entry>>, Expired> {
-        if revision < self.forgotten {
+    pub(crate) fn after(
+        &self,
+        revision: u64,
+        most: usize,
+        reader: Reader,
+    ) -> Result<Vec<Arc<Entry>>, Expired> {
+        let oldest = match reader {
+            Reader::New => self.forgotten,
+            Reader::Live => self.dropped,
+        };
+        if revision < oldest {
             return Err(Expired {
                 oldest: self.forgotten,
             });

@@ -4,20 +4,34 @@
 //! The store knows nothing of kinds, rules or requests. It decides one thing only: whether a write finds
 //! what it expects. It never waits and never calls out while its lock is held.
 
+mod audience;
 mod collection;
 mod log;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
+pub(crate) use self::audience::Subscription;
 use self::collection::Collection;
 pub(crate) use self::collection::{Key, Snapshot, Stored};
-pub(crate) use self::log::{Change, Entry, event_line, labels_of};
+use self::log::Log;
+pub(crate) use self::log::{Change, Entry, Reader, event_line, labels_of};
 use crate::kinds::Kind;
+use crate::object::meta;
+
+/// What a watcher needs to look at news, roughly: for its share of a connection included.
+const TIME_PER_WATCHER: Duration = Duration::from_micros(10);
+/// Below this, resting would only delay the news.
+const SHORTEST_REST: Duration = Duration::from_millis(1);
+/// Nobody waits longer than this for news, however many watchers there are.
+const LONGEST_REST: Duration = Duration::from_millis(50);
 
 /// How much of the past is kept for watchers, for each collection.
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +63,17 @@ pub(crate) enum Unexpected {
     Exists,
     /// The object has changed, or is gone, since it was read.
     Changed,
+    /// Something without which it can't be is gone, or is about to go.
+    NoParent,
+}
+
+/// An object that must be there for others to be: a namespace, a definition.
+#[derive(Debug, Clone)]
+pub(crate) struct Parent {
+    pub(crate) collection: &'static str,
+    pub(crate) key: Key,
+    /// The revision of its creation, if no other object of this name will do.
+    pub(crate) born: Option<u64>,
 }
 
 /// The version that was asked for is no longer in the log.
@@ -66,6 +91,35 @@ pub(crate) struct Changes {
     pub(crate) complete: u64,
     /// There will be no more.
     pub(crate) closed: bool,
+}
+
+impl Changes {
+    fn none(complete: u64) -> Self {
+        Self {
+            entries: Vec::new(),
+            complete,
+            closed: false,
+        }
+    }
+
+    /// Up to `most` entries of a log that is complete up to `revision`.
+    fn of(
+        log: &Log,
+        after: u64,
+        most: usize,
+        reader: Reader,
+        revision: u64,
+    ) -> Result<Self, Expired> {
+        let entries = log.after(after, most, reader)?;
+        let complete = match entries.last() {
+            Some(last) if entries.len() == most => last.revision(),
+            _ => revision.max(after),
+        };
+        Ok(Self {
+            entries,
+            ..Self::none(complete)
+        })
+    }
 }
 
 /// All objects of one server.
@@ -89,17 +143,24 @@ struct Inner {
 }
 
 impl Inner {
-    fn place(&mut self, collection: &Arc<str>) -> &mut Collection {
+    fn place(&mut self, collection: &Arc<str>, parents: &[Parent]) -> &mut Collection {
         let floor = self.floor;
-        let place = self
-            .collections
+        self.collections
             .entry(Arc::clone(collection))
-            .or_insert_with(|| Collection::with_history_from(floor));
-        if place.closed {
-            // The kind is back: whoever still watches the former one is at its end.
-            *place = Collection::with_history_from(self.revision);
-        }
-        place
+            .or_insert_with(|| {
+                // Of a former kind of the same name nothing is known any more.
+                let beginning = parents.iter().filter_map(|parent| parent.born).max();
+                Collection::with_history_from(floor.max(beginning.unwrap_or(0)))
+            })
+    }
+
+    fn find(&self, parent: &Parent) -> Option<&Arc<Stored>> {
+        let place = self.collections.get(parent.collection)?;
+        let found = place.objects.get(&parent.key)?;
+        parent
+            .born
+            .is_none_or(|born| born == found.born)
+            .then_some(found)
     }
 }
 
@@ -138,7 +199,8 @@ impl Store {
 
     /// Writes an object: creates it or replaces the revision that was expected.
     ///
-    /// The new `metadata.resourceVersion` is set here, because only here it is known.
+    /// A new one needs `parents` that stay for now. The new `metadata.resourceVersion` is set here, because
+    /// only here it is known.
     pub(crate) fn put(
         &self,
         collection: &Arc<str>,
@@ -146,11 +208,25 @@ impl Store {
         expect: Expect,
         kind: &Arc<Kind>,
         object: Value,
+        parents: &[Parent],
     ) -> Result<Arc<Stored>, Unexpected> {
+        let terminating = meta::is_terminating(&object);
         let mut inner = self.lock();
         let inner = &mut *inner;
         let revision = inner.revision + 1;
-        let place = inner.place(collection);
+        let place = match expect {
+            Expect::Absent => {
+                let stays = |parent| inner.find(parent).is_some_and(|found| !found.terminating);
+                if !parents.iter().all(stays) {
+                    return Err(Unexpected::NoParent);
+                }
+                inner.place(collection, parents)
+            }
+            Expect::Revision(_) => inner
+                .collections
+                .get_mut(collection)
+                .ok_or(Unexpected::Changed)?,
+        };
         let previous = place.objects.get(key);
         match (expect, previous) {
             (Expect::Absent, None) => {}
@@ -163,6 +239,8 @@ impl Store {
         let stored = Arc::new(Stored {
             key: key.clone(),
             revision,
+            born: previous.as_ref().map_or(revision, |previous| previous.born),
+            terminating,
             kind: Arc::clone(kind),
             raw,
             head,
@@ -207,6 +285,8 @@ impl Store {
         let stored = Arc::new(Stored {
             key: key.clone(),
             revision,
+            born: previous.born,
+            terminating: previous.terminating,
             kind,
             raw,
             head,
@@ -256,61 +336,75 @@ impl Store {
         Ok(Snapshot { revision, objects })
     }
 
-    /// Up to `most` changes of a collection after a revision.
+    /// Up to `most` changes after a revision, of what was subscribed to.
     pub(crate) fn changes(
         &self,
-        collection: &str,
+        subscription: &Subscription,
         after: u64,
         most: usize,
+        reader: Reader,
     ) -> Result<Changes, Expired> {
         let inner = self.lock();
-        let Some(place) = inner.collections.get(collection) else {
-            if after < inner.floor {
-                return Err(Expired {
-                    oldest: inner.floor,
-                });
-            }
-            let complete = inner.revision.max(after);
-            return Ok(Changes {
-                entries: Vec::new(),
-                complete,
-                closed: false,
-            });
-        };
-        let entries = place.log.after(after, most)?;
-        let complete = match entries.last() {
-            Some(last) if entries.len() == most => last.revision(),
-            _ => inner.revision.max(after),
-        };
-        Ok(Changes {
-            entries,
-            complete,
-            closed: place.closed,
-        })
+        if let Some(rest) = subscription.rest(after, most, reader) {
+            return rest;
+        }
+        match inner.collections.get(&subscription.collection) {
+            Some(place) => Changes::of(&place.log, after, most, reader, inner.revision),
+            None => Ok(Changes::none(inner.revision.max(after))),
+        }
     }
 
-    /// A receiver that is marked changed when the collection may have new entries, and closed when the
-    /// collection is dropped.
-    pub(crate) fn subscribe(&self, collection: &Arc<str>) -> watch::Receiver<u64> {
-        self.lock().place(collection).news.subscribe()
-    }
-
-    /// Ends a collection whose objects are all gone: its watches get the last changes and end.
-    pub(crate) fn close_collection(&self, collection: &str) {
+    /// Ties a watcher to a collection. `None` if a parent of the collection is gone.
+    pub(crate) fn subscribe(
+        &self,
+        collection: &Arc<str>,
+        parents: &[Parent],
+    ) -> Option<Subscription> {
         let mut inner = self.lock();
-        let inner = &mut *inner;
-        let Some((name, place)) = inner.collections.get_key_value(collection) else {
-            return;
-        };
-        if place.news.receiver_count() == 0 {
-            inner.collections.remove(collection);
-            return;
+        if !parents.iter().all(|parent| inner.find(parent).is_some()) {
+            return None;
         }
-        inner.dirty.insert(Arc::clone(name));
+        let place = inner.place(collection, parents);
+        Some(place.audience.join(collection))
+    }
+
+    /// The objects (of one namespace, if given) as they are now, of what was subscribed to.
+    pub(crate) fn list_subscribed(
+        &self,
+        subscription: &Subscription,
+        namespace: Option<&str>,
+    ) -> Snapshot {
+        let inner = self.lock();
+        let place = inner
+            .collections
+            .get(&subscription.collection)
+            .filter(|_| !subscription.is_over());
+        Snapshot {
+            revision: inner.revision,
+            objects: place
+                .map(|place| place.range(namespace))
+                .unwrap_or_default(),
+        }
+    }
+
+    /// Ends the watches of a collection: they get the last changes and end.
+    pub(crate) fn end_watches(&self, collection: &str) {
+        let mut inner = self.lock();
+        let revision = inner.revision;
         if let Some(place) = inner.collections.get_mut(collection) {
-            place.closed = true;
+            place.audience.dismiss(&place.log, revision);
         }
-        self.dirty.notify_one();
+    }
+
+    /// Ends a collection and its watches. The answer is the keys of objects that were left in it.
+    pub(crate) fn close_collection(&self, collection: &str) -> Vec<Key> {
+        let mut inner = self.lock();
+        let revision = inner.revision;
+        let Some(mut place) = inner.collections.remove(collection) else {
+            return Vec::new();
+        };
+        place.audience.dismiss(&place.log, revision);
+        place.objects.into_keys().collect()
     }
 
     /// Forgets all history up to the present revision: older watches and continue tokens expire.
@@ -334,17 +428,38 @@ impl Store {
 
     /// Tells watchers of news, for as long as the server lives.
     ///
-    /// A task of its own, so that a write costs the same with a thousand watchers as with none.
+    /// A task of its own, so that a write costs the same with a thousand watchers as with none. Between two
+    /// rounds it rests for about as long as the watchers need for one: crowds of them read several changes
+    /// at once instead of taking the processor from the writers after each.
     pub(crate) async fn pump(&self) {
         loop {
             self.dirty.notified().await;
-            let inner = &mut *self.lock();
-            for collection in std::mem::take(&mut inner.dirty) {
-                if let Some(place) = inner.collections.get(&collection) {
-                    place.news.send_replace(inner.revision);
-                }
+            let told = self.tell();
+            let rest = TIME_PER_WATCHER * u32::try_from(told).unwrap_or(u32::MAX);
+            if rest >= SHORTEST_REST {
+                tokio::time::sleep(rest.min(LONGEST_REST)).await;
             }
         }
+    }
+
+    /// Marks the collections with news as changed; the answer is how many watchers that concerns.
+    fn tell(&self) -> usize {
+        let (revision, senders): (u64, Vec<_>) = {
+            let inner = &mut *self.lock();
+            let dirty = std::mem::take(&mut inner.dirty);
+            let places = dirty.iter().filter_map(|name| inner.collections.get(name));
+            (
+                inner.revision,
+                places.map(|place| place.audience.news()).collect(),
+            )
+        };
+        // Outside of the lock: to wake a thousand tasks takes longer than a write.
+        let mut told = 0;
+        for news in senders {
+            news.send_replace(revision);
+            told += news.receiver_count();
+        }
+        told
     }
 }
 

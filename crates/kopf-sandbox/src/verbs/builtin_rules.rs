@@ -154,12 +154,14 @@ pub(crate) fn update_problems(kind: &Kind, object: &Value, old: &Value) -> Vec<F
             keep("spec.selector", "/spec/selector");
         }
         ("batch", "jobs") => keep("spec.selector", "/spec/selector"),
+        ("discovery.k8s.io", "endpointslices") => keep("addressType", "/addressType"),
         ("storage.k8s.io", "storageclasses") => keep("provisioner", "/provisioner"),
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
             keep("roleRef", "/roleRef");
         }
         _ => {}
     }
+    errors.extend(frozen_spec(kind, object, old));
     if matches!(
         (&*kind.group, &*kind.plural),
         ("", "secrets" | "configmaps")
@@ -181,6 +183,84 @@ pub(crate) fn update_problems(kind: &Kind, object: &Value, old: &Value) -> Vec<F
         }
     }
     errors
+}
+
+/// Specifications of which only a few fields may change.
+fn frozen_spec(kind: &Kind, object: &Value, old: &Value) -> Option<FieldError> {
+    let (free, text): (&[&str], &str) = match (&*kind.group, &*kind.plural) {
+        ("", "pods") => (
+            &[
+                "activeDeadlineSeconds",
+                "tolerations",
+                "terminationGracePeriodSeconds",
+                "nodeName",
+            ],
+            "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
+        ),
+        // Nothing here binds claims, so that resizing is not limited to bound ones.
+        ("", "persistentvolumeclaims") => (
+            &["resources", "volumeAttributesClassName", "volumeName"],
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
+        ),
+        ("apps", "statefulsets") => (
+            &[
+                "replicas",
+                "ordinals",
+                "template",
+                "updateStrategy",
+                "revisionHistoryLimit",
+                "persistentVolumeClaimRetentionPolicy",
+                "minReadySeconds",
+            ],
+            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
+        ),
+        ("batch", "jobs") => {
+            let template = |object: &Value| object.pointer("/spec/template").cloned();
+            return (template(object) != template(old)).then(|| {
+                let value = template(object).unwrap_or_default();
+                FieldError::invalid("spec.template", &value, "field is immutable")
+            });
+        }
+        ("", "services") => {
+            let address = |object: &Value| object.pointer("/spec/clusterIP").cloned();
+            return match (address(old), address(object)) {
+                (Some(was), Some(is)) if was != is && was != "" && is != "" => {
+                    let why = "may not change once set";
+                    Some(FieldError::invalid("spec.clusterIPs[0]", &json!([is]), why))
+                }
+                _ => None,
+            };
+        }
+        _ => return None,
+    };
+    let frozen = |object: &Value| -> Value {
+        let mut spec = object.get("spec").cloned().unwrap_or_default();
+        if let Some(map) = spec.as_object_mut() {
+            for field in free {
+                map.remove(*field);
+            }
+            if &*kind.plural == "pods" {
+                forget_images(map);
+            }
+        }
+        spec
+    };
+    (frozen(object) != frozen(old)).then(|| FieldError::forbidden("spec", text))
+}
+
+fn forget_images(spec: &mut serde_json::Map<String, Value>) {
+    for field in ["containers", "initContainers"] {
+        for container in spec
+            .get_mut(field)
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
+            if let Some(container) = container.as_object_mut() {
+                container.remove("image");
+            }
+        }
+    }
 }
 
 #[cfg(test)]

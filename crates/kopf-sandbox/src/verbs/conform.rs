@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::kinds::Kind;
+use crate::kinds::{Kind, conversion};
 use crate::status::{ApiError, Result};
 use crate::typing::{self, Mismatch};
 
@@ -30,7 +30,12 @@ pub(crate) fn conform(
     };
     let checked = types.check(root, std::mem::take(object))?;
     *object = checked.object;
+    let scaled_otherwise = conversion::has_other_metrics(kind, version, object);
     types.apply_defaults(root, object);
+    if scaled_otherwise && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+        // The default is for autoscalers without any metrics.
+        spec.remove(conversion::TARGET_CPU);
+    }
     Ok(checked.unknown)
 }
 

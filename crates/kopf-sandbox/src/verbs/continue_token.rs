@@ -50,7 +50,7 @@ impl ContinueToken {
     /// Whether an object comes after the last one of the page before.
     pub(crate) fn precedes(&self, key: &Key) -> bool {
         let (namespace, name) = self.start.split_once('/').unwrap_or_default();
-        (&*key.namespace, &*key.name) > (namespace, name)
+        *key > Key::new(Some(namespace), name)
     }
 }
 

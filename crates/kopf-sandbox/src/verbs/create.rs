@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::{Call, Payload, conform, incoming, prepare};
 use crate::admission::Operation;
 use crate::cluster::Cluster;
-use crate::kinds::{Kind, conversion, strategy};
+use crate::kinds::strategy::{self, Generation};
+use crate::kinds::{Kind, conversion};
 use crate::object::meta;
 use crate::request::decode::Decoded;
 use crate::status::{ApiError, Result};
@@ -26,12 +27,7 @@ impl Cluster {
     ) -> Result<Payload> {
         let mut object = std::mem::take(&mut decoded.value);
         incoming::identify(call, &mut object, body)?;
-        if strategy::status_is_separate(call.kind_version()?)
-            && prepare::drops_status(&call.kind)
-            && let Some(map) = object.as_object_mut()
-        {
-            map.remove("status");
-        }
+        drop_status(call, &mut object)?;
         let unknown = conform::conform(&call.kind, &call.version, &mut object)
             .map_err(|mismatch| conform::refused(&call.kind, &call.version, &mismatch))?;
         incoming::report(call, &decoded, &unknown)?;
@@ -56,38 +52,36 @@ impl Cluster {
         ))
     }
 
-    async fn try_create(&self, call: &Call, mut object: Value) -> Result<Payload> {
-        if meta::name(&object).is_empty()
-            && let Some(prefix) = meta::text(&object, "generateName")
-        {
-            // The real server cuts the prefix so that the whole name stays within 63 characters.
-            let name: String = prefix
-                .chars()
-                .take(58)
-                .chain(self.ids.suffix().chars())
-                .collect();
-            meta::set(&mut object, "name", name);
-        }
-        let name = meta::name(&object).to_owned();
+    /// Creates an object that is in the shape of its kind.
+    pub(crate) async fn try_create(&self, call: &Call, object: Value) -> Result<Payload> {
+        let given = meta::name(&object).to_owned();
         if let Some(namespace) = &call.namespace {
-            self.check_namespace(&call.kind, namespace, &name)?;
+            self.check_namespace(&call.kind, namespace, &given)?;
         }
-        Self::check_crd_accepts(&call.kind, &name)?;
+        Self::check_crd_accepts(&call.kind, &given)?;
 
-        self.fill_in(&call.kind, &mut object);
         let options = json!({
             "kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1",
             "fieldManager": call.options.field_manager, "dryRun": dry_run(call),
             "fieldValidation": validation(call),
         });
-        let call_here = call.about(call.namespace.as_deref(), &name);
-        let object = self
-            .admit_mutating(&call_here, Operation::Create, Some(object), None, &options)
+        let unnamed = call.about(call.namespace.as_deref(), &given);
+        let mut object = self
+            .admit_mutating(&unnamed, Operation::Create, Some(object), None, &options)
             .await?
             .unwrap_or_default();
-        let object = self.after_admission(call, object)?;
+        if !self.webhooks().is_empty() {
+            drop_status(call, &mut object)?;
+            object = self.after_admission(call, object)?;
+            incoming::place(call, &mut object)?;
+        }
+        incoming::deduplicate_owners(call, &mut object);
+        self.generate_name(&mut object);
+        self.fill_in(&call.kind, &mut object);
+        let name = meta::name(&object).to_owned();
+        let named = call.about(call.namespace.as_deref(), &name);
         prepare::validate(call, &object, None)?;
-        self.admit_validating(&call_here, Operation::Create, Some(&object), None, &options)
+        self.admit_validating(&named, Operation::Create, Some(&object), None, &options)
             .await?;
 
         if call.options.dry_run {
@@ -111,9 +105,22 @@ impl Cluster {
             stored_form,
         ) {
             Ok(stored) => Ok(Payload::Stored(stored)),
+            Err(Unexpected::NoParent) => Err(self.no_parent(&call.kind, &key)),
             Err(Unexpected::Exists | Unexpected::Changed) => {
                 Err(ApiError::already_exists(&call.kind, &name))
             }
+        }
+    }
+
+    /// Makes the name of an object that has only the beginning of one.
+    fn generate_name(&self, object: &mut Value) {
+        if meta::name(object).is_empty()
+            && let Some(prefix) = meta::text(object, "generateName")
+        {
+            // The real server cuts the prefix so that the whole name stays within 63 characters.
+            let suffix = self.ids.suffix();
+            let name: String = prefix.chars().take(58).chain(suffix.chars()).collect();
+            meta::set(object, "name", name);
         }
     }
 
@@ -134,7 +141,7 @@ impl Cluster {
             }
             metadata.insert("uid".to_owned(), Value::String(uid));
             metadata.insert("creationTimestamp".to_owned(), Value::String(now));
-            if strategy::has_generation(kind) {
+            if strategy::generation(kind) != Generation::None {
                 metadata.insert("generation".to_owned(), json!(1));
             } else {
                 metadata.remove("generation");
@@ -175,6 +182,17 @@ impl Call {
         }
         Arc::clone(&self.kind)
     }
+}
+
+/// A new object has no status yet, if that is written separately.
+fn drop_status(call: &Call, object: &mut Value) -> Result<()> {
+    if strategy::status_is_separate(call.kind_version()?)
+        && prepare::drops_status(&call.kind)
+        && let Some(map) = object.as_object_mut()
+    {
+        map.remove("status");
+    }
+    Ok(())
 }
 
 pub(crate) fn dry_run(call: &Call) -> Value {

@@ -1,5 +1,6 @@
 //! `delete` and `deletecollection`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -7,7 +8,9 @@ use serde_json::{Value, json};
 use super::{Call, Payload};
 use crate::admission::Operation;
 use crate::clock::rfc3339_seconds;
-use crate::cluster::garbage::{FOREGROUND, ORPHAN, is_finished, is_namespace};
+use crate::cluster::garbage::{
+    FOREGROUND, ORPHAN, finalizers_policy, is_finished, is_namespace, namespace_is_held,
+};
 use crate::cluster::{Cluster, collection, crds};
 use crate::kinds::{Kind, strategy};
 use crate::object::meta;
@@ -21,71 +24,83 @@ const ATTEMPTS: usize = 16;
 impl Cluster {
     /// Deletes an object, or marks it for deletion if something holds it.
     pub(crate) async fn delete(&self, call: &Call, options: DeleteOptions) -> Result<Payload> {
+        warn_of_orphans(call, &options);
         let collection = collection(&call.kind);
         for _ in 0..ATTEMPTS {
             let stored = self
                 .store
                 .get(&collection, &call.key())
                 .ok_or_else(|| ApiError::not_found(&call.kind, &call.name))?;
-            if let Some(payload) = self.try_delete(call, &options, &stored).await? {
+            let current = Self::object(&stored, &call.kind, &call.version);
+            self.check_deletion(call, &options, &stored, &current)
+                .await?;
+            if let Some(payload) = self.carry_out_deletion(call, &options, &stored, &current) {
                 return Ok(payload);
             }
         }
         Err(ApiError::modified(&call.kind, &call.name))
     }
 
-    async fn try_delete(
+    async fn check_deletion(
         &self,
         call: &Call,
         options: &DeleteOptions,
-        stored: &std::sync::Arc<Stored>,
-    ) -> Result<Option<Payload>> {
-        let current = Self::object(stored, &call.kind, &call.version);
-        check_preconditions(call, options, stored, &current)?;
+        stored: &Stored,
+        current: &Value,
+    ) -> Result<()> {
+        check_preconditions(call, options, stored, current)?;
         Self::check_namespace_deletion(&call.kind, &call.name)?;
         let sent = sent_options(options);
-        self.admit_mutating(call, Operation::Delete, None, Some(&current), &sent)
+        self.admit_mutating(call, Operation::Delete, None, Some(current), &sent)
             .await?;
-        self.admit_validating(call, Operation::Delete, None, Some(&current), &sent)
-            .await?;
+        self.admit_validating(call, Operation::Delete, None, Some(current), &sent)
+            .await
+    }
 
+    /// Deletes an object, or marks it for deletion, without asking anybody. `current` is the object in the
+    /// version of the call. `None` if it has changed in the meantime.
+    pub(crate) fn carry_out_deletion(
+        &self,
+        call: &Call,
+        options: &DeleteOptions,
+        stored: &Arc<Stored>,
+        current: &Value,
+    ) -> Option<Payload> {
         let mut object = stored.value();
-        propagate(options, &mut object);
+        propagate(&call.kind, options, &mut object);
         if crds::is_crd(&call.kind) {
             meta::add_finalizer(&mut object, crds::CLEANUP);
         }
-        let grace = grace_period(&call.kind, &current, options);
+        let grace = grace_period(&call.kind, current, options);
         let held = meta::finalizers(&object).next().is_some()
             || grace > 0
-            || (is_namespace(&call.kind)
-                && !is_finished(&call.kind, &object)
-                && holds_content(&object));
+            || (is_namespace(&call.kind) && namespace_is_held(&object));
         if meta::is_terminating(&object) {
             shorten_grace(&mut object, grace, options, self.clock.now());
         } else {
             self.mark(&call.kind, &mut object, grace);
         }
         if options.dry_run {
-            return Ok(Some(self.deleted(call, object, held)));
+            return Some(self.deleted(call, object, held));
         }
         if held && !is_finished(&call.kind, &object) {
             if object == stored.value() {
-                return Ok(Some(Payload::Stored(std::sync::Arc::clone(stored))));
+                return Some(Payload::Stored(Arc::clone(stored)));
             }
             let expect = Expect::Revision(stored.revision);
-            return Ok(self
+            return self
                 .put(&stored.kind, &stored.key, expect, object)
                 .ok()
-                .map(Payload::Stored));
+                .map(Payload::Stored);
         }
         // Objects that go at once never show that they were marked, except for pods.
-        let last = if &*call.kind.plural == "pods" || meta::is_terminating(&current) {
+        let last = if &*call.kind.plural == "pods" || meta::is_terminating(current) {
             object
         } else {
             stored.value()
         };
         let removed = self.remove(&stored.kind, &stored.key, stored.revision, last.clone());
-        Ok(removed.ok().map(|_| self.deleted(call, last, false)))
+        removed.ok().map(|_| self.deleted(call, last, false))
     }
 
     /// Sets the time of deletion.
@@ -138,6 +153,7 @@ impl Cluster {
         call: &Call,
         options: DeleteOptions,
     ) -> Result<Payload> {
+        warn_of_orphans(call, &options);
         let page = self.list(call)?;
         let mut items = Vec::with_capacity(page.items.len());
         for stored in &page.items {
@@ -190,21 +206,35 @@ fn check_preconditions(
 }
 
 /// Sets or clears the finalizers with which the garbage collector does what was asked for.
-fn propagate(options: &DeleteOptions, object: &mut Value) {
-    match options.propagation {
-        None => {}
-        Some(Propagation::Background) => {
-            meta::remove_finalizer(object, FOREGROUND);
-            meta::remove_finalizer(object, ORPHAN);
+fn propagate(kind: &Kind, options: &DeleteOptions, object: &mut Value) {
+    let policy = strategy::default_propagation(kind).map(|default| {
+        let asked = options.propagation.or_else(|| finalizers_policy(object));
+        asked.unwrap_or(default)
+    });
+    let wanted = match policy {
+        None | Some(Propagation::Background) => None,
+        Some(Propagation::Foreground) => Some(FOREGROUND),
+        Some(Propagation::Orphan) => Some(ORPHAN),
+    };
+    for finalizer in [FOREGROUND, ORPHAN] {
+        if wanted != Some(finalizer) {
+            meta::remove_finalizer(object, finalizer);
         }
-        Some(Propagation::Foreground) => {
-            meta::remove_finalizer(object, ORPHAN);
-            meta::add_finalizer(object, FOREGROUND);
-        }
-        Some(Propagation::Orphan) => {
-            meta::remove_finalizer(object, FOREGROUND);
-            meta::add_finalizer(object, ORPHAN);
-        }
+    }
+    if let Some(wanted) = wanted {
+        meta::add_finalizer(object, wanted);
+    }
+}
+
+/// Clients that know other kinds don't expect that something is left behind.
+fn warn_of_orphans(call: &Call, options: &DeleteOptions) {
+    let is_job = &*call.kind.group == "batch" && &*call.kind.plural == "jobs";
+    if is_job && options.propagation.is_none() {
+        call.warn(
+            "child pods are preserved by default when jobs are deleted; \
+             set propagationPolicy=Background to remove them \
+             or set propagationPolicy=Orphan to suppress this warning",
+        );
     }
 }
 
@@ -226,6 +256,7 @@ fn grace_period(kind: &Kind, object: &Value, options: &DeleteOptions) -> i64 {
     }
     options
         .grace_period
+        .map(|seconds| if seconds < 0 { 1 } else { seconds })
         .or_else(|| {
             object
                 .pointer("/spec/terminationGracePeriodSeconds")
@@ -247,13 +278,6 @@ fn shorten_grace(object: &mut Value, grace: i64, options: &DeleteOptions, now: j
         metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(grace));
         metadata.insert("deletionTimestamp".to_owned(), json!(rfc3339_seconds(at)));
     }
-}
-
-fn holds_content(namespace: &Value) -> bool {
-    namespace
-        .pointer("/spec/finalizers")
-        .and_then(Value::as_array)
-        .is_some_and(|finalizers| !finalizers.is_empty())
 }
 
 /// The options as webhooks see them.

@@ -106,9 +106,9 @@ pub(crate) fn name(call: &Call, object: &mut Value) -> Result<()> {
 /// Warns of fields that nobody knows or that were given twice, or refuses them.
 pub(crate) fn report(call: &Call, decoded: &Decoded, unknown: &[String]) -> Result<()> {
     let complaints: Vec<String> = decoded
-        .duplicates
+        .complaints
         .iter()
-        .map(|path| format!("duplicate field {path:?}"))
+        .cloned()
         .chain(unknown.iter().map(|path| format!("unknown field {path:?}")))
         .collect();
     if complaints.is_empty() {
@@ -130,6 +130,36 @@ pub(crate) fn report(call: &Call, decoded: &Decoded, unknown: &[String]) -> Resu
                 complaints.join(", ")
             )))
         }
+    }
+}
+
+/// Drops owner references that are given twice, with a warning.
+pub(crate) fn deduplicate_owners(call: &Call, object: &mut Value) {
+    let Some(Value::Array(owners)) = object.pointer_mut("/metadata/ownerReferences") else {
+        return;
+    };
+    let mut seen: Vec<Value> = Vec::with_capacity(owners.len());
+    let mut twice: Vec<String> = Vec::new();
+    for owner in std::mem::take(owners) {
+        if seen.contains(&owner) {
+            let uid = owner.get("uid").and_then(Value::as_str).unwrap_or_default();
+            twice.push(uid.to_owned());
+        } else {
+            seen.push(owner);
+        }
+    }
+    *owners = seen;
+    if !twice.is_empty() {
+        twice.dedup();
+        let when = if call.is_patch {
+            " after mutating admission happens"
+        } else {
+            ""
+        };
+        call.warn(format!(
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            twice.join(", ")
+        ));
     }
 }
 

@@ -99,7 +99,6 @@ impl Cluster {
     pub(crate) fn list(&self, call: &Call) -> Result<Page> {
         check_options(&call.options)?;
         let filter = Filter::of(call)?;
-        let kind = call.kind_for_storage(self);
         let (snapshot, token) = self.snapshot(call)?;
         let candidates = snapshot.objects.into_iter().filter(|stored| {
             token
@@ -108,7 +107,7 @@ impl Cluster {
         });
         let Some(limit) = call.options.limit else {
             let items = candidates
-                .filter(|stored| filter.matches(&kind, stored))
+                .filter(|stored| filter.matches(&call.kind, stored))
                 .collect();
             return Ok(Page {
                 revision: snapshot.revision,
@@ -118,13 +117,17 @@ impl Cluster {
             });
         };
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let mut matching = candidates.filter(|stored| filter.matches(&kind, stored));
+        let mut matching = candidates.filter(|stored| filter.matches(&call.kind, stored));
         let items: Vec<Arc<Stored>> = matching.by_ref().take(limit).collect();
-        let left = matching.count();
+        // Behind selectors a real server does not know how many are left, only that there are more.
+        let left = if filter.selects_all() {
+            matching.count()
+        } else {
+            usize::from(matching.next().is_some())
+        };
         let more = items.last().filter(|_| left > 0);
         let continue_token =
             more.map(|last| ContinueToken::after(&last.key, snapshot.revision).encode());
-        // Behind selectors a real server does not know how many are left.
         let remaining = (left > 0 && filter.selects_all()).then_some(left);
         Ok(Page {
             revision: snapshot.revision,

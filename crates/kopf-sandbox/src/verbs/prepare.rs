@@ -86,6 +86,7 @@ pub(crate) fn validate(call: &Call, object: &Value, old: Option<&Value>) -> Resu
     match (&*kind.group, &*kind.plural) {
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
             match old {
+                Some(_) if call.is_status() => errors.extend(crate::crd::validate_status(object)),
                 Some(old) => errors.extend(crate::crd::validate_update(object, old)),
                 None => errors.extend(crate::crd::validate(object)),
             }
@@ -100,9 +101,6 @@ pub(crate) fn validate(call: &Call, object: &Value, old: Option<&Value>) -> Resu
             ));
         }
         _ => {}
-    }
-    if let Some(warning) = &version.deprecation_warning {
-        call.warn(warning.clone());
     }
     if errors.is_empty() {
         Ok(())

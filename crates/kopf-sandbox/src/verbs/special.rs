@@ -27,11 +27,10 @@ impl Cluster {
                 .and_then(Value::as_str)
                 .unwrap_or_default();
             if !bound.is_empty() {
-                return Err(ApiError::conflict(
-                    &call.kind,
-                    &call.name,
-                    &format!("pod {} is already assigned to node {bound:?}", call.name),
-                ));
+                let why = format!("pod {} is already assigned to node {bound:?}", call.name);
+                let mut conflict = ApiError::conflict(&call.kind, &call.name, &why);
+                conflict.message = conflict.message.replace("on pods ", "on pods/binding ");
+                return Err(conflict);
             }
             let mut pod = pod.clone();
             meta::entry(&mut pod, "spec").insert("nodeName".to_owned(), json!(node));
@@ -39,7 +38,24 @@ impl Cluster {
                 "type": "PodScheduled", "status": "True", "lastTransitionTime": now,
                 "lastProbeTime": null,
             });
-            meta::entry(&mut pod, "status").insert("conditions".to_owned(), json!([scheduled]));
+            let status = meta::entry(&mut pod, "status");
+            let conditions = status.entry("conditions").or_insert_with(|| json!([]));
+            if let Some(conditions) = conditions.as_array_mut() {
+                conditions.retain(|condition| condition["type"] != "PodScheduled");
+                conditions.push(scheduled);
+            }
+            for field in ["annotations", "labels"] {
+                let more = binding
+                    .get("metadata")
+                    .and_then(|metadata| metadata.get(field));
+                if let Some(Value::Object(more)) = more {
+                    let metadata = meta::metadata(&mut pod);
+                    let present = metadata.entry(field).or_insert_with(|| json!({}));
+                    if let Some(present) = present.as_object_mut() {
+                        present.extend(more.clone());
+                    }
+                }
+            }
             Ok(pod)
         })
         .await?;

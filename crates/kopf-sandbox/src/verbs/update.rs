@@ -9,7 +9,8 @@ use crate::admission::Operation;
 use crate::cluster::garbage::is_finished;
 use crate::cluster::{Cluster, collection};
 use crate::field_error::FieldError;
-use crate::kinds::{KindVersion, strategy};
+use crate::kinds::KindVersion;
+use crate::kinds::strategy::{self, Generation};
 use crate::object::meta;
 use crate::request::decode::Decoded;
 use crate::status::{ApiError, Result};
@@ -19,13 +20,14 @@ use crate::store::{Expect, Stored};
 const ATTEMPTS: usize = 16;
 
 impl Cluster {
-    /// Replaces an object by the one in the body.
+    /// Replaces an object by the one in the body, or creates it where its kind allows that. With the code
+    /// of the answer.
     pub(crate) async fn update(
         &self,
         call: &Call,
         mut decoded: Decoded,
         body: &[u8],
-    ) -> Result<Payload> {
+    ) -> Result<(u16, Payload)> {
         let mut object = std::mem::take(&mut decoded.value);
         incoming::identify(call, &mut object, body)?;
         let unknown = conform::conform(&call.kind, &call.version, &mut object)
@@ -33,7 +35,18 @@ impl Cluster {
         incoming::report(call, &decoded, &unknown)?;
         incoming::place(call, &mut object)?;
         incoming::name(call, &mut object)?;
-        self.change(call, |_| Ok(object.clone())).await
+        if strategy::creates_on_update(&call.kind)
+            && meta::text(&object, "resourceVersion").is_none()
+            && meta::text(&object, "uid").is_none()
+            && call.subresource.is_none()
+            && self
+                .store
+                .get(&collection(&call.kind), &call.key())
+                .is_none()
+        {
+            return Ok((201, self.try_create(call, object).await?));
+        }
+        Ok((200, self.change(call, |_| Ok(object.clone())).await?))
     }
 
     /// Changes an object to what `produce` makes of its present state (both in the version of the call).
@@ -65,18 +78,13 @@ impl Cluster {
         call: &Call,
         stored: &std::sync::Arc<Stored>,
         current: &Value,
-        mut new: Value,
+        new: Value,
     ) -> Result<Option<Payload>> {
         check_version(call, stored, &new)?;
         if !call.is_patch {
             check_uid(call, current, &new)?;
         }
         let version = call.kind_version()?;
-        split(call, version, current, &mut new);
-        keep_system_fields(current, &mut new);
-        prepare::on_update(&call.kind, current, &mut new);
-        count_generation(call, version, current, &mut new);
-
         let options = json!({
             "kind": if call.is_patch { "PatchOptions" } else { "UpdateOptions" },
             "apiVersion": "meta.k8s.io/v1",
@@ -88,7 +96,13 @@ impl Cluster {
             .await?
             .unwrap_or_default();
         let mut new = self.after_admission(call, new)?;
+        incoming::deduplicate_owners(call, &mut new);
+        // After the webhooks: what they change is theirs only as far as it would be the client's.
+        split(call, version, current, &mut new);
         keep_system_fields(current, &mut new);
+        if !call.is_status() {
+            prepare::on_update(&call.kind, current, &mut new);
+        }
         count_generation(call, version, current, &mut new);
         prepare::validate(call, &new, Some(current))?;
         self.admit_validating(call, Operation::Update, Some(&new), Some(current), &options)
@@ -103,12 +117,14 @@ impl Cluster {
             let removed = self.remove(&stored.kind, &stored.key, stored.revision, last);
             return Ok(removed.ok().map(Payload::Stored));
         }
-        if new == *current {
+        // After a change of the storage version even an unchanged object is written: that is how objects
+        // are moved to it.
+        let kind = call.kind_for_storage(self);
+        if new == *current && stored.kind.storage_version == kind.storage_version {
             return Ok(Some(Payload::Stored(std::sync::Arc::clone(stored))));
         }
         self.to_storage(call, &mut new);
         let expect = Expect::Revision(stored.revision);
-        let kind = call.kind_for_storage(self);
         Ok(self
             .put(&kind, &stored.key, expect, new)
             .ok()
@@ -171,18 +187,18 @@ fn split(call: &Call, version: &KindVersion, current: &Value, new: &mut Value) {
                 Some(status) => map.insert("status".to_owned(), status),
                 None => map.remove("status"),
             };
-            // Custom resources keep all of their metadata; built-in kinds only what is the specification's.
-            if !call.kind.is_custom()
+            if !strategy::status_keeps_metadata(&call.kind)
                 && let Some(metadata) = metadata
             {
                 map.insert("metadata".to_owned(), metadata);
             }
         }
-        if !call.kind.is_custom() && matches!(&*call.kind.group, "apps" | "batch" | "policy") {
-            meta::carry_over(&mut merged, current, "labels");
+        if let Some(field) = strategy::metadata_kept_by_status(&call.kind) {
+            meta::carry_over(&mut merged, current, field);
         }
         *new = merged;
     } else if strategy::status_is_separate(version)
+        && call.subresource.as_deref() != Some("binding")
         && let Some(map) = new.as_object_mut()
     {
         match current.get("status") {
@@ -211,20 +227,29 @@ fn keep_system_fields(current: &Value, new: &mut Value) {
 
 /// Counts a change of the specification.
 fn count_generation(call: &Call, version: &KindVersion, current: &Value, new: &mut Value) {
-    if call.is_status() || !strategy::has_generation(&call.kind) {
+    let counted = strategy::generation(&call.kind);
+    if matches!(counted, Generation::None) {
         return;
     }
     let separate = strategy::status_is_separate(version);
-    let specified = |object: &Value| -> serde_json::Map<String, Value> {
+    let specified = |object: &Value| -> (serde_json::Map<String, Value>, Option<Value>) {
         let mut map = object.as_object().cloned().unwrap_or_default();
-        map.remove("metadata");
+        let metadata = map.remove("metadata").unwrap_or_default();
         if separate {
             map.remove("status");
         }
-        map
+        let beside = match counted {
+            Generation::SpecAndAnnotations => metadata.get("annotations").cloned(),
+            Generation::SpecAndLabels => metadata.get("labels").cloned(),
+            Generation::None | Generation::Constant | Generation::Spec => None,
+        };
+        (map, beside)
     };
+    let uncounted = call.is_status()
+        || call.subresource.as_deref() == Some("binding")
+        || matches!(counted, Generation::Constant);
     let before = meta::generation(current);
-    let changed = specified(current) != specified(new);
+    let changed = !uncounted && specified(current) != specified(new);
     let generation = if changed { before + 1 } else { before };
     meta::metadata(new).insert("generation".to_owned(), json!(generation));
 }

@@ -14,11 +14,11 @@ use super::Call;
 use super::list::{Filter, check_options};
 use crate::answer::EventForm;
 use crate::body::BodyError;
-use crate::cluster::{Cluster, collection};
+use crate::cluster::{Cluster, collection, parents};
 use crate::fault::{ConnectionBroken, EventFate, RequestFacts, Verb};
 use crate::kinds::Kind;
 use crate::status::{ApiError, Result};
-use crate::store::{Change, Entry, Stored, event_line};
+use crate::store::{Change, Entry, Reader, Stored, Subscription, event_line};
 
 /// How many changes are taken from the log at a time.
 const BATCH: usize = 256;
@@ -42,7 +42,7 @@ pub(crate) struct Watcher {
     cluster: Arc<Cluster>,
     kind: Arc<Kind>,
     version: Arc<str>,
-    collection: Arc<str>,
+    subscription: Subscription,
     filter: Filter,
     form: EventForm,
     user: String,
@@ -52,8 +52,11 @@ pub(crate) struct Watcher {
     pending: VecDeque<Arc<Entry>>,
     /// What a fault does to the stream before it goes on.
     obstacle: Option<Obstacle>,
+    /// Objects that were there at the beginning and are still to be told of.
+    initial: std::vec::IntoIter<Arc<Stored>>,
+    /// Whether a bookmark tells where the initial objects end.
+    ends_initial_events: bool,
     ready: VecDeque<Bytes>,
-    news: watch::Receiver<u64>,
     kills: watch::Receiver<u64>,
     bookmarks: bool,
     next_bookmark: Instant,
@@ -70,22 +73,26 @@ impl Cluster {
         let filter = Filter::of(call)?;
         let collection = collection(&call.kind);
         // Subscribed before the state is read: nothing falls between the two.
-        let news = self.store.subscribe(&collection);
+        let subscription = self
+            .store
+            .subscribe(&collection, &parents(&call.kind, None))
+            .ok_or_else(ApiError::no_such_path)?;
         let kills = self.faults.watch_kills();
         let now = Instant::now();
         let mut watcher = Watcher {
             cluster: Arc::clone(self),
             kind: Arc::clone(&call.kind),
             version: Arc::clone(&call.version),
-            collection,
+            subscription,
             filter,
             form: EventForm::of(call),
             user: call.user.username.clone(),
             seen: 0,
             pending: VecDeque::new(),
             obstacle: None,
+            initial: Vec::new().into_iter(),
+            ends_initial_events: false,
             ready: VecDeque::new(),
-            news,
             kills,
             bookmarks: call.options.bookmarks,
             next_bookmark: now + BOOKMARK_INTERVAL,
@@ -94,6 +101,15 @@ impl Cluster {
             ended: false,
         };
         watcher.start(call)?;
+        let now = self.kinds();
+        if call.kind.is_custom()
+            && !now
+                .by_plural(&call.kind.group, &call.kind.plural)
+                .is_some_and(|now| Arc::ptr_eq(now, &call.kind))
+        {
+            // The definition has changed since the request was understood: too late to be told of it.
+            watcher.ended = true;
+        }
         Ok(watcher)
     }
 }
@@ -109,34 +125,31 @@ impl Watcher {
         if initial == Some(true)
             && let Some(version) = version.filter(|version| *version != "0")
         {
-            self.cluster.check_not_too_new(version)?;
+            if let Err(too_new) = self.cluster.check_not_too_new(version) {
+                self.fail(&too_new);
+                return Ok(());
+            }
         }
         let from_the_state = initial.unwrap_or(wanted.is_none());
         if from_the_state {
             let snapshot = self
                 .cluster
                 .store
-                .list(&self.collection, self.filter.namespace.as_deref());
+                .list_subscribed(&self.subscription, self.filter.namespace.as_deref());
             self.seen = snapshot.revision;
-            let storage_kind = call.kind_for_storage(&self.cluster);
-            for stored in snapshot.objects {
-                let entry = Entry::new(Change::Added, stored, None);
-                if let Some((change, stored)) = self.seen_as(&storage_kind, &entry) {
-                    let line = self.line(change, &stored, Some(&entry));
-                    self.ready.push_back(line);
-                }
-            }
-            if initial == Some(true) && self.bookmarks {
-                let line = self.bookmark(true);
-                self.ready.push_back(line);
-            }
+            self.initial = snapshot.objects.into_iter();
+            self.ends_initial_events = initial == Some(true) && self.bookmarks;
         } else {
             self.seen = match wanted {
                 Some(wanted) => wanted,
                 None => self.cluster.store.revision(),
             };
             // A version that is too old is reported in the stream, as a real server does it.
-            if let Err(expired) = self.cluster.store.changes(&self.collection, self.seen, 1) {
+            if let Err(expired) =
+                self.cluster
+                    .store
+                    .changes(&self.subscription, self.seen, 1, Reader::New)
+            {
                 self.fail(&too_old(self.seen, expired.oldest));
             }
         }
@@ -157,6 +170,7 @@ impl Watcher {
             if !self.is_over() && self.kills.has_changed().unwrap_or(false) {
                 return Some(Err(self.break_off()));
             }
+            self.begin();
             if !self.ready.is_empty() {
                 return Some(Ok(self.take_ready()));
             }
@@ -194,11 +208,11 @@ impl Watcher {
                     continue;
                 }
             }
-            self.news.mark_unchanged();
+            self.subscription.news.mark_unchanged();
             match self
                 .cluster
                 .store
-                .changes(&self.collection, self.seen, BATCH)
+                .changes(&self.subscription, self.seen, BATCH, Reader::Live)
             {
                 Err(expired) => self.fail(&too_old(self.seen, expired.oldest)),
                 Ok(changes) => {
@@ -220,11 +234,8 @@ impl Watcher {
             () = self.cluster.stopping.cancelled() => self.ended = true,
             // Looked at by whoever waits for this.
             () = wait_for_change(&mut self.kills) => {}
-            changed = self.news.changed() => {
-                if changed.is_err() {
-                    self.ended = true; // the kind is no longer served
-                }
-            }
+            // Looked at in any case: also at the end of all news there may be a last entry.
+            _ = self.subscription.news.changed() => {}
             () = tokio::time::sleep_until(self.next_bookmark), if self.bookmarks => {
                 self.next_bookmark = Instant::now() + BOOKMARK_INTERVAL;
                 let line = self.bookmark(false);
@@ -255,12 +266,18 @@ impl Watcher {
 
     /// Whether there is nothing left to say.
     fn is_over(&self) -> bool {
-        self.ended && self.ready.is_empty() && self.pending.is_empty() && self.obstacle.is_none()
+        self.ended
+            && self.initial.len() == 0
+            && self.ready.is_empty()
+            && self.pending.is_empty()
+            && self.obstacle.is_none()
     }
 
     /// Ends the stream at once.
     fn end(&mut self) {
         self.ended = true;
+        self.initial = Vec::new().into_iter();
+        self.ends_initial_events = false;
         self.ready.clear();
         self.pending.clear();
         self.obstacle = None;
@@ -295,27 +312,30 @@ impl Watcher {
         Bytes::from(joined)
     }
 
+    /// Makes the next few lines of the initial objects, if any are left: never all at once, since there may
+    /// be more of them than fits into memory a second time.
+    fn begin(&mut self) {
+        while self.ready.len() < BATCH
+            && let Some(stored) = self.initial.next()
+        {
+            let entry = Entry::new(Change::Added, stored, None);
+            if let Some((change, stored)) = self.seen_as(&entry) {
+                let line = self.line(change, &stored, Some(&entry));
+                self.ready.push_back(line);
+            }
+        }
+        if self.initial.len() == 0 && std::mem::take(&mut self.ends_initial_events) {
+            let line = self.bookmark(true);
+            self.ready.push_back(line);
+        }
+    }
+
     /// Turns changes into lines, up to one that a fault is about.
     fn sort_out(&mut self) {
-        // A CRD may have changed since the watch began: what comes now is shown by today's definition.
-        if self.kind.is_custom()
-            && let Some(kind) = self
-                .cluster
-                .kinds()
-                .by_plural(&self.kind.group, &self.kind.plural)
-            && kind.version(&self.version).is_some()
-        {
-            self.kind = Arc::clone(kind);
-        }
-        let kind = match &*self.kind.group {
-            "events.k8s.io" => self.cluster.built_in("", "events"),
-            _ => None,
-        }
-        .unwrap_or_else(|| Arc::clone(&self.kind));
         while self.obstacle.is_none()
             && let Some(entry) = self.pending.pop_front()
         {
-            let Some((change, stored)) = self.seen_as(&kind, &entry) else {
+            let Some((change, stored)) = self.seen_as(&entry) else {
                 continue;
             };
             let key = &stored.key;
@@ -348,7 +368,8 @@ impl Watcher {
     }
 
     /// What a change looks like through the selectors.
-    fn seen_as(&self, kind: &Arc<Kind>, entry: &Arc<Entry>) -> Option<(Change, Arc<Stored>)> {
+    fn seen_as(&self, entry: &Arc<Entry>) -> Option<(Change, Arc<Stored>)> {
+        let kind = &self.kind;
         if !self.filter.matches_key(&entry.object.key) {
             return None;
         }

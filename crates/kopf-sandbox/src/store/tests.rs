@@ -1,0 +1,175 @@
+use serde_json::json;
+
+use super::*;
+
+fn kind() -> Arc<Kind> {
+    let kinds = crate::kinds::builtin();
+    Arc::clone(kinds.by_plural("", "configmaps").unwrap())
+}
+
+struct Fixture {
+    store: Store,
+    kind: Arc<Kind>,
+    children: Arc<str>,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self {
+            store: Store::new(Window::default()),
+            kind: kind(),
+            children: Arc::from("children"),
+        }
+    }
+
+    fn create(&self, collection: &str, name: &str, parents: &[Parent]) -> Result<u64, Unexpected> {
+        let object = json!({"metadata": {"name": name}});
+        let key = Key::new(None, name);
+        self.store
+            .put(
+                &Arc::from(collection),
+                &key,
+                Expect::Absent,
+                &self.kind,
+                object,
+                parents,
+            )
+            .map(|stored| stored.revision)
+    }
+
+    fn remove(&self, collection: &str, name: &str) {
+        let key = Key::new(None, name);
+        let stored = self.store.get(collection, &key).unwrap();
+        let collection = Arc::from(collection);
+        self.store
+            .remove(&collection, &key, stored.revision, stored.value())
+            .unwrap();
+    }
+
+    /// The parent as it is now, and no other one of its name.
+    fn parent(&self) -> Parent {
+        let key = Key::new(None, "p");
+        let born = self.store.get("parents", &key).unwrap().born;
+        Parent {
+            collection: "parents",
+            key,
+            born: Some(born),
+        }
+    }
+
+    fn read(&self, subscription: &Subscription, after: u64) -> (Vec<(Change, String)>, bool) {
+        let changes = self
+            .store
+            .changes(subscription, after, 100, Reader::Live)
+            .unwrap();
+        let entries = changes.entries.iter();
+        let told = entries
+            .map(|entry| (entry.change, entry.object.key.name.to_string()))
+            .collect();
+        (told, changes.closed)
+    }
+}
+
+#[test]
+fn new_objects_need_their_parents() {
+    let fixture = Fixture::new();
+    fixture.create("parents", "p", &[]).unwrap();
+    let parent = fixture.parent();
+    fixture
+        .create("children", "a", std::slice::from_ref(&parent))
+        .unwrap();
+
+    let key = Key::new(None, "p");
+    let stored = fixture.store.get("parents", &key).unwrap();
+    let marked = json!({"metadata": {"name": "p", "deletionTimestamp": "2026-01-02T03:04:05Z"}});
+    let expect = Expect::Revision(stored.revision);
+    let collection = Arc::from("parents");
+    fixture
+        .store
+        .put(&collection, &key, expect, &fixture.kind, marked, &[])
+        .unwrap();
+    let late = fixture.create("children", "b", std::slice::from_ref(&parent));
+    assert_eq!(late, Err(Unexpected::NoParent), "it is about to go");
+
+    fixture.remove("parents", "p");
+    let late = fixture.create("children", "b", std::slice::from_ref(&parent));
+    assert_eq!(late, Err(Unexpected::NoParent), "it is gone");
+
+    fixture.create("parents", "p", &[]).unwrap();
+    let late = fixture.create("children", "b", std::slice::from_ref(&parent));
+    assert_eq!(late, Err(Unexpected::NoParent), "it is another one");
+    fixture
+        .create("children", "b", &[fixture.parent()])
+        .unwrap();
+}
+
+#[test]
+fn whoever_watched_a_collection_gets_the_rest_of_it_and_nothing_of_the_next() {
+    let fixture = Fixture::new();
+    fixture.create("parents", "p", &[]).unwrap();
+    let parent = fixture.parent();
+    let watch = fixture
+        .store
+        .subscribe(&fixture.children, std::slice::from_ref(&parent))
+        .unwrap();
+    let start = fixture.store.revision();
+    fixture
+        .create("children", "a", std::slice::from_ref(&parent))
+        .unwrap();
+    fixture.remove("children", "a");
+    fixture.remove("parents", "p");
+    assert!(fixture.store.close_collection("children").is_empty());
+    let too_late = fixture.store.subscribe(&fixture.children, &[parent]);
+    assert!(too_late.is_none());
+    assert!(!fixture.store.lock().collections.contains_key("children"));
+
+    fixture.create("parents", "p", &[]).unwrap();
+    fixture
+        .create("children", "b", &[fixture.parent()])
+        .unwrap();
+    let rest = vec![
+        (Change::Added, "a".to_owned()),
+        (Change::Deleted, "a".to_owned()),
+    ];
+    assert_eq!(fixture.read(&watch, start), (rest, true));
+    assert!(
+        fixture
+            .store
+            .list_subscribed(&watch, None)
+            .objects
+            .is_empty()
+    );
+    assert!(
+        watch.news.has_changed().is_err(),
+        "nobody will tell it more"
+    );
+
+    let next = fixture
+        .store
+        .subscribe(&fixture.children, &[fixture.parent()])
+        .unwrap();
+    let from_the_former = fixture.store.changes(&next, start, 100, Reader::New);
+    assert!(
+        from_the_former.is_err(),
+        "its history is not that of this one"
+    );
+}
+
+#[test]
+fn watches_end_without_the_collection() {
+    let fixture = Fixture::new();
+    let watch = fixture.store.subscribe(&fixture.children, &[]).unwrap();
+    let start = fixture.store.revision();
+    fixture.create("children", "a", &[]).unwrap();
+    fixture.store.end_watches("children");
+    fixture.create("children", "b", &[]).unwrap();
+    let rest = vec![(Change::Added, "a".to_owned())];
+    assert_eq!(fixture.read(&watch, start), (rest, true));
+
+    let next = fixture.store.subscribe(&fixture.children, &[]).unwrap();
+    let all = vec![
+        (Change::Added, "a".to_owned()),
+        (Change::Added, "b".to_owned()),
+    ];
+    assert_eq!(fixture.read(&next, start), (all, false));
+}

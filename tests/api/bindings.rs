@@ -1,0 +1,156 @@
+//! Pods being bound to nodes; grace periods, which matter only there; answers to deletions.
+
+use kopf_tests::{Api, objects};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_binding_puts_a_pod_on_a_node() {
+    let api = Api::start().await;
+    let path = api.ns_path("pods/one");
+    let mut object = objects::pod("one");
+    object["metadata"]["annotations"] = json!({"old": "1", "both": "1"});
+    let made = api
+        .create(&api.ns_path("pods"), &object)
+        .await
+        .expect_code(201);
+    assert_eq!(made.generation(), 1);
+    let condition = json!({"type": "example.com/Other", "status": "True"});
+    api.merge(
+        &api.ns_path("pods/one/status"),
+        &json!({"status": {"conditions": [condition]}}),
+    )
+    .await
+    .expect_code(200);
+
+    let binding = json!({
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {
+            "name": "one",
+            "annotations": {"both": "2", "new": "2"},
+            "labels": {"zone": "here"},
+        },
+        "target": {"kind": "Node", "name": "nowhere"},
+    });
+    let bound = api
+        .create(&api.ns_path("pods/one/binding"), &binding)
+        .await
+        .expect_code(201);
+    assert_eq!(bound.json["kind"], "Status");
+    assert_eq!(bound.json["status"], "Success");
+    let pod = api.get(&path).await.expect_code(200);
+    assert_eq!(pod.at("/spec/nodeName"), "nowhere");
+    assert_eq!(
+        pod.at("/metadata/annotations"),
+        &json!({"old": "1", "both": "2", "new": "2"})
+    );
+    assert_eq!(pod.at("/metadata/labels"), &json!({"zone": "here"}));
+    let conditions = pod.at("/status/conditions").as_array().unwrap();
+    let types: Vec<_> = conditions.iter().map(|c| &c["type"]).collect();
+    assert_eq!(types, ["example.com/Other", "PodScheduled"]);
+    assert_eq!(conditions[1]["status"], "True");
+    assert!(conditions[1]["lastTransitionTime"].is_string());
+    assert_eq!(pod.generation(), 1);
+
+    let again = api
+        .create(&api.ns_path("pods/one/binding"), &binding)
+        .await
+        .expect_failure(409, "Conflict");
+    assert_eq!(
+        again.message(),
+        "Operation cannot be fulfilled on pods/binding \"one\": pod one is already assigned to \
+         node \"nowhere\""
+    );
+    let unchanged = api.get(&path).await.expect_code(200);
+    assert_eq!(unchanged.json, pod.json);
+    api.delete_with(&path, &json!({"gracePeriodSeconds": 0}))
+        .await
+        .expect_code(200);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_missing_pod_cannot_be_bound() {
+    let api = Api::start().await;
+    let binding = json!({
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "one"},
+        "target": {"kind": "Node", "name": "nowhere"},
+    });
+    let refused = api.create(&api.ns_path("pods/one/binding"), &binding).await;
+    refused.expect_failure(404, "NotFound");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_negative_grace_period_of_a_bound_pod_is_one_second() {
+    let api = Api::start().await;
+    let path = api.ns_path("pods/one");
+    let mut object = objects::pod("one");
+    object["spec"]["nodeName"] = json!("nowhere");
+    api.create(&api.ns_path("pods"), &object)
+        .await
+        .expect_code(201);
+    let deleted = api
+        .delete_with(&path, &json!({"gracePeriodSeconds": -5}))
+        .await
+        .expect_code(200);
+    assert_eq!(deleted.at("/metadata/deletionGracePeriodSeconds"), 1);
+    assert!(deleted.at("/metadata/deletionTimestamp").is_string());
+    api.delete_with(&path, &json!({"gracePeriodSeconds": 0}))
+        .await
+        .expect_code(200);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn clients_cannot_give_a_living_object_a_grace_period() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    for (all, object) in [
+        (
+            api.ns_path("configmaps"),
+            objects::config_map("one", json!({})),
+        ),
+        (api.ns_path("pods"), objects::pod("one")),
+        (crd.path(), crd.object("one", json!({}))),
+    ] {
+        let mut made = api.create(&all, &object).await.expect_code(201);
+        let path = format!("{all}/one");
+        let patch = json!({"metadata": {"deletionGracePeriodSeconds": 5}});
+        made.json["metadata"]["deletionGracePeriodSeconds"] = json!(5);
+        for refused in [
+            api.merge(&path, &patch).await,
+            api.put(&path, &made.json).await,
+        ] {
+            let refused = refused.expect_failure(422, "Invalid");
+            let field = "metadata.deletionGracePeriodSeconds";
+            assert_eq!(refused.causes()[0], ("FieldValueInvalid", field));
+        }
+        let read = api.get(&path).await.expect_code(200);
+        assert!(read.at("/metadata/deletionGracePeriodSeconds").is_null());
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_deleted_storage_class_is_its_own_answer() {
+    let api = Api::start().await;
+    let all = "/apis/storage.k8s.io/v1/storageclasses";
+    let name = api.unique("class");
+    let class = json!({
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": "example.com/disks",
+    });
+    let made = api.create(all, &class).await.expect_code(201);
+    let path = format!("{all}/{name}");
+    let deleted = api.delete(&path).await.expect_code(200);
+    assert_eq!(deleted.json["kind"], "StorageClass");
+    assert_eq!(deleted.uid(), made.uid());
+    assert_eq!(deleted.json["provisioner"], "example.com/disks");
+    api.get(&path).await.expect_failure(404, "NotFound");
+    api.finish().await;
+}

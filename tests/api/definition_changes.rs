@@ -1,0 +1,268 @@
+//! Definitions that change or come again: what becomes of watches, of names, and of the status.
+
+use kopf_tests::{Api, Crd, eventually};
+use serde_json::{Value, json};
+
+/// The status of a condition, or nothing.
+fn condition<'a>(crd: &'a Value, name: &str) -> Option<&'a str> {
+    let conditions = crd["status"]["conditions"].as_array()?;
+    let found = conditions
+        .iter()
+        .find(|condition| condition["type"] == name)?;
+    found["status"].as_str()
+}
+
+async fn definition(api: &Api, crd: &Crd<'_>) -> Value {
+    api.get(&crd.definition_path()).await.expect_code(200).json
+}
+
+async fn await_condition(api: &Api, path: &str, name: &str, status: &str) -> Value {
+    eventually("the condition to come", async || {
+        let crd = api.get(path).await.expect_code(200).json;
+        (condition(&crd, name) == Some(status)).then_some(crd)
+    })
+    .await
+}
+
+async fn await_code(api: &Api, path: &str, code: u16) {
+    eventually("another code", async || {
+        (api.get(path).await.code == code).then_some(())
+    })
+    .await;
+}
+
+/// Replaces the status of a definition by what `change` makes of it.
+async fn write_status(api: &Api, crd: &Crd<'_>, change: impl Fn(&mut Value)) -> Value {
+    let path = format!("{}/status", crd.definition_path());
+    eventually("a write without conflict", async || {
+        let mut definition = definition(api, crd).await;
+        change(&mut definition);
+        let written = api.put(&path, &definition).await;
+        (written.code != 409).then(|| written.expect_code(200).json)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_new_schema_ends_the_watches() {
+    let api = Api::start().await;
+    let text = json!({"type": "string"});
+    let crd = api
+        .crd()
+        .spec_schema(json!({"type": "object", "properties": {"a": text}}))
+        .create()
+        .await;
+    let create = async |name: &str, spec: Value| {
+        let object = crd.object(name, json!({ "spec": spec }));
+        api.create(&crd.path(), &object).await.expect_code(201).json
+    };
+    create("first", json!({})).await;
+    let mut watch = api.watch(&crd.path()).await;
+    assert_eq!(watch.next_change().await.brief(), ("ADDED", "first"));
+
+    let annotated = json!({"metadata": {"annotations": {"a": "b"}}});
+    api.merge(&crd.definition_path(), &annotated)
+        .await
+        .expect_code(200);
+    create("second", json!({})).await;
+    assert_eq!(watch.next_change().await.brief(), ("ADDED", "second"));
+
+    let mut changed = definition(&api, &crd).await;
+    changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        ["b"] = text;
+    api.put(&crd.definition_path(), &changed)
+        .await
+        .expect_code(200);
+    assert!(watch.closed().await.is_empty(), "it ends without a word");
+
+    eventually("the new field to be kept", async || {
+        let patch = json!({"spec": {"b": "c"}});
+        let kept = api.merge(&crd.path_of("second"), &patch).await.ok().json;
+        (kept["spec"]["b"] == "c").then_some(())
+    })
+    .await;
+    assert!(api.get(&crd.path_of("first")).await.code == 200);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn other_names_end_the_watches_too() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    api.create(&crd.path(), &crd.object("first", json!({})))
+        .await
+        .expect_code(201);
+    let mut watch = api.watch(&crd.path()).await;
+    assert_eq!(watch.next_change().await.brief(), ("ADDED", "first"));
+    let patch = json!({"spec": {"names": {"categories": ["all"]}}});
+    api.merge(&crd.definition_path(), &patch)
+        .await
+        .expect_code(200);
+    assert!(watch.closed().await.is_empty());
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn who_reads_late_still_gets_the_end_of_the_former_kind() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    api.create(&crd.path(), &crd.object("a", json!({})))
+        .await
+        .expect_code(201);
+    let mut watch = api.watch(&crd.path()).await;
+    api.delete(&crd.definition_path()).await.expect_code(200);
+    await_code(&api, &crd.definition_path(), 404).await;
+    let again = api.crd().create().await;
+    api.create(&again.path(), &again.object("b", json!({})))
+        .await
+        .expect_code(201);
+
+    assert_eq!(watch.next_change().await.brief(), ("ADDED", "a"));
+    assert_eq!(watch.next_change().await.brief(), ("DELETED", "a"));
+    assert!(watch.closed().await.is_empty(), "b is none of its business");
+    assert_eq!(api.get(&again.path()).await.ok().item_names(), ["b"]);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn the_status_is_written_as_it_comes() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let before = definition(&api, &crd).await;
+    let own = json!({
+        "type": "Migrated", "status": "True", "reason": "Done", "message": "by hand",
+        "lastTransitionTime": "2026-01-02T03:04:05Z",
+    });
+    let written = write_status(&api, &crd, |definition| {
+        definition["status"]["storedVersions"] = json!(["v0", "v1"]);
+        definition["status"]["conditions"]
+            .as_array_mut()
+            .unwrap()
+            .push(own.clone());
+        definition["spec"]["names"]["shortNames"] = json!(["ignored"]);
+        definition["metadata"]["labels"] = json!({"kept": "yes"});
+    })
+    .await;
+    assert_eq!(written["status"]["storedVersions"], json!(["v0", "v1"]));
+    assert_eq!(written["metadata"]["labels"], json!({"kept": "yes"}));
+    assert_eq!(written["spec"], before["spec"]);
+    assert_eq!(written["metadata"]["generation"], 1);
+    let after = definition(&api, &crd).await;
+    assert_eq!(after["status"], written["status"]);
+    assert_eq!(condition(&after, "Migrated"), Some("True"));
+
+    // Without any, there is still the one in use.
+    let emptied = write_status(&api, &crd, |definition| {
+        definition["status"]["storedVersions"] = json!([]);
+    })
+    .await;
+    assert_eq!(emptied["status"]["storedVersions"], json!(["v1"]));
+
+    let mut bad = definition(&api, &crd).await;
+    bad["status"]["acceptedNames"]["plural"] = json!("B@d");
+    let path = format!("{}/status", crd.definition_path());
+    let refused = api.put(&path, &bad).await.expect_failure(422, "Invalid");
+    assert_eq!(
+        refused.causes(),
+        [("FieldValueInvalid", "status.acceptedNames.plural")]
+    );
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn what_is_not_established_is_not_served_but_kept() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    api.create(&crd.path(), &crd.object("a", json!({})))
+        .await
+        .expect_code(201);
+    write_status(&api, &crd, |definition| {
+        definition["status"]["conditions"] = json!([]);
+    })
+    .await;
+    await_code(&api, &crd.path(), 404).await;
+    // Nobody looks at names that are settled.
+    assert_eq!(
+        definition(&api, &crd).await["status"]["conditions"],
+        json!([])
+    );
+
+    write_status(&api, &crd, |definition| {
+        definition["status"]["acceptedNames"] = json!({"plural": "", "kind": ""});
+    })
+    .await;
+    let path = crd.definition_path();
+    let back = await_condition(&api, &path, "Established", "True").await;
+    assert_eq!(back["status"]["acceptedNames"], back["spec"]["names"]);
+    await_code(&api, &crd.path(), 200).await;
+    assert_eq!(api.get(&crd.path()).await.ok().item_names(), ["a"]);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn established_follows_from_accepted_names() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    write_status(&api, &crd, |definition| {
+        let conditions = definition["status"]["conditions"].as_array_mut();
+        for condition in conditions.unwrap() {
+            if condition["type"] == "Established" {
+                condition["status"] = json!("False");
+                condition["reason"] = json!("Mine");
+            }
+        }
+    })
+    .await;
+    let path = crd.definition_path();
+    let back = await_condition(&api, &path, "Established", "True").await;
+    assert_eq!(condition(&back, "NamesAccepted"), Some("True"));
+    await_code(&api, &crd.path(), 200).await;
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn names_that_come_free_are_served() {
+    let api = Api::start().await;
+    let owner = api
+        .crd()
+        .edit(|crd| crd["spec"]["names"]["shortNames"] = json!(["zz"]))
+        .create()
+        .await;
+    let second = api.crd().named("others", "other", "Other").create().await;
+    let path = second.definition_path();
+    let wants = json!({"spec": {"names": {"shortNames": ["zz"]}}});
+    api.merge(&path, &wants).await.expect_code(200);
+    let refused = await_condition(&api, &path, "NamesAccepted", "False").await;
+    assert_eq!(condition(&refused, "Established"), Some("True"));
+
+    // It no longer wants them; but what was said stays said until there is something to decide.
+    let nothing = json!({"spec": {"names": {"shortNames": null}}});
+    let settled = api.merge(&path, &nothing).await.expect_code(200);
+    assert_eq!(
+        settled.at("/spec/names"),
+        settled.at("/status/acceptedNames")
+    );
+    let settled = definition(&api, &second).await;
+    assert_eq!(condition(&settled, "NamesAccepted"), Some("False"));
+
+    api.merge(&path, &wants).await.expect_code(200);
+    api.delete(&owner.definition_path()).await.expect_code(200);
+    let accepted = await_condition(&api, &path, "NamesAccepted", "True").await;
+    assert_eq!(
+        accepted["status"]["acceptedNames"]["shortNames"],
+        json!(["zz"])
+    );
+    eventually("the short name to be served", async || {
+        let list = api
+            .get(&format!("/apis/{}", second.api_version()))
+            .await
+            .ok();
+        let resources = list.json["resources"].as_array().unwrap().clone();
+        resources
+            .iter()
+            .any(|found| found["name"] == "others" && found["shortNames"] == json!(["zz"]))
+            .then_some(())
+    })
+    .await;
+    api.finish().await;
+}

@@ -1,0 +1,144 @@
+//! Which parts of an object a mutating webhook can reach, and what it sees of a new one.
+
+use kopf_tests::{
+    Api, objects,
+    webhook::{Verdict, Webhook, rule},
+};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_status_added_at_creation_is_dropped() {
+    let api = Api::start().await;
+    let crd = api.crd().with_status().create().await;
+    let webhook = Webhook::start(|_| {
+        Verdict::patch(&json!([
+            {"op": "add", "path": "/status", "value": {"phase": "Forged"}},
+            {"op": "add", "path": "/spec/touched", "value": true},
+        ]))
+    })
+    .await;
+    let rules = [rule(crd.group(), "v1", &["widgets"], &["CREATE"])];
+    let hook = webhook.hook(&api, "status.example.com", "/status", &rules);
+    webhook.mutate_with(&api, "status", &[hook]).await;
+    let made = api
+        .create(&crd.path(), &crd.object("a", json!({"x": 1})))
+        .await
+        .expect_code(201);
+    assert_eq!(made.json["spec"], json!({"x": 1, "touched": true}));
+    assert!(made.json["status"].is_null(), "{}", made.text());
+    let stored = api.get(&crd.path_of("a")).await.expect_code(200);
+    assert!(stored.json["status"].is_null(), "{}", stored.text());
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_webhook_of_the_status_does_not_reach_the_spec() {
+    let api = Api::start().await;
+    let crd = api.crd().with_status().create().await;
+    api.create(&crd.path(), &crd.object("a", json!({"x": 1})))
+        .await
+        .expect_code(201);
+    let webhook = Webhook::start(|_| {
+        Verdict::patch(&json!([
+            {"op": "replace", "path": "/spec", "value": {"x": 2}},
+            {"op": "add", "path": "/status/touched", "value": true},
+        ]))
+    })
+    .await;
+    let rules = [rule(crd.group(), "v1", &["widgets/status"], &["UPDATE"])];
+    let hook = webhook.hook(&api, "spec.example.com", "/spec", &rules);
+    webhook.mutate_with(&api, "spec", &[hook]).await;
+    let patch = json!({"status": {"phase": "Ready"}});
+    let patched = api
+        .merge(&crd.path_of("a/status"), &patch)
+        .await
+        .expect_code(200);
+    assert_eq!(webhook.paths(), ["/spec"]);
+    assert_eq!(
+        patched.json["status"],
+        json!({"phase": "Ready", "touched": true})
+    );
+    assert_eq!(patched.json["spec"], json!({"x": 1}));
+    assert_eq!(patched.generation(), 1);
+    let stored = api.get(&crd.path_of("a")).await.expect_code(200);
+    assert_eq!(stored.json, patched.json);
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_spec_changed_by_a_webhook_is_a_new_generation() {
+    let api = Api::start().await;
+    let crd = api.crd().with_status().create().await;
+    let all = api.group_path("apps/v1", "deployments");
+    api.create(&crd.path(), &crd.object("a", json!({"replicas": 1})))
+        .await
+        .expect_code(201);
+    api.create(&all, &objects::deployment("a"))
+        .await
+        .expect_code(201);
+    let webhook = Webhook::start(|_| {
+        Verdict::patch(&json!([{"op": "replace", "path": "/spec/replicas", "value": 5}]))
+    })
+    .await;
+    let rules = [
+        rule(crd.group(), "v1", &["widgets"], &["UPDATE"]),
+        rule("apps", "v1", &["deployments"], &["UPDATE"]),
+    ];
+    let hook = webhook.hook(&api, "spec.example.com", "/spec", &rules);
+    webhook.mutate_with(&api, "spec", &[hook]).await;
+    for path in [crd.path_of("a"), format!("{all}/a")] {
+        let label = json!({"metadata": {"labels": {"a": "b"}}});
+        let patched = api.merge(&path, &label).await.expect_code(200);
+        assert_eq!(patched.at("/spec/replicas"), 5, "{path}");
+        assert_eq!(patched.generation(), 2, "{path}");
+        // What the webhook takes back has never been.
+        let undone = api
+            .merge(&path, &json!({"spec": {"replicas": 7}}))
+            .await
+            .expect_code(200);
+        assert_eq!(undone.at("/spec/replicas"), 5, "{path}");
+        assert_eq!(undone.generation(), 2, "{path}");
+        assert_eq!(undone.resource_version(), patched.resource_version());
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_generated_name_is_not_yet_known_to_those_who_mutate() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let webhook = Webhook::start(|_| Verdict::allow()).await;
+    let rules = [
+        rule(crd.group(), "v1", &["widgets"], &["CREATE"]),
+        rule("", "v1", &["configmaps"], &["CREATE"]),
+    ];
+    let hook = webhook.hook(&api, "mutate.example.com", "/mutate", &rules);
+    webhook.mutate_with(&api, "mutate", &[hook]).await;
+    let hook = webhook.hook(&api, "judge.example.com", "/judge", &rules);
+    webhook.validate_with(&api, "judge", &[hook]).await;
+    for (path, mut object) in [
+        (crd.path(), crd.object("", json!({}))),
+        (
+            api.ns_path("configmaps"),
+            objects::config_map("", json!({})),
+        ),
+    ] {
+        webhook.forget();
+        object["metadata"] = json!({"generateName": "made-"});
+        let made = api.create(&path, &object).await.expect_code(201);
+        assert_eq!(webhook.paths(), ["/mutate", "/judge"]);
+        let calls = webhook.calls();
+        let (early, late) = (calls[0].request(), calls[1].request());
+        assert_eq!(early["object"]["metadata"]["generateName"], "made-");
+        assert!(early["name"].is_null(), "{early}");
+        for field in ["name", "uid", "creationTimestamp", "generation"] {
+            assert!(early["object"]["metadata"][field].is_null(), "{early}");
+        }
+        assert_eq!(late["name"], made.name());
+        for field in ["name", "uid", "creationTimestamp", "generation"] {
+            let seen = &late["object"]["metadata"][field];
+            assert_eq!(seen, &made.json["metadata"][field], "{field}");
+        }
+    }
+    api.finish().await;
+}

@@ -1,0 +1,356 @@
+//! Garbage collection where it is less simple: owners that wait, circles, kinds that come and go.
+
+use kopf_tests::{Api, eventually, objects::config_map, webhook::Webhook, webhook::rule};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::garbage::{Family, blocking};
+
+impl Family<'_> {
+    async fn is_marked(&self, name: &str) {
+        eventually(&format!("{name} to be marked"), async || {
+            let object = self.api.get(&self.path(name)).await.expect_code(200);
+            object
+                .at("/metadata/deletionTimestamp")
+                .is_string()
+                .then_some(())
+        })
+        .await;
+    }
+
+    async fn owners(&self, name: &str) -> Value {
+        let object = self.api.get(&self.path(name)).await.expect_code(200);
+        object.at("/metadata/ownerReferences").clone()
+    }
+}
+
+#[tokio::test]
+async fn a_waiting_owner_goes_when_a_dependent_has_another_one() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let first = family.add("first", &[], &[]).await;
+    let second = family.add("second", &[], &[]).await;
+    let owners = [blocking(first), second.clone()];
+    family.add("child", &owners, &[]).await;
+    family.delete("first", "Foreground").await;
+    family.gone("first").await;
+    assert_eq!(family.owners("child").await, json!([second]));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_waiting_owner_goes_when_a_dependent_forgets_it() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let owner = family.add("owner", &[], &[]).await;
+    family
+        .add("child", &[blocking(owner)], &["example.com/hold"])
+        .await;
+    family.delete("owner", "Foreground").await;
+    family.is_marked("child").await;
+    let forget = json!({"metadata": {"ownerReferences": null}});
+    api.merge(&family.path("child"), &forget)
+        .await
+        .expect_code(200);
+    family.gone("owner").await;
+    family.release("child").await;
+    family.gone("child").await;
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_waiting_owner_goes_when_a_dependent_blocks_it_no_longer() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let mut owner = family.add("owner", &[], &[]).await;
+    family
+        .add("child", &[blocking(owner.clone())], &["example.com/hold"])
+        .await;
+    family.delete("owner", "Foreground").await;
+    family.is_marked("child").await;
+    owner["blockOwnerDeletion"] = json!(false);
+    let unblock = json!({"metadata": {"ownerReferences": [owner]}});
+    api.merge(&family.path("child"), &unblock)
+        .await
+        .expect_code(200);
+    family.gone("owner").await;
+    family.release("child").await;
+    family.gone("child").await;
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_circle_of_owners_ends() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let first = family.add("first", &[], &[]).await;
+    let second = family.add("second", &[blocking(first)], &[]).await;
+    let close = json!({"metadata": {"ownerReferences": [blocking(second)]}});
+    api.merge(&family.path("first"), &close)
+        .await
+        .expect_code(200);
+    family.delete("first", "Foreground").await;
+    family.gone("first").await;
+    family.gone("second").await;
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn dependents_of_custom_objects_go_with_the_definition() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let crd = api.crd().create().await;
+    let created = api
+        .create(&crd.path(), &crd.object("owner", json!({})))
+        .await
+        .expect_code(201);
+    let owner = json!({
+        "apiVersion": crd.api_version(), "kind": "Widget", "name": "owner", "uid": created.uid(),
+    });
+    // With this one the collector shows on any server that it knows the new kind.
+    let mut nobody = owner.clone();
+    nobody["uid"] = json!("11111111-2222-3333-4444-555555555555");
+    family.add("stray", &[nobody], &[]).await;
+    family.gone("stray").await;
+    family.add("child", &[owner], &[]).await;
+    api.delete(&crd.definition_path()).await.expect_code(200);
+    family.gone("child").await;
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn owners_of_unknown_kinds_are_looked_up_when_the_kind_appears() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let owner = json!({
+        "apiVersion": format!("{}/v1", api.group()),
+        "kind": "Widget",
+        "name": "owner",
+        "uid": "11111111-2222-3333-4444-555555555555",
+    });
+    family.add("child", &[owner], &[]).await;
+    api.crd().create().await;
+    family.gone("child").await;
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn an_owner_in_a_version_that_is_not_served_is_left_alone() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let unknown = json!({
+        "apiVersion": "apps/v9",
+        "kind": "Deployment",
+        "name": "owner",
+        "uid": "11111111-2222-3333-4444-555555555555",
+    });
+    let nobody = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": "nobody",
+        "uid": "66666666-2222-3333-4444-555555555555",
+    });
+    let both = [unknown.clone(), nobody.clone()];
+    family
+        .add("kept", std::slice::from_ref(&unknown), &[])
+        .await;
+    family.add("kept-entirely", &both, &[]).await;
+    family.add("lost", &[nobody], &[]).await;
+    family.gone("lost").await;
+    assert_eq!(family.owners("kept").await, json!([unknown]));
+    assert_eq!(family.owners("kept-entirely").await, json!(both));
+    api.finish().await;
+}
+
+const JOBS_WARNING: &str = "child pods are preserved by default when jobs are deleted; \
+    set propagationPolicy=Background to remove them \
+    or set propagationPolicy=Orphan to suppress this warning";
+
+#[tokio::test]
+async fn jobs_and_replication_controllers_leave_their_dependents_behind() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let containers = json!([{"name": "main", "image": "example.com/main:1"}]);
+    let job = json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "owner"},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": containers}}},
+    });
+    let controller = json!({
+        "apiVersion": "v1",
+        "kind": "ReplicationController",
+        "metadata": {"name": "owner"},
+        "spec": {
+            "selector": {"app": "main"},
+            "template": {
+                "metadata": {"labels": {"app": "main"}},
+                "spec": {"containers": containers},
+            },
+        },
+    });
+    let cases = [
+        (api.group_path("batch/v1", "jobs"), job, vec![JOBS_WARNING]),
+        (api.ns_path("replicationcontrollers"), controller, vec![]),
+    ];
+    for (path, object, warnings) in cases {
+        let created = api.create(&path, &object).await.expect_code(201);
+        let owner = json!({
+            "apiVersion": object["apiVersion"],
+            "kind": object["kind"],
+            "name": "owner",
+            "uid": created.uid(),
+        });
+        let child = object["kind"].as_str().unwrap().to_lowercase();
+        family.add(&child, &[owner], &[]).await;
+        let path = format!("{path}/owner");
+        let dry = api.delete(&format!("{path}?dryRun=All")).await;
+        assert_eq!(dry.expect_code(200).warnings(), warnings);
+        let deleted = api.delete(&path).await.expect_code(200);
+        assert_eq!(deleted.json["kind"], object["kind"]);
+        assert_eq!(deleted.at("/metadata/finalizers"), &json!(["orphan"]));
+        assert_eq!(deleted.warnings(), warnings);
+        eventually("the owner to be gone", async || {
+            (api.get(&path).await.code == 404).then_some(())
+        })
+        .await;
+        assert_eq!(family.owners(&child).await, Value::Null);
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn an_explicit_policy_suppresses_the_warning_for_jobs() {
+    let api = Api::start().await;
+    let jobs = api.group_path("batch/v1", "jobs");
+    for (policy, answer) in [("Background", "Status"), ("Orphan", "Job")] {
+        let job = json!({
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": policy.to_lowercase()},
+            "spec": {"template": {"spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": "main", "image": "example.com/main:1"}],
+            }}},
+        });
+        let created = api.create(&jobs, &job).await.expect_code(201);
+        let path = format!("{jobs}/{}?propagationPolicy={policy}", created.name());
+        let deleted = api.delete(&path).await.expect_code(200);
+        assert_eq!(deleted.json["kind"], answer);
+        assert!(deleted.warnings().is_empty());
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn events_know_no_policy() {
+    let api = Api::start().await;
+    let event = json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "event"},
+        "involvedObject": {"namespace": api.namespace()},
+    });
+    for policy in ["Orphan", "Foreground"] {
+        let events = api.ns_path("events");
+        api.create(&events, &event).await.expect_code(201);
+        let path = format!("{events}/event?propagationPolicy={policy}");
+        let deleted = api.delete(&path).await.expect_code(200);
+        assert_eq!(deleted.json["kind"], "Status");
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_namespace_does_not_wait_for_dependents() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let owner = family.add("owner", &[], &[]).await;
+    family
+        .add("child", &[blocking(owner)], &["example.com/hold"])
+        .await;
+    family.delete("owner", "Foreground").await;
+    family.is_marked("child").await;
+    let namespace = format!("/api/v1/namespaces/{}", api.namespace());
+    api.delete(&namespace).await.expect_code(200);
+    family.gone("owner").await;
+    api.get(&family.path("child")).await.expect_code(200);
+    family.release("child").await;
+    eventually("the namespace to be gone", async || {
+        (api.get(&namespace).await.code == 404).then_some(())
+    })
+    .await;
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn webhooks_have_no_say_in_the_end_of_a_definition() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let webhook = Webhook::start(|_| kopf_tests::webhook::Verdict::deny("no")).await;
+    let rules = [rule(&api.group(), "v1", &["widgets"], &["DELETE"])];
+    let hook = webhook.hook(&api, "deny.example.com", "/deny", &rules);
+    webhook.validate_with(&api, "deny", &[hook]).await;
+    api.create(&crd.path(), &crd.object("held", json!({})))
+        .await
+        .expect_code(201);
+    api.delete(&crd.path_of("held")).await.expect_code(400);
+    api.delete(&crd.definition_path()).await.expect_code(200);
+    eventually("the definition to be gone", async || {
+        (api.get(&crd.definition_path()).await.code == 404).then_some(())
+    })
+    .await;
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_silent_webhook_does_not_hold_up_the_collector_elsewhere() {
+    let api = Api::start().await;
+    let family = Family { api: &api };
+    let elsewhere = api.unique("elsewhere");
+    api.create_namespace(&elsewhere).await;
+    let elsewhere = format!("/api/v1/namespaces/{elsewhere}/configmaps");
+
+    // Connections are taken by the operating system and never served.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let webhook = Webhook::start(|_| kopf_tests::webhook::Verdict::allow()).await;
+    let rules = [rule("", "v1", &["configmaps"], &["DELETE"])];
+    let mut hook = webhook.hook(&api, "silent.example.com", "/silent", &rules);
+    hook["clientConfig"]["url"] = json!(format!("https://{}/", silent.local_addr().unwrap()));
+    hook["objectSelector"] = json!({"matchLabels": {"held": "yes"}});
+    hook["failurePolicy"] = json!("Fail");
+    hook["timeoutSeconds"] = json!(30);
+    webhook.validate_with(&api, "silent", &[hook]).await;
+
+    let nobody = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": "nobody",
+        "uid": "66666666-2222-3333-4444-555555555555",
+    });
+    let mut held = config_map("held", Value::Null);
+    held["metadata"]["ownerReferences"] = json!([nobody]);
+    held["metadata"]["labels"] = json!({"held": "yes"});
+    api.create(&api.ns_path("configmaps"), &held)
+        .await
+        .expect_code(201);
+    // The collector asks the webhook, and goes on before that has given up.
+    let (connection, _) = silent.accept().await.unwrap();
+    let mut free = config_map("free", Value::Null);
+    free["metadata"]["ownerReferences"] = json!([nobody]);
+    api.create(&elsewhere, &free).await.expect_code(201);
+    eventually("the free one to be gone", async || {
+        (api.get(&format!("{elsewhere}/free")).await.code == 404).then_some(())
+    })
+    .await;
+    let mut silent_still = [0_u8; 1];
+    // What has come is the beginning of a handshake, and not its end.
+    while connection.try_read(&mut silent_still).is_ok_and(|n| n > 0) {}
+    let end = connection.try_read(&mut silent_still);
+    assert!(
+        end.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock),
+        "the collector has waited for the webhook"
+    );
+    api.get(&family.path("held")).await.expect_code(200);
+    api.finish().await;
+}

@@ -1,0 +1,67 @@
+//! Watches to which nothing happens: while the past is forgotten, or until a future comes.
+
+use kopf_tests::{Api, objects, with_query};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_quiet_watch_outlives_the_past_it_began_in() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let maps = api.ns_path("configmaps");
+    let map = objects::config_map("one", json!({}));
+    for (path, object) in [(&maps, map), (&crd.path(), crd.object("one", json!({})))] {
+        let list = api.get(path).await.expect_code(200);
+        let version = list.resource_version();
+        let query = [("resourceVersion", version.as_str())];
+        let mut watch = api.watch(&with_query(path, &query)).await;
+        // Other objects take versions, so that the one the watch began with is long gone.
+        for name in ["a", "b", "c"] {
+            let other = objects::secret(name, json!({}));
+            let secrets = api.ns_path("secrets");
+            api.create(&secrets, &other).await.expect_code(201);
+            api.delete(&format!("{secrets}/{name}")).await.ok();
+        }
+        api.compact().await;
+        api.create(path, &object).await.expect_code(201);
+        assert_eq!(watch.next_change().await.brief(), ("ADDED", "one"));
+        api.compact().await;
+        api.delete(&format!("{path}/one")).await.expect_code(200);
+        assert_eq!(watch.next_change().await.brief(), ("DELETED", "one"));
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_streaming_list_of_the_future_is_told_so_in_the_stream() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let list = api.get(&crd.path()).await.expect_code(200);
+    let future = list.resource_version().parse::<u64>().unwrap() + 1_000_000;
+    let query = [
+        ("sendInitialEvents", "true"),
+        ("resourceVersionMatch", "NotOlderThan"),
+        ("allowWatchBookmarks", "true"),
+        ("resourceVersion", &future.to_string()),
+    ];
+    for path in [api.ns_path("configmaps"), crd.path()] {
+        let mut watch = api.watch(&with_query(&path, &query)).await;
+        let event = watch.next_event().await;
+        assert_eq!(event.kind, "ERROR");
+        assert_eq!(event.object["kind"], "Status");
+        assert_eq!(event.object["status"], "Failure");
+        assert_eq!(event.object["code"], 504);
+        assert_eq!(event.object["reason"], "Timeout");
+        let message = event.object["message"].as_str().unwrap();
+        let expected = format!("Timeout: Too large resource version: {future}, current: ");
+        assert!(message.starts_with(&expected), "{message}");
+        assert_eq!(event.object["details"]["retryAfterSeconds"], 1);
+        assert_eq!(
+            event.object["details"]["causes"],
+            json!([{
+                "reason": "ResourceVersionTooLarge", "message": "Too large resource version",
+            }])
+        );
+        assert_eq!(watch.closed().await, []);
+    }
+    api.finish().await;
+}

@@ -1,0 +1,128 @@
+//! The versions in which custom objects are stored, and the other traces versions leave.
+
+use kopf_tests::{Api, CrdBuilder, eventually};
+use serde_json::json;
+
+/// Versions v1 (stored), v2 (deprecated) and v3 (deprecated in its own words).
+fn versions(api: &Api) -> CrdBuilder<'_> {
+    api.crd().edit(|crd| {
+        let versions = crd["spec"]["versions"].as_array_mut().unwrap();
+        for name in ["v2", "v3"] {
+            let mut version = versions[0].clone();
+            version["name"] = json!(name);
+            version["storage"] = json!(false);
+            version["deprecated"] = json!(true);
+            versions.push(version);
+        }
+        versions[2]["deprecationWarning"] = json!("better go elsewhere");
+    })
+}
+
+#[tokio::test]
+async fn an_unchanged_object_is_written_anew_after_the_stored_version_was_switched() {
+    let api = Api::start().await;
+    let crd = versions(&api).create().await;
+    let path = crd.path_of("a");
+    let made = api
+        .create(&crd.path(), &crd.object("a", json!({"x": 1})))
+        .await
+        .expect_code(201);
+    let same = api.put(&path, &made.json).await.expect_code(200);
+    assert_eq!(same.resource_version(), made.resource_version());
+
+    let mut definition = api.get(&crd.definition_path()).await.ok().json;
+    definition["spec"]["versions"][0]["storage"] = json!(false);
+    definition["spec"]["versions"][1]["storage"] = json!(true);
+    api.put(&crd.definition_path(), &definition)
+        .await
+        .expect_code(200);
+    // The server serves the changed definition in its own time.
+    let written = eventually("an unchanged object to be written anew", async || {
+        let put = api.put(&path, &made.json).await.expect_code(200);
+        (put.resource_version() != made.resource_version()).then_some(put)
+    })
+    .await;
+    assert_eq!(written.generation(), 1);
+    assert_eq!(written.json["spec"], made.json["spec"]);
+    assert_eq!(written.json["apiVersion"], crd.api_version());
+    let same = api.put(&path, &written.json).await.expect_code(200);
+    assert_eq!(same.resource_version(), written.resource_version());
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn a_version_no_longer_stored_is_dropped_through_the_status() {
+    let api = Api::start().await;
+    let crd = versions(&api).create().await;
+    let mut definition = api.get(&crd.definition_path()).await.ok().json;
+    definition["spec"]["versions"][0]["storage"] = json!(false);
+    definition["spec"]["versions"][1]["storage"] = json!(true);
+    let switched = api
+        .put(&crd.definition_path(), &definition)
+        .await
+        .expect_code(200);
+    assert_eq!(switched.at("/status/storedVersions"), &json!(["v1", "v2"]));
+
+    let patch = json!({"status": {"storedVersions": ["v2"]}});
+    let patched = api
+        .merge(&format!("{}/status", crd.definition_path()), &patch)
+        .await
+        .expect_code(200);
+    assert_eq!(patched.at("/status/storedVersions"), &json!(["v2"]));
+    let mut definition = api.get(&crd.definition_path()).await.expect_code(200).json;
+    assert_eq!(definition["status"]["storedVersions"], json!(["v2"]));
+    // And now the version itself can go.
+    let versions = definition["spec"]["versions"].as_array_mut().unwrap();
+    versions.remove(0);
+    let fewer = api
+        .put(&crd.definition_path(), &definition)
+        .await
+        .expect_code(200);
+    assert_eq!(fewer.at("/status/storedVersions"), &json!(["v2"]));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn those_who_read_deprecated_versions_are_warned() {
+    let api = Api::start().await;
+    let crd = versions(&api).create().await;
+    api.create(&crd.path(), &crd.object("a", json!({})))
+        .await
+        .expect_code(201);
+    let group = crd.group();
+    for (version, warnings) in [
+        ("v1", vec![]),
+        ("v2", vec![format!("{group}/v2 Widget is deprecated")]),
+        ("v3", vec!["better go elsewhere".to_owned()]),
+    ] {
+        for rest in ["widgets", "widgets/a"] {
+            let path = api.group_path(&format!("{group}/{version}"), rest);
+            let read = api.get(&path).await.expect_code(200);
+            assert_eq!(read.warnings(), warnings, "{path}");
+        }
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn those_who_read_endpoints_are_warned() {
+    let api = Api::start().await;
+    let endpoints = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "a"}});
+    let all = api.ns_path("endpoints");
+    let warnings = ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"];
+    let made = api.create(&all, &endpoints).await.expect_code(201);
+    assert_eq!(made.warnings(), warnings);
+    for path in [&all, &api.ns_path("endpoints/a")] {
+        let read = api.get(path).await.expect_code(200);
+        assert_eq!(read.warnings(), warnings);
+    }
+    let deleted = api.delete(&api.ns_path("endpoints/a")).await;
+    assert_eq!(deleted.expect_code(200).warnings(), warnings);
+    assert!(
+        api.get(&api.ns_path("services"))
+            .await
+            .warnings()
+            .is_empty()
+    );
+    api.finish().await;
+}

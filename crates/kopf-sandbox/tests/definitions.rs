@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use kopf_sandbox::Sandbox;
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use self::support::{Api, DEFINITIONS, config_map, definition, in_time};
 
@@ -37,34 +38,31 @@ async fn served(api: &Api) -> Vec<String> {
 async fn no_kind_outlives_its_definition() {
     let sandbox = Sandbox::builder().build().unwrap();
     let api = Api::of(&sandbox);
-    let tasks: Vec<_> = (0..8)
-        .map(|task| {
-            let api = api.clone();
-            tokio::spawn(async move {
-                // Two of them share each name: then either may be the one that creates it.
-                let (plural, kind) = (format!("things{}", task / 2), format!("Thing{}", task / 2));
-                let definition = definition(&plural, &kind);
-                let path = format!("{DEFINITIONS}/{plural}.test.dev");
-                let objects = format!("/apis/test.dev/v1/namespaces/default/{plural}");
-                for round in 0..25 {
-                    let created = api.create(DEFINITIONS, &definition).await;
-                    assert!([201, 409].contains(&created.code), "{}", created.code);
-                    let name = format!("o{task}-{round}");
-                    let put = api.create(&objects, &object(&kind, &name)).await;
-                    assert!([201, 403, 404].contains(&put.code), "{}", put.code);
-                    api.delete(&path).await;
-                    if round % 5 == 0 {
-                        api.gone(&path).await;
-                    }
-                }
+    let mut tasks = JoinSet::new();
+    for task in 0..8 {
+        let api = api.clone();
+        tasks.spawn(async move {
+            // Two of them share each name: then either may be the one that creates it.
+            let (plural, kind) = (format!("things{}", task / 2), format!("Thing{}", task / 2));
+            let definition = definition(&plural, &kind);
+            let path = format!("{DEFINITIONS}/{plural}.test.dev");
+            let objects = format!("/apis/test.dev/v1/namespaces/default/{plural}");
+            for round in 0..25 {
+                let created = api.create(DEFINITIONS, &definition).await;
+                assert!([201, 409].contains(&created.code), "{}", created.code);
+                let name = format!("o{task}-{round}");
+                let put = api.create(&objects, &object(&kind, &name)).await;
+                assert!([201, 403, 404].contains(&put.code), "{}", put.code);
                 api.delete(&path).await;
-                api.gone(&path).await;
-            })
-        })
-        .collect();
-    for task in tasks {
-        in_time("all rounds", task).await.unwrap();
+                if round % 5 == 0 {
+                    api.gone(&path).await;
+                }
+            }
+            api.delete(&path).await;
+            api.gone(&path).await;
+        });
     }
+    in_time("all rounds", tasks.join_all()).await;
     assert_eq!(served(&api).await, Vec::<String>::new());
     let definition = definition("things0", "Thing0");
     api.create(DEFINITIONS, &definition).await.expect(201);
@@ -79,26 +77,25 @@ async fn nothing_is_left_of_a_namespace_that_is_gone() {
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fleeting"}});
     let over = Arc::new(AtomicBool::new(false));
-    let writers: Vec<_> = (0..4)
-        .map(|writer| {
-            let (api, over) = (api.clone(), Arc::clone(&over));
-            tokio::spawn(async move {
-                let mut created = 0;
-                for round in 0.. {
-                    if over.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    let name = format!("c{writer}-{round}");
-                    let path = "/api/v1/namespaces/fleeting/configmaps";
-                    let answer = api.create(path, &config_map(&name, "")).await;
-                    assert!([201, 403, 404].contains(&answer.code), "{}", answer.code);
-                    created += usize::from(answer.code == 201);
-                    tokio::task::yield_now().await;
+    let mut writers = JoinSet::new();
+    for writer in 0..4 {
+        let (api, over) = (api.clone(), Arc::clone(&over));
+        writers.spawn(async move {
+            let mut created = 0;
+            for round in 0.. {
+                if over.load(Ordering::Relaxed) {
+                    break;
                 }
-                created
-            })
-        })
-        .collect();
+                let name = format!("c{writer}-{round}");
+                let path = "/api/v1/namespaces/fleeting/configmaps";
+                let answer = api.create(path, &config_map(&name, "")).await;
+                assert!([201, 403, 404].contains(&answer.code), "{}", answer.code);
+                created += usize::from(answer.code == 201);
+                tokio::task::yield_now().await;
+            }
+            created
+        });
+    }
     for _ in 0..50 {
         api.create("/api/v1/namespaces", &namespace)
             .await
@@ -111,11 +108,8 @@ async fn nothing_is_left_of_a_namespace_that_is_gone() {
         assert_eq!(left.expect(200).json()["items"], json!([]));
     }
     over.store(true, Ordering::Relaxed);
-    let mut created = 0;
-    for writer in writers {
-        created += in_time("the writers", writer).await.unwrap();
-    }
-    assert!(created > 0, "somebody was in time");
+    let created = in_time("the writers", writers.join_all()).await;
+    assert!(created.iter().sum::<usize>() > 0, "somebody was in time");
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ impl Cluster {
                 to_judge.extend(definitions.replace(stored, crd));
             }
         }
-        for (former, now) in definitions.to_serve() {
+        for (former, now) in definitions.renew_kinds() {
             match (former, now) {
                 (Some(former), None) => self.stop_serving(&former),
                 (former, Some(now)) => self.serve(former.as_ref(), &now),

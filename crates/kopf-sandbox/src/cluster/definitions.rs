@@ -156,7 +156,7 @@ impl Definitions {
     }
 
     /// Makes the kinds of CRDs that have changed. The answer is what was served, and what is to be.
-    pub(super) fn to_serve(&mut self) -> Vec<Change> {
+    pub(super) fn renew_kinds(&mut self) -> Vec<Change> {
         let mut changes = Vec::new();
         for (name, definition) in &mut self.known {
             if definition.considered == definition.stored.revision {

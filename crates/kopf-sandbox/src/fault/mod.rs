@@ -84,6 +84,7 @@ pub(crate) enum Command {
 }
 
 type Subscriber = Arc<dyn Fn(Command) + Send + Sync>;
+type WeakSubscriber = Weak<dyn Fn(Command) + Send + Sync>;
 
 /// Whoever wants to hear of commands keeps this.
 pub(crate) struct Subscription {
@@ -107,7 +108,7 @@ struct Shared {
     /// Whether there are any rules; read without the lock on every request.
     armed: AtomicBool,
     state: Mutex<State>,
-    subscribers: RwLock<Vec<Weak<dyn Fn(Command) + Send + Sync>>>,
+    subscribers: RwLock<Vec<WeakSubscriber>>,
     /// Counts calls of `kill_watches`; open streams end when it moves.
     kills: watch::Sender<u64>,
 }

@@ -34,10 +34,6 @@ pub(crate) enum Propagation {
 
 /// All query parameters that mean something to the server; others are ignored, as everywhere.
 #[derive(Debug, Clone, Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a parameter of its own"
-)]
 pub(crate) struct Options {
     pub(crate) watch: bool,
     pub(crate) bookmarks: bool,

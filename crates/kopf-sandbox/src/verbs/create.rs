@@ -141,10 +141,10 @@ impl Cluster {
             }
             metadata.insert("uid".to_owned(), Value::String(uid));
             metadata.insert("creationTimestamp".to_owned(), Value::String(now));
-            if strategy::generation(kind) != Generation::None {
-                metadata.insert("generation".to_owned(), json!(1));
-            } else {
+            if strategy::generation(kind) == Generation::None {
                 metadata.remove("generation");
+            } else {
+                metadata.insert("generation".to_owned(), json!(1));
             }
         }
         prepare::on_create(kind, object);

@@ -124,11 +124,10 @@ impl Watcher {
         let initial = call.options.send_initial_events;
         if initial == Some(true)
             && let Some(version) = version.filter(|version| *version != "0")
+            && let Err(too_new) = self.cluster.check_not_too_new(version)
         {
-            if let Err(too_new) = self.cluster.check_not_too_new(version) {
-                self.fail(&too_new);
-                return Ok(());
-            }
+            self.fail(&too_new);
+            return Ok(());
         }
         let from_the_state = initial.unwrap_or(wanted.is_none());
         if from_the_state {

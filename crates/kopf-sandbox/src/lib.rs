@@ -28,6 +28,7 @@ mod clock;
 mod cluster;
 mod crd;
 mod discovery;
+mod dispatch;
 mod documents;
 pub mod fault;
 mod field_error;

@@ -9,6 +9,7 @@ pub(crate) mod get;
 pub(crate) mod incoming;
 pub(crate) mod list;
 pub(crate) mod patch;
+pub(crate) mod perform;
 pub(crate) mod prepare;
 pub(crate) mod reviews;
 pub(crate) mod scale;

@@ -1,0 +1,227 @@
+//! From a request to the call that it makes: who asks, for what, and whether that can be asked for.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, header, request::Parts};
+
+use crate::access::{Access, UserInfo};
+use crate::answer;
+use crate::body::{Body, BodyError};
+use crate::cluster::Cluster;
+use crate::fault::{Outcome, RequestFacts, Verb};
+use crate::request::accept::negotiate;
+use crate::request::body;
+use crate::request::options::Options;
+use crate::request::path::{self, Path, ResourcePath};
+use crate::server::PeerCertificate;
+use crate::status::{ApiError, Result};
+use crate::verbs::perform::perform;
+use crate::verbs::{Call, Target};
+
+/// Answers any request; what goes wrong is an answer, too.
+pub(crate) async fn handle<B>(
+    cluster: &Arc<Cluster>,
+    request: Request<B>,
+    in_process: bool,
+) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BodyError>,
+{
+    if cluster.stopping.is_cancelled() {
+        return answer::error(&ApiError::unavailable("the sandbox has ended"));
+    }
+    let (parts, body) = request.into_parts();
+    let user = match identify(cluster, &parts, in_process) {
+        Ok(user) => user,
+        Err(refusal) => return answer::error(&refusal),
+    };
+    match dispatch(cluster, &parts, body, user).await {
+        Ok(response) => response,
+        Err(refusal) => answer::error(&refusal),
+    }
+}
+
+fn identify(cluster: &Cluster, parts: &Parts, in_process: bool) -> Result<UserInfo> {
+    let peer = parts.extensions.get::<PeerCertificate>();
+    if in_process && !parts.headers.contains_key(header::AUTHORIZATION) {
+        return Access::acting(&parts.headers, UserInfo::administrator());
+    }
+    cluster
+        .access
+        .identify(&parts.headers, peer, cluster.clock.now())
+}
+
+async fn dispatch<B>(
+    cluster: &Arc<Cluster>,
+    parts: &Parts,
+    body: B,
+    user: UserInfo,
+) -> Result<Response<Body>>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BodyError>,
+{
+    let accept = parts
+        .headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok());
+    if !path::is_well_encoded(parts.uri.path()) {
+        return Err(ApiError::bad_request(
+            "the path has a broken percent-encoding",
+        ));
+    }
+    let path = path::parse(parts.uri.path()).ok_or_else(ApiError::no_such_path)?;
+    match path {
+        Path::Resource(resource) => {
+            resource_request(cluster, parts, body, user, resource, accept).await
+        }
+        other => {
+            if parts.method != Method::GET {
+                return Err(ApiError::method_not_allowed());
+            }
+            crate::documents::answer(cluster, &other, parts, accept)
+        }
+    }
+}
+
+async fn resource_request<B>(
+    cluster: &Arc<Cluster>,
+    parts: &Parts,
+    body: B,
+    user: UserInfo,
+    path: ResourcePath,
+    accept: Option<&str>,
+) -> Result<Response<Body>>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BodyError>,
+{
+    let kinds = cluster.kinds();
+    let kind = kinds
+        .by_plural(&path.group, &path.plural)
+        .filter(|kind| kind.version(&path.version).is_some())
+        .ok_or_else(ApiError::no_such_path)?;
+    let version = kind
+        .version(&path.version)
+        .ok_or_else(ApiError::no_such_path)?;
+    check_scope(kind.namespaced, &path)?;
+    let mut options = Options::parse(
+        parts.uri.query().unwrap_or_default(),
+        options_kind(&parts.method),
+    )?;
+    options.watch |= path.watch;
+    let verb = verb(&parts.method, &path, &options)?;
+    match &path.subresource {
+        Some(name) => {
+            let subresource = version
+                .subresource(name)
+                .ok_or_else(ApiError::no_such_path)?;
+            if !subresource.verbs.iter().any(|known| known == verb.name()) {
+                return Err(ApiError::method_not_allowed());
+            }
+        }
+        // Of a kind that is about to go, discovery shows fewer verbs than there are.
+        None if kind.terminating => {}
+        None => {
+            if !version.verbs.iter().any(|known| known == verb.name()) {
+                return Err(ApiError::method_not_allowed());
+            }
+        }
+    }
+    if let Some(name @ ("." | "..")) = path.name.as_deref() {
+        return Err(ApiError::bad_request(format!(
+            "name parameter invalid: {name:?}: may not be '{name}'"
+        )));
+    }
+    let facts = RequestFacts {
+        verb,
+        group: &path.group,
+        resource: &path.plural,
+        subresource: path.subresource.as_deref(),
+        namespace: path.namespace.as_deref(),
+        name: path.name.as_deref(),
+        user: &user.username,
+    };
+    let verdict = cluster.faults.on_request(&facts);
+    if !verdict.delay.is_zero() {
+        tokio::time::sleep(verdict.delay).await;
+    }
+    match verdict.outcome {
+        Outcome::Proceed => {}
+        Outcome::Answer(refusal) => return Err(*refusal),
+        Outcome::Break(fault) => {
+            let mut response = Response::new(Body::empty());
+            response.extensions_mut().insert(fault);
+            return Ok(response);
+        }
+    }
+    let of_a_list = matches!(verb, Verb::List | Verb::DeleteCollection);
+    let accepted = negotiate(accept, of_a_list)
+        .ok_or_else(|| ApiError::not_acceptable("application/json, application/yaml"))?;
+    let mut call = Call::new(
+        Arc::clone(kind),
+        Arc::clone(&version.name),
+        Target {
+            namespace: path.namespace,
+            name: path.name.unwrap_or_default(),
+            subresource: path.subresource,
+        },
+        options,
+        accepted,
+        user,
+    );
+    call.is_patch = verb == Verb::Patch;
+    if let Some(warning) = &version.deprecation_warning {
+        call.warn(warning.clone());
+    }
+    let body = body::read(body).await?;
+    let mut response = perform(cluster, &call, verb, &parts.headers, &body)
+        .await
+        .unwrap_or_else(|refusal| answer::error(&refusal));
+    answer::warn(
+        &mut response,
+        &crate::admission::limited(&call.take_warnings()),
+    );
+    Ok(response)
+}
+
+/// Whether a path fits the scope of its kind.
+fn check_scope(namespaced: bool, path: &ResourcePath) -> Result<()> {
+    let fits = match (namespaced, &path.namespace, &path.name) {
+        (false, Some(_), _) | (true, None, Some(_)) => false,
+        (true, Some(_), _) | (true, None, None) | (false, None, _) => true,
+    };
+    if fits {
+        Ok(())
+    } else {
+        Err(ApiError::no_such_path())
+    }
+}
+
+/// How error messages call the options of a request.
+fn options_kind(method: &Method) -> &'static str {
+    match *method {
+        Method::POST => "CreateOptions",
+        Method::PUT => "UpdateOptions",
+        Method::PATCH => "PatchOptions",
+        Method::DELETE => "DeleteOptions",
+        _ => "ListOptions",
+    }
+}
+
+fn verb(method: &Method, path: &ResourcePath, options: &Options) -> Result<Verb> {
+    let named = path.name.is_some();
+    Ok(match *method {
+        Method::GET if options.watch && (!named || path.watch) => Verb::Watch,
+        Method::GET if named => Verb::Get,
+        Method::GET => Verb::List,
+        Method::POST if !named || path.subresource.is_some() => Verb::Create,
+        Method::PUT if named => Verb::Update,
+        Method::PATCH if named => Verb::Patch,
+        Method::DELETE if named => Verb::Delete,
+        Method::DELETE => Verb::DeleteCollection,
+        _ => return Err(ApiError::method_not_allowed()),
+    })
+}

@@ -1,0 +1,145 @@
+//! Carries a call out and puts its outcome into an answer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Response};
+
+use super::patch::PatchType;
+use super::{Call, Payload, reviews};
+use crate::answer;
+use crate::body::Body;
+use crate::cluster::Cluster;
+use crate::fault::Verb;
+use crate::request::body::{content_type, decoded, decoded_options};
+use crate::request::options::DeleteOptions;
+use crate::status::{ApiError, Result};
+
+/// Does what the call asks for.
+pub(crate) async fn perform(
+    cluster: &Arc<Cluster>,
+    call: &Call,
+    verb: Verb,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Response<Body>> {
+    match call.subresource.as_deref() {
+        None | Some("status") => {}
+        Some("scale") => return scale(cluster, call, verb, headers, body).await,
+        Some(other) => return action(cluster, call, other, verb, headers, body).await,
+    }
+    let (code, payload) = match verb {
+        Verb::Get => (200, cluster.get(call)?),
+        Verb::List => {
+            let page = cluster.list(call)?;
+            return Ok(answer::list(cluster, call, &page));
+        }
+        Verb::Watch => {
+            let watcher = cluster.watch(call)?;
+            let mut response = answer::json(200, Bytes::new());
+            *response.body_mut() = Body::stream(watcher.into_stream());
+            return Ok(response);
+        }
+        Verb::Create => {
+            let decoded = decoded(call, headers, body)?;
+            if reviews::is_review(&call.kind.group) {
+                let mut object = decoded.value;
+                super::incoming::identify(call, &mut object, body)?;
+                (201, cluster.review(call, object)?)
+            } else if call.namespace.is_none() && call.kind.namespaced {
+                return Err(ApiError::method_not_allowed());
+            } else {
+                (201, cluster.create(call, decoded, body).await?)
+            }
+        }
+        Verb::Update => {
+            cluster
+                .update(call, decoded(call, headers, body)?, body)
+                .await?
+        }
+        Verb::Patch => {
+            let patch_type = PatchType::parse(content_type(headers), call.kind.is_custom())?;
+            (200, cluster.patch(call, patch_type, body).await?)
+        }
+        Verb::Delete | Verb::DeleteCollection => {
+            // Options in the body replace those of the query altogether.
+            let options = if body.is_empty() {
+                call.options.delete.clone()
+            } else {
+                DeleteOptions::read(&decoded_options(headers, body)?.value)?
+            };
+            let mut call = call.about(call.namespace.as_deref(), &call.name);
+            call.options.dry_run = options.dry_run;
+            let payload = if verb == Verb::Delete {
+                cluster.delete(&call, options).await?
+            } else {
+                cluster.delete_collection(&call, options).await?
+            };
+            (200, payload)
+        }
+    };
+    Ok(answer::object(cluster, call, code, payload))
+}
+
+async fn scale(
+    cluster: &Arc<Cluster>,
+    call: &Call,
+    verb: Verb,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Response<Body>> {
+    let payload = match verb {
+        Verb::Get => cluster.get_scale(call)?,
+        Verb::Update => {
+            let scale = decoded(call, headers, body)?.value;
+            cluster.change_scale(call, |_| Ok(scale.clone())).await?
+        }
+        Verb::Patch => {
+            let patch_type = PatchType::parse(content_type(headers), call.kind.is_custom())?;
+            cluster.patch_scale(call, patch_type, body).await?
+        }
+        _ => return Err(ApiError::method_not_allowed()),
+    };
+    Ok(answer::object(cluster, call, 200, payload))
+}
+
+async fn action(
+    cluster: &Arc<Cluster>,
+    call: &Call,
+    subresource: &str,
+    verb: Verb,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Response<Body>> {
+    let (code, payload): (u16, Payload) = match (&*call.kind.plural, subresource, verb) {
+        ("pods", "binding", Verb::Create) => (
+            201,
+            cluster
+                .bind(call, &decoded(call, headers, body)?.value)
+                .await?,
+        ),
+        ("pods", "eviction", Verb::Create) => (
+            201,
+            cluster
+                .evict(call, &decoded(call, headers, body)?.value)
+                .await?,
+        ),
+        ("namespaces", "finalize", Verb::Update) => (
+            200,
+            cluster
+                .finalize_namespace(call, &decoded(call, headers, body)?.value)
+                .await?,
+        ),
+        ("serviceaccounts", "token", Verb::Create) => (
+            201,
+            cluster.issue_token(call, &decoded(call, headers, body)?.value)?,
+        ),
+        _ => {
+            return Err(ApiError::not_implemented(format!(
+                "{}/{subresource} is not available on this server",
+                call.kind.qualified_plural()
+            )));
+        }
+    };
+    Ok(answer::object(cluster, call, code, payload))
+}

@@ -3,16 +3,7 @@
 use serde_json::Value;
 
 use crate::field_error::FieldError;
-
-const LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', \
-                     start with an alphabetic character, and end with an alphanumeric character \
-                     (e.g. 'my-name',  or 'abc-123', regex used for validation is \
-                     '[a-z]([-a-z0-9]*[a-z0-9])?')";
-
-const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
-                         characters, '-' or '.', and must start and end with an alphanumeric \
-                         character (e.g. 'example.com', regex used for validation is \
-                         '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+use crate::object::names::{LABEL_1035_RULE, SUBDOMAIN_RULE};
 
 /// Why a text is no label of a DNS name.
 pub(super) fn label_problem(text: &str) -> Option<String> {
@@ -20,7 +11,7 @@ pub(super) fn label_problem(text: &str) -> Option<String> {
     let fits = text.starts_with(|c: char| c.is_ascii_lowercase())
         && !text.ends_with('-')
         && text.chars().all(inner);
-    problems(text.len(), 63, fits, LABEL)
+    problems(text.len(), 63, fits, LABEL_1035_RULE)
 }
 
 /// Why a text is no DNS name.
@@ -32,7 +23,7 @@ pub(super) fn subdomain_problem(text: &str) -> Option<String> {
             && !part.starts_with('-')
             && !part.ends_with('-')
     });
-    problems(text.len(), 253, fits, SUBDOMAIN)
+    problems(text.len(), 253, fits, SUBDOMAIN_RULE)
 }
 
 fn problems(length: usize, max: usize, fits: bool, wording: &str) -> Option<String> {
@@ -117,7 +108,11 @@ mod tests {
             assert_eq!(label_problem(good), None);
         }
         for bad in ["", "1a", "-a", "a-", "A", "a.b"] {
-            assert_eq!(label_problem(bad).as_deref(), Some(LABEL), "{bad}");
+            assert_eq!(
+                label_problem(bad).as_deref(),
+                Some(LABEL_1035_RULE),
+                "{bad}"
+            );
         }
         assert_eq!(
             label_problem(&"a".repeat(64)).unwrap(),
@@ -129,7 +124,11 @@ mod tests {
     fn subdomains_have_labels() {
         assert_eq!(subdomain_problem("a.b-c.1"), None);
         for bad in ["", "a..b", ".a", "A.b", "a_b.c"] {
-            assert_eq!(subdomain_problem(bad).as_deref(), Some(SUBDOMAIN), "{bad}");
+            assert_eq!(
+                subdomain_problem(bad).as_deref(),
+                Some(SUBDOMAIN_RULE),
+                "{bad}"
+            );
         }
     }
 

@@ -1,12 +1,10 @@
 //! What label keys and label values look like, in the words that clients see.
 
+use super::names::SUBDOMAIN_RULE;
+
 const KEY_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start \
     and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex \
     used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const PREFIX_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
-    characters, '-' or '.', and must start and end with an alphanumeric character (e.g. \
-    'example.com', regex used for validation is \
-    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric \
     characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. \
     'MyValue',  or 'my_value',  or '12345', regex used for validation is \
@@ -35,7 +33,7 @@ pub(crate) fn label_key_errors(key: &str) -> Vec<String> {
                     ));
                 }
                 if !is_subdomain(prefix) {
-                    errors.push(format!("prefix part {PREFIX_RULE}"));
+                    errors.push(format!("prefix part {SUBDOMAIN_RULE}"));
                 }
             }
             name

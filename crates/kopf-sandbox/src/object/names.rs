@@ -6,6 +6,11 @@ use regex::Regex;
 
 use crate::kinds::Kind;
 
+/// What an RFC 1123 subdomain looks like, in the words that clients see.
+pub(crate) const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+/// What an RFC 1035 label looks like, in the words that clients see.
+pub(crate) const LABEL_1035_RULE: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
 /// The rule that the names of a kind follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
@@ -73,10 +78,7 @@ pub(crate) fn subdomain(name: &str) -> Vec<String> {
         problems.push(too_long(253));
     }
     if !fits(&SUBDOMAIN, name) {
-        problems.push(
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-                .to_owned(),
-        );
+        problems.push(SUBDOMAIN_RULE.to_owned());
     }
     problems
 }
@@ -101,10 +103,7 @@ pub(crate) fn label_1035(name: &str) -> Vec<String> {
         problems.push(too_long(63));
     }
     if !fits(&LABEL_1035, name) {
-        problems.push(
-            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
-                .to_owned(),
-        );
+        problems.push(LABEL_1035_RULE.to_owned());
     }
     problems
 }

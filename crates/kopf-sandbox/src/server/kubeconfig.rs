@@ -15,11 +15,14 @@ use super::certificates::Identity;
 /// The name of the cluster, of the user and of the context; also how we know our own files.
 pub(crate) const NAME: &str = "kopf-sandbox";
 
+/// A kubeconfig of ours has a few kilobytes; whatever is larger is somebody else's.
+const MOST_BYTES: u64 = 1024 * 1024;
+
 /// Why a kubeconfig was not written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("{} exists and is not a kubeconfig of a sandbox; it is left as it is: \
-             choose another file or remove it", .0.display())]
+             choose another file", .0.display())]
     NotOurs(PathBuf),
     #[error("{} cannot be written", .path.display())]
     Io { path: PathBuf, source: io::Error },
@@ -82,13 +85,18 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
         path: path.to_owned(),
         source,
     };
-    match fs::read_to_string(path) {
-        Ok(content) if is_ours(&content) => {}
+    // Through links: it is the file behind them that gets replaced, not the link.
+    let resolved = fs::canonicalize(path);
+    let path = match (&resolved, fs::symlink_metadata(path)) {
+        (Ok(resolved), _) => resolved.as_path(),
+        (Err(_), Ok(_)) => return Err(Error::NotOurs(path.to_owned())), // a link to nowhere
+        (Err(_), Err(error)) if error.kind() == io::ErrorKind::NotFound => path,
+        (Err(_), Err(error)) => return Err(failed(error)),
+    };
+    match fs::metadata(path) {
+        Ok(metadata) if is_replaceable(path, &metadata).map_err(failed)? => {}
         Ok(_) => return Err(Error::NotOurs(path.to_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            return Err(Error::NotOurs(path.to_owned()));
-        }
         Err(error) => return Err(failed(error)),
     }
     let folder = path
@@ -129,7 +137,17 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Whether a file is a kubeconfig of a sandbox (ours is the only cluster), or empty.
+/// Whether there is nothing to lose: a plain file that is empty or that we have written. Devices and pipes
+/// are not even opened.
+fn is_replaceable(path: &Path, metadata: &fs::Metadata) -> io::Result<bool> {
+    if !metadata.is_file() || metadata.len() > MOST_BYTES {
+        return Ok(false);
+    }
+    let content = fs::read(path)?;
+    Ok(std::str::from_utf8(&content).is_ok_and(is_ours))
+}
+
+/// Whether a text is a kubeconfig of a sandbox, with nothing of anybody else's in it; or empty.
 fn is_ours(content: &str) -> bool {
     if content.trim().is_empty() {
         return true;
@@ -137,14 +155,13 @@ fn is_ours(content: &str) -> bool {
     let Ok(config) = serde_saphyr::from_str::<Value>(content) else {
         return false;
     };
-    match config
-        .get("clusters")
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-    {
-        Some([cluster]) => cluster.get("name").and_then(Value::as_str) == Some(NAME),
-        _ => false,
-    }
+    ["clusters", "users", "contexts"].into_iter().all(|list| {
+        let entries = config.get(list).and_then(Value::as_array);
+        matches!(
+            entries.map(Vec::as_slice),
+            Some([one]) if one.get("name").and_then(Value::as_str) == Some(NAME)
+        )
+    })
 }
 
 #[cfg(test)]
@@ -261,6 +278,58 @@ mod tests {
     #[test]
     fn a_folder_is_no_file() {
         let folder = Folder::new("folder");
-        assert!(matches!(write(&folder.0, "x"), Err(Error::Io { .. })));
+        assert!(matches!(write(&folder.0, "x"), Err(Error::NotOurs(_))));
+    }
+
+    #[test]
+    fn what_belongs_to_somebody_else_is_left_alone() {
+        let folder = Folder::new("foreign");
+        let path = folder.0.join("config");
+        let mixed = token_config().replace(
+            "users:\n",
+            "users:\n- name: prod-admin\n  user: {token: secret}\n",
+        );
+        for content in [
+            mixed.as_str(),
+            "apiVersion: v1\nkind: Config\n",
+            "just words",
+        ] {
+            fs::write(&path, content).unwrap();
+            assert!(matches!(
+                write(&path, &token_config()),
+                Err(Error::NotOurs(_))
+            ));
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_lead_to_the_file_that_is_written() {
+        let folder = Folder::new("links");
+        let (file, link) = (folder.0.join("file"), folder.0.join("link"));
+        fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        write(&link, &token_config()).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), token_config());
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        fs::remove_file(&file).unwrap();
+        assert!(matches!(
+            write(&link, &token_config()),
+            Err(Error::NotOurs(_))
+        ));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn sockets_and_the_like_are_no_files() {
+        let folder = Folder::new("socket");
+        let path = folder.0.join("socket");
+        let _socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        assert!(matches!(
+            write(&path, &token_config()),
+            Err(Error::NotOurs(_))
+        ));
+        assert!(!fs::metadata(&path).unwrap().is_file());
     }
 }

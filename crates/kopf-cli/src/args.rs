@@ -42,7 +42,8 @@ pub(crate) struct SandboxOptions {
     pub(crate) port: u16,
 
     /// The address to listen on; other than loopback, everybody in the network can connect
-    #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST),
+          value_parser = address)]
     pub(crate) address: IpAddr,
 
     /// Where to write the kubeconfig with the credentials; the file stays when the sandbox ends
@@ -58,9 +59,22 @@ pub(crate) struct SandboxOptions {
     /// Files are YAML (with any number of documents) or JSON; lists are taken apart. Of folders, all
     /// *.yaml, *.yml and *.json are read, also in folders below, in the order of their names. Custom
     /// resource definitions and namespaces are created first, webhook configurations last, the
-    /// others in the order in which they are given.
+    /// others in the order in which they are given, but owners before what they own. Namespaces
+    /// that are missing are created.
     #[arg(short = 'f', long = "filename", value_name = "MANIFEST")]
     pub(crate) filename: Vec<PathBuf>,
+}
+
+/// Names are not resolved: one name can have several addresses, and the certificate needs one.
+fn address(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| {
+        let hint = if text.eq_ignore_ascii_case("localhost") {
+            "use 127.0.0.1"
+        } else {
+            "use 127.0.0.1 for this machine only, or 0.0.0.0 for all of its addresses"
+        };
+        format!("it is not an IP address; {hint}")
+    })
 }
 
 const EXAMPLES: &str = "\
@@ -83,6 +97,14 @@ mod tests {
     #[test]
     fn the_declaration_is_consistent() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn names_are_no_addresses_but_there_is_a_hint() {
+        assert!(address("::1").is_ok());
+        let error = address("localhost").unwrap_err();
+        assert_eq!(error, "it is not an IP address; use 127.0.0.1");
+        assert!(address("example").unwrap_err().contains("0.0.0.0"));
     }
 
     #[test]

@@ -2,17 +2,31 @@
 //! its place was our choice. How it is written is the sandbox's business.
 
 use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use kopf_sandbox::Listening;
 
 use crate::failure::Failure;
 
-/// A file that exists now. Removed on drop, unless the user has named it.
+/// A file that exists now. Removed on drop, unless the user has named it or somebody else has
+/// written another one to its place.
 #[derive(Debug)]
 pub(crate) struct KubeconfigFile {
     path: PathBuf,
+    /// Of the server that it leads to.
+    url: String,
     ours: bool,
+}
+
+/// What becomes of the file at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Removed,
+    /// The user has named it.
+    Left,
+    /// It leads to another server by now: it is not ours any more.
+    Replaced,
 }
 
 impl KubeconfigFile {
@@ -20,7 +34,7 @@ impl KubeconfigFile {
     pub(crate) fn write(chosen: Option<&Path>, listening: &Listening) -> Result<Self, Failure> {
         let (path, ours) = match chosen {
             Some(path) => (path.to_owned(), false),
-            None => (default_path(listening.local_addr().port()), true),
+            None => (default_path(listening.local_addr()), true),
         };
         let what = format!("the kubeconfig {} is not written", path.display());
         let advice = "name another file with --kubeconfig";
@@ -30,21 +44,26 @@ impl KubeconfigFile {
         listening
             .write_kubeconfig(&path)
             .map_err(|error| Failure::new(what, error).advise(advice))?;
-        Ok(Self { path, ours })
+        let url = listening.url().to_owned();
+        Ok(Self { path, url, ours })
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(crate) fn is_removed_at_the_end(&self) -> bool {
-        self.ours
+    pub(crate) fn fate(&self) -> Fate {
+        match fs::read_to_string(&self.path) {
+            Ok(content) if !leads_to(&content, &self.url) => Fate::Replaced,
+            _ if self.ours => Fate::Removed,
+            _ => Fate::Left,
+        }
     }
 }
 
 impl Drop for KubeconfigFile {
     fn drop(&mut self) {
-        if self.ours {
+        if self.fate() == Fate::Removed {
             // It may be gone already, which is fine.
             let _ = fs::remove_file(&self.path);
         }
@@ -52,10 +71,58 @@ impl Drop for KubeconfigFile {
 }
 
 /// A file in a folder of this user if the system has one, else in the one for temporary files.
-fn default_path(port: u16) -> PathBuf {
+fn default_path(address: SocketAddr) -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let folder = runtime
         .filter(|path| path.is_dir())
         .unwrap_or_else(std::env::temp_dir);
-    folder.join(format!("kopf-sandbox-{port}.kubeconfig"))
+    folder.join(default_name(address))
+}
+
+/// One port can be in use on several addresses, by several sandboxes.
+fn default_name(address: SocketAddr) -> String {
+    let port = address.port();
+    if address.ip() == IpAddr::V4(Ipv4Addr::LOCALHOST) {
+        return format!("kopf-sandbox-{port}.kubeconfig");
+    }
+    // Colons separate the files in $KUBECONFIG.
+    let ip = address.ip().to_string().replace([':', '%'], "_");
+    format!("kopf-sandbox-{ip}-{port}.kubeconfig")
+}
+
+/// Whether a kubeconfig has this server, quoted (as it is written) or not (after `kubectl config`).
+fn leads_to(kubeconfig: &str, url: &str) -> bool {
+    kubeconfig.lines().any(|line| {
+        let server = line.trim().strip_prefix("server:");
+        server.is_some_and(|server| server.trim().trim_matches('"') == url)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(address: &str) -> String {
+        default_name(address.parse().unwrap())
+    }
+
+    #[test]
+    fn sandboxes_on_other_addresses_have_other_files() {
+        assert_eq!(name("127.0.0.1:6443"), "kopf-sandbox-6443.kubeconfig");
+        assert_eq!(
+            name("127.0.0.2:6443"),
+            "kopf-sandbox-127.0.0.2-6443.kubeconfig"
+        );
+        assert_eq!(name("[::1]:6443"), "kopf-sandbox-__1-6443.kubeconfig");
+    }
+
+    #[test]
+    fn a_file_of_another_server_is_not_ours() {
+        let file = |server: &str| format!("clusters:\n- cluster:\n    server: {server}\n");
+        let url = "https://127.0.0.1:6443";
+        assert!(leads_to(&file("\"https://127.0.0.1:6443\""), url));
+        assert!(leads_to(&file("https://127.0.0.1:6443"), url));
+        assert!(!leads_to(&file("https://127.0.0.1:64430"), url));
+        assert!(!leads_to("", url));
+    }
 }

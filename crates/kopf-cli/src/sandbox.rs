@@ -1,15 +1,21 @@
 //! `kopf sandbox`: starts a sandbox, loads manifests into it, says how to use it, waits for the end.
 
+use std::future::Future;
+use std::path::Path;
+
 use kopf_sandbox::{Listen, Listening, Sandbox};
 
 use crate::args::SandboxOptions;
 use crate::client::Client;
 use crate::ending::Ending;
 use crate::failure::Failure;
-use crate::kubeconfig::KubeconfigFile;
+use crate::kubeconfig::{Fate, KubeconfigFile};
 use crate::loading::{self, Loaded};
 use crate::manifest::Document;
 use crate::terminal::{Style, Terminal};
+
+/// More are of no use to anybody who looks at a terminal.
+const MAX_LISTED: usize = 20;
 
 /// Runs until a signal. Everything that can fail does so before the first word of success.
 pub(crate) async fn run(
@@ -23,10 +29,12 @@ pub(crate) async fn run(
     let sandbox = Sandbox::builder()
         .build()
         .map_err(|error| Failure::new("the sandbox cannot be started", error))?;
-    let loaded = loading::load(&Client::new(sandbox.service()), &documents).await?;
+    let start = async {
+        let loaded = loading::load(&Client::new(sandbox.service()), &documents).await?;
+        Ok((loaded, listen(&sandbox, options).await?))
+    };
+    let (loaded, listening) = unless_interrupted(ending.wait(), start).await?;
     drop(documents);
-
-    let listening = listen(&sandbox, options).await?;
     let kubeconfig = KubeconfigFile::write(options.kubeconfig.as_deref(), &listening)?;
 
     if !options.address.is_loopback() {
@@ -36,19 +44,74 @@ pub(crate) async fn run(
             options.address,
         ));
     }
+    if !options.filename.is_empty() && loaded.is_empty() {
+        let names: Vec<_> = options.filename.iter().map(|name| shown(name)).collect();
+        terminal.warning(&format!(
+            "there was nothing to load in {}",
+            names.join(", ")
+        ));
+    }
+    if let Some(warning) = dropped_owners(&loaded) {
+        terminal.warning(&warning);
+    }
     greet(terminal, &listening, &kubeconfig, &loaded);
 
     ending.wait().await;
-    let removed = kubeconfig.is_removed_at_the_end();
+    let fate = kubeconfig.fate();
     drop(kubeconfig);
     listening.shutdown().await;
     sandbox.shutdown().await;
-    terminal.plain(if removed {
-        "stopped; the objects and the kubeconfig are gone"
-    } else {
-        "stopped; the objects are gone, the kubeconfig is left and of no use any more"
+    terminal.plain(match fate {
+        Fate::Removed => "stopped; the objects and the kubeconfig are gone",
+        Fate::Left => {
+            "stopped; the objects are gone, the kubeconfig is left and of no use any more"
+        }
+        Fate::Replaced => {
+            "stopped; the objects are gone, the kubeconfig is of another server by now and is left"
+        }
     });
     Ok(())
+}
+
+/// Large manifests take a while to load: Ctrl-C is for now and not for later.
+async fn unless_interrupted<T>(
+    ending: impl Future<Output = ()>,
+    start: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        () = ending => Err(Failure::plain("interrupted before the sandbox was ready")
+            .because("nothing is left running")),
+        result = start => result,
+    }
+}
+
+fn shown(name: &Path) -> String {
+    if name == Path::new("-") {
+        "stdin".to_owned()
+    } else {
+        name.display().to_string()
+    }
+}
+
+/// One line, however many there are.
+fn dropped_owners(loaded: &[Loaded]) -> Option<String> {
+    let count: usize = loaded
+        .iter()
+        .map(|loaded| loaded.dropped_owners.len())
+        .sum();
+    let (first, owner) = loaded
+        .iter()
+        .find_map(|loaded| Some((loaded, loaded.dropped_owners.first()?)))?;
+    let Loaded { object, place, .. } = first;
+    let example = format!("{owner} of {object} ({place})");
+    Some(if count == 1 {
+        format!("an owner is not among the loaded objects, and the reference is dropped: {example}")
+    } else {
+        format!(
+            "{count} references to owners that are not among the loaded objects are dropped, the \
+             first to {example}"
+        )
+    })
 }
 
 async fn listen(sandbox: &Sandbox, options: &SandboxOptions) -> Result<Listening, Failure> {
@@ -99,7 +162,8 @@ fn greet(
             object,
             namespace,
             place,
-        } in loaded
+            ..
+        } in loaded.iter().take(MAX_LISTED)
         {
             let namespace = namespace
                 .as_ref()
@@ -109,6 +173,9 @@ fn greet(
                 (Style::Plain, &format!("    {object}{namespace}")),
                 (Style::Faint, &format!(" ({place})")),
             ]);
+        }
+        if let Some(more @ 1..) = loaded.len().checked_sub(MAX_LISTED) {
+            terminal.line(&[(Style::Faint, &format!("    … and {more} more"))]);
         }
     }
     terminal.plain("");
@@ -134,7 +201,35 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_start_can_be_interrupted() {
+        let failure = unless_interrupted(ready(()), pending::<Result<(), _>>()).await;
+        assert_eq!(
+            failure.unwrap_err().what(),
+            "interrupted before the sandbox was ready"
+        );
+        let result = unless_interrupted(pending(), ready(Ok(5))).await;
+        assert_eq!(result.unwrap(), 5);
+    }
+
+    #[test]
+    fn dropped_owners_are_one_line() {
+        let loaded = |owners: &[&str]| Loaded {
+            object: "pod/a".to_owned(),
+            namespace: None,
+            place: "f".to_owned(),
+            dropped_owners: owners.iter().map(|&owner| owner.to_owned()).collect(),
+        };
+        assert_eq!(dropped_owners(&[loaded(&[])]), None);
+        let one = dropped_owners(&[loaded(&[]), loaded(&["Job x"])]).unwrap();
+        assert!(one.ends_with("dropped: Job x of pod/a (f)"), "{one}");
+        let more = dropped_owners(&[loaded(&["Job x", "Job y"]), loaded(&["Job z"])]).unwrap();
+        assert!(more.starts_with("3 references"), "{more}");
+    }
 
     #[test]
     fn paths_can_be_pasted_into_a_shell() {

@@ -285,9 +285,9 @@ fn bad_manifests_are_named_and_nothing_is_started() {
              kind Thing in nowhere.dev/v1",
         ),
         (
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: nowhere}\n",
-            "error: 1 of 1 objects cannot be created\n  bad.yaml, document 1: ConfigMap x: 404 \
-             NotFound: namespaces \"nowhere\" not found",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: UPPER}\n",
+            "error: 1 of 1 objects cannot be created\n  bad.yaml, document 1: ConfigMap x: its \
+             namespace: 422 Invalid: ",
         ),
         (
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: UPPER}\n",
@@ -317,6 +317,64 @@ fn absent_files_and_empty_folders_are_failures() {
     let output = run(&folder, &["sandbox", "-f", "."]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).starts_with("error: . has no manifests\n"));
+}
+
+#[test]
+fn a_copy_of_a_cluster_keeps_its_owners_and_gets_its_namespaces() {
+    let folder = TempDir::new().unwrap();
+    let object = |index: usize| {
+        format!(
+            r#"{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{
+                "name": "a{index}", "namespace": "shop", "uid": "u{index}", "ownerReferences": [
+                    {{"apiVersion": "v1", "kind": "ConfigMap", "name": "away", "uid": "away"}}
+                ]}}}}"#
+        )
+    };
+    let items: Vec<_> = (0..30).map(object).collect();
+    let items = items.join(",");
+    let text = format!(r#"{{"apiVersion": "v1", "kind": "List", "items": [{items}]}}"#);
+    fs::write(folder.path().join("copy.json"), text).unwrap();
+    let running = Running::start(kopf(&folder).args(["sandbox", "-f", "copy.json"]));
+    let loaded: Vec<_> = running
+        .greeting
+        .lines()
+        .skip_while(|line| !line.contains("  loaded  "))
+        .take_while(|line| !line.is_empty())
+        .collect();
+    assert_eq!(loaded.len(), 22, "{loaded:#?}");
+    assert_eq!(loaded[0], "  loaded      31 objects");
+    assert_eq!(loaded[1], "    namespace/shop (made for configmap/a0)");
+    assert_eq!(loaded[21], "    … and 11 more");
+    let (code, _, stderr) = running.end("-INT");
+    assert_eq!(code, Some(0));
+    assert!(
+        stderr.starts_with("warning: 30 references to owners that are not among"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn nothing_to_load_is_said() {
+    let folder = TempDir::new().unwrap();
+    let running = Running::start(kopf(&folder).args(["sandbox", "-f", "-"]));
+    let (code, _, stderr) = running.end("-INT");
+    assert_eq!(code, Some(0));
+    assert_eq!(stderr, "warning: there was nothing to load in stdin\n");
+}
+
+#[test]
+fn a_kubeconfig_that_leads_elsewhere_by_now_is_not_removed() {
+    let folder = TempDir::new().unwrap();
+    let running = Running::start(kopf(&folder).arg("sandbox"));
+    let path = running.value("kubeconfig");
+    fs::write(&path, "server: https://127.0.0.9:1\n").unwrap();
+    let (code, stdout, _) = running.end("-INT");
+    assert_eq!(code, Some(0));
+    assert!(stdout.contains("of another server by now"), "{stdout}");
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        "server: https://127.0.0.9:1\n"
+    );
 }
 
 #[test]

@@ -16,6 +16,8 @@ pub(crate) struct Document {
     pub(crate) namespace: Option<String>,
     /// Absent if the server is to make it up from `generateName`.
     pub(crate) name: Option<String>,
+    /// What other objects of the same origin call it by; this server gives it another one.
+    pub(crate) uid: Option<String>,
     pub(crate) value: Value,
 }
 
@@ -49,6 +51,7 @@ impl Document {
         if name.is_none() && text(&value, "/metadata/generateName").is_none() {
             return bad("metadata.name is missing or not a string");
         }
+        let uid = text(&value, "/metadata/uid").filter(|uid| !uid.is_empty());
         let namespace = text(&value, "/metadata/namespace").filter(|name| !name.is_empty());
         // Objects that were read from another server carry its identifiers, which this one would
         // refuse in new objects.
@@ -65,8 +68,19 @@ impl Document {
             kind,
             namespace,
             name,
+            uid,
             value,
         })
+    }
+
+    /// The uids of its owners.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = &str> {
+        let references = self.value.pointer("/metadata/ownerReferences");
+        references
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(|reference| reference.get("uid")?.as_str())
     }
 
     /// The API group; empty for the core one.
@@ -115,6 +129,7 @@ mod tests {
         .unwrap();
         assert_eq!(document.group(), "apps");
         assert_eq!(document.name.as_deref(), Some("web"));
+        assert_eq!(document.uid.as_deref(), Some("u"));
         assert_eq!(document.namespace.as_deref(), Some("shop"));
         assert_eq!(
             document.value["metadata"],

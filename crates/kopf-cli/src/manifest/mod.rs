@@ -6,7 +6,9 @@
 mod document;
 mod order;
 mod parsing;
+mod sections;
 mod source;
+mod yaml;
 
 use std::path::PathBuf;
 

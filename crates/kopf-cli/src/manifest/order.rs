@@ -1,10 +1,56 @@
 //! The order of creation: whatever others need comes first, whatever could refuse others comes last.
 
+use std::collections::BTreeMap;
+
 use super::Document;
 
-/// Sorts by need; within one rank, the order in which the documents are given stays.
-pub(crate) fn sort(documents: &mut [Document]) {
+/// Sorts by need, then owners before what they own; else, the order in which the documents are given
+/// stays.
+pub(crate) fn sort(documents: &mut Vec<Document>) {
     documents.sort_by_key(rank);
+    let order = owners_first(documents);
+    let mut taken: Vec<_> = std::mem::take(documents).into_iter().map(Some).collect();
+    documents.extend(
+        order
+            .into_iter()
+            .filter_map(|index| taken.get_mut(index).and_then(Option::take)),
+    );
+}
+
+/// The order of the indices: depth first, without recursion, as chains can be long. Owners of a
+/// higher rank have to come later, and in circles somebody has to be the first.
+fn owners_first(documents: &[Document]) -> Vec<usize> {
+    let by_uid: BTreeMap<&str, usize> = documents
+        .iter()
+        .enumerate()
+        .filter_map(|(index, document)| Some((document.uid.as_deref()?, index)))
+        .collect();
+    let mut order = Vec::with_capacity(documents.len());
+    let mut seen = vec![false; documents.len()];
+    for start in 0..documents.len() {
+        let mut pending = vec![(start, false)];
+        while let Some((index, owners_are_done)) = pending.pop() {
+            if owners_are_done {
+                order.push(index);
+                continue;
+            }
+            let (Some(document), Some(seen)) = (documents.get(index), seen.get_mut(index)) else {
+                continue;
+            };
+            if std::mem::replace(seen, true) {
+                continue;
+            }
+            pending.push((index, true));
+            let owners = document.owners().filter_map(|uid| by_uid.get(uid).copied());
+            let owners = owners.filter(|owner| {
+                documents
+                    .get(*owner)
+                    .is_some_and(|owner| rank(owner) <= rank(document))
+            });
+            pending.extend(owners.map(|owner| (owner, false)));
+        }
+    }
+    order
 }
 
 fn rank(document: &Document) -> u8 {
@@ -55,5 +101,36 @@ mod tests {
             "ValidatingWebhookConfiguration",
         ];
         assert_eq!(sorted, expected);
+    }
+
+    fn sorted(objects: &[(&str, &[&str])]) -> Vec<String> {
+        let mut documents: Vec<_> = objects
+            .iter()
+            .map(|(name, owners)| {
+                let owners: Vec<_> = owners.iter().map(|uid| json!({"uid": uid})).collect();
+                let value = json!({"apiVersion": "v1", "kind": "Pod", "metadata":
+                    {"name": name, "uid": name, "ownerReferences": owners}});
+                Document::new(String::new(), value).unwrap()
+            })
+            .collect();
+        sort(&mut documents);
+        documents.into_iter().filter_map(|d| d.name).collect()
+    }
+
+    #[test]
+    fn owners_come_before_what_they_own() {
+        let objects: [(&str, &[&str]); 4] = [
+            ("pod", &["set", "elsewhere"]),
+            ("other", &[]),
+            ("set", &["deployment"]),
+            ("deployment", &[]),
+        ];
+        assert_eq!(sorted(&objects), ["deployment", "set", "pod", "other"]);
+    }
+
+    #[test]
+    fn circles_of_owners_end_and_lose_nobody() {
+        let objects: [(&str, &[&str]); 3] = [("a", &["b"]), ("b", &["a"]), ("c", &["c"])];
+        assert_eq!(sorted(&objects), ["b", "a", "c"]);
     }
 }

@@ -2,19 +2,30 @@
 
 use serde_json::Value;
 
-use super::Document;
+use super::{Document, yaml};
 use crate::failure::Failure;
 
 /// Lists can hold lists. The parsers bound the depth; this bounds the number of objects in messages
 /// and memory: nobody writes as many, and the sandbox holds all in memory.
 const MAX_OBJECTS: usize = 1_000_000;
 
+/// Parsed, a text takes many times its size.
+const MAX_BYTES: usize = 256 * 1024 * 1024;
+
 /// All objects of a text, in its order. Empty documents are none.
 pub(crate) fn parse(source: &str, text: &str) -> Result<Vec<Document>, Failure> {
+    if text.len() > MAX_BYTES {
+        return Err(Failure::plain(format!("{source} is too large"))
+            .because(format!(
+                "at most {} MB can be read at once",
+                MAX_BYTES >> 20
+            ))
+            .advise("divide it into several files"));
+    }
     let values = if text.trim_start().starts_with('{') {
         json(text)
     } else {
-        yaml(text)
+        yaml::read(text)
     };
     let values = values.map_err(|(index, cause)| {
         Failure::plain(format!("{source}, document {index} cannot be understood"))
@@ -23,37 +34,18 @@ pub(crate) fn parse(source: &str, text: &str) -> Result<Vec<Document>, Failure> 
     })?;
 
     let mut documents = Vec::new();
-    for (index, value) in values.into_iter().enumerate() {
-        let place = format!("{source}, document {}", index + 1);
+    for (number, value) in values {
+        let place = format!("{source}, document {number}");
         flatten(place, value, &mut documents)?;
     }
     Ok(documents)
 }
 
-type Broken = (usize, String);
-
-fn json(text: &str) -> Result<Vec<Value>, Broken> {
+fn json(text: &str) -> Result<Vec<(usize, Value)>, (usize, String)> {
     let mut values = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter() {
         match value {
-            Ok(value) => values.push(value),
-            Err(error) => return Err((values.len() + 1, error.to_string())),
-        }
-    }
-    Ok(values)
-}
-
-fn yaml(text: &str) -> Result<Vec<Value>, Broken> {
-    let options = serde_saphyr::options! {
-        // "defaultMode: 0644" is octal for kubectl, and in every manifest on the web.
-        legacy_octal_numbers: true,
-        non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::Reject,
-    };
-    let mut values = Vec::new();
-    let mut reader = text.as_bytes();
-    for value in serde_saphyr::read_with_options(&mut reader, options) {
-        match value {
-            Ok(value) => values.push(value),
+            Ok(value) => values.push((values.len() + 1, value)),
             Err(error) => return Err((values.len() + 1, error.to_string())),
         }
     }
@@ -134,12 +126,12 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_counted_and_empty_ones_are_none() {
+    fn documents_are_counted_also_empty_ones_which_are_none() {
         let text = "# words\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\n---\n\
                     apiVersion: v1\nkind: Pod\nmetadata:\n  name: b\n...\n";
         assert_eq!(
             names(text),
-            [pair("a", "f, document 1"), pair("b", "f, document 2")]
+            [pair("a", "f, document 1"), pair("b", "f, document 3")]
         );
         assert_eq!(names(""), []);
         assert_eq!(names("---\n# nothing\n"), []);
@@ -208,6 +200,7 @@ mod tests {
                 "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\n}{\n",
                 2,
             ),
+            ("---\n---\na: [\n", 2),
             ("{\"a\": }", 1),
             ("a: b: c\n", 1),
             ("a: *nobody\n", 1),

@@ -1,5 +1,6 @@
 //! Where manifests come from: files, folders, stdin.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,11 @@ pub(crate) fn expand(names: &[PathBuf]) -> Result<Vec<Source>, Failure> {
                 );
             }
             sources.push(Source::Stdin);
+        } else if is_url(name) {
+            let url = name.display();
+            return Err(Failure::plain(format!("{url} is not read"))
+                .because("manifests are read from files, folders and stdin, not from URLs")
+                .advise(format!("curl -fsSL {url} | kopf sandbox -f -")));
         } else if name.is_dir() {
             let before = sources.len();
             walk(name, 0, &mut sources)?;
@@ -40,7 +46,33 @@ pub(crate) fn expand(names: &[PathBuf]) -> Result<Vec<Source>, Failure> {
             sources.push(Source::File(name.clone()));
         }
     }
+    refuse_repeated(&sources)?;
     Ok(sources)
+}
+
+/// Nobody means to load a file twice; to name each of its objects as repeated would be of no help.
+fn refuse_repeated(sources: &[Source]) -> Result<(), Failure> {
+    let mut seen = BTreeMap::new();
+    for source in sources {
+        let Source::File(path) = source else { continue };
+        // A path that does not exist is a failure of reading.
+        let Ok(real) = path.canonicalize() else {
+            continue;
+        };
+        if let Some(first) = seen.insert(real, path) {
+            let mut failure = Failure::plain(format!("{} is given twice", path.display()));
+            if first != path {
+                failure = failure.because(format!("also as {}", first.display()));
+            }
+            return Err(failure.advise("give it once; a folder has all files in it"));
+        }
+    }
+    Ok(())
+}
+
+fn is_url(name: &Path) -> bool {
+    let name = name.to_string_lossy().to_lowercase();
+    name.starts_with("https://") || name.starts_with("http://")
 }
 
 fn walk(folder: &Path, depth: usize, sources: &mut Vec<Source>) -> Result<(), Failure> {
@@ -132,6 +164,28 @@ mod tests {
     fn stdin_can_be_read_only_once() {
         assert!(expand(&["-".into()]).is_ok());
         assert!(expand(&["-".into(), "-".into()]).is_err());
+    }
+
+    #[test]
+    fn a_file_is_read_only_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.yaml");
+        fs::write(&file, "").unwrap();
+        let failure = expand(&[file.clone(), file.clone()]).unwrap_err();
+        assert_eq!(failure.what(), format!("{} is given twice", file.display()));
+        assert!(failure.causes().is_empty());
+        let other = folder.path().join("./a.yaml");
+        assert!(expand(&[folder.path().to_owned(), other]).is_err());
+        assert!(expand(&[file]).is_ok());
+    }
+
+    #[test]
+    fn urls_are_refused_with_a_way_to_read_them() {
+        let failure = expand(&["https://example.com/a.yaml".into()]).unwrap_err();
+        assert_eq!(
+            failure.advice(),
+            Some("curl -fsSL https://example.com/a.yaml | kopf sandbox -f -")
+        );
     }
 
     #[cfg(unix)]

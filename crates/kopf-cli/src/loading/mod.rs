@@ -1,0 +1,357 @@
+//! Creates the objects of manifests in a sandbox, so that a copy of a cluster looks like the
+//! original: with its owners, its status and its namespaces.
+
+mod kinds;
+mod owners;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use self::kinds::{Kinds, version_path};
+use self::owners::{Owners, with_references};
+use crate::client::{Api, Client, segment};
+use crate::failure::Failure;
+use crate::manifest::Document;
+
+/// An object that is there now.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Loaded {
+    /// As kubectl names it: "deployment.apps/web".
+    pub(crate) object: String,
+    pub(crate) namespace: Option<String>,
+    /// Where it is from, or what it was made for.
+    pub(crate) place: String,
+    /// Its owners that are not loaded, by kind and name. Without them, it would be removed at once.
+    pub(crate) dropped_owners: Vec<String>,
+}
+
+/// Creates all objects. All are tried, so that one look at the failures is enough to mend them all.
+///
+/// Can be dropped between any two objects.
+pub(crate) async fn load<A: Api>(
+    client: &Client<A>,
+    documents: &[Document],
+) -> Result<Vec<Loaded>, Failure> {
+    let mut loading = Loading {
+        client,
+        kinds: Kinds::new(client),
+        owners: Owners::of(documents),
+        namespaces: BTreeSet::new(),
+        loaded: Vec::new(),
+        late: Vec::new(),
+    };
+    let mut problems = Vec::new();
+    for document in documents {
+        // The server answers without ever waiting: others, such as signals, get their turn here.
+        tokio::task::yield_now().await;
+        if let Err(problem) = loading.load(document).await {
+            problems.push(problem);
+        }
+    }
+    if problems.is_empty() {
+        problems = loading.join_late_owners().await;
+    }
+    if problems.is_empty() {
+        return Ok(loading.loaded);
+    }
+    let mut failure = Failure::plain(format!(
+        "{} of {} objects cannot be created",
+        problems.len(),
+        documents.len(),
+    ));
+    for problem in problems {
+        failure = failure.because(problem);
+    }
+    Err(failure.advise("correct the manifests and start again; nothing is left running"))
+}
+
+struct Loading<'a, A> {
+    client: &'a Client<A>,
+    kinds: Kinds<'a, A>,
+    owners: Owners,
+    /// Those that are known to exist.
+    namespaces: BTreeSet<String>,
+    loaded: Vec<Loaded>,
+    /// Objects, by path, that were created before their owners.
+    late: Vec<(&'a Document, String)>,
+}
+
+impl<'a, A: Api> Loading<'a, A> {
+    async fn load(&mut self, document: &'a Document) -> Result<(), String> {
+        let problem = |cause: &str| problem(document, cause);
+        let Document {
+            kind, api_version, ..
+        } = document;
+        let resource = match self.kinds.find(api_version, kind).await {
+            Ok(Some(resource)) => resource,
+            Ok(None) => {
+                return Err(problem(&format!(
+                    "there is no kind {kind} in {api_version}; is its CustomResourceDefinition \
+                     missing?"
+                )));
+            }
+            Err(refusal) => return Err(problem(&refusal.to_string())),
+        };
+        let namespace = resource.namespaced.then(|| {
+            document
+                .namespace
+                .clone()
+                .unwrap_or_else(|| "default".to_owned())
+        });
+        let root = version_path(api_version);
+        let collection = match &namespace {
+            Some(namespace) => {
+                self.ensure_namespace(namespace, document).await?;
+                let namespace = segment(namespace);
+                format!("{root}/namespaces/{namespace}/{}", resource.plural)
+            }
+            None => format!("{root}/{}", resource.plural),
+        };
+
+        let renewed = self.owners.renew(&document.value);
+        let changed = renewed
+            .as_ref()
+            .map(|renewed| with_references(&document.value, renewed.references.clone()));
+        let value = changed.as_ref().unwrap_or(&document.value);
+        let created = match self.client.create(&collection, value).await {
+            // The server has made it by itself at the start, such as the namespace "default".
+            // Repeated objects of manifests are refused earlier.
+            Err(refusal) if refusal.reason == "AlreadyExists" => {
+                let name = document.name.as_deref().unwrap_or_default();
+                let path = format!("{collection}/{}", segment(name));
+                self.client.merge(&path, value).await
+            }
+            result => result,
+        };
+        let created = created.map_err(|refusal| problem(&refusal.to_string()))?;
+        self.owners.learn(document, &created);
+
+        let name = created
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let path = format!("{collection}/{}", segment(name));
+        if resource.status_apart
+            && let Some(status) = status_to_copy(document)
+        {
+            let change = json!({"status": status});
+            let result = self.client.merge(&format!("{path}/status"), &change).await;
+            result.map_err(|refusal| problem(&format!("its status: {refusal}")))?;
+        }
+        let renewed = renewed.unwrap_or_default();
+        if renewed.incomplete {
+            self.late.push((document, path));
+        }
+        self.loaded.push(Loaded {
+            object: object_name(document, name),
+            namespace,
+            place: document.place.clone(),
+            dropped_owners: renewed.dropped,
+        });
+        Ok(())
+    }
+
+    /// A copy of some objects of a cluster hardly ever has their namespaces with it.
+    async fn ensure_namespace(&mut self, name: &str, document: &Document) -> Result<(), String> {
+        if self.namespaces.contains(name) {
+            return Ok(());
+        }
+        let problem = |cause: &str| problem(document, cause);
+        match self
+            .client
+            .get(&format!("/api/v1/namespaces/{}", segment(name)))
+            .await
+        {
+            Ok(_) => {}
+            Err(refusal) if refusal.code == 404 => {
+                let namespace =
+                    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+                let result = self.client.create("/api/v1/namespaces", &namespace).await;
+                result.map_err(|refusal| problem(&format!("its namespace: {refusal}")))?;
+                let first = object_name(document, document.name.as_deref().unwrap_or("…"));
+                self.loaded.push(Loaded {
+                    object: format!("namespace/{name}"),
+                    namespace: None,
+                    place: format!("made for {first}"),
+                    dropped_owners: Vec::new(),
+                });
+            }
+            Err(refusal) => return Err(problem(&refusal.to_string())),
+        }
+        self.namespaces.insert(name.to_owned());
+        Ok(())
+    }
+
+    /// Adds the references to owners that were not there yet.
+    async fn join_late_owners(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (document, path) in &self.late {
+            tokio::task::yield_now().await;
+            let Some(renewed) = self.owners.renew(&document.value) else {
+                continue;
+            };
+            let change = json!({"metadata": {"ownerReferences": renewed.references}});
+            if let Err(refusal) = self.client.merge(path, &change).await {
+                problems.push(problem(document, &format!("its owners: {refusal}")));
+            }
+        }
+        problems
+    }
+}
+
+fn problem(document: &Document, cause: &str) -> String {
+    let Document { place, kind, .. } = document;
+    let name = document.name.as_deref().unwrap_or("(generated name)");
+    format!("{place}: {kind} {name}: {cause}")
+}
+
+fn object_name(document: &Document, name: &str) -> String {
+    let group = document.group();
+    let dot = if group.is_empty() { "" } else { "." };
+    format!("{}{dot}{group}/{name}", document.kind.to_lowercase())
+}
+
+/// The status that is to be written after the object, if there is any in the manifest.
+fn status_to_copy(document: &Document) -> Option<&Value> {
+    // The server's own work: generators of definitions write an empty one, with which the kind
+    // would not be served, and a namespace that ends elsewhere does not end here.
+    let of_the_server = matches!(
+        (document.group(), document.kind.as_str()),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") | ("", "Namespace")
+    );
+    let status = document.value.get("status")?;
+    let filled = status.as_object().is_some_and(|fields| !fields.is_empty());
+    (filled && !of_the_server).then_some(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use kopf_sandbox::Sandbox;
+
+    use super::*;
+    use crate::manifest::read_texts;
+
+    const OWNED: &str = "
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: ConfigMap
+  metadata:
+    name: dependent
+    namespace: shop
+    uid: 00000000-0000-0000-0000-000000000002
+    ownerReferences:
+    - {apiVersion: v1, kind: ConfigMap, name: owner, uid: 00000000-0000-0000-0000-000000000001}
+    - {apiVersion: v1, kind: ConfigMap, name: absent, uid: 00000000-0000-0000-0000-000000000009}
+- apiVersion: v1
+  kind: ConfigMap
+  metadata: {name: owner, namespace: shop, uid: 00000000-0000-0000-0000-000000000001}
+- apiVersion: v1
+  kind: Namespace
+  metadata:
+    name: early
+    ownerReferences:
+    - {apiVersion: v1, kind: Node, name: late, uid: 00000000-0000-0000-0000-000000000003}
+- apiVersion: v1
+  kind: Node
+  metadata: {name: late, uid: 00000000-0000-0000-0000-000000000003}
+";
+
+    #[tokio::test]
+    async fn owners_are_found_by_their_new_uids_and_absent_ones_are_dropped() {
+        let sandbox = Sandbox::builder().build().unwrap();
+        let client = Client::new(sandbox.service());
+        let documents = read_texts(&[("f", OWNED)]).unwrap();
+        let loaded = load(&client, &documents).await.unwrap();
+        let dropped: Vec<_> = loaded
+            .iter()
+            .filter(|loaded| !loaded.dropped_owners.is_empty())
+            .map(|loaded| (loaded.object.as_str(), loaded.dropped_owners.join(",")))
+            .collect();
+        assert_eq!(
+            dropped,
+            [("configmap/dependent", "ConfigMap absent".to_owned())]
+        );
+
+        for (owner, dependent) in [
+            (
+                "/api/v1/namespaces/shop/configmaps/owner",
+                "/api/v1/namespaces/shop/configmaps/dependent",
+            ),
+            ("/api/v1/nodes/late", "/api/v1/namespaces/early"),
+        ] {
+            let owner = client.get(owner).await.unwrap();
+            let dependent = client.get(dependent).await.unwrap();
+            let references = dependent["metadata"]["ownerReferences"].as_array().unwrap();
+            assert_eq!(references.len(), 1, "{references:?}");
+            assert_eq!(references[0]["uid"], owner["metadata"]["uid"]);
+        }
+        sandbox.shutdown().await;
+    }
+
+    #[tokio::test]
+    async fn the_status_is_copied_but_not_the_servers_own() {
+        let sandbox = Sandbox::builder().build().unwrap();
+        let client = Client::new(sandbox.service());
+        let text = "
+apiVersion: v1
+kind: Pod
+metadata: {name: a, namespace: shop}
+spec: {containers: [{name: c, image: i}]}
+status: {phase: Running, podIP: 10.0.0.1}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+status: {phase: Terminating}
+";
+        let documents = read_texts(&[("f", text)]).unwrap();
+        load(&client, &documents).await.unwrap();
+        let pod = client.get("/api/v1/namespaces/shop/pods/a").await.unwrap();
+        assert_eq!(pod["status"]["phase"], "Running");
+        assert_eq!(pod["status"]["podIP"], "10.0.0.1");
+        let namespace = client.get("/api/v1/namespaces/shop").await.unwrap();
+        assert_eq!(namespace["status"]["phase"], "Active");
+        sandbox.shutdown().await;
+    }
+
+    #[tokio::test]
+    async fn missing_namespaces_are_made_once() {
+        let sandbox = Sandbox::builder().build().unwrap();
+        let client = Client::new(sandbox.service());
+        let object = |name| {
+            format!(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: shop}}\n"
+            )
+        };
+        let text = format!("{}---\n{}", object("a"), object("b"));
+        let documents = read_texts(&[("f", text.as_str())]).unwrap();
+        let loaded = load(&client, &documents).await.unwrap();
+        let loaded: Vec<_> = loaded
+            .iter()
+            .map(|loaded| (loaded.object.as_str(), loaded.place.as_str()))
+            .collect();
+        let expected = [
+            ("namespace/shop", "made for configmap/a"),
+            ("configmap/a", "f, document 1"),
+            ("configmap/b", "f, document 2"),
+        ];
+        assert_eq!(loaded, expected);
+        sandbox.shutdown().await;
+    }
+
+    #[tokio::test]
+    async fn others_get_their_turn_while_objects_are_loaded() {
+        let sandbox = Sandbox::builder().build().unwrap();
+        let client = Client::new(sandbox.service());
+        let documents = read_texts(&[("f", OWNED)]).unwrap();
+        tokio::select! {
+            biased;
+            result = load(&client, &documents) => panic!("nothing could stop it: {result:?}"),
+            () = std::future::ready(()) => {}
+        }
+        sandbox.shutdown().await;
+    }
+}

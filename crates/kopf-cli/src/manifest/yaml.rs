@@ -1,0 +1,117 @@
+//! YAML within limits that suit the size of the text. They are there for texts that unfold to far
+//! more than they are, and not for long lists.
+
+use serde_json::Value;
+use serde_saphyr::budget::BudgetBreach;
+use serde_saphyr::{Budget, Error, Options};
+
+use super::sections;
+
+/// The number of a document, counted from one, with its value.
+type Numbered = (usize, Value);
+
+/// All documents that are not empty; or the number of the one that is broken, with the reason.
+pub(super) fn read(text: &str) -> Result<Vec<Numbered>, (usize, String)> {
+    let numbers = sections::numbers(text);
+    let mut values = Vec::new();
+    let mut reader = text.as_bytes();
+    for value in serde_saphyr::read_with_options(&mut reader, options(text.len())) {
+        let index = values.len();
+        let number = numbers.get(index).copied().unwrap_or(index + 1);
+        match value {
+            Ok(value) => values.push((number, value)),
+            Err(error) => return Err((number, explain(&error))),
+        }
+    }
+    Ok(values)
+}
+
+fn options(size: usize) -> Options {
+    // Nothing in a text can be more numerous than its characters, but for the ends of things.
+    let plenty = size.saturating_mul(2).saturating_add(1000);
+    // Small texts may unfold their aliases to much more than they are.
+    let usual = Budget::default();
+    serde_saphyr::options! {
+        // "defaultMode: 0644" is octal for kubectl, and in every manifest on the web.
+        legacy_octal_numbers: true,
+        non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::Reject,
+        // The limits of aliases stay as they are: they do not depend on the size.
+        budget: serde_saphyr::budget! {
+            max_reader_input_bytes: Some(plenty),
+            max_events: usual.max_events.max(plenty),
+            max_nodes: usual.max_nodes.max(plenty),
+            max_total_scalar_bytes: usual.max_total_scalar_bytes.max(plenty),
+        },
+    }
+}
+
+/// The reason in words for people who write manifests and not parsers.
+fn explain(error: &Error) -> String {
+    let mut inner = error.without_snippet();
+    while let Error::AliasError { error, .. } = inner {
+        inner = error.without_snippet();
+    }
+    let reason = match inner {
+        Error::Budget { breach, .. } => match breach {
+            BudgetBreach::Depth { .. } => "it is nested too deeply",
+            // Without aliases, no text can have more of anything than it has characters.
+            _ => ALIASES,
+        },
+        Error::AliasReplayCounterOverflow { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => ALIASES,
+        _ => return error.to_string(),
+    };
+    match error.location() {
+        Some(location) => format!("line {}: {reason}", location.line()),
+        None => reason.to_owned(),
+    }
+}
+
+const ALIASES: &str = "with all aliases (*name) replaced by what they stand for, it is too large";
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn long_lists_are_no_problem() {
+        let mut text = "kind: List\nitems:\n".to_owned();
+        for index in 0..90_000 {
+            writeln!(text, "- {{a: {index}}}").unwrap();
+        }
+        let values = read(&text).unwrap();
+        assert_eq!(values[0].1["items"].as_array().unwrap().len(), 90_000);
+    }
+
+    #[test]
+    fn aliases_that_unfold_to_too_much_are_refused_however_long_the_text_is() {
+        let mut text = format!("# {}\n", "long ".repeat(200_000));
+        text.push_str("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+        for level in 1..12 {
+            let below = format!("*a{}", level - 1);
+            let all = vec![below; 10].join(", ");
+            writeln!(text, "a{level}: &a{level} [{all}]").unwrap();
+        }
+        let (number, reason) = read(&text).unwrap_err();
+        assert_eq!(number, 1);
+        assert!(reason.ends_with(ALIASES), "{reason}");
+    }
+
+    #[test]
+    fn long_strings_in_many_aliases_are_refused_too() {
+        let aliases = vec!["*a"; 2000].join(", ");
+        let text = format!("a: &a {}\nb: [{aliases}]\n", "x".repeat(200_000));
+        let (_, reason) = read(&text).unwrap_err();
+        assert!(reason.ends_with(ALIASES), "{reason}");
+    }
+
+    #[test]
+    fn the_reasons_are_free_of_jargon() {
+        let (_, reason) = read(&format!("{}{}", "[".repeat(100), "]".repeat(100))).unwrap_err();
+        assert_eq!(reason, "line 1: it is nested too deeply");
+    }
+}

@@ -10,6 +10,7 @@ use crate::answer;
 use crate::body::{Body, BodyError};
 use crate::cluster::Cluster;
 use crate::fault::{Outcome, RequestFacts, Verb};
+use crate::kinds::Kind;
 use crate::request::accept::negotiate;
 use crate::request::body;
 use crate::request::options::Options;
@@ -117,7 +118,7 @@ where
         Some(name) => {
             let subresource = version
                 .subresource(name)
-                .ok_or_else(ApiError::no_such_path)?;
+                .ok_or_else(|| no_subresource(kind, name))?;
             if !subresource.verbs.iter().any(|known| known == verb.name()) {
                 return Err(ApiError::method_not_allowed());
             }
@@ -198,6 +199,22 @@ fn check_scope(namespaced: bool, path: &ResourcePath) -> Result<()> {
     } else {
         Err(ApiError::no_such_path())
     }
+}
+
+/// The refusal of a subresource that the kind does not have, or not here.
+fn no_subresource(kind: &Kind, name: &str) -> ApiError {
+    let needs_node = match (&*kind.group, &*kind.plural) {
+        ("", "pods") => matches!(name, "log" | "exec" | "attach" | "portforward" | "proxy"),
+        ("", "nodes" | "services") => name == "proxy",
+        _ => false,
+    };
+    if !needs_node {
+        return ApiError::no_such_path();
+    }
+    let plural = &kind.plural;
+    ApiError::not_implemented(format!(
+        "{plural}/{name} needs a node that runs the pod, and a sandbox has none"
+    ))
 }
 
 /// How error messages call the options of a request.

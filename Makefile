@@ -18,7 +18,8 @@ help: ## Show this list
 	@echo "make lint   checks formatting, clippy, what we depend on, the layers of crates, texts"
 	@echo "            (the first time, cargo-deny is built: some minutes)"
 	@echo "make fmt    formats the code"
-	@echo "make bench  measures the sandbox next to kube-apiserver and etcd (needs Go; some five minutes)"
+	@echo "make bench  measures the sandbox next to kube-apiserver and etcd (needs Go; the first time some ten"
+	@echo "            minutes, then three)"
 	@echo
 	@echo "Kept between runs, outside of the tree: $(CACHE)"
 
@@ -59,7 +60,7 @@ fmt: need-cargo
 	cargo fmt --all
 
 bench: need-cargo
-	@echo "Building with optimisation, then measuring: some five minutes; other load on the machine spoils it…"
+	@echo "Building with optimisation (some six minutes, once), then measuring for three: other load spoils it…"
 	@cargo build --quiet --release --bin kopf --bin kopf-benches
 	@# A thousand watchers are a thousand connections.
 	@ulimit -n "$$(ulimit -Hn)" && KOPF_CACHE="$(CACHE)" cargo run --quiet --release --bin kopf-benches

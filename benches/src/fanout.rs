@@ -12,8 +12,8 @@ use crate::report::{Report, Target};
 use crate::servers;
 use crate::watchers::Watchers;
 
-/// Events per watcher.
-const OBJECTS: u32 = 300;
+/// Events of all watchers together.
+const EVENTS: u32 = 300_000;
 const TASKS: u32 = 4;
 
 pub(crate) async fn measure(
@@ -40,7 +40,7 @@ async fn one(report: &mut Report, server: &str, client: &Client, watchers: u32) 
         .context(server.to_owned())?;
     report.add(
         format!("watch, {watchers} watchers, {server}"),
-        load::rate(OBJECTS * watchers, time),
+        load::rate(EVENTS, time),
         "events per second",
         Target::None,
     );
@@ -50,9 +50,10 @@ async fn one(report: &mut Report, server: &str, client: &Client, watchers: u32) 
 /// From the first create until the last watcher has seen the last one.
 async fn time(client: &Client, namespace: &str, watchers: u32) -> Result<std::time::Duration> {
     load::namespace(client, namespace).await?;
-    let running = Watchers::open(client, namespace, watchers, OBJECTS).await?;
+    let objects = EVENTS / watchers;
+    let running = Watchers::open(client, namespace, watchers, objects).await?;
     let began = Instant::now();
-    load::create(client, namespace, OBJECTS, load::KILOBYTE, TASKS).await?;
+    load::create(client, namespace, objects, load::KILOBYTE, TASKS).await?;
     running.finish().await?;
     Ok(began.elapsed())
 }

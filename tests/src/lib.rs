@@ -35,3 +35,8 @@ pub use query::with_query;
 pub use request::{PatchType, RequestBuilder};
 pub use server::Server;
 pub use watch::{Event, Watch};
+
+/// The examples of docs/sandbox.md: they compile, and its test passes.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/sandbox.md")]
+struct Documentation;

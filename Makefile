@@ -40,7 +40,7 @@ test: need-cargo
 	@echo "All tests; the API behaviour suite runs against the sandbox in process…"
 	cargo test --workspace --no-fail-fast
 	@echo "The API behaviour suite against the sandbox over TLS…"
-	KOPF_TEST_API=sandbox-tls cargo test --package kopf-tests --test api
+	KOPF_TEST_API=sandbox-tls cargo test --workspace --test api
 
 e2e: need-cargo
 	@echo "The sandbox and a real Kubernetes: the API behaviour suite, kubectl, the Python client…"

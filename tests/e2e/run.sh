@@ -84,7 +84,7 @@ check() {
 check "API behaviours on the real control plane" \
     env KOPF_TEST_API=control-plane KOPF_TEST_KUBECONFIG="$work/control-plane/kubeconfig" \
     KOPF_TEST_ETCD="$(sed -n 's/^etcd=//p' "$work/control-plane.out")" \
-    cargo test --quiet --package kopf-tests --test api
+    cargo test --quiet --workspace --test api
 for server in control-plane sandbox; do
     kubeconfig="$work/$server.kubeconfig"
     [ "$server" = sandbox ] || kubeconfig="$work/control-plane/kubeconfig"

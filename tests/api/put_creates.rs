@@ -72,3 +72,16 @@ async fn other_kinds_must_be_there_before_a_put() {
     }
     api.finish().await;
 }
+
+#[tokio::test]
+async fn what_a_put_creates_has_no_status_of_the_client() {
+    let api = Api::start().await;
+    let mut service = objects::service("a");
+    service["status"] = json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}});
+    let made = api
+        .put(&api.ns_path("services/a"), &service)
+        .await
+        .expect_code(201);
+    assert_eq!(made.json["status"], json!({"loadBalancer": {}}));
+    api.finish().await;
+}

@@ -25,13 +25,7 @@ impl Cluster {
         mut decoded: Decoded,
         body: &[u8],
     ) -> Result<Payload> {
-        let mut object = std::mem::take(&mut decoded.value);
-        incoming::identify(call, &mut object, body)?;
-        drop_status(call, &mut object)?;
-        let unknown = conform::conform(&call.kind, &call.version, &mut object)
-            .map_err(|mismatch| conform::refused(&call.kind, &call.version, &mismatch))?;
-        incoming::report(call, &decoded, &unknown)?;
-        incoming::place(call, &mut object)?;
+        let object = Self::received(call, &mut decoded, body, true)?;
         if meta::text(&object, "resourceVersion").is_some_and(|version| version != "0") {
             return Err(ApiError::without_reason(
                 500,
@@ -50,6 +44,25 @@ impl Cluster {
             &call.kind,
             meta::text(&object, "generateName").unwrap_or_default(),
         ))
+    }
+
+    /// The object that a client sent, in the shape of its kind and in the namespace of the call.
+    pub(crate) fn received(
+        call: &Call,
+        decoded: &mut Decoded,
+        body: &[u8],
+        is_new: bool,
+    ) -> Result<Value> {
+        let mut object = std::mem::take(&mut decoded.value);
+        incoming::identify(call, &mut object, body)?;
+        if is_new {
+            drop_status(call, &mut object)?;
+        }
+        let unknown = conform::conform(&call.kind, &call.version, &mut object)
+            .map_err(|mismatch| conform::refused(&call.kind, &call.version, &mismatch))?;
+        incoming::report(call, decoded, &unknown)?;
+        incoming::place(call, &mut object)?;
+        Ok(object)
     }
 
     /// Creates an object that is in the shape of its kind.

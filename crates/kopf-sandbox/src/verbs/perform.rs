@@ -46,6 +46,11 @@ pub(crate) async fn perform(
                 let mut object = decoded.value;
                 super::incoming::identify(call, &mut object, body)?;
                 (201, cluster.review(call, object)?)
+            } else if call.kind.group.is_empty() && &*call.kind.plural == "bindings" {
+                // To store it would look as if a pod had been bound.
+                return Err(ApiError::not_implemented(
+                    "bindings are not available on this server: post to pods/NAME/binding",
+                ));
             } else if call.namespace.is_none() && call.kind.namespaced {
                 return Err(ApiError::method_not_allowed());
             } else {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::create::{dry_run, validation};
 use super::get::parse_version;
-use super::{Call, Payload, conform, incoming, prepare};
+use super::{Call, Payload, incoming, prepare};
 use crate::admission::Operation;
 use crate::cluster::garbage::is_finished;
 use crate::cluster::{Cluster, collection};
@@ -28,22 +28,17 @@ impl Cluster {
         mut decoded: Decoded,
         body: &[u8],
     ) -> Result<(u16, Payload)> {
-        let mut object = std::mem::take(&mut decoded.value);
-        incoming::identify(call, &mut object, body)?;
-        let unknown = conform::conform(&call.kind, &call.version, &mut object)
-            .map_err(|mismatch| conform::refused(&call.kind, &call.version, &mismatch))?;
-        incoming::report(call, &decoded, &unknown)?;
-        incoming::place(call, &mut object)?;
-        incoming::name(call, &mut object)?;
-        if strategy::creates_on_update(&call.kind)
-            && meta::text(&object, "resourceVersion").is_none()
-            && meta::text(&object, "uid").is_none()
+        let creates = strategy::creates_on_update(&call.kind)
+            && meta::text(&decoded.value, "resourceVersion").is_none()
+            && meta::text(&decoded.value, "uid").is_none()
             && call.subresource.is_none()
             && self
                 .store
                 .get(&collection(&call.kind), &call.key())
-                .is_none()
-        {
+                .is_none();
+        let mut object = Self::received(call, &mut decoded, body, creates)?;
+        incoming::name(call, &mut object)?;
+        if creates {
             return Ok((201, self.try_create(call, object).await?));
         }
         Ok((200, self.change(call, |_| Ok(object.clone())).await?))

@@ -1,0 +1,374 @@
+//! One object of Kubernetes as it came from the API: a shared, read-only JSON document.
+//!
+//! Everything that looks at an object (filters, essences, storages, handlers) looks through
+//! [`Body`]. Cloning it is one reference count; it is never changed in place. What comes from the
+//! wire goes through [`Body::parse`], which leaves `metadata.managedFields` behind: it is often
+//! the larger half of an object, and nothing here needs it.
+
+mod decoding;
+
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::reference::ObjectReference;
+
+static NULL: Value = Value::Null;
+static EMPTY_MAP: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+static EMPTY_OBJECT: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()));
+
+/// Why bytes are not a body.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The bytes are not one JSON object.
+    #[error("an object of the cluster cannot be read as a JSON object")]
+    Unreadable(#[source] serde_json::Error),
+}
+
+/// A whole object: `apiVersion`, `kind`, `metadata`, `spec`, `status` and the rest.
+///
+/// ```
+/// use kopf_core::body::Body;
+///
+/// let body = Body::parse(br#"{"kind": "Thing", "metadata": {"name": "obj"}}"#)?;
+/// assert_eq!(body.name(), Some("obj"));
+/// assert_eq!(body.spec()["field"], serde_json::Value::Null);
+/// # Ok::<_, kopf_core::body::Error>(())
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct Body(Arc<Value>);
+
+impl Body {
+    /// Takes the value as it is.
+    pub fn new(value: Value) -> Self {
+        Self(Arc::new(value))
+    }
+
+    /// Reads one JSON object, skipping its `metadata.managedFields` without storing them.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let value = decoding::object(bytes).map_err(Error::Unreadable)?;
+        Ok(Self::new(value))
+    }
+
+    /// Reads only a part of one JSON object: those of its top-level fields that are chosen, and of
+    /// its metadata, if it is not among them, the version, the finalizers and the time of deletion.
+    ///
+    /// ```
+    /// use kopf_core::body::Body;
+    ///
+    /// let bytes = br#"{"metadata": {"name": "a", "resourceVersion": "5"}, "spec": {}, "status": {"x": 1}}"#;
+    /// let body = Body::parse_part(bytes, &|key| key == "status")?;
+    /// assert_eq!(body.resource_version(), Some("5"));
+    /// assert_eq!(body.status()["x"], 1);
+    /// assert_eq!((body.name(), body.get("spec").is_null()), (None, true));
+    /// # Ok::<_, kopf_core::body::Error>(())
+    /// ```
+    pub fn parse_part(bytes: &[u8], chosen: &dyn Fn(&str) -> bool) -> Result<Self, Error> {
+        let value = decoding::part(bytes, chosen).map_err(Error::Unreadable)?;
+        Ok(Self::new(value))
+    }
+
+    /// The whole document.
+    pub fn value(&self) -> &Value {
+        &self.0
+    }
+
+    /// One top-level field; null if absent.
+    pub fn get(&self, key: &str) -> &Value {
+        self.0.get(key).unwrap_or(&NULL)
+    }
+
+    /// `spec`, or an empty object.
+    pub fn spec(&self) -> &Value {
+        self.stanza("spec")
+    }
+
+    /// `status`, or an empty object.
+    pub fn status(&self) -> &Value {
+        self.stanza("status")
+    }
+
+    /// `metadata`, or an empty map.
+    pub fn metadata(&self) -> &Map<String, Value> {
+        self.get("metadata").as_object().unwrap_or(&EMPTY_MAP)
+    }
+
+    /// `metadata.labels`, or an empty map.
+    pub fn labels(&self) -> &Map<String, Value> {
+        self.metadata()
+            .get("labels")
+            .and_then(Value::as_object)
+            .unwrap_or(&EMPTY_MAP)
+    }
+
+    /// `metadata.annotations`, or an empty map.
+    pub fn annotations(&self) -> &Map<String, Value> {
+        self.metadata()
+            .get("annotations")
+            .and_then(Value::as_object)
+            .unwrap_or(&EMPTY_MAP)
+    }
+
+    /// One label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels().get(key)?.as_str()
+    }
+
+    /// One annotation.
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.annotations().get(key)?.as_str()
+    }
+
+    /// `metadata.uid`.
+    pub fn uid(&self) -> Option<&str> {
+        self.meta("uid")
+    }
+
+    /// `metadata.name`.
+    pub fn name(&self) -> Option<&str> {
+        self.meta("name")
+    }
+
+    /// `metadata.namespace`.
+    pub fn namespace(&self) -> Option<&str> {
+        self.meta("namespace")
+    }
+
+    /// `metadata.resourceVersion`.
+    pub fn resource_version(&self) -> Option<&str> {
+        self.meta("resourceVersion")
+    }
+
+    /// `metadata.creationTimestamp`, as text.
+    pub fn creation_timestamp(&self) -> Option<&str> {
+        self.meta("creationTimestamp")
+    }
+
+    /// `metadata.deletionTimestamp`, as text.
+    pub fn deletion_timestamp(&self) -> Option<&str> {
+        self.meta("deletionTimestamp")
+    }
+
+    /// `kind`.
+    pub fn kind(&self) -> Option<&str> {
+        self.get("kind").as_str()
+    }
+
+    /// `apiVersion`.
+    pub fn api_version(&self) -> Option<&str> {
+        self.get("apiVersion").as_str()
+    }
+
+    /// `metadata.finalizers`, those that are strings.
+    pub fn finalizers(&self) -> impl Iterator<Item = &str> {
+        self.list("finalizers").iter().filter_map(Value::as_str)
+    }
+
+    /// `metadata.ownerReferences`.
+    pub fn owner_references(&self) -> impl Iterator<Item = &Value> {
+        self.list("ownerReferences").iter()
+    }
+
+    /// Whether the deletion was requested: `metadata.deletionTimestamp` is there and not null.
+    pub fn is_deleting(&self) -> bool {
+        self.metadata()
+            .get("deletionTimestamp")
+            .is_some_and(|moment| !moment.is_null())
+    }
+
+    /// Who this object is.
+    pub fn reference(&self) -> ObjectReference {
+        ObjectReference {
+            api_version: self.api_version().map(Arc::from),
+            kind: self.kind().map(Arc::from),
+            name: self.name().map(Arc::from),
+            uid: self.uid().map(Arc::from),
+            namespace: self.namespace().map(Arc::from),
+        }
+    }
+
+    fn stanza(&self, key: &str) -> &Value {
+        Some(self.get(key))
+            .filter(|value| value.is_object())
+            .unwrap_or(&EMPTY_OBJECT)
+    }
+
+    fn meta(&self, key: &str) -> Option<&str> {
+        self.metadata().get(key)?.as_str()
+    }
+
+    fn list(&self, key: &str) -> &[Value] {
+        self.metadata()
+            .get(key)
+            .and_then(Value::as_array)
+            .map_or(&[], Vec::as_slice)
+    }
+}
+
+impl From<Value> for Body {
+    fn from(value: Value) -> Self {
+        Self::new(value)
+    }
+}
+
+impl Serialize for Body {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+/// Only the identity: bodies can hold secrets, and debug output ends up in logs.
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Body")
+            .field("kind", &self.kind().unwrap_or_default())
+            .field("namespace", &self.namespace().unwrap_or_default())
+            .field("name", &self.name().unwrap_or_default())
+            .field(
+                "resource_version",
+                &self.resource_version().unwrap_or_default(),
+            )
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn managed_fields_are_left_behind_when_parsing_only() {
+        let value = json!({
+            "kind": "Thing",
+            "metadata": {"name": "obj", "managedFields": [{"fieldsV1": {"f:spec": {}}}]},
+            "spec": {"metadata": {"managedFields": ["kept"]}},
+        });
+        let body = Body::parse(value.to_string().as_bytes()).unwrap();
+        let expected = json!({
+            "kind": "Thing",
+            "metadata": {"name": "obj"},
+            "spec": {"metadata": {"managedFields": ["kept"]}},
+        });
+        assert_eq!(*body.value(), expected);
+        assert_eq!(*Body::new(value.clone()).value(), value);
+    }
+
+    #[test]
+    fn views_of_a_usual_object() {
+        let body = Body::new(json!({
+            "apiVersion": "golden.example/v1", "kind": "Thing",
+            "metadata": {
+                "name": "obj", "namespace": "ns", "uid": "u-1", "resourceVersion": "7",
+                "creationTimestamp": "2026-01-02T03:04:05Z",
+                "labels": {"a": "b"}, "annotations": {"c": "d"},
+                "finalizers": ["f1", "f2"], "ownerReferences": [{"kind": "Deployment"}],
+            },
+            "spec": {"field": 1}, "status": {"x": 2}, "data": {"k": "v"},
+        }));
+        assert_eq!(body.api_version(), Some("golden.example/v1"));
+        assert_eq!(body.kind(), Some("Thing"));
+        assert_eq!((body.name(), body.namespace()), (Some("obj"), Some("ns")));
+        assert_eq!(
+            (body.uid(), body.resource_version()),
+            (Some("u-1"), Some("7"))
+        );
+        assert_eq!(body.creation_timestamp(), Some("2026-01-02T03:04:05Z"));
+        assert_eq!(
+            (body.label("a"), body.annotation("c")),
+            (Some("b"), Some("d"))
+        );
+        assert_eq!((body.label("c"), body.annotation("a")), (None, None));
+        assert_eq!(body.finalizers().collect::<Vec<_>>(), ["f1", "f2"]);
+        assert_eq!(body.owner_references().count(), 1);
+        assert_eq!(
+            (&body.spec()["field"], &body.status()["x"]),
+            (&json!(1), &json!(2))
+        );
+        assert_eq!(
+            (body.get("data"), body.get("none")),
+            (&json!({"k": "v"}), &Value::Null)
+        );
+        assert_eq!(body.reference().to_string(), "ns/obj");
+        assert!(!body.is_deleting());
+    }
+
+    #[test]
+    fn deletion_needs_a_timestamp_that_is_not_null() {
+        let with = |moment: Value| Body::new(json!({"metadata": {"deletionTimestamp": moment}}));
+        assert!(with(json!("2026-01-02T03:04:05Z")).is_deleting());
+        assert!(!with(Value::Null).is_deleting());
+    }
+
+    #[test]
+    fn garbage_gives_empty_views() {
+        for garbage in [
+            json!(null),
+            json!([1]),
+            json!({"metadata": "x", "spec": 1, "status": [], "kind": {}}),
+            json!({"metadata": {"labels": 1, "annotations": [], "finalizers": {}, "name": 1,
+                   "ownerReferences": "x"}}),
+            json!({"metadata": {"labels": {"a": 1}, "annotations": {"a": {}}}}),
+        ] {
+            let body = Body::new(garbage);
+            assert_eq!((body.spec(), body.status()), (&json!({}), &json!({})));
+            assert_eq!((body.label("a"), body.annotation("a")), (None, None));
+            assert_eq!((body.name(), body.kind()), (None, None));
+            assert_eq!(
+                body.finalizers().count() + body.owner_references().count(),
+                0
+            );
+            assert!(!body.is_deleting());
+        }
+    }
+
+    #[test]
+    fn metadata_of_any_type_is_read() {
+        for metadata in [
+            json!(null),
+            json!(true),
+            json!(-1),
+            json!(1),
+            json!(1.5),
+            json!("x"),
+            json!([{"managedFields": 1}]),
+            json!({}),
+        ] {
+            let value = json!({"metadata": metadata});
+            let body = Body::parse(value.to_string().as_bytes()).unwrap();
+            assert_eq!(*body.value(), value);
+        }
+    }
+
+    #[test]
+    fn only_one_whole_object_is_accepted() {
+        let deep = [b"{\"a\":".repeat(200), b"1".to_vec(), b"}".repeat(200)].concat();
+        for bad in [
+            &b""[..],
+            b"null",
+            b"[]",
+            b"1",
+            b"{",
+            b"{} {}",
+            b"{\"a\":}",
+            b"\xff",
+            &deep,
+        ] {
+            assert!(Body::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn debug_shows_no_content() {
+        let text = format!(
+            "{:?}",
+            Body::new(json!({"kind": "Secret", "data": {"k": "hidden"}}))
+        );
+        assert!(
+            text.contains("Secret") && !text.contains("hidden"),
+            "{text}"
+        );
+    }
+}

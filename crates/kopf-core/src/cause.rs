@@ -1,0 +1,318 @@
+//! What has happened to an object: from an event and the remembered state to a reason.
+//!
+//! Sits between processing, which collects the facts, and the registry, which selects handlers for
+//! the result. It only looks: nothing is remembered or changed here.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::body::Body;
+use crate::diff::Diff;
+use crate::field::{FieldPath, resolve_lenient};
+use crate::finalizer;
+use crate::resource::Resource;
+
+/// Why change handlers are (or are not) called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// The object was never handled before.
+    Create,
+    /// The object differs from what was handled last.
+    Update,
+    /// The object is marked for deletion, and we block it.
+    Delete,
+    /// The object is seen for the first time in this process, and is unchanged.
+    Resume,
+    /// Nothing of interest has changed.
+    Noop,
+    /// The object is marked for deletion, and we do not block it.
+    Free,
+    /// The object does not exist any longer.
+    Gone,
+}
+
+impl Reason {
+    /// The name in records and arguments.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::Resume => "resume",
+            Self::Noop => "noop",
+            Self::Free => "free",
+            Self::Gone => "gone",
+        }
+    }
+
+    /// Reads the name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "create" => Self::Create,
+            "update" => Self::Update,
+            "delete" => Self::Delete,
+            "resume" => Self::Resume,
+            "noop" => Self::Noop,
+            "free" => Self::Free,
+            "gone" => Self::Gone,
+            _ => return None,
+        })
+    }
+
+    /// What the handling of this is called in logs, such as `creation`; none if it is not handled.
+    pub fn title(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Create => "creation",
+            Self::Update => "updating",
+            Self::Delete => "deletion",
+            Self::Resume => "resuming",
+            Self::Noop | Self::Free | Self::Gone => return None,
+        })
+    }
+
+    /// Whether handlers are called for this.
+    pub fn is_handled(self) -> bool {
+        self.title().is_some()
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The type of an event in a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EventType {
+    /// An item of a listing: it is there, whatever has happened.
+    Listed,
+    /// Added to what is watched.
+    Added,
+    /// Changed in any way.
+    Modified,
+    /// Deleted for good.
+    Deleted,
+}
+
+impl EventType {
+    /// The name in the stream; none for items of listings.
+    pub fn as_str(self) -> Option<&'static str> {
+        match self {
+            Self::Listed => None,
+            Self::Added => Some("ADDED"),
+            Self::Modified => Some("MODIFIED"),
+            Self::Deleted => Some("DELETED"),
+        }
+    }
+}
+
+/// What has happened to which object.
+#[derive(Clone, Debug)]
+pub struct Cause {
+    /// The kind of the object.
+    pub resource: Arc<Resource>,
+    /// The object.
+    pub body: Body,
+    /// The event that brought it; none if the cycle was started by a timer.
+    pub event: Option<EventType>,
+    /// What has changed; only for change handlers.
+    pub change: Option<Change>,
+}
+
+/// What has changed on an object since it was handled last.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// Why handlers are called.
+    pub reason: Reason,
+    /// Whether the object was there before this process, and is not handled yet in it.
+    pub initial: bool,
+    /// What was handled last; none if nothing was.
+    pub old: Option<Arc<Value>>,
+    /// What is there now.
+    pub new: Option<Arc<Value>>,
+    /// The difference between them.
+    pub diff: Diff,
+}
+
+impl Cause {
+    /// The view of a handler of one field: old, new and diff are those of the field, the rest is
+    /// as it was. An absent value is none.
+    #[must_use]
+    pub fn reduced(&self, field: &FieldPath) -> Self {
+        let at_field = |side: &Option<Arc<Value>>| {
+            let value = resolve_lenient(side.as_deref()?, field)?;
+            Some(Arc::new(value.clone()))
+        };
+        Self {
+            resource: Arc::clone(&self.resource),
+            body: self.body.clone(),
+            event: self.event,
+            change: self.change.as_ref().map(|change| Change {
+                reason: change.reason,
+                initial: change.initial,
+                old: at_field(&change.old),
+                new: at_field(&change.new),
+                diff: change.diff.reduce(field),
+            }),
+        }
+    }
+}
+
+/// What was detected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Detected {
+    /// Why handlers are (or are not) called.
+    pub reason: Reason,
+    /// Whether handlers for resuming are mixed in.
+    pub initial: bool,
+}
+
+/// Detects the reason of a change, from the first to the last of these: gone, free, delete, create,
+/// resume, noop, update.
+///
+/// The event's type does not matter, except for the end of the object: a listed object without a
+/// diff-base was created while nobody looked. A creation is never a resuming, too.
+pub fn detect(
+    event: EventType,
+    body: &Body,
+    finalizer: &str,
+    has_old: bool,
+    diff_is_empty: bool,
+    initial: bool,
+) -> Detected {
+    let reason = if event == EventType::Deleted {
+        Reason::Gone
+    } else if body.is_deleting() {
+        if finalizer::is_blocked(body, finalizer) {
+            Reason::Delete
+        } else {
+            Reason::Free
+        }
+    } else if !has_old {
+        Reason::Create
+    } else if !diff_is_empty {
+        Reason::Update
+    } else if initial {
+        Reason::Resume
+    } else {
+        Reason::Noop
+    };
+    Detected {
+        reason,
+        initial: initial && reason != Reason::Create,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::diff::diff;
+
+    const FINALIZER: &str = "f.example/F";
+
+    fn body(deleting: bool, blocked: bool) -> Body {
+        let mut metadata = json!({"name": "x", "finalizers": ["other"]});
+        if deleting {
+            metadata["deletionTimestamp"] = json!("2026-01-02T03:04:05Z");
+        }
+        if blocked {
+            metadata["finalizers"] = json!(["other", FINALIZER]);
+        }
+        Body::new(json!({"metadata": metadata}))
+    }
+
+    /// Every combination of the facts, against the table as it is written in the specification.
+    #[test]
+    fn truth_table() {
+        let flags = [false, true];
+        let events = [
+            EventType::Listed,
+            EventType::Added,
+            EventType::Modified,
+            EventType::Deleted,
+        ];
+        let mut count = 0;
+        for event in events {
+            for bits in 0..32_u32 {
+                let [deleting, blocked, has_old, empty, initial] =
+                    std::array::from_fn(|bit| flags[(bits >> bit & 1) as usize]);
+                let expected = match (event, deleting, blocked, has_old, empty, initial) {
+                    (EventType::Deleted, ..) => (Reason::Gone, initial),
+                    (_, true, false, ..) => (Reason::Free, initial),
+                    (_, true, true, ..) => (Reason::Delete, initial),
+                    (_, _, _, false, ..) => (Reason::Create, false),
+                    (_, _, _, _, true, true) => (Reason::Resume, true),
+                    (_, _, _, _, true, false) => (Reason::Noop, false),
+                    (_, _, _, _, false, _) => (Reason::Update, initial),
+                };
+                let body = body(deleting, blocked);
+                let detected = detect(event, &body, FINALIZER, has_old, empty, initial);
+                assert_eq!(
+                    (detected.reason, detected.initial),
+                    expected,
+                    "{event:?} deleting={deleting} blocked={blocked} has_old={has_old} \
+                     empty={empty} initial={initial}"
+                );
+                count += 1;
+            }
+        }
+        assert_eq!(count, 128);
+    }
+
+    #[test]
+    fn only_four_reasons_are_handled_and_have_titles() {
+        let titles = [
+            (Reason::Create, Some("creation")),
+            (Reason::Update, Some("updating")),
+            (Reason::Delete, Some("deletion")),
+            (Reason::Resume, Some("resuming")),
+            (Reason::Noop, None),
+            (Reason::Free, None),
+            (Reason::Gone, None),
+        ];
+        for (reason, title) in titles {
+            assert_eq!(reason.title(), title);
+            assert_eq!(reason.is_handled(), title.is_some());
+            assert_eq!(Reason::parse(reason.as_str()), Some(reason));
+        }
+        assert_eq!(Reason::parse("other"), None);
+    }
+
+    #[test]
+    fn a_reduced_cause_has_the_change_of_the_field_and_the_whole_body() {
+        let old = json!({"spec": {"field": {"a": 1}, "other": 1}});
+        let new = json!({"spec": {"field": {"a": 2}, "other": 2}});
+        let cause = Cause {
+            resource: Arc::new(Resource::default()),
+            body: Body::new(new.clone()),
+            event: Some(EventType::Modified),
+            change: Some(Change {
+                reason: Reason::Update,
+                initial: true,
+                diff: diff(&old, &new),
+                old: Some(Arc::new(old)),
+                new: Some(Arc::new(new.clone())),
+            }),
+        };
+        let reduced = cause.reduced(&FieldPath::parse("spec.field"));
+        assert_eq!(*reduced.body.value(), new);
+        let change = reduced.change.unwrap();
+        assert_eq!((change.reason, change.initial), (Reason::Update, true));
+        assert_eq!(change.old.as_deref(), Some(&json!({"a": 1})));
+        assert_eq!(change.new.as_deref(), Some(&json!({"a": 2})));
+        assert_eq!(change.diff.len(), 1);
+        assert_eq!(change.diff[0].field, FieldPath::parse("a"));
+
+        let absent = cause
+            .reduced(&FieldPath::parse("spec.field.a.b"))
+            .change
+            .unwrap();
+        assert_eq!((absent.old, absent.new), (None, None));
+        assert!(absent.diff.is_empty());
+    }
+}

@@ -1,0 +1,123 @@
+//! The diff-base in an annotation. The default place.
+
+use serde_json::Value;
+
+use super::{DiffBaseStorage, StorageError, decode, remove_fields};
+use crate::body::Body;
+use crate::encoding::{is_json_text, to_json_text};
+use crate::essence::drop_annotations;
+use crate::field::FieldPath;
+use crate::keys::{self, KeyNaming};
+use crate::patch::Patch;
+
+/// Keeps the essence in `metadata.annotations`, which every kind of objects has.
+///
+/// ```
+/// use kopf_core::diffbase::AnnotationsDiffBaseStorage;
+///
+/// let storage = AnnotationsDiffBaseStorage::new("my-operator.example.com")?
+///     .key("last-handled")
+///     .ignored_fields(["spec.replicas"]);
+/// # Ok::<_, kopf_core::keys::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnnotationsDiffBaseStorage {
+    naming: KeyNaming,
+    key: String,
+    ignored_fields: Vec<FieldPath>,
+}
+
+impl Default for AnnotationsDiffBaseStorage {
+    fn default() -> Self {
+        Self::named(KeyNaming::default())
+    }
+}
+
+impl AnnotationsDiffBaseStorage {
+    /// Keeps the essence under the prefix: usually a domain name of the operator.
+    pub fn new(prefix: impl Into<String>) -> Result<Self, keys::Error> {
+        KeyNaming::new(prefix, true).map(Self::named)
+    }
+
+    /// The name of the annotation; `last-handled-configuration` by default.
+    #[must_use]
+    pub fn key(self, key: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            ..self
+        }
+    }
+
+    /// Fields whose changes are not changes.
+    #[must_use]
+    pub fn ignored_fields<F: Into<FieldPath>>(self, fields: impl IntoIterator<Item = F>) -> Self {
+        Self {
+            ignored_fields: fields.into_iter().map(Into::into).collect(),
+            ..self
+        }
+    }
+
+    /// Whether the older name is written and read too. On by default.
+    #[must_use]
+    pub fn v1(self, v1: bool) -> Self {
+        Self {
+            naming: self.naming.with_v1(v1),
+            ..self
+        }
+    }
+
+    /// How the annotation is named.
+    pub fn naming(&self) -> &KeyNaming {
+        &self.naming
+    }
+
+    fn named(naming: KeyNaming) -> Self {
+        let key = "last-handled-configuration".to_owned();
+        Self {
+            naming,
+            key,
+            ignored_fields: Vec::new(),
+        }
+    }
+}
+
+impl DiffBaseStorage for AnnotationsDiffBaseStorage {
+    fn strip(&self, body: &Body, essence: &mut Value) {
+        remove_fields(essence, &self.ignored_fields);
+        let keys = self.naming.keys(&self.key, body);
+        drop_annotations(essence, |key| keys.iter().any(|own| own == key));
+    }
+
+    fn fetch(&self, body: &Body) -> Result<Option<Value>, StorageError> {
+        if body.annotations().is_empty() {
+            return Ok(None);
+        }
+        for place in self.naming.keys(&self.key, body) {
+            let Some(text) = body.annotation(&place) else {
+                continue;
+            };
+            if let Some(essence) = decode(text, || place)? {
+                return Ok(Some(essence));
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_stored(&self, body: &Body, essence: &Value) -> bool {
+        let keys = self.naming.keys(&self.key, body);
+        let text = keys.iter().find_map(|key| body.annotation(key));
+        text.and_then(|text| text.strip_suffix('\n'))
+            .is_some_and(|text| is_json_text(essence, text))
+    }
+
+    fn store(&self, body: &Body, patch: &mut Patch, essence: &Value) -> Result<(), StorageError> {
+        let text = to_json_text(essence) + "\n"; // as kubectl does, for a better look in YAML
+        for place in self.naming.keys(&self.key, body) {
+            patch
+                .annotations_mut()
+                .insert(place, Value::from(text.as_str()));
+        }
+        self.naming.mark(body, patch);
+        Ok(())
+    }
+}

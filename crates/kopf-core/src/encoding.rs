@@ -1,0 +1,199 @@
+//! JSON texts that are kept on objects, written exactly as the original writes them.
+//!
+//! Compact, ASCII only (everything else is escaped), floats with a decimal point. Reading accepts
+//! any JSON, and only parsed values are ever compared; the common look is for people who compare
+//! objects, and for servers that count the bytes of annotations.
+
+use std::io;
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::ser::{Formatter, Serializer};
+
+/// Writes a value.
+///
+/// ```
+/// use kopf_core::encoding::to_json_text;
+///
+/// let text = to_json_text(&serde_json::json!({"a": [1, 1.0, "ä"]}));
+/// assert_eq!(text, r#"{"a":[1,1.0,"\u00e4"]}"#);
+/// ```
+#[expect(clippy::missing_panics_doc, reason = "it never does")]
+pub fn to_json_text(value: &Value) -> String {
+    try_json_text(value).expect("a JSON value has only string keys, and memory accepts any bytes")
+}
+
+/// Writes anything serialisable; it fails only if its own serialisation does.
+#[expect(clippy::missing_panics_doc, reason = "it never does")]
+pub fn try_json_text<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json::Error> {
+    let mut bytes = Vec::with_capacity(256);
+    value.serialize(&mut Serializer::with_formatter(&mut bytes, AsciiFormatter))?;
+    Ok(String::from_utf8(bytes).expect("the formatter writes ASCII only"))
+}
+
+/// Whether the value would be written as this very text. Cheaper than writing it: nothing is
+/// allocated, and it stops at the first difference. Other texts may still mean the same value.
+pub fn is_json_text(value: &Value, text: &str) -> bool {
+    let mut expected = Expected(text.as_bytes());
+    let written = value
+        .serialize(&mut Serializer::with_formatter(
+            &mut expected,
+            AsciiFormatter,
+        ))
+        .is_ok();
+    written && expected.0.is_empty()
+}
+
+/// Accepts exactly the bytes that it holds.
+struct Expected<'a>(&'a [u8]);
+
+impl io::Write for Expected<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.strip_prefix(bytes) {
+            Some(rest) => self.0 = rest,
+            None => return Err(io::ErrorKind::InvalidData.into()),
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct AsciiFormatter;
+
+impl Formatter for AsciiFormatter {
+    fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        writer.write_all(python_float(value).as_bytes())
+    }
+
+    fn write_string_fragment<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some(start) = rest.find(|char: char| !matches!(char, ' '..='~')) {
+            let (plain, tail) = rest.split_at(start);
+            writer.write_all(plain.as_bytes())?;
+            let mut chars = tail.chars();
+            if let Some(char) = chars.next() {
+                for unit in char.encode_utf16(&mut [0; 2]) {
+                    write!(writer, "\\u{unit:04x}")?;
+                }
+            }
+            rest = chars.as_str();
+        }
+        writer.write_all(rest.as_bytes())
+    }
+}
+
+/// A finite float as Python prints it: the shortest digits that read back, with a decimal point;
+/// an exponent of at least two digits for the very large and the very small.
+pub(crate) fn python_float(value: f64) -> String {
+    let scientific = format!("{value:e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else {
+        return scientific;
+    };
+    match exponent.parse::<i32>() {
+        Ok(-4..=15) => {
+            let plain = format!("{value}");
+            if plain.contains('.') {
+                plain
+            } else {
+                plain + ".0"
+            }
+        }
+        Ok(exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
+        }
+        Err(_) => scientific,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn texts_are_ascii_with_surrogate_pairs() {
+        for (text, expected) in [
+            ("ä中", r#""\u00e4\u4e2d""#),
+            ("😀!", r#""\ud83d\ude00!""#),
+            ("\u{7f}\u{80} ~", r#""\u007f\u0080 ~""#),
+            ("\n\t\r\u{8}\u{c}\u{1}\"\\/", r#""\n\t\r\b\f\u0001\"\\/""#),
+            ("", r#""""#),
+        ] {
+            assert_eq!(to_json_text(&json!(text)), expected);
+        }
+        assert_eq!(
+            to_json_text(&json!({"ключ": 1})),
+            r#"{"\u043a\u043b\u044e\u0447":1}"#
+        );
+    }
+
+    // The expected texts are what Python's `repr()` gives.
+    #[test]
+    fn floats_look_as_in_python() {
+        for (value, expected) in [
+            (1.0, "1.0"),
+            (0.0, "0.0"),
+            (-0.0, "-0.0"),
+            (-1.5, "-1.5"),
+            (0.1, "0.1"),
+            (0.0001, "0.0001"),
+            (0.00001, "1e-05"),
+            (1.5e-7, "1.5e-07"),
+            (123_456_789_012_345.6, "123456789012345.6"),
+            (1e15, "1000000000000000.0"),
+            (1e16, "1e+16"),
+            (1.25e22, "1.25e+22"),
+            (1e100, "1e+100"),
+            (5e-324, "5e-324"),
+        ] {
+            assert_eq!(to_json_text(&json!(value)), expected);
+        }
+        assert_eq!(
+            to_json_text(&json!([1, -1, u64::MAX])),
+            "[1,-1,18446744073709551615]"
+        );
+    }
+
+    #[test]
+    fn only_the_written_text_is_recognised() {
+        let value = json!({"a": [1, 1.0, "ä"], "b": null});
+        let text = to_json_text(&value);
+        assert!(is_json_text(&value, &text));
+        for other in [
+            "",
+            "{",
+            &text[1..],
+            &format!("{text}\n"),
+            &text.replace("1.0", "1"),
+        ] {
+            assert!(!is_json_text(&value, other), "{other}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_ascii_and_reads_back(text in any::<String>()) {
+            let encoded = to_json_text(&json!(text));
+            prop_assert!(is_json_text(&json!(text), &encoded));
+            prop_assert!(encoded.bytes().all(|byte| matches!(byte, b' '..=b'~')));
+            prop_assert_eq!(serde_json::from_str::<String>(&encoded).unwrap(), text);
+        }
+
+        #[test]
+        fn any_float_reads_back(value in any::<f64>().prop_filter("finite", |v| v.is_finite())) {
+            let encoded = to_json_text(&json!(value));
+            // Otherwise a stored number would look changed each time it is read.
+            let read = serde_json::from_str::<f64>(&encoded).unwrap();
+            prop_assert_eq!(read.to_bits(), value.to_bits());
+        }
+    }
+}

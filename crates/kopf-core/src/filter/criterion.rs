@@ -1,0 +1,106 @@
+//! What one label, annotation or field has to be.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::ValueFilter;
+use crate::cause::Cause;
+use crate::equality::equal;
+use crate::patch::BoxError;
+
+static NULL: Value = Value::Null;
+
+/// What a label or an annotation has to be.
+#[derive(Clone)]
+pub enum MetaCriterion {
+    /// Exactly this.
+    Literal(String),
+    /// Anything, also the empty string.
+    Present,
+    /// Not there.
+    Absent,
+    /// What the function accepts.
+    Callback(Arc<dyn ValueFilter>),
+}
+
+impl MetaCriterion {
+    pub(super) fn fits(
+        &self,
+        value: Option<&Value>,
+        cause: &Cause,
+        context: &dyn Any,
+    ) -> Result<bool, BoxError> {
+        match self {
+            Self::Literal(literal) => Ok(value.is_some_and(|value| *value == **literal)),
+            Self::Present => Ok(value.is_some()),
+            Self::Absent => Ok(value.is_none()),
+            Self::Callback(filter) => filter.matches(value.unwrap_or(&NULL), cause, context),
+        }
+    }
+}
+
+impl fmt::Debug for MetaCriterion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Literal(literal) => fmt::Debug::fmt(literal, f),
+            Self::Present => f.write_str("PRESENT"),
+            Self::Absent => f.write_str("ABSENT"),
+            Self::Callback(_) => f.write_str("callback"),
+        }
+    }
+}
+
+impl From<&str> for MetaCriterion {
+    fn from(literal: &str) -> Self {
+        Self::Literal(literal.to_owned())
+    }
+}
+
+/// What a field has to be.
+#[derive(Clone)]
+pub enum ValueCriterion {
+    /// Exactly this.
+    Literal(Value),
+    /// Anything.
+    Present,
+    /// Not there.
+    Absent,
+    /// What the function accepts.
+    Callback(Arc<dyn ValueFilter>),
+}
+
+impl ValueCriterion {
+    pub(super) fn fits(
+        &self,
+        value: Option<&Value>,
+        cause: &Cause,
+        context: &dyn Any,
+    ) -> Result<bool, BoxError> {
+        match self {
+            Self::Literal(literal) => Ok(value.is_some_and(|value| equal(value, literal))),
+            Self::Present => Ok(value.is_some()),
+            Self::Absent => Ok(value.is_none()),
+            Self::Callback(filter) => filter.matches(value.unwrap_or(&NULL), cause, context),
+        }
+    }
+}
+
+impl fmt::Debug for ValueCriterion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Literal(literal) => fmt::Display::fmt(literal, f),
+            Self::Present => f.write_str("PRESENT"),
+            Self::Absent => f.write_str("ABSENT"),
+            Self::Callback(_) => f.write_str("callback"),
+        }
+    }
+}
+
+impl<V: Into<Value>> From<V> for ValueCriterion {
+    fn from(literal: V) -> Self {
+        Self::Literal(literal.into())
+    }
+}

@@ -1,0 +1,189 @@
+//! When our finalizer is added to an object and removed from it, and how.
+//!
+//! The decision is made in each cycle before changes are handled; the changes themselves are
+//! transformation functions, so that they are sent guarded by the object's version.
+
+use serde_json::{Value, json};
+
+use crate::body::Body;
+use crate::patch::PatchFn;
+
+/// Whether our finalizer is on the object, and so its deletion waits for us.
+pub fn is_blocked(body: &Body, finalizer: &str) -> bool {
+    body.finalizers().any(|present| present == finalizer)
+}
+
+/// What is to be done about the finalizer before changes are handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It is as it should be.
+    Nothing,
+    /// It is required and absent.
+    Add,
+    /// It is present and not required.
+    Remove,
+}
+
+/// Decides. An object that is being deleted never gets it: Kubernetes forbids that.
+///
+/// If anything is to be done, changes are not handled in this cycle.
+pub fn decide(required: bool, body: &Body, finalizer: &str) -> Decision {
+    match (required, is_blocked(body, finalizer)) {
+        (true, false) if !body.is_deleting() => Decision::Add,
+        (false, true) => Decision::Remove,
+        _ => Decision::Nothing,
+    }
+}
+
+/// Adds the finalizer after others, unless it is there, or the object is being deleted: then
+/// Kubernetes accepts no new ones.
+pub fn add_fn(finalizer: &str) -> PatchFn {
+    let finalizer = finalizer.to_owned();
+    PatchFn::new("block_deletion", move |body: &mut Value| {
+        if body
+            .pointer("/metadata/deletionTimestamp")
+            .is_some_and(|time| !time.is_null())
+        {
+            return Ok(());
+        }
+        let Some(list) = finalizers_mut(body) else {
+            return Err("the metadata or the finalizers of the object have a wrong type".into());
+        };
+        if !list.iter().any(|present| *present == *finalizer) {
+            list.push(Value::from(finalizer.as_str()));
+        }
+        Ok(())
+    })
+}
+
+/// Removes all occurrences of the finalizer, and the list if nothing remains in it.
+pub fn remove_fn(finalizer: &str) -> PatchFn {
+    let finalizer = finalizer.to_owned();
+    PatchFn::new("allow_deletion", move |body: &mut Value| {
+        let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) else {
+            return Ok(());
+        };
+        if let Some(list) = metadata.get_mut("finalizers").and_then(Value::as_array_mut) {
+            list.retain(|present| *present != *finalizer);
+            if list.is_empty() {
+                metadata.remove("finalizers");
+            }
+        }
+        Ok(())
+    })
+}
+
+fn finalizers_mut(body: &mut Value) -> Option<&mut Vec<Value>> {
+    let metadata = body
+        .as_object_mut()?
+        .entry("metadata")
+        .or_insert_with(|| json!({}));
+    let list = metadata
+        .as_object_mut()?
+        .entry("finalizers")
+        .or_insert(Value::Null);
+    if list.is_null() {
+        *list = json!([]);
+    }
+    list.as_array_mut()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const F: &str = "f.example/F";
+
+    fn with(finalizers: &Value, deleting: bool) -> Body {
+        let mut body = json!({"metadata": {"name": "x", "finalizers": finalizers}});
+        if deleting {
+            body["metadata"]["deletionTimestamp"] = json!("2026-01-02T03:04:05Z");
+        }
+        Body::new(body)
+    }
+
+    #[test]
+    fn decisions() {
+        use Decision::{Add, Nothing, Remove};
+        for (required, present, deleting, expected) in [
+            (true, false, false, Add),
+            (true, false, true, Nothing),
+            (true, true, false, Nothing),
+            (true, true, true, Nothing),
+            (false, false, false, Nothing),
+            (false, false, true, Nothing),
+            (false, true, false, Remove),
+            (false, true, true, Remove),
+        ] {
+            let list = if present {
+                json!(["a", F])
+            } else {
+                json!(["a"])
+            };
+            assert_eq!(
+                decide(required, &with(&list, deleting), F),
+                expected,
+                "required={required} present={present} deleting={deleting}"
+            );
+        }
+    }
+
+    fn applied(function: &PatchFn, mut body: Value) -> Value {
+        function.call(&mut body).unwrap();
+        body
+    }
+
+    #[test]
+    fn adding_appends_once() {
+        let add = add_fn(F);
+        for (before, after) in [
+            (json!({}), json!({"metadata": {"finalizers": [F]}})),
+            (
+                json!({"metadata": {"finalizers": null}}),
+                json!({"metadata": {"finalizers": [F]}}),
+            ),
+            (
+                json!({"metadata": {"finalizers": ["a"]}}),
+                json!({"metadata": {"finalizers": ["a", F]}}),
+            ),
+            (
+                json!({"metadata": {"finalizers": [F, "a"]}}),
+                json!({"metadata": {"finalizers": [F, "a"]}}),
+            ),
+        ] {
+            assert_eq!(applied(&add, before), after);
+        }
+    }
+
+    #[test]
+    fn adding_to_nonsense_is_an_error() {
+        assert!(add_fn(F).call(&mut json!({"metadata": []})).is_err());
+        assert!(
+            add_fn(F)
+                .call(&mut json!({"metadata": {"finalizers": "x"}}))
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn removing_takes_all_and_drops_the_empty_list() {
+        let remove = remove_fn(F);
+        for (before, after) in [
+            (
+                json!({"metadata": {"finalizers": [F]}}),
+                json!({"metadata": {}}),
+            ),
+            (
+                json!({"metadata": {"finalizers": [F, "a", F]}}),
+                json!({"metadata": {"finalizers": ["a"]}}),
+            ),
+            (
+                json!({"metadata": {"name": "x"}}),
+                json!({"metadata": {"name": "x"}}),
+            ),
+            (json!({}), json!({})),
+        ] {
+            assert_eq!(applied(&remove, before), after);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What a handler is: a function with everything that is declared about it.
+//!
+//! Declared by the fronts through [`HandlerSpec`], collected in registries. The function itself is
+//! a type parameter: it is carried, but never called here.
+
+mod spec;
+
+use std::any::{Any, TypeId};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use spec::{Error, HandlerSpec};
+
+use crate::cause::Reason;
+use crate::filter::Filters;
+use crate::selector::Selector;
+
+/// The full id of a handler: the key of its progress and of its results.
+pub type HandlerId = Arc<str>;
+
+/// Whatever the user has attached to a handler.
+pub type Param = Arc<dyn Any + Send + Sync>;
+
+/// Which function it is: the same function in several handlers is called once per cause and id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FunctionId {
+    /// A function with a type of its own, as all functions and closures in Rust have.
+    Type(TypeId),
+    /// A function that its front has numbered.
+    Number(u64),
+}
+
+/// What arbitrary errors of a handler mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorsMode {
+    /// Nothing: the handler has succeeded.
+    Ignored,
+    /// It is to be tried again.
+    Temporary,
+    /// The handler has failed for good.
+    Permanent,
+}
+
+/// The limits of a handler. Unset ones do not limit, or have defaults elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retrying {
+    /// What arbitrary errors mean; by default, it depends on the kind of the handler.
+    pub errors: Option<ErrorsMode>,
+    /// The time for all attempts together, from the first sight of the handler.
+    pub timeout: Option<Duration>,
+    /// The number of all attempts together.
+    pub retries: Option<u32>,
+    /// The delay after arbitrary errors; by default, `settings.execution.default_backoff`.
+    pub backoff: Option<Duration>,
+}
+
+/// What a handler reacts to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HandlerKind {
+    /// Every event of the stream.
+    Event,
+    /// Creations.
+    Create,
+    /// Changes.
+    Update,
+    /// Deletions.
+    Delete {
+        /// Whether objects may vanish without this handler being called.
+        optional: bool,
+    },
+    /// Objects that were there before the operator.
+    Resume {
+        /// Whether also those that are being deleted.
+        deleted: bool,
+    },
+    /// Changes of a field, whatever their reason.
+    Field,
+    /// What the parent handler reacts to.
+    Sub {
+        /// Whether the parent reacts to changes of a field only.
+        needs_change: bool,
+    },
+}
+
+impl HandlerKind {
+    /// The only reason it reacts to; none if to any.
+    pub fn reason(self) -> Option<Reason> {
+        match self {
+            Self::Create => Some(Reason::Create),
+            Self::Update => Some(Reason::Update),
+            Self::Delete { .. } => Some(Reason::Delete),
+            Self::Event | Self::Resume { .. } | Self::Field | Self::Sub { .. } => None,
+        }
+    }
+
+    /// Whether it handles changes, with progress and retries.
+    pub fn is_change(self) -> bool {
+        self != Self::Event
+    }
+
+    /// Whether, if it has a field, that field must have changed.
+    pub fn needs_field_change(self) -> bool {
+        match self {
+            Self::Update | Self::Field => true,
+            Self::Sub { needs_change } => needs_change,
+            Self::Event | Self::Create | Self::Delete { .. } | Self::Resume { .. } => false,
+        }
+    }
+
+    /// Whether objects must not vanish before it is called.
+    pub fn requires_finalizer(self) -> bool {
+        self == Self::Delete { optional: false }
+    }
+
+    /// What arbitrary errors mean if the handler does not say.
+    pub fn default_errors(self) -> ErrorsMode {
+        if self.is_change() {
+            ErrorsMode::Temporary
+        } else {
+            ErrorsMode::Ignored
+        }
+    }
+}
+
+/// A function with everything that is declared about it.
+pub struct Handler<F> {
+    /// The full id, with the suffix of the field.
+    pub id: HandlerId,
+    /// Which function it is.
+    pub function: FunctionId,
+    /// What it reacts to.
+    pub kind: HandlerKind,
+    /// The kinds of objects it is for; none in sub-handlers, which are for the parent's object.
+    pub selector: Option<Selector>,
+    /// Which of the objects and changes it is for.
+    pub filters: Filters,
+    /// Its limits.
+    pub retrying: Retrying,
+    /// What the user has attached to it.
+    pub param: Option<Param>,
+    /// The function.
+    pub run: F,
+}
+
+impl<F> fmt::Debug for Handler<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handler")
+            .field("id", &self.id)
+            .field("kind", &self.kind)
+            .field("selector", &self.selector)
+            .field("filters", &self.filters)
+            .field("retrying", &self.retrying)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The full id of a sub-handler.
+pub fn sub_id(parent: &str, own: &str) -> String {
+    format!("{parent}/{own}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) const KINDS: [HandlerKind; 9] = [
+        HandlerKind::Event,
+        HandlerKind::Create,
+        HandlerKind::Update,
+        HandlerKind::Delete { optional: false },
+        HandlerKind::Delete { optional: true },
+        HandlerKind::Resume { deleted: false },
+        HandlerKind::Field,
+        HandlerKind::Sub {
+            needs_change: false,
+        },
+        HandlerKind::Sub { needs_change: true },
+    ];
+
+    #[test]
+    fn properties_of_kinds() {
+        let expected = [
+            // reason, change, needs change, finalizer
+            (None, false, false, false),
+            (Some(Reason::Create), true, false, false),
+            (Some(Reason::Update), true, true, false),
+            (Some(Reason::Delete), true, false, true),
+            (Some(Reason::Delete), true, false, false),
+            (None, true, false, false),
+            (None, true, true, false),
+            (None, true, false, false),
+            (None, true, true, false),
+        ];
+        for (kind, expected) in KINDS.into_iter().zip(expected) {
+            let actual = (
+                kind.reason(),
+                kind.is_change(),
+                kind.needs_field_change(),
+                kind.requires_finalizer(),
+            );
+            assert_eq!(actual, expected, "{kind:?}");
+        }
+        assert_eq!(HandlerKind::Event.default_errors(), ErrorsMode::Ignored);
+        assert_eq!(HandlerKind::Create.default_errors(), ErrorsMode::Temporary);
+    }
+
+    #[test]
+    fn ids_of_sub_handlers_begin_with_the_parents() {
+        assert_eq!(
+            sub_id(&sub_id("parent/spec.items", "a"), "b"),
+            "parent/spec.items/a/b"
+        );
+    }
+}

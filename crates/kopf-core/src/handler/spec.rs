@@ -1,0 +1,240 @@
+//! The declaration of a handler as fronts make it, checked and joined with its function.
+
+use std::fmt;
+
+use super::{FunctionId, Handler, HandlerKind, Param, Retrying};
+use crate::filter::Filters;
+use crate::selector::Selector;
+
+/// The declaration of a handler, to be checked.
+#[derive(Clone)]
+pub struct HandlerSpec {
+    /// The id, without the suffix of the field; in sub-handlers, with the prefix of the parent
+    /// (see [`sub_id`](super::sub_id)).
+    pub id: String,
+    /// Which function it is.
+    pub function: FunctionId,
+    /// What it reacts to.
+    pub kind: HandlerKind,
+    /// The kinds of objects it is for; none in sub-handlers.
+    pub selector: Option<Selector>,
+    /// Which of the objects and changes it is for.
+    pub filters: Filters,
+    /// Its limits.
+    pub retrying: Retrying,
+    /// What the user attaches to it.
+    pub param: Option<Param>,
+}
+
+/// What is wrong with the declaration of a handler.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The id would be the key of nothing.
+    #[error("a handler has an empty id")]
+    EmptyId,
+    /// Nothing says which objects it is for.
+    #[error("handler {id:?}: the kind of objects is not specified")]
+    SelectorMissing {
+        /// The handler.
+        id: String,
+    },
+    /// A handler of a field without a field.
+    #[error("handler {id:?}: the field is not specified")]
+    FieldMissing {
+        /// The handler.
+        id: String,
+    },
+    /// Filters of the field without a field.
+    #[error("handler {id:?}: value/old/new filters are specified without a mandatory field")]
+    FiltersWithoutField {
+        /// The handler.
+        id: String,
+    },
+    /// The value is the old or the new one: to filter by more than that makes no sense.
+    #[error("handler {id:?}: either value= or old=/new= can be defined, not both")]
+    ValueWithOldNew {
+        /// The handler.
+        id: String,
+    },
+    /// Only changes have an old and a new side.
+    #[error("handler {id:?}: filters old=/new= can only be used in update and field handlers")]
+    OldNewWithoutChange {
+        /// The handler.
+        id: String,
+    },
+}
+
+impl HandlerSpec {
+    /// Starts a declaration with the mandatory parts.
+    pub fn new(id: impl Into<String>, function: FunctionId, kind: HandlerKind) -> Self {
+        Self {
+            id: id.into(),
+            function,
+            kind,
+            selector: None,
+            filters: Filters::default(),
+            retrying: Retrying::default(),
+            param: None,
+        }
+    }
+
+    /// Checks the declaration and joins it with the function.
+    pub fn build<F>(self, run: F) -> Result<Handler<F>, Error> {
+        let is_sub = matches!(self.kind, HandlerKind::Sub { .. });
+        let (id, filters) = (self.id, self.filters);
+        if id.is_empty() {
+            return Err(Error::EmptyId);
+        }
+        if self.selector.is_none() && !is_sub {
+            return Err(Error::SelectorMissing { id });
+        }
+
+        let field = filters.field.as_ref().filter(|field| !field.is_root());
+        if field.is_none() && self.kind == HandlerKind::Field {
+            return Err(Error::FieldMissing { id });
+        }
+        let has_old_new = filters.old.is_some() || filters.new.is_some();
+        if field.is_none() && (filters.value.is_some() || has_old_new) {
+            return Err(Error::FiltersWithoutField { id });
+        }
+        if filters.value.is_some() && has_old_new {
+            return Err(Error::ValueWithOldNew { id });
+        }
+        if has_old_new && !self.kind.needs_field_change() {
+            return Err(Error::OldNewWithoutChange { id });
+        }
+
+        let id = match field {
+            Some(field) if !is_sub => format!("{id}/{field}"),
+            _ => id,
+        };
+        Ok(Handler {
+            id: id.into(),
+            function: self.function,
+            kind: self.kind,
+            selector: self.selector,
+            filters,
+            retrying: self.retrying,
+            param: self.param,
+            run,
+        })
+    }
+}
+
+impl fmt::Debug for HandlerSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HandlerSpec")
+            .field("id", &self.id)
+            .field("kind", &self.kind)
+            .field("selector", &self.selector)
+            .field("filters", &self.filters)
+            .field("retrying", &self.retrying)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::KINDS;
+    use super::*;
+    use crate::field::FieldPath;
+    use crate::filter::ValueCriterion;
+
+    fn spec(kind: HandlerKind, field: Option<&str>) -> HandlerSpec {
+        let mut spec = HandlerSpec::new("fn", FunctionId::Number(1), kind);
+        spec.selector = Some(Selector::everything());
+        spec.filters.field = field.map(FieldPath::parse);
+        spec
+    }
+
+    #[test]
+    fn the_field_is_appended_to_the_id_except_in_sub_handlers() {
+        for kind in KINDS {
+            let handler = spec(kind, Some("spec.field")).build(()).unwrap();
+            let is_sub = matches!(kind, HandlerKind::Sub { .. });
+            let expected = if is_sub { "fn" } else { "fn/spec.field" };
+            assert_eq!(&*handler.id, expected, "{kind:?}");
+        }
+        assert_eq!(
+            &*spec(HandlerKind::Create, None).build(()).unwrap().id,
+            "fn"
+        );
+        assert_eq!(
+            &*spec(HandlerKind::Create, Some("")).build(()).unwrap().id,
+            "fn"
+        );
+    }
+
+    fn error(spec: HandlerSpec) -> Error {
+        spec.build(()).unwrap_err()
+    }
+
+    fn id() -> String {
+        "fn".to_owned()
+    }
+
+    #[test]
+    fn filters_of_values_need_a_field() {
+        for side in 0..3 {
+            let mut spec = spec(HandlerKind::Update, None);
+            let present = Some(ValueCriterion::Present);
+            match side {
+                0 => spec.filters.value = present,
+                1 => spec.filters.old = present,
+                _ => spec.filters.new = present,
+            }
+            assert_eq!(error(spec), Error::FiltersWithoutField { id: id() });
+        }
+    }
+
+    #[test]
+    fn the_value_excludes_old_and_new() {
+        let mut spec = spec(HandlerKind::Update, Some("spec"));
+        spec.filters.value = Some(ValueCriterion::Present);
+        spec.filters.new = Some(ValueCriterion::Absent);
+        assert_eq!(error(spec), Error::ValueWithOldNew { id: id() });
+    }
+
+    #[test]
+    fn old_and_new_are_for_changes_only() {
+        for kind in KINDS {
+            let mut spec = spec(kind, Some("spec"));
+            spec.filters.old = Some(ValueCriterion::Present);
+            match spec.build(()) {
+                Ok(_) => assert!(kind.needs_field_change(), "{kind:?}"),
+                Err(error) => {
+                    assert!(!kind.needs_field_change(), "{kind:?}");
+                    assert_eq!(error, Error::OldNewWithoutChange { id: id() });
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn mandatory_parts() {
+        assert_eq!(
+            error(spec(HandlerKind::Field, None)),
+            Error::FieldMissing { id: id() }
+        );
+        let mut unselective = spec(HandlerKind::Create, None);
+        unselective.selector = None;
+        assert_eq!(
+            error(unselective.clone()),
+            Error::SelectorMissing { id: id() }
+        );
+        unselective.kind = HandlerKind::Sub {
+            needs_change: false,
+        };
+        assert!(unselective.build(()).is_ok());
+        let mut nameless = spec(HandlerKind::Create, None);
+        nameless.id = String::new();
+        assert_eq!(error(nameless), Error::EmptyId);
+    }
+
+    #[test]
+    fn errors_name_the_handler() {
+        let text = error(spec(HandlerKind::Field, None)).to_string();
+        assert_eq!(text, "handler \"fn\": the field is not specified");
+    }
+}

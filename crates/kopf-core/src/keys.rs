@@ -1,0 +1,395 @@
+//! Names of the annotations that keep our state, and recognition of those that keep others'.
+//!
+//! A handler id becomes the name of an annotation: made safe, and shortened with a hash if it is
+//! too long. There are two ways of shortening (V1 is the older, stricter one); both are written,
+//! so that any version of the original can take over. The names must never change: an object
+//! handled yesterday is found by them.
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use blake2::digest::consts::U4;
+use blake2::{Blake2b, Digest};
+use serde_json::{Map, Value};
+
+use crate::body::Body;
+use crate::patch::Patch;
+
+/// The default prefix of annotations.
+pub const DEFAULT_PREFIX: &str = "kopf.zalando.org";
+
+/// The name of the annotation that says: everything under this prefix is a Kopf operator's state.
+pub const MARKER: &str = "kopf-managed";
+
+/// The longest name of an annotation (without its prefix), as Kubernetes accepts it.
+const NAME_LIMIT: usize = 63;
+
+/// The longest prefix with which the longest name still fits into what Kubernetes accepts.
+const PREFIX_LIMIT: usize = 253 - 1 - NAME_LIMIT;
+
+/// Why a prefix cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The prefix is empty.
+    #[error("annotations storages must have a prefix")]
+    NoPrefix,
+}
+
+/// Derives the names of annotations under one prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyNaming {
+    prefix: String,
+    v1: bool,
+}
+
+impl Default for KeyNaming {
+    fn default() -> Self {
+        Self {
+            prefix: DEFAULT_PREFIX.to_owned(),
+            v1: true,
+        }
+    }
+}
+
+impl KeyNaming {
+    /// Names under the prefix; with `v1`, also in the older form.
+    pub fn new(prefix: impl Into<String>, v1: bool) -> Result<Self, Error> {
+        let prefix = prefix.into();
+        if prefix.is_empty() {
+            Err(Error::NoPrefix)
+        } else {
+            Ok(Self { prefix, v1 })
+        }
+    }
+
+    /// The same names with or without the older form.
+    #[must_use]
+    pub fn with_v1(self, v1: bool) -> Self {
+        Self { v1, ..self }
+    }
+
+    /// The prefix, without a slash.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Whether the server may refuse some names because of the long prefix. Worth a warning.
+    pub fn is_prefix_too_long(&self) -> bool {
+        self.prefix.chars().count() > PREFIX_LIMIT
+    }
+
+    /// Whether an annotation is under this prefix.
+    pub fn owns(&self, annotation: &str) -> bool {
+        annotation
+            .strip_prefix(&*self.prefix)
+            .is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// The annotations of the key on this object: V2 first, then V1 if it is on and different.
+    pub fn keys(&self, key: &str, body: &Body) -> Vec<String> {
+        if is_replica_set_of_deployment(body) {
+            // Kubernetes copies the annotations of deployments to their replica sets.
+            self.forms(&format!("{key}-ofDRS"))
+        } else {
+            self.forms(key)
+        }
+    }
+
+    /// Marks the prefix as Kopf's in the patch, unless it is marked already or well known.
+    pub fn mark(&self, body: &Body, patch: &mut Patch) {
+        if self.prefix.starts_with("kopf.") {
+            return;
+        }
+        let marker = format!("{}/{MARKER}", self.prefix);
+        if !body.annotations().contains_key(&marker) {
+            patch
+                .annotations_mut()
+                .entry(marker)
+                .or_insert_with(|| Value::from("yes"));
+        }
+    }
+
+    fn forms(&self, key: &str) -> Vec<String> {
+        let safe: String = key.chars().map(safe_char).collect();
+        let length = safe.chars().count();
+        let v2 = self.v2(key, &safe, length);
+        let v1 = self
+            .v1
+            .then(|| self.v1(&safe, length))
+            .filter(|v1| *v1 != v2);
+        [v2].into_iter().chain(v1).collect()
+    }
+
+    /// Only the name is limited; the hash is of the raw key.
+    fn v2(&self, key: &str, safe: &str, length: usize) -> String {
+        if length > NAME_LIMIT {
+            let suffix = suffix(key);
+            let head = head(safe, NAME_LIMIT - suffix.len());
+            format!("{}/{head}{suffix}", self.prefix)
+        } else {
+            format!("{}/{safe}", self.prefix)
+        }
+    }
+
+    /// The prefix and the name are limited together; the hash is of the safe key.
+    fn v1(&self, safe: &str, length: usize) -> String {
+        let prefix_length = self.prefix.chars().count() + 1;
+        if prefix_length + length <= NAME_LIMIT {
+            return format!("{}/{safe}", self.prefix);
+        }
+        let suffix = suffix(safe);
+        // With a long prefix there is no room; the original then counts from the end of the key.
+        let kept = match NAME_LIMIT.checked_sub(prefix_length + suffix.len()) {
+            Some(room) => room,
+            None => (length + NAME_LIMIT).saturating_sub(prefix_length + suffix.len()),
+        };
+        format!("{}/{}{suffix}", self.prefix, head(safe, kept))
+    }
+}
+
+/// The prefixes under which some Kopf operator keeps its state on this object.
+pub fn marked_prefixes(annotations: &Map<String, Value>) -> BTreeSet<&str> {
+    let parts = annotations.keys().filter_map(|key| key.split_once('/'));
+    let marked = parts.filter(|(prefix, name)| *name == MARKER || is_well_known(prefix));
+    marked.map(|(prefix, _)| prefix).collect()
+}
+
+/// Kopf's own domain and everything in it.
+fn is_well_known(prefix: &str) -> bool {
+    prefix
+        .strip_suffix(DEFAULT_PREFIX)
+        .is_some_and(|parent| parent.is_empty() || parent.ends_with('.'))
+}
+
+fn is_replica_set_of_deployment(body: &Body) -> bool {
+    body.kind() == Some("ReplicaSet")
+        && body
+            .owner_references()
+            .any(|owner| owner.get("kind").and_then(Value::as_str) == Some("Deployment"))
+}
+
+fn safe_char(char: char) -> char {
+    match char {
+        '/' => '.',
+        '<' | '>' => '_',
+        other => other,
+    }
+}
+
+/// The first characters of a text.
+fn head(text: &str, count: usize) -> &str {
+    text.char_indices()
+        .nth(count)
+        .map_or(text, |(end, _)| text.get(..end).unwrap_or(text))
+}
+
+/// A dash and the hash in six characters that annotations accept.
+fn suffix(text: &str) -> String {
+    let digest = Blake2b::<U4>::digest(text.as_bytes());
+    let encoded = format!("-{}", STANDARD.encode(digest))
+        .replace('+', "-")
+        .replace('/', ".");
+    encoded.trim_end_matches(['=', '-', '.']).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn names(prefix: &str, key: &str) -> Vec<String> {
+        let keys = KeyNaming::new(prefix, true)
+            .unwrap()
+            .keys(key, &Body::new(json!({})));
+        let start = format!("{prefix}/");
+        keys.iter()
+            .map(|key| key.strip_prefix(&start).unwrap().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn known_names_under_the_default_prefix() {
+        let a = |count| "a".repeat(count);
+        let b = |count| "b".repeat(count);
+        for (key, expected) in [
+            ("create_fn".to_owned(), vec!["create_fn".to_owned()]),
+            (
+                "create_fn/spec.field".to_owned(),
+                vec!["create_fn.spec.field".to_owned()],
+            ),
+            (
+                "outer.<locals>.inner".to_owned(),
+                vec!["outer._locals_.inner".to_owned()],
+            ),
+            (a(46), vec![a(46)]),
+            (a(47), vec![a(47), a(39) + "-L2I79Q"]),
+            (a(63), vec![a(63), a(39) + "-LcrRHA"]),
+            (a(64), vec![a(56) + "-5Keq3A", a(39) + "-5Keq3A"]),
+            (
+                format!("create_fn/{}", b(60)),
+                vec![
+                    format!("create_fn.{}-HicFNw", b(46)),
+                    format!("create_fn.{}-lUqu6A", b(29)),
+                ],
+            ),
+        ] {
+            assert_eq!(names(DEFAULT_PREFIX, &key), expected);
+        }
+    }
+
+    #[test]
+    fn known_names_under_a_custom_prefix() {
+        let prefix = "my-operator.example.com";
+        assert_eq!(
+            names(prefix, &"x".repeat(40)),
+            ["x".repeat(40), "x".repeat(32) + "-tEokcg"]
+        );
+        assert_eq!(
+            names(prefix, &"x".repeat(64))[0],
+            "x".repeat(56) + "-SItAqA"
+        );
+        assert_eq!(
+            names(prefix, &"fn".repeat(323)),
+            ["fn".repeat(28) + "-Az-r.g", "fn".repeat(16) + "-Az-r.g"]
+        );
+    }
+
+    // From the recording s14 of the original.
+    #[test]
+    fn recorded_names() {
+        assert_eq!(
+            names(
+                DEFAULT_PREFIX,
+                "a-handler-name-of-exactly-fifty-characters-in-total"
+            ),
+            [
+                "a-handler-name-of-exactly-fifty-characters-in-total",
+                "a-handler-name-of-exactly-fifty-charact-d1EOZQ",
+            ]
+        );
+    }
+
+    #[test]
+    fn long_prefixes_leave_what_the_original_leaves() {
+        // room = 63 - 61 = 2, minus 7 for the hash: five characters are cut from the end.
+        let prefix = "p".repeat(60);
+        assert_eq!(
+            names(&prefix, "abcdefgh")[1],
+            format!("abc{}", suffix("abcdefgh"))
+        );
+        let prefix = "p".repeat(300);
+        assert_eq!(names(&prefix, "abcdefgh")[1], suffix("abcdefgh"));
+        assert!(KeyNaming::new(prefix, true).unwrap().is_prefix_too_long());
+        assert!(
+            !KeyNaming::new("p".repeat(189), true)
+                .unwrap()
+                .is_prefix_too_long()
+        );
+    }
+
+    #[test]
+    fn v1_can_be_off_and_the_prefix_cannot_be_empty() {
+        let naming = KeyNaming::default().with_v1(false);
+        assert_eq!(naming.keys(&"a".repeat(64), &Body::new(json!({}))).len(), 1);
+        assert_eq!(KeyNaming::new("", true), Err(Error::NoPrefix));
+    }
+
+    #[test]
+    fn replica_sets_of_deployments_have_their_own_names() {
+        let with = |kind: &str, owners: Value| {
+            let body = json!({"kind": kind, "metadata": {"ownerReferences": owners}});
+            KeyNaming::default().keys("create_fn", &Body::new(body))
+        };
+        let owned = json!([{"kind": "Other"}, {"kind": "Deployment"}]);
+        assert_eq!(
+            with("ReplicaSet", owned.clone()),
+            ["kopf.zalando.org/create_fn-ofDRS"]
+        );
+        assert_eq!(with("Pod", owned), ["kopf.zalando.org/create_fn"]);
+        for other in [
+            json!([]),
+            json!([{"kind": "Other"}]),
+            json!([1, {}]),
+            json!("x"),
+        ] {
+            assert_eq!(with("ReplicaSet", other), ["kopf.zalando.org/create_fn"]);
+        }
+    }
+
+    #[test]
+    fn prefixes_are_marked_by_the_marker_or_by_kopfs_domain() {
+        let annotations = json!({
+            "marked.example/kopf-managed": "whatever", "marked.example/x": "1",
+            "kopf.zalando.org/x": "1", "sub.kopf.zalando.org/x": "1",
+            "notkopf.zalando.org/x": "1", "kopf.dev/x": "1", "kopf-managed": "yes",
+            "plain": "1", "foreign.example/x": "1",
+        });
+        let marked = marked_prefixes(annotations.as_object().unwrap());
+        let expected = ["kopf.zalando.org", "marked.example", "sub.kopf.zalando.org"];
+        assert_eq!(marked.into_iter().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn the_marker_is_written_once_and_only_for_custom_prefixes() {
+        let mark = |prefix: &str, annotations: Value, patch: Value| {
+            let body = Body::new(json!({"metadata": {"annotations": annotations}}));
+            let mut patch = Patch {
+                merge: patch.as_object().unwrap().clone(),
+                fns: vec![],
+            };
+            KeyNaming::new(prefix, true)
+                .unwrap()
+                .mark(&body, &mut patch);
+            patch
+                .get(&crate::field::FieldPath::from_iter([
+                    "metadata",
+                    "annotations",
+                    "my-op.example.com/kopf-managed",
+                ]))
+                .cloned()
+        };
+        let prefix = "my-op.example.com";
+        let marker = json!({"my-op.example.com/kopf-managed": "old"});
+        assert_eq!(mark(prefix, json!({}), json!({})), Some(json!("yes")));
+        assert_eq!(mark(prefix, marker.clone(), json!({})), None);
+        let patched = json!({"metadata": {"annotations": marker}});
+        assert_eq!(mark(prefix, json!({}), patched), Some(json!("old")));
+
+        let mut patch = Patch::default();
+        KeyNaming::new("kopf.dev", true)
+            .unwrap()
+            .mark(&Body::new(json!({})), &mut patch);
+        assert!(patch.merge.is_empty());
+    }
+
+    #[test]
+    fn ownership_needs_the_slash() {
+        let naming = KeyNaming::default();
+        assert!(naming.owns("kopf.zalando.org/x"));
+        assert!(!naming.owns("kopf.zalando.org.x/y") && !naming.owns("kopf.zalando.org"));
+    }
+
+    proptest! {
+        #[test]
+        fn names_fit(key in ".{0,200}", prefix in "[a-z.]{1,80}") {
+            let naming = KeyNaming::new(prefix.clone(), true).unwrap();
+            let keys = naming.keys(&key, &Body::new(json!({})));
+            let name = keys[0].strip_prefix(&format!("{prefix}/")).unwrap();
+            prop_assert!(name.chars().count() <= 63);
+            prop_assert!(!name.contains(['/', '<', '>']));
+            prop_assert!(keys.len() <= 2 && keys.iter().all(|key| naming.owns(key)));
+            if let Some(v1) = keys.get(1) {
+                prop_assert!(prefix.len() > 55 || v1.chars().count() <= 63);
+            }
+        }
+
+        #[test]
+        fn suffixes_fit_and_end_with_a_letter_or_digit(text in any::<String>()) {
+            let suffix = suffix(&text);
+            prop_assert_eq!(suffix.len(), 7);
+            prop_assert!(suffix.ends_with(|char: char| char.is_ascii_alphanumeric()));
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Decides everything and does nothing: causes, diffs, filters, progress, outcomes, stored formats.
+
+pub mod body;
+pub mod cause;
+pub mod diff;
+pub mod diffbase;
+pub mod encoding;
+pub mod equality;
+pub mod essence;
+pub mod field;
+pub mod filter;
+pub mod finalizer;
+pub mod handler;
+pub mod hierarchy;
+pub mod keys;
+pub mod lifecycle;
+pub mod literal;
+pub mod namespace;
+pub mod outcome;
+pub mod patch;
+pub mod progress;
+pub mod reference;
+pub mod registry;
+pub mod resource;
+pub mod results;
+pub mod selector;
+pub mod settings;
+pub mod storage;
+pub mod timestamp;
+pub mod wording;

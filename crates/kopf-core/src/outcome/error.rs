@@ -1,0 +1,86 @@
+//! How handlers fail.
+
+use std::fmt;
+use std::time::Duration;
+
+/// How a handler can fail.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HandlerError {
+    /// It will work later.
+    Temporary {
+        /// What to say about it.
+        message: String,
+        /// When to try again; none is at once.
+        delay: Option<Duration>,
+    },
+    /// It will never work.
+    Permanent {
+        /// What to say about it.
+        message: String,
+    },
+    /// Anything else; what it means depends on the handler's [`ErrorsMode`](crate::handler::ErrorsMode).
+    Arbitrary {
+        /// What to say about it.
+        message: String,
+        /// Where it comes from (a chain of errors, a backtrace), for logs.
+        details: Option<String>,
+    },
+    /// It has sub-handlers that are not finished. Not an error, really.
+    Unfinished {
+        /// When the first of them is due; none is at once.
+        delay: Option<Duration>,
+    },
+    /// It ran out of its time and was stopped in the middle.
+    TimedOut,
+}
+
+impl HandlerError {
+    /// It will work later; without a delay, at once.
+    pub fn temporary(message: impl Into<String>, delay: Option<Duration>) -> Self {
+        Self::Temporary {
+            message: message.into(),
+            delay,
+        }
+    }
+
+    /// It will never work.
+    pub fn permanent(message: impl Into<String>) -> Self {
+        Self::Permanent {
+            message: message.into(),
+        }
+    }
+
+    /// Anything else.
+    pub fn arbitrary(message: impl Into<String>) -> Self {
+        Self::Arbitrary {
+            message: message.into(),
+            details: None,
+        }
+    }
+
+    /// An error of any type: its own text is the message, the whole chain are the details.
+    pub fn from_error(error: &(dyn std::error::Error + 'static)) -> Self {
+        let chain: Vec<String> = std::iter::successors(Some(error), |error| error.source())
+            .map(ToString::to_string)
+            .collect();
+        let details = (chain.len() > 1).then(|| chain.join("\ncaused by: "));
+        Self::Arbitrary {
+            message: chain.into_iter().next().unwrap_or_default(),
+            details,
+        }
+    }
+}
+
+impl fmt::Display for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Temporary { message, .. }
+            | Self::Permanent { message }
+            | Self::Arbitrary { message, .. } => f.write_str(message),
+            Self::Unfinished { .. } => f.write_str("sub-handlers are not finished"),
+            Self::TimedOut => f.write_str("the handler has timed out"),
+        }
+    }
+}
+
+impl std::error::Error for HandlerError {}

@@ -1,0 +1,246 @@
+//! What comes out of an attempt of a handler: success, another attempt later, or the end.
+//!
+//! The one place where errors get their meaning. Execution asks [`forbidden`] before it calls a
+//! function and [`decide`] after; progress records and logs are made of the answer. Nothing is
+//! called or awaited here, and no clock is read: times are arguments.
+
+mod error;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+pub use error::HandlerError;
+use serde_json::Value;
+
+use crate::handler::{ErrorsMode, HandlerId, Retrying};
+use crate::wording::{self, Level};
+
+/// An attempt that is about to be made, or was made.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt<'a> {
+    /// The handler's full id.
+    pub id: &'a str,
+    /// The handler's limits.
+    pub retrying: &'a Retrying,
+    /// What arbitrary errors mean for this kind of handlers.
+    pub default_errors: ErrorsMode,
+    /// When to try again after arbitrary errors, if the handler does not say.
+    pub default_backoff: Duration,
+    /// How many attempts were finished before this one.
+    pub retries: u32,
+    /// How long ago the handler was first seen, at the beginning of this attempt.
+    pub runtime: Duration,
+}
+
+/// What came out of an attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Whether this was the last attempt.
+    pub is_final: bool,
+    /// When to try again, if not final; none is at once.
+    pub delay: Option<Duration>,
+    /// What the handler returned.
+    pub value: Option<Value>,
+    /// The text of the error for the record; with a final outcome, it makes it a failure.
+    pub error: Option<String>,
+    /// The ids of all sub-handlers that were seen in the attempt; filled in by execution.
+    pub subrefs: BTreeSet<HandlerId>,
+    /// What is said about it.
+    pub verdict: Verdict,
+    /// Where an arbitrary error comes from, for logs.
+    pub details: Option<String>,
+}
+
+/// What is said about an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It succeeded.
+    Succeeded,
+    /// It waits for its sub-handlers.
+    Unfinished,
+    /// It said that it will work later.
+    FailedTemporarily,
+    /// It said that it will never work.
+    FailedPermanently,
+    /// It failed, and that does not matter. The text of the error.
+    Ignored(String),
+    /// It failed, and is tried again after this time.
+    Retried(Duration),
+    /// It failed, and errors are final for it.
+    Stopped,
+    /// It has reached its limit of time or of attempts, or will with the next attempt. The error's
+    /// text says all of it.
+    Exhausted,
+}
+
+impl Outcome {
+    /// The line for the log, where the handler is called by its label, such as `Handler 'id'`.
+    pub fn log(&self, label: &str) -> (Level, String) {
+        let error = self.error.as_deref().unwrap_or_default();
+        let text = match &self.verdict {
+            Verdict::Succeeded => return (Level::Info, format!("{label} succeeded.")),
+            Verdict::Unfinished => {
+                let text = format!("{label} has unfinished sub-handlers. Will retry soon.");
+                return (Level::Debug, text);
+            }
+            Verdict::FailedTemporarily => format!("{label} failed temporarily: {error}"),
+            Verdict::FailedPermanently => format!("{label} failed permanently: {error}"),
+            Verdict::Ignored(error) => {
+                format!("{label} failed with an exception and will ignore it: {error}")
+            }
+            Verdict::Retried(backoff) => {
+                let backoff = wording::seconds(*backoff);
+                format!(
+                    "{label} failed with an exception and will try again in {backoff} seconds: {error}"
+                )
+            }
+            Verdict::Stopped => {
+                format!("{label} failed with an exception and will stop now: {error}")
+            }
+            Verdict::Exhausted => error.to_owned(),
+        };
+        (Level::Error, text)
+    }
+
+    fn new(verdict: Verdict) -> Self {
+        Self {
+            is_final: true,
+            delay: None,
+            value: None,
+            error: None,
+            subrefs: BTreeSet::new(),
+            verdict,
+            details: None,
+        }
+    }
+
+    fn succeeded(value: Option<Value>) -> Self {
+        Self {
+            value: value.filter(|value| !value.is_null()),
+            ..Self::new(Verdict::Succeeded)
+        }
+    }
+
+    fn failed(verdict: Verdict, error: String) -> Self {
+        Self {
+            error: Some(error),
+            ..Self::new(verdict)
+        }
+    }
+
+    fn retried(verdict: Verdict, error: String, delay: Option<Duration>) -> Self {
+        Self {
+            is_final: false,
+            delay,
+            ..Self::failed(verdict, error)
+        }
+    }
+}
+
+/// Whether the function must not be called any more: the handler is out of time or of attempts.
+///
+/// This can happen although [`decide`] looks ahead: the operator may have been down meanwhile, or
+/// the limits may have been changed.
+pub fn forbidden(attempt: &Attempt<'_>) -> Option<Outcome> {
+    let Retrying {
+        timeout, retries, ..
+    } = attempt.retrying;
+    if timeout.is_some_and(|timeout| attempt.runtime >= timeout) {
+        return Some(timed_out(attempt, attempt.runtime));
+    }
+    if retries.is_some_and(|limit| attempt.retries >= limit) {
+        let label = wording::handler(attempt.id);
+        let error = format!("{label} has exceeded {} retries.", attempt.retries);
+        return Some(Outcome::failed(Verdict::Exhausted, error));
+    }
+    None
+}
+
+/// What the result of a function means. The runtime is as of its end, not of its beginning.
+///
+/// An attempt that would come too late, or be one too many, is not waited for: the handler fails
+/// now.
+pub fn decide(
+    attempt: &Attempt<'_>,
+    runtime_after: Duration,
+    result: Result<Option<Value>, HandlerError>,
+) -> Outcome {
+    let retrying = attempt.retrying;
+    match result {
+        Ok(value) => Outcome::succeeded(value),
+        Err(HandlerError::Unfinished { delay }) => {
+            // The original stores the text of an error without a text.
+            Outcome::retried(Verdict::Unfinished, "None".to_owned(), delay)
+        }
+        Err(HandlerError::TimedOut) => timed_out(attempt, runtime_after),
+        Err(HandlerError::Permanent { message }) => {
+            Outcome::failed(Verdict::FailedPermanently, message)
+        }
+        Err(HandlerError::Temporary { message, delay }) => {
+            match limit_ahead(attempt, runtime_after, delay.unwrap_or_default()) {
+                Some(limit) => {
+                    let label = wording::handler(attempt.id);
+                    let limit = match limit {
+                        Limit::Timeout(timeout) => {
+                            format!("time out after {} seconds", wording::seconds(timeout))
+                        }
+                        Limit::Retries(retries) => format!("exceed {retries} retries"),
+                    };
+                    let error = format!("{label} failed temporarily but will {limit}: {message}");
+                    Outcome::failed(Verdict::Exhausted, error)
+                }
+                None => Outcome::retried(Verdict::FailedTemporarily, message, delay),
+            }
+        }
+        Err(HandlerError::Arbitrary { message, details }) => {
+            let backoff = retrying.backoff.unwrap_or(attempt.default_backoff);
+            let ahead = limit_ahead(attempt, runtime_after, backoff);
+            let outcome = match (retrying.errors.unwrap_or(attempt.default_errors), ahead) {
+                (ErrorsMode::Ignored, _) => Outcome::new(Verdict::Ignored(message)),
+                (ErrorsMode::Permanent, _) => Outcome::failed(Verdict::Stopped, message),
+                (ErrorsMode::Temporary, Some(limit)) => {
+                    let label = wording::handler(attempt.id);
+                    let limit = match limit {
+                        Limit::Timeout(timeout) => {
+                            format!("time out in {} seconds", wording::seconds(timeout))
+                        }
+                        Limit::Retries(retries) => format!("exceed {retries} retries"),
+                    };
+                    let error = format!(
+                        "{label} failed with an exception and will stop now \
+                         (it would {limit} on the next attempt): {message}"
+                    );
+                    Outcome::failed(Verdict::Exhausted, error)
+                }
+                (ErrorsMode::Temporary, None) => {
+                    Outcome::retried(Verdict::Retried(backoff), message, Some(backoff))
+                }
+            };
+            Outcome { details, ..outcome }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Limit {
+    Timeout(Duration),
+    Retries(u32),
+}
+
+/// The limit that the next attempt would reach, if it is made after the delay.
+fn limit_ahead(attempt: &Attempt<'_>, runtime: Duration, delay: Duration) -> Option<Limit> {
+    let ahead = runtime.saturating_add(delay);
+    let timeout = attempt.retrying.timeout.filter(|&timeout| ahead >= timeout);
+    let tried = attempt.retries.saturating_add(1);
+    let retries = attempt.retrying.retries.filter(|&limit| tried >= limit);
+    timeout.map(Limit::Timeout).or(retries.map(Limit::Retries))
+}
+
+fn timed_out(attempt: &Attempt<'_>, runtime: Duration) -> Outcome {
+    let label = wording::handler(attempt.id);
+    let error = format!("{label} has timed out after {}.", wording::elapsed(runtime));
+    Outcome::failed(Verdict::Exhausted, error)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,289 @@
+//! From a patch to the payloads of at most four API calls.
+//!
+//! | # | endpoint | content | payload |
+//! |---|---|---|---|
+//! | 1 | the object | merge patch | [`MergeCalls::main`] |
+//! | 2 | `/status` | merge patch | [`MergeCalls::status`] |
+//! | 3 | the object | JSON patch | [`JsonCalls::main`] after a version test |
+//! | 4 | `/status` | JSON patch | [`JsonCalls::status`] after a version test |
+//!
+//! Without a status subresource everything goes to the object itself.
+
+use serde_json::{Map, Value, json};
+
+use super::{BoxError, Patch, PatchFn};
+
+/// Why the functions of a patch give no payload.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A function failed; none of them counts as done.
+    #[error("the patching function {label} failed")]
+    Function {
+        /// The label of the function.
+        label: &'static str,
+        /// What it said.
+        #[source]
+        source: BoxError,
+    },
+    /// The functions left something that is not an object.
+    #[error("the patching functions replaced the object by something that is not an object")]
+    NotAnObject,
+    /// The difference cannot be written as JSON.
+    #[error("the changes of the patching functions cannot be written as a JSON patch")]
+    Unwritable(#[source] serde_json::Error),
+}
+
+/// The payloads of the merge-patch calls; none where there is nothing to send.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MergeCalls {
+    /// For the object itself.
+    pub main: Option<Value>,
+    /// For its `/status`: `{"status": …}`.
+    pub status: Option<Value>,
+}
+
+/// The operations of the JSON-patch calls, yet without the version test; empty where there is
+/// nothing to send.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JsonCalls {
+    /// For the object itself.
+    pub main: Vec<Value>,
+    /// For its `/status`.
+    pub status: Vec<Value>,
+}
+
+impl Patch {
+    /// The payloads of the dictionary.
+    pub fn merge_calls(&self, status_subresource: bool) -> MergeCalls {
+        let mut main = Map::new();
+        let mut status = None;
+        for (key, value) in self
+            .merge
+            .iter()
+            .filter(|(key, value)| !is_idle(key, value))
+        {
+            if key == "status" && status_subresource {
+                status = Some(json!({"status": value}));
+            } else if key == "metadata" {
+                main.insert(key.clone(), without_idle_maps(value));
+            } else {
+                main.insert(key.clone(), value.clone());
+            }
+        }
+        MergeCalls {
+            main: (!main.is_empty()).then_some(Value::Object(main)),
+            status,
+        }
+    }
+}
+
+/// Runs the functions on a copy of the body and tells what they have changed.
+pub fn json_calls(
+    fns: &[PatchFn],
+    body: &Value,
+    status_subresource: bool,
+) -> Result<JsonCalls, Error> {
+    if fns.is_empty() {
+        return Ok(JsonCalls::default());
+    }
+    let mut changed = body.clone();
+    for function in fns {
+        let failed = |source| Error::Function {
+            label: function.label(),
+            source,
+        };
+        function.call(&mut changed).map_err(failed)?;
+    }
+    if !changed.is_object() {
+        return Err(Error::NotAnObject);
+    }
+    let mut calls = JsonCalls::default();
+    for operation in json_patch::diff(body, &changed).0 {
+        let path = operation.path().as_str();
+        let of_status = path == "/status" || path.starts_with("/status/");
+        let operation = serde_json::to_value(&operation).map_err(Error::Unwritable)?;
+        let target = if of_status && status_subresource {
+            &mut calls.status
+        } else {
+            &mut calls.main
+        };
+        target.push(operation);
+    }
+    Ok(calls)
+}
+
+/// The payload of a JSON-patch call: it is rejected unless the object still has this version.
+pub fn with_version_test(operations: Vec<Value>, resource_version: &str) -> Value {
+    let test = json!({
+        "op": "test", "path": "/metadata/resourceVersion", "value": resource_version,
+    });
+    Value::Array([vec![test], operations].concat())
+}
+
+/// Whether a top-level entry of the dictionary asks for nothing: an empty stanza that was only
+/// made in order to be filled. A null asks for a deletion, so it is not idle.
+pub(super) fn is_idle(key: &str, value: &Value) -> bool {
+    match (key, value) {
+        ("spec" | "status", Value::Object(map)) => map.is_empty(),
+        ("metadata", Value::Object(map)) => map
+            .iter()
+            .all(|(key, value)| is_idle_in_metadata(key, value)),
+        _ => false,
+    }
+}
+
+fn is_idle_in_metadata(key: &str, value: &Value) -> bool {
+    matches!(key, "labels" | "annotations") && value.as_object().is_some_and(Map::is_empty)
+}
+
+fn without_idle_maps(metadata: &Value) -> Value {
+    let Value::Object(map) = metadata else {
+        return metadata.clone();
+    };
+    let busy = map
+        .iter()
+        .filter(|(key, value)| !is_idle_in_metadata(key, value));
+    Value::Object(
+        busy.map(|(key, value)| (key.clone(), value.clone()))
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patch(merge: Value) -> Patch {
+        let Value::Object(merge) = merge else {
+            panic!("not an object: {merge}")
+        };
+        Patch {
+            merge,
+            fns: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_status_goes_apart_if_it_is_a_subresource() {
+        let patch = patch(json!({"spec": {"a": 1}, "status": {"b": 2}}));
+        let apart = patch.merge_calls(true);
+        assert_eq!(apart.main, Some(json!({"spec": {"a": 1}})));
+        assert_eq!(apart.status, Some(json!({"status": {"b": 2}})));
+        let together = patch.merge_calls(false);
+        assert_eq!(
+            together.main,
+            Some(json!({"spec": {"a": 1}, "status": {"b": 2}}))
+        );
+        assert_eq!(together.status, None);
+    }
+
+    #[test]
+    fn there_is_no_call_without_content() {
+        assert_eq!(Patch::default().merge_calls(true), MergeCalls::default());
+        let status = patch(json!({"status": null})).merge_calls(true);
+        assert_eq!(
+            (status.main, status.status),
+            (None, Some(json!({"status": null})))
+        );
+        let empty = patch(json!({"status": {}, "data": {}})).merge_calls(true);
+        assert_eq!(
+            (empty.main, empty.status),
+            (Some(json!({"data": {}})), None)
+        );
+        let finalizers = patch(json!({"metadata": {"finalizers": [], "labels": {}}}));
+        assert_eq!(
+            finalizers.merge_calls(true).main,
+            Some(json!({"metadata": {"finalizers": []}}))
+        );
+    }
+
+    #[test]
+    fn functions_become_operations_by_endpoint() {
+        let body = json!({"metadata": {"name": "x"}, "status": {"n": 1}, "statuses": 1});
+        let fns = [
+            PatchFn::new("finalizer", |body| {
+                body["metadata"]["finalizers"] = json!(["f"]);
+                Ok(())
+            }),
+            PatchFn::new("status", |body| {
+                body["status"]["n"] =
+                    json!(body["metadata"]["finalizers"].as_array().map(Vec::len));
+                body["status"]["a/b~c"] = json!(2);
+                body["statuses"] = json!(2);
+                Ok(())
+            }),
+        ];
+        let finalizer = json!({"op": "add", "path": "/metadata/finalizers", "value": ["f"]});
+        let statuses = json!({"op": "replace", "path": "/statuses", "value": 2});
+        let inside = json!({"op": "add", "path": "/status/a~1b~0c", "value": 2});
+
+        let apart = json_calls(&fns, &body, true).unwrap();
+        assert_eq!(apart.main, [finalizer.clone(), statuses.clone()]);
+        assert_eq!(apart.status, std::slice::from_ref(&inside));
+        let together = json_calls(&fns, &body, false).unwrap();
+        assert_eq!(together.main, [finalizer, inside, statuses]);
+        assert_eq!(together.status, [Value::Null; 0]);
+    }
+
+    #[test]
+    fn a_new_status_is_the_status_endpoints_too() {
+        let set = PatchFn::new("set", |body| {
+            body["status"] = json!({"x": 1});
+            Ok(())
+        });
+        let calls = json_calls(&[set], &json!({}), true).unwrap();
+        assert_eq!(
+            calls.status,
+            [json!({"op": "add", "path": "/status", "value": {"x": 1}})]
+        );
+        assert!(calls.main.is_empty());
+    }
+
+    #[test]
+    fn functions_without_an_effect_make_no_calls() {
+        let back_and_forth = [
+            PatchFn::new("there", |body| {
+                body["spec"] = json!(1);
+                Ok(())
+            }),
+            PatchFn::new("back", |body| {
+                body.as_object_mut().unwrap().remove("spec");
+                Ok(())
+            }),
+        ];
+        assert_eq!(
+            json_calls(&back_and_forth, &json!({}), true).unwrap(),
+            JsonCalls::default()
+        );
+    }
+
+    #[test]
+    fn failures_are_named() {
+        let failing = PatchFn::new("failing", |_| Err("oops".into()));
+        let error = json_calls(&[failing], &json!({}), true).unwrap_err();
+        assert_eq!(error.to_string(), "the patching function failing failed");
+        assert_eq!(
+            std::error::Error::source(&error).unwrap().to_string(),
+            "oops"
+        );
+        let replacing = PatchFn::new("replacing", |body| {
+            *body = json!([]);
+            Ok(())
+        });
+        assert!(matches!(
+            json_calls(&[replacing], &json!({}), true),
+            Err(Error::NotAnObject)
+        ));
+    }
+
+    // As recorded in s02.
+    #[test]
+    fn the_version_test_comes_first() {
+        let operation = json!({"op": "remove", "path": "/metadata/finalizers"});
+        let expected = json!([
+            {"op": "test", "path": "/metadata/resourceVersion", "value": "315"},
+            {"op": "remove", "path": "/metadata/finalizers"},
+        ]);
+        assert_eq!(with_version_test(vec![operation], "315"), expected);
+    }
+}

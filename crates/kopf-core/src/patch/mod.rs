@@ -1,0 +1,196 @@
+//! What is to be changed on an object at the end of a cycle.
+//!
+//! A [`Patch`] collects two kinds of wishes: a merge-patch dictionary (`status.x = 1`), and
+//! functions that change the object as it is at the moment of applying (a finalizer in the list).
+//! [`Patch::merge_calls`] and [`json_calls`] turn them into payloads. Sending them, in the right
+//! order and with the right endpoints, is the engine's work; nothing here talks or waits.
+
+mod calls;
+mod function;
+mod verification;
+
+use serde_json::{Map, Value};
+
+pub use self::calls::{Error, JsonCalls, MergeCalls, json_calls, with_version_test};
+pub use self::function::{BoxError, PatchFn};
+pub use self::verification::inconsistencies;
+
+use crate::field::{self, FieldPath, object_at};
+
+/// Everything that a cycle wants to change on its object.
+///
+/// ```
+/// use kopf_core::patch::Patch;
+/// use serde_json::json;
+///
+/// let mut patch = Patch::default();
+/// assert!(patch.is_empty());
+/// patch.status_mut().insert("phase".to_owned(), json!("ready"));
+/// patch.set(&"metadata.labels.old".into(), json!(null)); // null deletes
+/// assert_eq!(patch.merge["status"], json!({"phase": "ready"}));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Patch {
+    /// The merge-patch (RFC 7386): nulls delete, objects are merged, the rest is replaced.
+    pub merge: Map<String, Value>,
+    /// The functions, to be run in this order on the freshest body.
+    pub fns: Vec<PatchFn>,
+}
+
+impl Patch {
+    /// Whether there is nothing to send. Stanzas that were only looked at do not count.
+    pub fn is_empty(&self) -> bool {
+        self.fns.is_empty()
+            && self
+                .merge
+                .iter()
+                .all(|(key, value)| calls::is_idle(key, value))
+    }
+
+    /// Sets a field, with all its parents. Null deletes it from the object.
+    ///
+    /// At the root, an object's fields are set one by one; other values have no meaning there
+    /// and are left out.
+    pub fn set(&mut self, path: &FieldPath, value: Value) {
+        field::overwrite(&mut self.merge, path, value);
+    }
+
+    /// Takes a field out of the patch (not out of the object), with the parents that it emptied.
+    pub fn remove_key(&mut self, path: &FieldPath) {
+        field::remove(&mut self.merge, path);
+    }
+
+    /// What the patch wants to set in the field.
+    pub fn get(&self, path: &FieldPath) -> Option<&Value> {
+        field::resolve_in(&self.merge, path)
+    }
+
+    /// The `status` of the patch, to be filled.
+    pub fn status_mut(&mut self) -> &mut Map<String, Value> {
+        object_at(&mut self.merge, "status")
+    }
+
+    /// The `spec` of the patch, to be filled.
+    pub fn spec_mut(&mut self) -> &mut Map<String, Value> {
+        object_at(&mut self.merge, "spec")
+    }
+
+    /// The `metadata` of the patch, to be filled.
+    pub fn metadata_mut(&mut self) -> &mut Map<String, Value> {
+        object_at(&mut self.merge, "metadata")
+    }
+
+    /// The `metadata.labels` of the patch, to be filled.
+    pub fn labels_mut(&mut self) -> &mut Map<String, Value> {
+        object_at(self.metadata_mut(), "labels")
+    }
+
+    /// The `metadata.annotations` of the patch, to be filled.
+    pub fn annotations_mut(&mut self) -> &mut Map<String, Value> {
+        object_at(self.metadata_mut(), "annotations")
+    }
+
+    /// Adds the wishes of another patch; where both want something, the other one wins.
+    pub fn merge_from(&mut self, other: Self) {
+        merge_objects(&mut self.merge, other.merge);
+        self.fns.extend(other.fns);
+    }
+
+    /// Adds a function to be run when the patch is applied.
+    pub fn add_fn(&mut self, function: PatchFn) {
+        self.fns.push(function);
+    }
+}
+
+/// Two merge-patches one after another as one. Nulls stay: they are wishes too.
+fn merge_objects(target: &mut Map<String, Value>, source: Map<String, Value>) {
+    for (key, value) in source {
+        match (target.get_mut(&key), value) {
+            (Some(Value::Object(target)), Value::Object(source)) => merge_objects(target, source),
+            (_, value) => drop(target.insert(key, value)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn patch(merge: Value) -> Patch {
+        let Value::Object(merge) = merge else {
+            panic!("not an object: {merge}")
+        };
+        Patch {
+            merge,
+            fns: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn fields_are_set_read_and_taken_back() {
+        let mut patch = Patch::default();
+        patch.set(&"spec.a.b".into(), json!(1));
+        patch.set(&"spec.c".into(), json!(null));
+        assert_eq!(patch.get(&"spec.a.b".into()), Some(&json!(1)));
+        assert_eq!(patch.get(&"spec.c".into()), Some(&json!(null)));
+        assert_eq!(patch.get(&"spec.x".into()), None);
+        patch.remove_key(&"spec.a.b".into());
+        assert_eq!(
+            Value::Object(patch.merge.clone()),
+            json!({"spec": {"c": null}})
+        );
+        patch.remove_key(&"spec.c".into());
+        patch.remove_key(&"spec.c".into());
+        assert!(patch.merge.is_empty());
+    }
+
+    #[test]
+    fn setting_replaces_what_is_in_the_way() {
+        let mut patch = patch(json!({"status": null, "spec": "text"}));
+        patch.set(&"status.x.y".into(), json!(1));
+        patch.spec_mut().insert("z".to_owned(), json!(2));
+        patch.set(&FieldPath::root(), json!({"data": {}}));
+        patch.set(&FieldPath::root(), json!(1));
+        assert_eq!(
+            Value::Object(patch.merge),
+            json!({"status": {"x": {"y": 1}}, "spec": {"z": 2}, "data": {}})
+        );
+    }
+
+    #[test]
+    fn looking_into_stanzas_leaves_the_patch_empty() {
+        let mut patch = Patch::default();
+        patch.status_mut();
+        patch.spec_mut();
+        patch.labels_mut();
+        patch.annotations_mut();
+        assert!(patch.is_empty());
+        assert_eq!(patch.merge_calls(true), MergeCalls::default());
+        patch.labels_mut().insert("a".to_owned(), json!(null));
+        assert!(!patch.is_empty());
+        let main = patch.merge_calls(true).main;
+        assert_eq!(main, Some(json!({"metadata": {"labels": {"a": null}}})));
+    }
+
+    #[test]
+    fn a_function_alone_makes_the_patch_not_empty() {
+        let mut patch = Patch::default();
+        patch.add_fn(PatchFn::new("nothing", |_| Ok(())));
+        assert!(!patch.is_empty());
+        assert_eq!(format!("{:?}", patch.fns), "[PatchFn(\"nothing\")]");
+    }
+
+    #[test]
+    fn patches_are_merged_deeply_and_the_later_wins() {
+        let mut first = patch(json!({"status": {"a": {"x": 1}, "b": 1, "c": null}, "spec": 1}));
+        let mut second = patch(json!({"status": {"a": {"y": null}, "b": null, "c": {"z": 1}}}));
+        second.add_fn(PatchFn::new("f", |_| Ok(())));
+        first.merge_from(second);
+        assert_eq!(
+            Value::Object(first.merge),
+            json!({"status": {"a": {"x": 1, "y": null}, "b": null, "c": {"z": 1}}, "spec": 1})
+        );
+        assert_eq!(first.fns.len(), 1);
+    }
+}

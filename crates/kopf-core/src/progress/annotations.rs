@@ -1,0 +1,166 @@
+//! Progress in annotations: one JSON text per handler. The default place.
+
+use serde_json::Value;
+
+use super::record::Verbose;
+use super::{ProgressRecord, ProgressStorage, StorageError};
+use crate::body::Body;
+use crate::encoding::try_json_text;
+use crate::essence::drop_annotations;
+use crate::keys::{self, KeyNaming};
+use crate::patch::Patch;
+
+/// Keeps the records in `metadata.annotations`, which every kind of objects has.
+///
+/// ```
+/// use kopf_core::progress::AnnotationsProgressStorage;
+///
+/// let storage = AnnotationsProgressStorage::new("my-operator.example.com")?;
+/// # Ok::<_, kopf_core::keys::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnnotationsProgressStorage {
+    naming: KeyNaming,
+    verbose: bool,
+    touch_key: String,
+}
+
+impl Default for AnnotationsProgressStorage {
+    fn default() -> Self {
+        Self::named(KeyNaming::default())
+    }
+}
+
+impl AnnotationsProgressStorage {
+    /// Keeps the records under the prefix: usually a domain name of the operator.
+    pub fn new(prefix: impl Into<String>) -> Result<Self, keys::Error> {
+        KeyNaming::new(prefix, true).map(Self::named)
+    }
+
+    /// Whether absent fields are written as nulls. Off by default.
+    #[must_use]
+    pub fn verbose(self, verbose: bool) -> Self {
+        Self { verbose, ..self }
+    }
+
+    /// The name of the annotation for touching; `touch-dummy` by default.
+    #[must_use]
+    pub fn touch_key(self, touch_key: impl Into<String>) -> Self {
+        Self {
+            touch_key: touch_key.into(),
+            ..self
+        }
+    }
+
+    /// Whether the older names are written and read too. On by default.
+    #[must_use]
+    pub fn v1(self, v1: bool) -> Self {
+        Self {
+            naming: self.naming.with_v1(v1),
+            ..self
+        }
+    }
+
+    /// How the annotations are named.
+    pub fn naming(&self) -> &KeyNaming {
+        &self.naming
+    }
+
+    fn named(naming: KeyNaming) -> Self {
+        Self {
+            naming,
+            verbose: false,
+            touch_key: "touch-dummy".to_owned(),
+        }
+    }
+
+    fn encode(&self, record: &ProgressRecord) -> Result<String, serde_json::Error> {
+        if self.verbose {
+            try_json_text(&Verbose(record))
+        } else {
+            try_json_text(record)
+        }
+    }
+}
+
+impl ProgressStorage for AnnotationsProgressStorage {
+    fn fetch(&self, key: &str, body: &Body) -> Result<Option<ProgressRecord>, StorageError> {
+        if body.annotations().is_empty() {
+            return Ok(None);
+        }
+        for place in self.naming.keys(key, body) {
+            let Some(text) = body.annotation(&place) else {
+                continue;
+            };
+            match serde_json::from_str::<Value>(text) {
+                Ok(Value::Null) => {}
+                Ok(value) => {
+                    let record = ProgressRecord::from_value(&value);
+                    let expected = "a JSON object";
+                    return record
+                        .map(Some)
+                        .ok_or(StorageError::Unexpected { place, expected });
+                }
+                Err(source) => return Err(StorageError::Undecodable { place, source }),
+            }
+        }
+        Ok(None)
+    }
+
+    fn store(
+        &self,
+        key: &str,
+        record: &ProgressRecord,
+        body: &Body,
+        patch: &mut Patch,
+    ) -> Result<(), StorageError> {
+        let failed = |source| StorageError::Unwritable {
+            place: key.to_owned(),
+            source,
+        };
+        let text = self.encode(record).map_err(failed)?;
+        for place in self.naming.keys(key, body) {
+            patch
+                .annotations_mut()
+                .insert(place, Value::from(text.as_str()));
+        }
+        self.naming.mark(body, patch);
+        Ok(())
+    }
+
+    fn purge(&self, key: &str, body: &Body, patch: &mut Patch) -> Result<(), StorageError> {
+        for place in self.naming.keys(key, body) {
+            let path = ["metadata", "annotations", &place].into_iter().collect();
+            if body.annotations().contains_key(&place) {
+                patch.set(&path, Value::Null);
+            } else if patch.get(&path).is_some() {
+                patch.remove_key(&path);
+            }
+        }
+        Ok(())
+    }
+
+    fn touch(
+        &self,
+        body: &Body,
+        patch: &mut Patch,
+        value: Option<&str>,
+    ) -> Result<(), StorageError> {
+        for place in self.naming.keys(&self.touch_key, body) {
+            let present = body
+                .annotations()
+                .get(&place)
+                .filter(|value| !value.is_null());
+            if present.is_some() != value.is_some() || present.and_then(Value::as_str) != value {
+                patch.annotations_mut().insert(place, Value::from(value));
+                self.naming.mark(body, patch);
+            }
+        }
+        Ok(())
+    }
+
+    fn clear(&self, essence: &mut Value) -> Result<(), StorageError> {
+        drop_annotations(essence, |key| self.naming.owns(key));
+        Ok(())
+    }
+}

@@ -1,0 +1,18 @@
+//! The progress of handlers: the record, its storages, and the state of a cause made of records.
+//!
+//! Storages read from bodies and write to patches; they never talk to the cluster themselves.
+
+mod annotations;
+mod multi;
+pub mod record;
+mod smart;
+pub mod state;
+mod status;
+pub mod storage;
+
+pub use self::annotations::AnnotationsProgressStorage;
+pub use self::multi::MultiProgressStorage;
+pub use self::record::ProgressRecord;
+pub use self::smart::SmartProgressStorage;
+pub use self::status::StatusProgressStorage;
+pub use self::storage::{ProgressStorage, StorageError};

@@ -1,0 +1,74 @@
+//! Progress in several places at once, e.g. while moving from one to another.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{ProgressRecord, ProgressStorage, StorageError};
+use crate::body::Body;
+use crate::patch::Patch;
+
+/// Writes to all storages, reads from the first one that has something.
+#[derive(Clone, Debug, Default)]
+pub struct MultiProgressStorage {
+    storages: Vec<Arc<dyn ProgressStorage>>,
+}
+
+impl MultiProgressStorage {
+    /// Puts several storages together, the preferred one first.
+    pub fn new(storages: impl IntoIterator<Item = Arc<dyn ProgressStorage>>) -> Self {
+        Self {
+            storages: storages.into_iter().collect(),
+        }
+    }
+}
+
+impl ProgressStorage for MultiProgressStorage {
+    fn fetch(&self, key: &str, body: &Body) -> Result<Option<ProgressRecord>, StorageError> {
+        for storage in &self.storages {
+            if let Some(record) = storage.fetch(key, body)? {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    fn store(
+        &self,
+        key: &str,
+        record: &ProgressRecord,
+        body: &Body,
+        patch: &mut Patch,
+    ) -> Result<(), StorageError> {
+        self.storages
+            .iter()
+            .try_for_each(|storage| storage.store(key, record, body, patch))
+    }
+
+    fn purge(&self, key: &str, body: &Body, patch: &mut Patch) -> Result<(), StorageError> {
+        self.storages
+            .iter()
+            .try_for_each(|storage| storage.purge(key, body, patch))
+    }
+
+    fn touch(
+        &self,
+        body: &Body,
+        patch: &mut Patch,
+        value: Option<&str>,
+    ) -> Result<(), StorageError> {
+        self.storages
+            .iter()
+            .try_for_each(|storage| storage.touch(body, patch, value))
+    }
+
+    fn clear(&self, essence: &mut Value) -> Result<(), StorageError> {
+        self.storages
+            .iter()
+            .try_for_each(|storage| storage.clear(essence))
+    }
+
+    fn flush(&self) -> Result<(), StorageError> {
+        self.storages.iter().try_for_each(|storage| storage.flush())
+    }
+}

@@ -1,0 +1,327 @@
+//! The progress of all handlers of one object in one cycle.
+//!
+//! Loaded from the storage at the beginning of handling, advanced by outcomes, written back into
+//! the patch at its end. Records of handlers that are not for the current cause are *passive*:
+//! they are counted and purged, but neither run nor written. No clock is read: `now` is an
+//! argument.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{ProgressRecord, ProgressStorage, StorageError};
+use crate::body::Body;
+use crate::cause::Reason;
+use crate::handler::HandlerId;
+use crate::outcome::Outcome;
+use crate::patch::Patch;
+
+/// The records of handlers, in the order in which they became known.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    entries: Vec<Entry>,
+    purpose: Option<Reason>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    id: HandlerId,
+    record: ProgressRecord,
+    /// As it is stored; none if it is not.
+    origin: Option<ProgressRecord>,
+    /// Whether it belongs to the current cause.
+    active: bool,
+}
+
+impl Entry {
+    fn is_finished(&self) -> bool {
+        self.record.success || self.record.failure
+    }
+
+    fn is_of(&self, purpose: &str) -> bool {
+        self.record.purpose.as_deref() == Some(purpose)
+    }
+}
+
+/// What is left of a cause that another one takes over from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extra {
+    /// The reason of that cause, as it is written in the records.
+    pub purpose: String,
+    /// How many handlers have succeeded.
+    pub succeeded: usize,
+    /// How many handlers have failed for good.
+    pub failed: usize,
+    /// How many handlers are not finished.
+    pub left: usize,
+}
+
+/// How many handlers are finished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// How many have succeeded.
+    pub succeeded: usize,
+    /// How many have failed for good.
+    pub failed: usize,
+}
+
+impl State {
+    /// Reads the records of these handlers, if there are any. All of them are passive for now.
+    pub fn load<'a>(
+        storage: &dyn ProgressStorage,
+        body: &Body,
+        owned: impl Iterator<Item = &'a HandlerId>,
+    ) -> Result<Self, StorageError> {
+        let mut entries: Vec<Entry> = Vec::new();
+        for id in owned {
+            if entries.iter().any(|entry| entry.id == *id) {
+                continue;
+            }
+            if let Some(record) = storage.fetch(id, body)? {
+                entries.push(Entry {
+                    id: Arc::clone(id),
+                    origin: Some(record.clone()),
+                    record,
+                    active: false,
+                });
+            }
+        }
+        Ok(Self {
+            entries,
+            purpose: None,
+        })
+    }
+
+    /// Makes the handlers of the current cause active: their records continue as they are, or
+    /// begin now.
+    pub fn activate<'a>(
+        &mut self,
+        ids: impl Iterator<Item = &'a HandlerId>,
+        purpose: Reason,
+        now: Timestamp,
+    ) {
+        self.purpose = Some(purpose);
+        for id in ids {
+            if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == *id) {
+                entry.active = true;
+                entry.record.started.get_or_insert(now);
+            } else {
+                self.entries.push(Entry {
+                    id: Arc::clone(id),
+                    record: ProgressRecord {
+                        started: Some(now),
+                        purpose: Some(purpose.as_str().to_owned()),
+                        ..ProgressRecord::default()
+                    },
+                    origin: None,
+                    active: true,
+                });
+            }
+        }
+    }
+
+    /// What is left of other causes, one item for each. Records without a purpose fit any cause.
+    pub fn extras(&self, reason: Reason) -> Vec<Extra> {
+        let mut extras: Vec<Extra> = Vec::new();
+        for entry in self.extra_entries(reason) {
+            let purpose = entry.record.purpose.as_deref().unwrap_or_default();
+            let succeeded = usize::from(entry.record.success);
+            let failed = usize::from(entry.record.failure);
+            let left = usize::from(!entry.is_finished());
+            if let Some(extra) = extras.iter_mut().find(|extra| extra.purpose == purpose) {
+                extra.succeeded += succeeded;
+                extra.failed += failed;
+                extra.left += left;
+            } else {
+                let purpose = purpose.to_owned();
+                extras.push(Extra {
+                    purpose,
+                    succeeded,
+                    failed,
+                    left,
+                });
+            }
+        }
+        extras
+    }
+
+    /// Whether anything is left of other causes.
+    pub fn has_extras(&self, reason: Reason) -> bool {
+        self.extra_entries(reason).next().is_some()
+    }
+
+    fn extra_entries(&self, reason: Reason) -> impl Iterator<Item = &Entry> {
+        self.entries
+            .iter()
+            .filter(move |entry| entry.record.purpose.is_some() && !entry.is_of(reason.as_str()))
+    }
+
+    /// Makes the active records those of the current cause, with all that was achieved: what has
+    /// succeeded is not run again, attempts and times are counted on.
+    pub fn repurpose(&mut self, reason: Reason) {
+        for entry in self.entries.iter_mut().filter(|entry| entry.active) {
+            entry.record.purpose = Some(reason.as_str().to_owned());
+        }
+    }
+
+    /// The ids of all known records, active or not.
+    pub fn ids(&self) -> impl Iterator<Item = &HandlerId> {
+        self.entries.iter().map(|entry| &entry.id)
+    }
+
+    /// The record of a handler.
+    pub fn record(&self, id: &str) -> Option<&ProgressRecord> {
+        self.entry(id).map(|entry| &entry.record)
+    }
+
+    /// How many attempts of an active handler are finished, and when it was first seen.
+    pub fn attempt(&self, id: &str) -> Option<(u32, Timestamp)> {
+        let entry = self.entry(id).filter(|entry| entry.active)?;
+        Some((entry.record.retries, entry.record.started?))
+    }
+
+    /// Whether a handler of the current cause can be run: it is neither finished nor delayed.
+    pub fn is_awake(&self, id: &str, now: Timestamp) -> bool {
+        self.entry(id).is_some_and(|entry| {
+            entry.active
+                && !entry.is_finished()
+                && entry.record.delayed.is_none_or(|delayed| delayed <= now)
+        })
+    }
+
+    /// Adds the outcome of an attempt to the record. Unknown handlers are ignored.
+    pub fn apply(&mut self, id: &str, outcome: &Outcome, now: Timestamp) {
+        let Some(entry) = self.entries.iter_mut().find(|entry| *entry.id == *id) else {
+            return;
+        };
+        let record = &mut entry.record;
+        record.retries = record.retries.saturating_add(1);
+        if outcome.is_final {
+            record.stopped.get_or_insert(now);
+        }
+        record.delayed = outcome
+            .delay
+            .filter(|_| !outcome.is_final)
+            .map(|delay| later(now, delay));
+        record.success = outcome.is_final && outcome.error.is_none();
+        record.failure = outcome.is_final && outcome.error.is_some();
+        record.message.clone_from(&outcome.error);
+        if !outcome.subrefs.is_empty() {
+            record
+                .subrefs
+                .extend(outcome.subrefs.iter().map(ToString::to_string));
+            record.subrefs.sort_unstable();
+            record.subrefs.dedup();
+        }
+    }
+
+    /// Writes those active records that differ from what is stored, also the ones that were not
+    /// run yet.
+    pub fn store(
+        &self,
+        storage: &dyn ProgressStorage,
+        body: &Body,
+        patch: &mut Patch,
+    ) -> Result<(), StorageError> {
+        for entry in self.entries.iter().filter(|entry| entry.active) {
+            if entry.origin.as_ref() != Some(&entry.record) {
+                storage.store(&entry.id, &entry.record, body, patch)?;
+            }
+        }
+        storage.flush()
+    }
+
+    /// Removes what is not needed any longer: when all is done, the records of all own handlers
+    /// and of all their sub-handlers; before that, all but those of the current cause.
+    ///
+    /// Records of others, such as other operators' or of handlers that were renamed, are not
+    /// touched.
+    pub fn purge<'a>(
+        &self,
+        storage: &dyn ProgressStorage,
+        body: &Body,
+        patch: &mut Patch,
+        owned: impl Iterator<Item = &'a HandlerId>,
+    ) -> Result<(), StorageError> {
+        let is_done = self.is_done();
+        let kept = |id: &str| {
+            let mut active = self.entries.iter().filter(|entry| entry.active && !is_done);
+            active.any(|entry| *entry.id == *id || has_subref(&entry.record, id))
+        };
+        let known = self.entries.iter().map(|entry| &*entry.id);
+        let subrefs = self.entries.iter().flat_map(|entry| &entry.record.subrefs);
+        let ids = owned
+            .map(|id| &**id)
+            .chain(known)
+            .chain(subrefs.map(String::as_str));
+
+        let mut purged: Vec<&str> = Vec::new();
+        for id in ids {
+            if !purged.contains(&id) && !kept(id) {
+                storage.purge(id, body, patch)?;
+                purged.push(id);
+            }
+        }
+        storage.flush()
+    }
+
+    /// Whether all handlers of the current cause are finished, for better or worse. So it is if
+    /// there are none.
+    pub fn is_done(&self) -> bool {
+        self.entries
+            .iter()
+            .all(|entry| !entry.active || entry.is_finished())
+    }
+
+    /// When the unfinished handlers of the current cause are due; zero is now.
+    pub fn delays(&self, now: Timestamp) -> Vec<Duration> {
+        let unfinished = self
+            .entries
+            .iter()
+            .filter(|entry| entry.active && !entry.is_finished());
+        unfinished
+            .map(|entry| {
+                entry
+                    .record
+                    .delayed
+                    .map_or(Duration::ZERO, |d| until(now, d))
+            })
+            .collect()
+    }
+
+    /// How many handlers of the current cause are finished; records without a purpose count, too.
+    pub fn counts(&self) -> Counts {
+        let counted =
+            self.entries
+                .iter()
+                .filter(|entry| match (self.purpose, &entry.record.purpose) {
+                    (Some(purpose), Some(own)) => purpose.as_str() == own,
+                    _ => true,
+                });
+        counted.fold(Counts::default(), |counts, entry| Counts {
+            succeeded: counts.succeeded + usize::from(entry.record.success),
+            failed: counts.failed + usize::from(entry.record.failure),
+        })
+    }
+
+    fn entry(&self, id: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| *entry.id == *id)
+    }
+}
+
+fn has_subref(record: &ProgressRecord, id: &str) -> bool {
+    record.subrefs.iter().any(|subref| subref == id)
+}
+
+/// A moment after a time; the last moment there is, if the time is absurd.
+fn later(now: Timestamp, delay: Duration) -> Timestamp {
+    now.checked_add(delay).unwrap_or(Timestamp::MAX)
+}
+
+fn until(now: Timestamp, moment: Timestamp) -> Duration {
+    Duration::try_from(moment.duration_since(now)).unwrap_or(Duration::ZERO)
+}
+
+#[cfg(test)]
+mod tests;

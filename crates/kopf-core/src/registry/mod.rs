@@ -1,0 +1,238 @@
+//! All handlers of an operator, and which of them are for a cause.
+//!
+//! Filled by a front before the operator runs, then only read. Selection is asked for on every
+//! event, so what depends on the kind of objects alone is prepared once per kind.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::cause::Cause;
+use crate::field::FieldPath;
+use crate::filter::{self, Error};
+use crate::handler::{Handler, HandlerId, HandlerKind};
+use crate::resource::Resource;
+use crate::selector::Selector;
+
+/// The handlers of an operator, in the order of their registration.
+pub struct Registry<F> {
+    handlers: Vec<Arc<Handler<F>>>,
+}
+
+impl<F> Registry<F> {
+    /// Adds a handler after the others.
+    pub fn add(&mut self, handler: Handler<F>) {
+        self.handlers.push(Arc::new(handler));
+    }
+
+    /// All handlers, in order.
+    pub fn handlers(&self) -> &[Arc<Handler<F>>] {
+        &self.handlers
+    }
+
+    /// Whether there is nothing to run.
+    pub fn is_empty(&self) -> bool {
+        self.handlers.is_empty()
+    }
+
+    /// The selectors of all handlers, in order, with repetitions.
+    pub fn selectors(&self) -> impl Iterator<Item = &Selector> {
+        self.handlers
+            .iter()
+            .filter_map(|handler| handler.selector.as_ref())
+    }
+
+    /// The handlers for one kind of objects.
+    pub fn for_resource(&self, resource: &Resource) -> KindHandlers<F> {
+        let selected = self.handlers.iter().filter(|handler| {
+            handler
+                .selector
+                .as_ref()
+                .is_none_or(|selector| selector.check(resource))
+        });
+        let (changing, watching): (Vec<_>, Vec<_>) = selected
+            .cloned()
+            .partition(|handler| handler.kind.is_change());
+
+        let mut extra_fields: Vec<FieldPath> = Vec::new();
+        for handler in watching.iter().chain(&changing) {
+            match &handler.filters.field {
+                Some(field) if !field.is_root() && !extra_fields.contains(field) => {
+                    extra_fields.push(field.clone());
+                }
+                _ => {}
+            }
+        }
+        let mut owned: Vec<HandlerId> = Vec::with_capacity(changing.len());
+        for handler in &changing {
+            if !owned.contains(&handler.id) {
+                owned.push(Arc::clone(&handler.id));
+            }
+        }
+        KindHandlers {
+            watching,
+            changing,
+            extra_fields,
+            owned,
+        }
+    }
+}
+
+impl<F> Default for Registry<F> {
+    fn default() -> Self {
+        Self {
+            handlers: Vec::new(),
+        }
+    }
+}
+
+impl<F> Clone for Registry<F> {
+    fn clone(&self) -> Self {
+        Self {
+            handlers: self.handlers.clone(),
+        }
+    }
+}
+
+impl<F> std::fmt::Debug for Registry<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(&self.handlers).finish()
+    }
+}
+
+impl<F> FromIterator<Handler<F>> for Registry<F> {
+    fn from_iter<I: IntoIterator<Item = Handler<F>>>(handlers: I) -> Self {
+        Self {
+            handlers: handlers.into_iter().map(Arc::new).collect(),
+        }
+    }
+}
+
+/// The handlers for one kind of objects.
+#[non_exhaustive]
+pub struct KindHandlers<F> {
+    /// Those for every event.
+    pub watching: Vec<Arc<Handler<F>>>,
+    /// Those for changes.
+    pub changing: Vec<Arc<Handler<F>>>,
+    /// The fields of all of them: they are tracked even where others are not, as in the status.
+    pub extra_fields: Vec<FieldPath>,
+    owned: Vec<HandlerId>,
+}
+
+impl<F> KindHandlers<F> {
+    /// The handlers that look at this event.
+    pub fn watching_for(
+        &self,
+        cause: &Cause,
+        context: &dyn Any,
+    ) -> Result<Vec<Arc<Handler<F>>>, Error> {
+        collect(&self.watching, |handler| {
+            filter::matches_object(handler, cause, context)
+        })
+    }
+
+    /// The handlers to be called for this cause.
+    pub fn selected(
+        &self,
+        cause: &Cause,
+        context: &dyn Any,
+    ) -> Result<Vec<Arc<Handler<F>>>, Error> {
+        collect(&self.changing, |handler| {
+            Ok(reacts(handler.kind, cause) && filter::matches_object(handler, cause, context)?)
+        })
+    }
+
+    /// Whether any handler of changes is for this object. If not, the operator leaves no trace on
+    /// it or about it.
+    pub fn prematches_any(&self, cause: &Cause, context: &dyn Any) -> Result<bool, Error> {
+        any(&self.changing, |handler| {
+            filter::prematches_object(handler, cause, context)
+        })
+    }
+
+    /// Whether any handler has to be called before the object may vanish.
+    pub fn requires_finalizer(&self, cause: &Cause, context: &dyn Any) -> Result<bool, Error> {
+        any(&self.changing, |handler| {
+            Ok(handler.kind.requires_finalizer()
+                && filter::prematches_object(handler, cause, context)?)
+        })
+    }
+
+    /// The ids of all handlers of changes, each once: these are the records on objects that are
+    /// ours.
+    pub fn owned_ids(&self) -> impl Iterator<Item = &HandlerId> + Clone {
+        self.owned.iter()
+    }
+}
+
+impl<F> std::fmt::Debug for KindHandlers<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KindHandlers")
+            .field("watching", &self.watching)
+            .field("changing", &self.changing)
+            .field("extra_fields", &self.extra_fields)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The handlers to be called for this cause, out of those that a handler has registered below
+/// itself.
+pub fn select_from<F>(
+    handlers: &[Arc<Handler<F>>],
+    cause: &Cause,
+    context: &dyn Any,
+) -> Result<Vec<Arc<Handler<F>>>, Error> {
+    collect(handlers, |handler| {
+        Ok(reacts(handler.kind, cause) && filter::matches(handler, cause, context)?)
+    })
+}
+
+/// Whether this kind of handlers reacts to the reason of this cause.
+fn reacts(kind: HandlerKind, cause: &Cause) -> bool {
+    let Some(change) = cause
+        .change
+        .as_ref()
+        .filter(|change| change.reason.is_handled())
+    else {
+        return false;
+    };
+    match kind {
+        HandlerKind::Event => false,
+        HandlerKind::Resume { deleted } => change.initial && (deleted || !cause.body.is_deleting()),
+        kind => kind.reason().is_none_or(|reason| reason == change.reason),
+    }
+}
+
+/// Those that match, in order, each function once per id: the first registered one wins.
+///
+/// One function can be registered for several reasons, and more than one of them can apply.
+fn collect<F>(
+    handlers: &[Arc<Handler<F>>],
+    matches: impl Fn(&Handler<F>) -> Result<bool, Error>,
+) -> Result<Vec<Arc<Handler<F>>>, Error> {
+    let mut selected: Vec<Arc<Handler<F>>> = Vec::new();
+    for handler in handlers {
+        let is_repeated = selected
+            .iter()
+            .any(|other| other.function == handler.function && other.id == handler.id);
+        if !is_repeated && matches(handler)? {
+            selected.push(Arc::clone(handler));
+        }
+    }
+    Ok(selected)
+}
+
+fn any<F>(
+    handlers: &[Arc<Handler<F>>],
+    matches: impl Fn(&Handler<F>) -> Result<bool, Error>,
+) -> Result<bool, Error> {
+    for handler in handlers {
+        if matches(handler)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,354 @@
+//! Who is selected for what, and in which order.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::body::Body;
+use crate::cause::{Change, EventType, Reason};
+use crate::diff::diff;
+use crate::filter::{Filters, MetaCriterion, ValueCriterion, when_fn};
+use crate::handler::{FunctionId, HandlerSpec};
+
+const REASONS: [Reason; 7] = [
+    Reason::Create,
+    Reason::Update,
+    Reason::Delete,
+    Reason::Resume,
+    Reason::Noop,
+    Reason::Free,
+    Reason::Gone,
+];
+
+fn spec(id: &str, kind: HandlerKind) -> HandlerSpec {
+    let mut spec = HandlerSpec::new(id, FunctionId::Number(1), kind);
+    spec.selector = Some(Selector::parse(&["things"]).unwrap());
+    spec
+}
+
+fn built(id: &str, kind: HandlerKind) -> Handler<()> {
+    spec(id, kind).build(()).unwrap()
+}
+
+fn resource() -> Resource {
+    Resource {
+        group: "g.example".into(),
+        version: "v1".into(),
+        plural: "things".into(),
+        preferred: true,
+        ..Resource::default()
+    }
+}
+
+fn kind_handlers(handlers: impl IntoIterator<Item = Handler<()>>) -> KindHandlers<()> {
+    handlers
+        .into_iter()
+        .collect::<Registry<()>>()
+        .for_resource(&resource())
+}
+
+fn cause_of(reason: Reason, initial: bool, body: Value, old: Option<Value>) -> Cause {
+    let new = json!({"spec": body["spec"]});
+    Cause {
+        resource: Arc::new(resource()),
+        body: Body::new(body),
+        event: Some(EventType::Modified),
+        change: Some(Change {
+            reason,
+            initial,
+            diff: diff(old.as_ref().unwrap_or(&Value::Null), &new),
+            old: old.map(Arc::new),
+            new: Some(Arc::new(new)),
+        }),
+    }
+}
+
+fn cause(reason: Reason, initial: bool) -> Cause {
+    let mut metadata = json!({"name": "x"});
+    if reason == Reason::Delete || reason == Reason::Free {
+        metadata["deletionTimestamp"] = json!("2026-01-02T03:04:05Z");
+    }
+    let body = json!({"metadata": metadata, "spec": {"field": 1}});
+    cause_of(reason, initial, body, Some(json!({"spec": {}})))
+}
+
+fn ids(handlers: &[Arc<Handler<()>>]) -> Vec<&str> {
+    handlers.iter().map(|handler| &*handler.id).collect()
+}
+
+fn selected(handlers: &KindHandlers<()>, cause: &Cause) -> Vec<String> {
+    let selected = handlers.selected(cause, &()).unwrap();
+    ids(&selected).into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn handlers_are_selected_by_reason_in_the_order_of_registration() {
+    let mut field = spec("field", HandlerKind::Field);
+    field.filters.field = Some(FieldPath::parse("spec.field"));
+    let handlers = kind_handlers([
+        built("resume-deleted", HandlerKind::Resume { deleted: true }),
+        built("resume", HandlerKind::Resume { deleted: false }),
+        built("delete-optional", HandlerKind::Delete { optional: true }),
+        built("delete", HandlerKind::Delete { optional: false }),
+        built("update", HandlerKind::Update),
+        field.build(()).unwrap(),
+        built("create", HandlerKind::Create),
+        built("event", HandlerKind::Event),
+    ]);
+    let field = "field/spec.field";
+    for (reason, initial, expected) in [
+        (Reason::Create, false, vec![field, "create"]),
+        (Reason::Update, false, vec!["update", field]),
+        (
+            Reason::Update,
+            true,
+            vec!["resume-deleted", "resume", "update", field],
+        ),
+        (
+            Reason::Delete,
+            false,
+            vec!["delete-optional", "delete", field],
+        ),
+        (
+            Reason::Delete,
+            true,
+            vec!["resume-deleted", "delete-optional", "delete", field],
+        ),
+        (
+            Reason::Resume,
+            true,
+            vec!["resume-deleted", "resume", field],
+        ),
+        (Reason::Noop, true, vec![]),
+        (Reason::Free, true, vec![]),
+        (Reason::Gone, true, vec![]),
+    ] {
+        assert_eq!(
+            selected(&handlers, &cause(reason, initial)),
+            expected,
+            "{reason} {initial}"
+        );
+    }
+}
+
+#[test]
+fn a_field_that_is_unchanged_is_not_handled() {
+    let mut field = spec("field", HandlerKind::Field);
+    field.filters.field = Some(FieldPath::parse("spec.field"));
+    let mut create = spec("create", HandlerKind::Create);
+    create.filters.field = Some(FieldPath::parse("spec.field"));
+    let handlers = kind_handlers([field.build(()).unwrap(), create.build(()).unwrap()]);
+
+    let body = || json!({"spec": {"field": 1, "other": 2}});
+    let unchanged = Some(json!({"spec": {"field": 1, "other": 1}}));
+    let update = cause_of(Reason::Update, false, body(), unchanged);
+    assert_eq!(selected(&handlers, &update), [""; 0]);
+    // On creation, the field comes from nowhere: that is a change.
+    let create = cause_of(Reason::Create, false, body(), None);
+    assert_eq!(
+        selected(&handlers, &create),
+        ["field/spec.field", "create/spec.field"]
+    );
+    let nothing = cause_of(Reason::Create, false, json!({"spec": {}}), None);
+    assert_eq!(selected(&handlers, &nothing), [""; 0]);
+}
+
+#[test]
+fn one_function_runs_once_per_id_and_the_first_declaration_wins() {
+    let mut first = spec("fn", HandlerKind::Resume { deleted: false });
+    first.retrying.retries = Some(7);
+    let mut field = spec("fn", HandlerKind::Update);
+    field.filters.field = Some(FieldPath::parse("spec.field"));
+    let mut another = spec("fn", HandlerKind::Update);
+    another.function = FunctionId::Number(2);
+    let handlers = kind_handlers([
+        first.build(()).unwrap(),
+        built("fn", HandlerKind::Update),
+        field.build(()).unwrap(),
+        built("other-id", HandlerKind::Update),
+        another.build(()).unwrap(),
+    ]);
+    let both = handlers
+        .selected(&cause(Reason::Update, true), &())
+        .unwrap();
+    assert_eq!(ids(&both), ["fn", "fn/spec.field", "other-id", "fn"]);
+    assert_eq!(both[0].retrying.retries, Some(7));
+    assert_eq!(both[3].function, FunctionId::Number(2));
+    // Without resuming, the second declaration is there.
+    let update = handlers
+        .selected(&cause(Reason::Update, false), &())
+        .unwrap();
+    assert_eq!(ids(&update), ["fn", "fn/spec.field", "other-id", "fn"]);
+    assert_eq!(update[0].retrying.retries, None);
+    // The records on objects are by id alone.
+    let owned: Vec<&str> = handlers.owned_ids().map(|id| &**id).collect();
+    assert_eq!(owned, ["fn", "fn/spec.field", "other-id"]);
+}
+
+#[test]
+fn a_declaration_that_does_not_match_does_not_hide_the_next_one() {
+    let mut filtered = spec("fn", HandlerKind::Create);
+    filtered.filters.when = Some(when_fn(|_, _| Ok(false)));
+    let handlers = kind_handlers([
+        filtered.build(()).unwrap(),
+        built("fn", HandlerKind::Create),
+    ]);
+    assert_eq!(selected(&handlers, &cause(Reason::Create, false)), ["fn"]);
+}
+
+#[test]
+fn handlers_of_other_kinds_are_left_out() {
+    let mut other = spec("other", HandlerKind::Create);
+    other.selector = Some(Selector::parse(&["others"]).unwrap());
+    other.filters.field = Some(FieldPath::parse("status.other"));
+    let mut field = spec("field", HandlerKind::Field);
+    field.filters.field = Some(FieldPath::parse("status.x"));
+    let mut watching = spec("watching", HandlerKind::Event);
+    watching.filters.field = Some(FieldPath::parse("status.y"));
+    let registry: Registry<()> = [
+        other.build(()).unwrap(),
+        field.clone().build(()).unwrap(),
+        field.build(()).unwrap(),
+        watching.build(()).unwrap(),
+    ]
+    .into_iter()
+    .collect();
+    let kind = registry.for_resource(&resource());
+    assert_eq!(ids(&kind.changing), ["field/status.x", "field/status.x"]);
+    assert_eq!(ids(&kind.watching), ["watching/status.y"]);
+    assert_eq!(
+        kind.extra_fields,
+        ["status.y", "status.x"].map(FieldPath::parse)
+    );
+    assert_eq!(registry.selectors().count(), 4);
+    assert_eq!(registry.handlers().len(), 4);
+    assert!(!registry.is_empty() && Registry::<()>::default().is_empty());
+}
+
+#[test]
+fn watching_is_for_all_events_that_match() {
+    let mut filtered = spec("filtered", HandlerKind::Event);
+    filtered.filters.labels = [("a".to_owned(), MetaCriterion::Present)].into();
+    let handlers = kind_handlers([
+        built("create", HandlerKind::Create),
+        built("all", HandlerKind::Event),
+        filtered.build(()).unwrap(),
+        built("all", HandlerKind::Event),
+    ]);
+    let mut event = cause(Reason::Noop, false);
+    event.change = None;
+    assert_eq!(ids(&handlers.watching_for(&event, &()).unwrap()), ["all"]);
+    event.body = Body::new(json!({"metadata": {"labels": {"a": ""}}}));
+    assert_eq!(
+        ids(&handlers.watching_for(&event, &()).unwrap()),
+        ["all", "filtered"]
+    );
+}
+
+fn labelled(kind: HandlerKind) -> Handler<()> {
+    let mut spec = spec("fn", kind);
+    spec.filters.labels = [("go".to_owned(), MetaCriterion::from("yes"))].into();
+    spec.build(()).unwrap()
+}
+
+fn with_label(reason: Reason, go: &str) -> Cause {
+    let body = json!({"metadata": {"labels": {"go": go}}, "spec": {"field": 1}});
+    cause_of(reason, false, body, None)
+}
+
+#[test]
+fn objects_that_no_handler_is_for_are_left_alone_whatever_the_reason() {
+    let handlers = kind_handlers([labelled(HandlerKind::Create), labelled(HandlerKind::Update)]);
+    for reason in REASONS {
+        let prematched = |go: &str| {
+            handlers
+                .prematches_any(&with_label(reason, go), &())
+                .unwrap()
+        };
+        assert!(prematched("yes"), "{reason}");
+        assert!(!prematched("no"), "{reason}");
+    }
+    let watching = kind_handlers([built("event", HandlerKind::Event)]);
+    assert!(
+        !watching
+            .prematches_any(&cause(Reason::Create, false), &())
+            .unwrap()
+    );
+}
+
+#[test]
+fn changes_do_not_matter_for_the_prematch() {
+    let mut spec = spec("field", HandlerKind::Field);
+    spec.filters = Filters {
+        field: Some(FieldPath::parse("spec.field")),
+        old: Some(ValueCriterion::from("never")),
+        ..Filters::default()
+    };
+    let handlers = kind_handlers([spec.build(()).unwrap()]);
+    let cause = cause(Reason::Update, false);
+    assert_eq!(selected(&handlers, &cause), [""; 0]);
+    assert!(handlers.prematches_any(&cause, &()).unwrap());
+}
+
+#[test]
+fn the_finalizer_is_required_by_mandatory_deletion_handlers_that_match() {
+    let required = |kind: HandlerKind, reason: Reason, go: &str| {
+        let handlers = kind_handlers([labelled(kind)]);
+        handlers
+            .requires_finalizer(&with_label(reason, go), &())
+            .unwrap()
+    };
+    for reason in REASONS {
+        assert!(
+            required(HandlerKind::Delete { optional: false }, reason, "yes"),
+            "{reason}"
+        );
+        assert!(
+            !required(HandlerKind::Delete { optional: false }, reason, "no"),
+            "{reason}"
+        );
+        assert!(
+            !required(HandlerKind::Delete { optional: true }, reason, "yes"),
+            "{reason}"
+        );
+        assert!(!required(HandlerKind::Create, reason, "yes"), "{reason}");
+    }
+}
+
+#[test]
+fn errors_of_filters_escalate() {
+    let mut failing = spec("failing", HandlerKind::Delete { optional: false });
+    failing.filters.when = Some(when_fn(|_, _| Err("boom".into())));
+    let handlers = kind_handlers([failing.build(()).unwrap()]);
+    let cause = cause(Reason::Delete, false);
+    assert!(handlers.selected(&cause, &()).is_err());
+    assert!(handlers.prematches_any(&cause, &()).is_err());
+    assert!(handlers.requires_finalizer(&cause, &()).is_err());
+}
+
+#[test]
+fn sub_handlers_are_selected_by_their_filters_alone() {
+    let sub = |id: &str, field: Option<&str>| {
+        let mut spec = HandlerSpec::new(
+            id,
+            FunctionId::Number(1),
+            HandlerKind::Sub { needs_change: true },
+        );
+        spec.filters.field = field.map(FieldPath::parse);
+        Arc::new(spec.build(()).unwrap())
+    };
+    let subs = [
+        sub("parent/a", None),
+        sub("parent/b", Some("spec.field")),
+        sub("parent/c", Some("spec.absent")),
+        sub("parent/a", None),
+    ];
+    for reason in [
+        Reason::Create,
+        Reason::Update,
+        Reason::Delete,
+        Reason::Resume,
+    ] {
+        let selected = select_from(&subs, &cause(reason, false), &()).unwrap();
+        assert_eq!(ids(&selected), ["parent/a", "parent/b"], "{reason}");
+    }
+}

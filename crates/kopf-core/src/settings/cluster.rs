@@ -1,0 +1,77 @@
+//! Settings of the operator as a whole: its process, its peers, what it observes and admits.
+
+use std::time::Duration;
+
+/// The process of the operator.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Process {
+    /// Kills the process if it has not exited after this time since it was told to. Default: 10
+    /// minutes; none is never, and then a hanging handler keeps the process.
+    pub ultimate_exiting_timeout: Option<Duration>,
+}
+
+impl Default for Process {
+    fn default() -> Self {
+        Self {
+            ultimate_exiting_timeout: Some(Duration::from_secs(600)),
+        }
+    }
+}
+
+/// Operators that serve the same objects, and agree on who does.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent settings of the original"
+)]
+pub struct Peering {
+    /// The object through which they agree. Default: `default`.
+    pub name: String,
+    /// Does not log the regular signs of life. Default: false.
+    pub stealth: bool,
+    /// Those with a lower priority pause while this one lives; equal ones pause all. Default: 0.
+    pub priority: i64,
+    /// How long this one counts as alive after its last sign of life. Default: 60 seconds; longer
+    /// means fewer requests, and a longer pause after a crash.
+    pub lifetime: Duration,
+    /// Pauses while there is no such object to agree through. Default: false.
+    pub mandatory: bool,
+    /// Serves alone, whoever else is there. Default: false.
+    pub standalone: bool,
+    /// Agrees for the whole cluster, not per namespace. Set from the scope of the operator.
+    pub clusterwide: bool,
+}
+
+impl Default for Peering {
+    fn default() -> Self {
+        Self {
+            name: "default".to_owned(),
+            stealth: false,
+            priority: 0,
+            lifetime: Duration::from_secs(60),
+            mandatory: false,
+            standalone: false,
+            clusterwide: false,
+        }
+    }
+}
+
+/// What is observed about the cluster itself.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Scanning {
+    /// Looks only once for kinds of objects, and takes namespaces as they are written. Default:
+    /// false. For operators that may not list namespaces and custom resource definitions.
+    pub disabled: bool,
+}
+
+/// Admission webhooks. The server itself is no plain setting, it is given to the operator.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Admission {
+    /// The name of the configuration objects that the operator keeps up to date. Default: none,
+    /// and then it touches no such objects.
+    pub managed: Option<String>,
+}

@@ -1,0 +1,89 @@
+//! Settings of the way from an event to the handlers.
+
+use std::time::Duration;
+
+use super::backoffs::seconds;
+
+/// The queues of objects between the streams and the handlers.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Queueing {
+    /// How many objects of one stream are worked on at the same time. Default: none, unlimited: a
+    /// handler that waits for an hour does not starve other objects.
+    pub worker_limit: Option<usize>,
+    /// How long an object without events keeps its worker. Default: 5 seconds; longer costs
+    /// memory, shorter restarts workers more often.
+    pub idle_timeout: Duration,
+    /// How long queued events may still be handled when the operator stops. Default: 2 seconds;
+    /// what is left is handled after the next start.
+    pub exit_timeout: Duration,
+    /// How long an object is left alone after errors of the framework itself (not of handlers),
+    /// one after another; the last delay repeats. Default: 1 second to about 10 minutes, as
+    /// Fibonacci numbers. Empty: it is never left alone.
+    pub error_delays: Vec<Duration>,
+    /// How many events may wait, per object and per stream. Default: 1000; beyond that, the
+    /// stream is read more slowly. Nothing is dropped.
+    pub max_events: usize,
+    /// How many bytes of events may wait, per stream. Default: 64 MiB; beyond that, the stream is
+    /// read more slowly. Nothing is dropped.
+    pub max_bytes: usize,
+}
+
+impl Default for Queueing {
+    fn default() -> Self {
+        Self {
+            worker_limit: None,
+            idle_timeout: Duration::from_secs(5),
+            exit_timeout: Duration::from_secs(2),
+            error_delays: seconds([1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610])
+                .collect(),
+            max_events: 1000,
+            max_bytes: 64 * 1024 * 1024,
+        }
+    }
+}
+
+/// The calls of handlers.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Execution {
+    /// When a handler is tried again after an arbitrary error, if it does not say itself. Default:
+    /// 60 seconds.
+    pub default_backoff: Duration,
+    /// How many blocking handlers run at the same time, at least 1. Default: none, decided by the
+    /// runtime; more of them wait in line.
+    pub max_workers: Option<usize>,
+}
+
+impl Default for Execution {
+    fn default() -> Self {
+        Self {
+            default_backoff: Duration::from_secs(60),
+            max_workers: None,
+        }
+    }
+}
+
+/// Daemons and timers.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Background {
+    /// How often a daemon that does not stop is looked at. Default: 60 seconds; until it stops,
+    /// its deleted object remains.
+    pub cancellation_polling: Duration,
+    /// How long to wait for daemons that exit at once when told to, before it becomes a slow
+    /// exit. Default: none, only the cycles below are waited for.
+    pub instant_exit_timeout: Option<Duration>,
+    /// How many turns of the scheduler to wait for such daemons. Default: 10; none is not at all.
+    pub instant_exit_zero_time_cycles: Option<u32>,
+}
+
+impl Default for Background {
+    fn default() -> Self {
+        Self {
+            cancellation_polling: Duration::from_secs(60),
+            instant_exit_timeout: None,
+            instant_exit_zero_time_cycles: Some(10),
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Everything about an operator that can be adjusted, with the original's names, defaults, units.
+//!
+//! Plain data: filled before the operator starts (or by its startup handlers) and read by the
+//! engine and the client at the time of use. All times are [`Duration`]s.
+//!
+//! ```
+//! use std::time::Duration;
+//! use kopf_core::settings::{Level, Settings};
+//!
+//! let mut settings = Settings::default();
+//! settings.posting.level = Level::Warning;
+//! settings.execution.default_backoff = Duration::from_secs(10);
+//! assert!(settings.validate().is_ok());
+//! ```
+
+mod backoffs;
+mod cluster;
+mod handling;
+mod networking;
+mod persistence;
+mod posting;
+
+use std::time::Duration;
+
+pub use backoffs::Backoffs;
+pub use cluster::{Admission, Peering, Process, Scanning};
+pub use handling::{Background, Execution, Queueing};
+pub use networking::{Networking, Watching};
+pub use persistence::Persistence;
+pub use posting::Posting;
+
+pub use crate::wording::Level;
+
+/// The settings of one operator.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The process of the operator.
+    pub process: Process,
+    /// Events about objects, as `kubectl describe` shows them.
+    pub posting: Posting,
+    /// Operators that serve the same objects.
+    pub peering: Peering,
+    /// The streams of changes from the cluster.
+    pub watching: Watching,
+    /// The queues of objects between the streams and the handlers.
+    pub queueing: Queueing,
+    /// What is observed about the cluster itself.
+    pub scanning: Scanning,
+    /// Admission webhooks.
+    pub admission: Admission,
+    /// The calls of handlers.
+    pub execution: Execution,
+    /// Daemons and timers.
+    pub background: Background,
+    /// Requests to the API.
+    pub networking: Networking,
+    /// What is kept on objects.
+    pub persistence: Persistence,
+}
+
+/// What is wrong with a setting.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nothing would ever run, be sent, or be queued.
+    #[error("settings.{setting} must be at least 1")]
+    Zero {
+        /// The setting, with its group.
+        setting: &'static str,
+    },
+    /// Nothing could be called that.
+    #[error("settings.{setting} must not be empty")]
+    Empty {
+        /// The setting, with its group.
+        setting: &'static str,
+    },
+    /// A stream would be taken for dead at once.
+    #[error("settings.{setting} must not be zero")]
+    Instant {
+        /// The setting, with its group.
+        setting: &'static str,
+    },
+    /// The server would not accept a finalizer of this form.
+    #[error("settings.persistence.finalizer must look like domain/name, got {finalizer:?}")]
+    Finalizer {
+        /// The finalizer as given.
+        finalizer: String,
+    },
+}
+
+impl Settings {
+    /// Finds the values with which an operator would do nothing at all.
+    pub fn validate(&self) -> Result<(), Error> {
+        let counts = [
+            ("execution.max_workers", self.execution.max_workers),
+            ("queueing.worker_limit", self.queueing.worker_limit),
+            ("queueing.max_events", Some(self.queueing.max_events)),
+            ("queueing.max_bytes", Some(self.queueing.max_bytes)),
+            ("networking.concurrency", Some(self.networking.concurrency)),
+            (
+                "watching.page_size",
+                usize::try_from(self.watching.page_size).ok(),
+            ),
+        ];
+        if let Some((setting, _)) = counts.into_iter().find(|(_, count)| *count == Some(0)) {
+            return Err(Error::Zero { setting });
+        }
+        let names = [
+            ("persistence.finalizer", &self.persistence.finalizer),
+            ("peering.name", &self.peering.name),
+            ("posting.event_name_prefix", &self.posting.event_name_prefix),
+            (
+                "posting.reporting_component",
+                &self.posting.reporting_component,
+            ),
+            (
+                "posting.reporting_instance",
+                &self.posting.reporting_instance,
+            ),
+        ];
+        if let Some((setting, _)) = names.into_iter().find(|(_, name)| name.is_empty()) {
+            return Err(Error::Empty { setting });
+        }
+        let times = [
+            (
+                "watching.inactivity_timeout",
+                Some(self.watching.inactivity_timeout),
+            ),
+            ("watching.server_timeout", self.watching.server_timeout),
+            ("watching.client_timeout", self.watching.client_timeout),
+            (
+                "networking.request_timeout",
+                self.networking.request_timeout,
+            ),
+            (
+                "networking.connect_timeout",
+                self.networking.connect_timeout,
+            ),
+        ];
+        if let Some((setting, _)) = times.into_iter().find(|(_, t)| *t == Some(Duration::ZERO)) {
+            return Err(Error::Instant { setting });
+        }
+        let finalizer = &self.persistence.finalizer;
+        match finalizer.split_once('/') {
+            Some((domain, name)) if !domain.is_empty() && !name.is_empty() => Ok(()),
+            _ => Err(Error::Finalizer {
+                finalizer: finalizer.clone(),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All defaults of the original, in seconds, with those that are decided otherwise.
+    #[test]
+    fn defaults() {
+        let settings = Settings::default();
+        let secs = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!(settings.process.ultimate_exiting_timeout, secs(600));
+        let posting = &settings.posting;
+        assert!(posting.enabled && posting.loggers);
+        assert_eq!(posting.level, Level::Info);
+        assert_eq!(
+            (
+                posting.reporting_component.as_str(),
+                posting.reporting_instance.as_str(),
+                posting.event_name_prefix.as_str(),
+            ),
+            ("kopf", "dev", "kopf-event-")
+        );
+        let peering = &settings.peering;
+        assert_eq!((peering.name.as_str(), peering.priority), ("default", 0));
+        assert_eq!(Some(peering.lifetime), secs(60));
+        assert!(!(peering.stealth || peering.mandatory));
+        assert!(!(peering.standalone || peering.clusterwide));
+        let watching = &settings.watching;
+        assert_eq!(watching.server_timeout, None);
+        assert_eq!(watching.client_timeout, None);
+        assert_eq!(watching.connect_timeout, None);
+        assert_eq!(watching.reconnect_backoff, Duration::from_millis(100));
+        assert_eq!(Some(watching.inactivity_timeout), secs(70));
+        assert_eq!(watching.page_size, 500);
+        let queueing = &settings.queueing;
+        assert_eq!(queueing.worker_limit, None);
+        assert_eq!(Some(queueing.idle_timeout), secs(5));
+        assert_eq!(Some(queueing.exit_timeout), secs(2));
+        let delays: Vec<u64> = queueing
+            .error_delays
+            .iter()
+            .map(Duration::as_secs)
+            .collect();
+        assert_eq!(
+            delays,
+            [1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610]
+        );
+        assert_eq!(
+            (queueing.max_events, queueing.max_bytes),
+            (1000, 67_108_864)
+        );
+        assert!(!settings.scanning.disabled);
+        assert_eq!(settings.admission.managed, None);
+        assert_eq!(Some(settings.execution.default_backoff), secs(60));
+        assert_eq!(settings.execution.max_workers, None);
+        assert_eq!(Some(settings.background.cancellation_polling), secs(60));
+        assert_eq!(settings.background.instant_exit_timeout, None);
+        assert_eq!(settings.background.instant_exit_zero_time_cycles, Some(10));
+        let networking = &settings.networking;
+        assert_eq!(networking.request_timeout, secs(300));
+        assert_eq!(networking.connect_timeout, None);
+        let backoffs: Vec<u64> = networking
+            .error_backoffs
+            .iter()
+            .map(|b| b.as_secs())
+            .collect();
+        assert_eq!(backoffs, [1, 1, 2, 3, 5, 8, 13, 21]);
+        assert!(!(networking.enforce_retry_after || networking.trust_env));
+        assert_eq!(networking.concurrency, 64);
+        let persistence = &settings.persistence;
+        assert_eq!(
+            persistence.finalizer,
+            "kopf.zalando.org/KopfFinalizerMarker"
+        );
+        assert_eq!(Some(persistence.consistency_timeout), secs(5));
+        assert!(!persistence.touching);
+        settings.validate().unwrap();
+    }
+
+    #[test]
+    fn useless_values_are_refused_by_name() {
+        type Spoil = fn(&mut Settings);
+        let cases: [(Spoil, &str); 5] = [
+            (
+                |settings| settings.execution.max_workers = Some(0),
+                "settings.execution.max_workers must be at least 1",
+            ),
+            (
+                |settings| settings.networking.concurrency = 0,
+                "settings.networking.concurrency must be at least 1",
+            ),
+            (
+                |settings| settings.peering.name.clear(),
+                "settings.peering.name must not be empty",
+            ),
+            (
+                |settings| settings.watching.inactivity_timeout = Duration::ZERO,
+                "settings.watching.inactivity_timeout must not be zero",
+            ),
+            (
+                |settings| settings.persistence.finalizer = "marker".to_owned(),
+                "settings.persistence.finalizer must look like domain/name, got \"marker\"",
+            ),
+        ];
+        for (spoil, expected) in cases {
+            let mut settings = Settings::default();
+            spoil(&mut settings);
+            assert_eq!(settings.validate().unwrap_err().to_string(), expected);
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Settings of what is kept on objects.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::diffbase::{AnnotationsDiffBaseStorage, DiffBaseStorage};
+use crate::progress::{ProgressStorage, SmartProgressStorage};
+
+/// What is kept on objects.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Persistence {
+    /// What keeps objects from vanishing before they are handled. Default:
+    /// `kopf.zalando.org/KopfFinalizerMarker`. If it is changed, objects keep the old one.
+    pub finalizer: String,
+    /// Where the progress of handlers is kept between attempts and restarts. Default: in
+    /// annotations, and read also from the status.
+    pub progress_storage: Arc<dyn ProgressStorage>,
+    /// Where the last handled state is kept, to compare with. Default: in an annotation.
+    pub diffbase_storage: Arc<dyn DiffBaseStorage>,
+    /// How long to wait for the operator's own change to come back before handling goes on.
+    /// Default: 5 seconds; zero does not wait, and handlers can see an outdated object.
+    pub consistency_timeout: Duration,
+    /// Wakes delayed handlers by changing the object, as the original does. Default: false, they
+    /// are woken in memory, which saves a request and an event each.
+    pub touching: bool,
+}
+
+impl Default for Persistence {
+    fn default() -> Self {
+        Self {
+            finalizer: "kopf.zalando.org/KopfFinalizerMarker".to_owned(),
+            progress_storage: Arc::new(SmartProgressStorage::default()),
+            diffbase_storage: Arc::new(AnnotationsDiffBaseStorage::default()),
+            consistency_timeout: Duration::from_secs(5),
+            touching: false,
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What can go wrong with state that is kept on objects.
+//!
+//! Shared by [progress](crate::progress) and [diff-base](crate::diffbase) storages, because users
+//! who write their own usually write both.
+
+use crate::essence;
+
+/// Why a storage cannot read or write. It stops the cycle of that object, not its handlers.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StorageError {
+    /// There is a text, but it is not JSON.
+    #[error("the state stored in {place} is not JSON")]
+    Undecodable {
+        /// The annotation or the field.
+        place: String,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// There is JSON, but of another type than ever stored there.
+    #[error("the state stored in {place} is not {expected}")]
+    Unexpected {
+        /// The annotation or the field.
+        place: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// The state cannot be written as JSON.
+    #[error("the state for {place} cannot be written as JSON")]
+    Unwritable {
+        /// The annotation or the field.
+        place: String,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The essence cannot be built.
+    #[error("the essence of the object cannot be built")]
+    Essence(#[from] essence::Error),
+    /// An error of a custom storage.
+    #[error("the custom storage failed")]
+    Custom(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl StorageError {
+    /// Wraps an error of a custom storage.
+    pub fn custom(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Custom(error.into())
+    }
+}

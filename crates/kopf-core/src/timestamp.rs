@@ -1,0 +1,118 @@
+//! Moments of time in stored records: `2026-01-02T03:04:05.678901+00:00`.
+//!
+//! Always UTC, always six digits, so that the texts can be compared by eye and sorted. Reading is
+//! lenient: older records have no offset and mean UTC.
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
+
+/// Why a text is not a moment of time.
+#[derive(Debug, thiserror::Error)]
+#[error("not an ISO-8601 date and time: {text:?}")]
+pub struct Error {
+    text: String,
+    #[source]
+    source: jiff::Error,
+}
+
+/// Writes a moment, cut to microseconds.
+///
+/// ```
+/// use kopf_core::timestamp;
+///
+/// let moment = timestamp::parse("2026-01-02T03:04:05Z")?;
+/// assert_eq!(timestamp::format(moment), "2026-01-02T03:04:05.000000+00:00");
+/// # Ok::<_, timestamp::Error>(())
+/// ```
+pub fn format(moment: Timestamp) -> String {
+    let moment = Offset::UTC.to_datetime(moment);
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}+00:00",
+        moment.year(),
+        moment.month(),
+        moment.day(),
+        moment.hour(),
+        moment.minute(),
+        moment.second(),
+        moment.subsec_nanosecond() / 1_000,
+    )
+}
+
+/// Reads a moment with an offset, with `Z`, or without any (then it is UTC).
+pub fn parse(text: &str) -> Result<Timestamp, Error> {
+    let failed = |source| Error {
+        text: text.to_owned(),
+        source,
+    };
+    if let Ok(moment) = text.parse::<Timestamp>() {
+        return Ok(moment);
+    }
+    let naive = text.parse::<DateTime>().map_err(failed)?;
+    Offset::UTC.to_timestamp(naive).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn written_in_utc_with_six_digits() {
+        let moment = |seconds, nanoseconds| Timestamp::new(seconds, nanoseconds).unwrap();
+        for (moment, expected) in [
+            (moment(0, 0), "1970-01-01T00:00:00.000000+00:00"),
+            (
+                moment(1_767_323_045, 678_901_999),
+                "2026-01-02T03:04:05.678901+00:00",
+            ),
+            (moment(-1, 0), "1969-12-31T23:59:59.000000+00:00"),
+            (moment(0, -1), "1969-12-31T23:59:59.999999+00:00"),
+        ] {
+            assert_eq!(format(moment), expected);
+        }
+    }
+
+    #[test]
+    fn read_in_all_written_forms() {
+        let expected = "2019-12-31T23:59:59.123456+00:00";
+        for text in [
+            "2019-12-31T23:59:59.123456",
+            "2019-12-31T23:59:59.123456Z",
+            "2019-12-31T23:59:59.123456+00:00",
+            "2020-01-01T01:59:59.123456+02:00",
+        ] {
+            assert_eq!(format(parse(text).unwrap()), expected, "{text}");
+        }
+        assert_eq!(
+            format(parse("2019-12-31T23:59:59").unwrap()),
+            "2019-12-31T23:59:59.000000+00:00"
+        );
+    }
+
+    #[test]
+    fn garbage_is_an_error_that_shows_it() {
+        for text in [
+            "",
+            "soon",
+            "2019-13-31T23:59:59",
+            "12",
+            "2019-12-31T25:00:00Z",
+        ] {
+            assert!(parse(text).unwrap_err().to_string().contains(text));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_moment_reads_back(seconds in -62_000_000_000i64..250_000_000_000, micro in 0..1_000_000) {
+            let moment = Timestamp::new(seconds, micro * 1_000).unwrap();
+            prop_assert_eq!(parse(&format(moment)).unwrap(), moment);
+        }
+
+        #[test]
+        fn no_text_panics(text in any::<String>()) {
+            let _ = parse(&text);
+        }
+    }
+}

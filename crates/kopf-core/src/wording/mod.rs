@@ -1,0 +1,252 @@
+//! All human texts that the log has about the handling of objects.
+//!
+//! People watch and search logs by these sentences, so they are the original's, in one place and
+//! compared with its recordings. Functions return what can be displayed: nothing is formatted
+//! unless somebody reads it. Which of them are said when is decided elsewhere.
+
+mod level;
+mod time;
+
+use std::fmt::{Display, Formatter};
+use std::time::Duration;
+
+use serde_json::Value;
+
+pub use level::Level;
+use time::Lazy;
+pub use time::{elapsed, measured, seconds};
+
+use crate::body::Body;
+use crate::cause::Reason;
+use crate::diff::Diff;
+use crate::literal::{Literal, Text};
+
+/// The finalizer is needed and will be added.
+pub const ADDING_FINALIZER: &str = "Adding the finalizer, thus preventing the actual deletion.";
+/// The finalizer is there, but nothing needs it any longer.
+pub const DROPPING_FINALIZER: &str =
+    "Removing the finalizer, as there are no handlers requiring it.";
+/// All is done before the deletion.
+pub const REMOVING_FINALIZER: &str = "Removing the finalizer, thus allowing the actual deletion.";
+/// The cause is `gone`.
+pub const GONE: &str = "Deleted, really deleted, and we are notified.";
+/// The cause is `free`.
+pub const FREE: &str = "Deletion, but we are done with it, and we do not care.";
+/// The cause is `noop`.
+pub const NOOP: &str =
+    "Something has changed, but we are not interested (the essence is the same).";
+/// Nothing is left to do for the object.
+pub const CYCLE_FINISHED: &str = "Handling cycle is finished, waiting for new changes.";
+/// The object vanished before it could be patched.
+pub const PATCH_SKIPPED: &str = "Patching was skipped: the object does not exist anymore.";
+/// Errors of the framework are over for now.
+pub const THROTTLING_OVER: &str = "Throttling is over. Switching back to normal operations.";
+
+/// `Handler 'id'`: how handlers of changes and events are called in the log.
+pub fn handler(id: &str) -> impl Display {
+    labelled("Handler", id)
+}
+
+/// `Activity 'id'`: how handlers of the operator's own life are called in the log.
+pub fn activity(id: &str) -> impl Display {
+    labelled("Activity", id)
+}
+
+/// `Daemon 'id'`: how daemons are called in the log.
+pub fn daemon(id: &str) -> impl Display {
+    labelled("Daemon", id)
+}
+
+/// `Timer 'id'`: how timers are called in the log.
+pub fn timer(id: &str) -> impl Display {
+    labelled("Timer", id)
+}
+
+/// `Indexer 'id'`: how index functions are called in the log.
+pub fn indexer(id: &str) -> impl Display {
+    labelled("Indexer", id)
+}
+
+/// `Webhook 'id'`: how admission handlers are called in the log.
+pub fn webhook(id: &str) -> impl Display {
+    labelled("Webhook", id)
+}
+
+fn labelled(kind: &'static str, id: &str) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| write!(f, "{kind} {}", Text(id)))
+}
+
+/// An attempt begins.
+pub fn invoked(label: impl Display) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| write!(f, "{label} is invoked."))
+}
+
+/// An attempt was cut off because the operator stops.
+pub fn cancelled(label: impl Display) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| write!(f, "{label} is cancelled. Will escalate."))
+}
+
+/// A cause is being handled; the whole object follows.
+pub fn in_progress(reason: Reason, body: &Body) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        write!(
+            f,
+            "{} is in progress: {}",
+            title(reason),
+            Literal(body.value())
+        )
+    })
+}
+
+/// What has changed since the last handling.
+pub fn diff(reason: Reason, diff: &Diff) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| write!(f, "{} diff: {diff}", title(reason)))
+}
+
+/// All handlers of a cause are finished, for better or worse.
+pub fn processed(reason: Reason, succeeded: usize, failed: usize) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        let title = title(reason);
+        write!(
+            f,
+            "{title} is processed: {succeeded} succeeded; {failed} failed."
+        )
+    })
+}
+
+/// Another cause takes over from one that is not finished.
+pub fn superseded(
+    purpose: &str,
+    reason: Reason,
+    succeeded: usize,
+    failed: usize,
+    left: usize,
+) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        match Reason::parse(purpose).and_then(Reason::title) {
+            Some(title) => write!(f, "{}", capitalized(title))?,
+            None => write!(f, "{}", Text(purpose))?,
+        }
+        let title = reason.title().unwrap_or(reason.as_str());
+        write!(f, " is superseded by {title}: ")?;
+        write!(
+            f,
+            "{succeeded} succeeded; {failed} failed; {left} left to the moment."
+        )
+    })
+}
+
+/// Handlers are to be tried again later.
+pub fn sleeping(delay: Duration) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        write!(
+            f,
+            "Sleeping for {} seconds for the delayed handlers.",
+            measured(delay)
+        )
+    })
+}
+
+/// Handlers are to be tried again much later.
+pub fn sleeping_capped(delay: Duration, limit: Duration) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        let (delay, limit) = (measured(delay), seconds(limit));
+        write!(
+            f,
+            "Sleeping for {delay} (capped {limit}) seconds for the delayed handlers."
+        )
+    })
+}
+
+/// There is a delay, but also a patch, whose own event continues.
+pub fn sleeping_skipped(left: Duration) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        let left = measured(left);
+        write!(
+            f,
+            "Sleeping was skipped because of the patch, {left} seconds left."
+        )
+    })
+}
+
+/// A newer event has come before the delay was over.
+pub fn sleeping_interrupted(left: Duration) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        let left = measured(left);
+        write!(
+            f,
+            "Sleeping was interrupted by new changes, {left} seconds left."
+        )
+    })
+}
+
+/// The first kind of API calls of a patch.
+pub fn merge_patching_resource(payload: &Value) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        write!(f, "Merge-patching the resource with: {}", Literal(payload))
+    })
+}
+
+/// The second kind of API calls of a patch.
+pub fn merge_patching_status(payload: &Value) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        write!(f, "Merge-patching the status with: {}", Literal(payload))
+    })
+}
+
+/// The third kind of API calls of a patch.
+pub fn json_patching_resource(payload: &Value) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        write!(f, "JSON-patching the resource with: {}", Literal(payload))
+    })
+}
+
+/// The fourth kind of API calls of a patch.
+pub fn json_patching_status(payload: &Value) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        write!(f, "JSON-patching the status with: {}", Literal(payload))
+    })
+}
+
+/// The server refused the guarded part of a patch; it is carried over to the next cycle.
+pub fn patch_conflict(remaining: impl Display) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        f.write_str("Could not apply the patch in full due to conflicts with newer changes. ")?;
+        write!(f, "Will try on the next cycle soon. Remaining: {remaining}")
+    })
+}
+
+/// The server's answer is not what was sent.
+pub fn inconsistencies(diff: &Diff) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        write!(f, "Merge-patching finished with inconsistencies: {diff}")
+    })
+}
+
+/// The framework itself has failed on this object.
+pub fn throttling(delay: Duration, error: impl Display) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        let delay = seconds(delay);
+        write!(
+            f,
+            "Throttling for {delay} seconds due to an unexpected error: {error}"
+        )
+    })
+}
+
+fn title(reason: Reason) -> impl Display {
+    capitalized(reason.title().unwrap_or(reason.as_str()))
+}
+
+fn capitalized(text: &str) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        let mut chars = text.chars();
+        if let Some(first) = chars.next() {
+            write!(f, "{}", first.to_uppercase())?;
+        }
+        f.write_str(chars.as_str())
+    })
+}
+
+#[cfg(test)]
+mod tests;

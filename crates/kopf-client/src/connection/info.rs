@@ -1,0 +1,193 @@
+//! Credentials as plain values, for those who get them in their own way.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{AUTHORIZATION, HeaderValue};
+use jiff::Timestamp;
+use kube::config::AuthInfo;
+
+use super::error::Error;
+use super::proxy::Proxy;
+use super::stack::{Target, address, certificates};
+
+/// Where the server is, and how to be known there.
+///
+/// Files are read when the client is made. Data is PEM, or PEM in base64 as in kubeconfigs.
+///
+/// ```
+/// use kopf_client::connection::ConnectionInfo;
+///
+/// let info = ConnectionInfo {
+///     server: "https://10.0.0.1:6443".into(),
+///     token: Some("secret".into()),
+///     insecure: true,
+///     ..ConnectionInfo::default()
+/// };
+/// assert!(!format!("{info:?}").contains("secret"));
+/// ```
+#[derive(Clone, Default)]
+pub struct ConnectionInfo {
+    /// The URL of the server, with a path if it has one.
+    pub server: String,
+    /// A file with the authorities that vouch for the server. Without any, the system's are trusted.
+    pub ca_path: Option<PathBuf>,
+    /// The same as data.
+    pub ca_data: Option<String>,
+    /// Whether the server is believed to be itself without any proof.
+    pub insecure: bool,
+    /// For HTTP Basic authentication, together with the password.
+    pub username: Option<String>,
+    /// For HTTP Basic authentication, together with the username.
+    pub password: Option<String>,
+    /// What to say before the token, or instead of it; `Bearer` if there is only a token.
+    pub scheme: Option<String>,
+    /// The token.
+    pub token: Option<String>,
+    /// A file with the client's certificate; used together with the private key.
+    pub certificate_path: Option<PathBuf>,
+    /// The same as data.
+    pub certificate_data: Option<String>,
+    /// A file with the client's private key.
+    pub private_key_path: Option<PathBuf>,
+    /// The same as data.
+    pub private_key_data: Option<String>,
+    /// The namespace for what has none, such as the events of cluster-scoped objects.
+    pub default_namespace: Option<String>,
+    /// The proxy on the way to the server: `http`, `https`, `socks5`.
+    pub proxy_url: Option<String>,
+    /// Whether proxies are taken from the environment (`HTTPS_PROXY`, `NO_PROXY`…) if none is given.
+    pub trust_env: bool,
+    /// The higher, the rather it is chosen among several.
+    pub priority: i32,
+    /// When the credentials stop to be valid.
+    pub expiration: Option<Timestamp>,
+}
+
+impl ConnectionInfo {
+    pub(super) fn target(&self) -> Result<Target, Error> {
+        let mut config = kube::Config::new(address(&self.server)?);
+        config.accept_invalid_certs = self.insecure;
+        config.root_cert = match one("CA", self.ca_path.as_deref(), self.ca_data.as_deref())? {
+            Some(bundle) => Some(certificates("CA", &bundle)?),
+            None => None,
+        };
+        config.default_namespace = self.default_namespace.clone().unwrap_or_default();
+
+        let certificate = one(
+            "certificate",
+            self.certificate_path.as_deref(),
+            self.certificate_data.as_deref(),
+        )?;
+        let key = one(
+            "private key",
+            self.private_key_path.as_deref(),
+            self.private_key_data.as_deref(),
+        )?;
+        if let (Some(certificate), Some(key)) = (certificate, key) {
+            config.auth_info.client_certificate_data = Some(STANDARD.encode(certificate));
+            config.auth_info.client_key_data = Some(STANDARD.encode(key).into());
+        }
+        match (&self.username, &self.password) {
+            (Some(_), Some(_)) if self.scheme.is_some() || self.token.is_some() => {
+                return Err(Error::Invalid {
+                    what: "authentication",
+                    problem: "either a token or a password can be used, not both".to_owned(),
+                });
+            }
+            (Some(username), Some(password)) => {
+                config.auth_info = AuthInfo {
+                    username: Some(username.clone()),
+                    password: Some(password.clone().into()),
+                    ..config.auth_info
+                };
+            }
+            _ => {}
+        }
+        match (&self.scheme, &self.token) {
+            (None, None) => {}
+            (None, Some(token)) => config
+                .headers
+                .push(authorization(&format!("Bearer {token}"))?),
+            (Some(scheme), None) => config.headers.push(authorization(scheme)?),
+            (Some(scheme), Some(token)) => {
+                config
+                    .headers
+                    .push(authorization(&format!("{scheme} {token}"))?);
+            }
+        }
+
+        let proxy = Proxy::find(
+            self.proxy_url.as_deref(),
+            self.trust_env,
+            &config.cluster_url,
+        )?;
+        Ok(Target { config, proxy })
+    }
+}
+
+fn authorization(value: &str) -> Result<(http::HeaderName, HeaderValue), Error> {
+    let mut value = HeaderValue::from_str(value.trim()).map_err(|_| Error::Invalid {
+        what: "token",
+        problem: "it has characters that cannot be sent".to_owned(),
+    })?;
+    value.set_sensitive(true);
+    Ok((AUTHORIZATION, value))
+}
+
+/// The PEM text of one thing that is given as a path, or as data, or not at all.
+fn one(
+    what: &'static str,
+    path: Option<&Path>,
+    data: Option<&str>,
+) -> Result<Option<Vec<u8>>, Error> {
+    let mut pem = match (path, data) {
+        (None, None) => return Ok(None),
+        (Some(_), Some(_)) => return Err(Error::Both { what }),
+        (Some(path), None) => std::fs::read(path).map_err(|source| Error::File {
+            what,
+            path: path.to_owned(),
+            source,
+        })?,
+        (None, Some(data)) if data.contains("-----BEGIN ") => data.as_bytes().to_vec(),
+        (None, Some(data)) => {
+            let compact: String = data.split_ascii_whitespace().collect();
+            STANDARD.decode(compact).map_err(|_| Error::Invalid {
+                what,
+                problem: "it is neither PEM nor base64".to_owned(),
+            })?
+        }
+    };
+    // A certificate and a key are going to be read as one text.
+    if pem.last().is_some_and(|last| *last != b'\n') {
+        pem.push(b'\n');
+    }
+    Ok(Some(pem))
+}
+
+impl fmt::Debug for ConnectionInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hidden = |secret: &Option<String>| secret.as_ref().map(|_| "…");
+        f.debug_struct("ConnectionInfo")
+            .field("server", &super::stack::public(&self.server))
+            .field("ca_path", &self.ca_path)
+            .field("ca_data", &hidden(&self.ca_data))
+            .field("insecure", &self.insecure)
+            .field("username", &self.username)
+            .field("password", &hidden(&self.password))
+            .field("scheme", &self.scheme)
+            .field("token", &hidden(&self.token))
+            .field("certificate_path", &self.certificate_path)
+            .field("certificate_data", &hidden(&self.certificate_data))
+            .field("private_key_path", &self.private_key_path)
+            .field("private_key_data", &hidden(&self.private_key_data))
+            .field("default_namespace", &self.default_namespace)
+            .field("proxy_url", &hidden(&self.proxy_url))
+            .field("trust_env", &self.trust_env)
+            .field("priority", &self.priority)
+            .field("expiration", &self.expiration)
+            .finish()
+    }
+}

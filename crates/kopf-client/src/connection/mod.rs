@@ -1,0 +1,97 @@
+//! From credentials to a client: service accounts, kubeconfigs, explicit connection info.
+//!
+//! Reading kubeconfigs, credential plugins, OIDC, token files and TLS is the kube crate's; here they
+//! are put together to one transport without kube's own queue and retries. Credentials are seen
+//! nowhere but here and in the requests: never in errors, logs, or `Debug` output.
+
+mod error;
+mod info;
+mod kubeconfig;
+pub(crate) mod limit;
+mod proxy;
+mod service_account;
+mod stack;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+pub use self::error::Error;
+pub use self::info::ConnectionInfo;
+use crate::Client;
+
+/// What can be said about the choice of a connection.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Options {
+    /// The kubeconfig to use; by default, those in `$KUBECONFIG`, or `~/.kube/config`.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context to use instead of the current one of the kubeconfig.
+    pub context: Option<String>,
+    /// Whether proxies are taken from the environment (`HTTPS_PROXY`, `NO_PROXY`…), as
+    /// `settings.networking.trust_env` says; by default, they are not.
+    pub trust_env: bool,
+}
+
+/// A client for where this process runs: with the service account of its pod if there is one,
+/// otherwise with the kubeconfig.
+pub async fn infer() -> Result<Client, Error> {
+    infer_with(Options::default()).await
+}
+
+/// As [`infer`], with a say. A given kubeconfig or context is used in a pod, too.
+pub async fn infer_with(options: Options) -> Result<Client, Error> {
+    blocking(move || {
+        let explicit = options.kubeconfig.is_some() || options.context.is_some();
+        let in_cluster = match service_account::load() {
+            Ok(target) if !explicit => return stack::build(target.trusting(options.trust_env)),
+            Ok(_) => None,
+            Err(error) => Some(error),
+        };
+        match (kubeconfig::load(&options), in_cluster) {
+            (Ok(target), _) => stack::build(target),
+            (Err(error), Some(service_account)) if !explicit => Err(Error::Nowhere {
+                service_account: Box::new(service_account),
+                kubeconfig: Box::new(error),
+            }),
+            (Err(error), _) => Err(error),
+        }
+    })
+    .await
+}
+
+/// A client as a kubeconfig file describes it, in its current context or in the given one.
+pub async fn from_kubeconfig_file(
+    path: impl AsRef<Path>,
+    context: Option<&str>,
+) -> Result<Client, Error> {
+    let options = Options {
+        kubeconfig: Some(path.as_ref().to_owned()),
+        context: context.map(str::to_owned),
+        trust_env: false,
+    };
+    blocking(move || stack::build(kubeconfig::load(&options)?)).await
+}
+
+/// A client with the service account of the pod in which this process runs.
+pub async fn in_cluster() -> Result<Client, Error> {
+    blocking(|| stack::build(service_account::load()?)).await
+}
+
+/// A client as explicitly described.
+pub async fn from_info(info: ConnectionInfo) -> Result<Client, Error> {
+    blocking(move || stack::build(info.target()?)).await
+}
+
+/// Credential plugins are run and files are read while a client is made, and both block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(Error::Invalid {
+            what: "connection",
+            problem: error.to_string(),
+        }),
+    }
+}

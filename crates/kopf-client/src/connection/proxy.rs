@@ -1,0 +1,114 @@
+//! The proxy on the way to the server, if any.
+
+use http::Uri;
+use http::header::HeaderValue;
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+
+use super::error::Error;
+
+/// Where to connect to instead, and how to be known there.
+#[derive(Clone, Debug)]
+pub(super) struct Proxy {
+    pub(super) address: Uri,
+    /// For HTTP proxies.
+    pub(super) authorization: Option<HeaderValue>,
+    /// For SOCKS proxies.
+    pub(super) login: Option<(String, String)>,
+}
+
+impl Proxy {
+    /// The given one, or the environment's for this server if that is trusted.
+    ///
+    /// kube reads the environment, too, but always, and with `NO_PROXY` applied to the address of
+    /// the proxy instead of the server's.
+    pub(super) fn find(
+        given: Option<&str>,
+        trust_env: bool,
+        server: &Uri,
+    ) -> Result<Option<Self>, Error> {
+        let matcher = match given.map(str::trim).filter(|given| !given.is_empty()) {
+            Some(given) => Matcher::builder().all(given).build(),
+            None if trust_env => Matcher::from_env(),
+            None => return Ok(None),
+        };
+        match matcher.intercept(server) {
+            Some(found) => Self::from(&found).map(Some),
+            None if given.is_some() => Err(invalid("it is not the URL of a proxy")),
+            None => Ok(None),
+        }
+    }
+
+    fn from(found: &Intercept) -> Result<Self, Error> {
+        match found.uri().scheme_str() {
+            Some("http" | "https" | "socks5" | "socks5h") => Ok(Self {
+                address: found.uri().clone(),
+                authorization: found.basic_auth().cloned(),
+                login: found
+                    .raw_auth()
+                    .map(|(user, password)| (user.to_owned(), password.to_owned())),
+            }),
+            _ => Err(invalid(
+                "only http, https, and socks5 proxies are supported",
+            )),
+        }
+    }
+
+    pub(super) fn is_socks(&self) -> bool {
+        matches!(self.address.scheme_str(), Some("socks5" | "socks5h"))
+    }
+
+    /// With plain `socks5`, names are resolved here; with `socks5h`, by the proxy.
+    pub(super) fn resolves_names(&self) -> bool {
+        self.address.scheme_str() == Some("socks5h")
+    }
+}
+
+fn invalid(problem: &str) -> Error {
+    Error::Invalid {
+        what: "proxy URL",
+        problem: problem.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(given: Option<&str>) -> Result<Option<Proxy>, Error> {
+        Proxy::find(given, false, &Uri::from_static("https://10.0.0.1:6443"))
+    }
+
+    #[test]
+    fn credentials_of_proxies_are_taken_apart() {
+        let proxy = find(Some("http://user:pa%40ss@proxy:3128"))
+            .unwrap()
+            .unwrap();
+        assert_eq!(proxy.address.host(), Some("proxy"));
+        assert_eq!(proxy.address.port_u16(), Some(3128));
+        // user:pa@ss
+        assert_eq!(proxy.authorization.unwrap(), "Basic dXNlcjpwYUBzcw==");
+
+        let proxy = find(Some("socks5h://user:pass@proxy:1080"))
+            .unwrap()
+            .unwrap();
+        assert!(proxy.is_socks() && proxy.resolves_names());
+        assert_eq!(proxy.login, Some(("user".into(), "pass".into())));
+    }
+
+    #[test]
+    fn no_proxy_unless_asked() {
+        assert!(find(None).unwrap().is_none());
+        assert!(find(Some("  ")).unwrap().is_none());
+    }
+
+    #[test]
+    fn other_proxies_are_refused() {
+        for given in ["ftp://proxy:21", "socks4://proxy:1080", ":::"] {
+            let error = find(Some(given)).unwrap_err().to_string();
+            assert!(
+                error.starts_with("the proxy URL is invalid"),
+                "{given}: {error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The layers of a real connection: address, credentials, TLS, connection pool.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::time::Duration;
+
+use http::Uri;
+use hyper::rt::{Read, Write};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
+use hyper_util::client::legacy::connect::{Connection, HttpConnector};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::{AuthError, Body as Outgoing, ConfigExt as _};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use tower::{BoxError, Service, ServiceBuilder};
+
+use super::error::Error;
+use super::limit::InTime;
+use super::proxy::Proxy;
+use crate::Client;
+
+/// Dead peers are noticed by the system, too, when nothing is being asked.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+
+/// What is needed to connect.
+pub(super) struct Target {
+    pub(super) config: kube::Config,
+    pub(super) proxy: Option<Proxy>,
+}
+
+impl Target {
+    pub(super) fn trusting(mut self, trust_env: bool) -> Self {
+        // A proxy that is wrong there is not one that was asked for.
+        if trust_env && let Ok(proxy) = Proxy::find(None, true, &self.config.cluster_url) {
+            self.proxy = proxy;
+        }
+        self
+    }
+}
+
+/// Makes the client. Blocks while credential plugins run.
+pub(super) fn build(target: Target) -> Result<Client, Error> {
+    // With two providers compiled in by somebody, rustls cannot choose by itself. An error means
+    // that somebody else has chosen right now.
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+
+    let Target { config, proxy } = target;
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_keepalive(Some(KEEPALIVE));
+    match proxy {
+        None => finish(&config, tcp),
+        Some(proxy) if proxy.is_socks() => {
+            let local_dns = !proxy.resolves_names();
+            let mut socks = SocksV5::new(proxy.address, tcp).local_dns(local_dns);
+            if let Some((user, password)) = proxy.login {
+                socks = socks.with_auth(user, password);
+            }
+            finish(&config, socks)
+        }
+        Some(proxy) if proxy.address.scheme_str() == Some("https") => {
+            let tls = config.rustls_https_connector_with_connector(tcp)?;
+            finish(&config, tunnel(proxy, tls))
+        }
+        Some(proxy) => finish(&config, tunnel(proxy, tcp)),
+    }
+}
+
+fn tunnel<C>(proxy: Proxy, connector: C) -> Tunnel<C> {
+    let tunnel = Tunnel::new(proxy.address, connector);
+    match proxy.authorization {
+        Some(authorization) => tunnel.with_auth(authorization),
+        None => tunnel,
+    }
+}
+
+fn finish<C>(config: &kube::Config, connector: C) -> Result<Client, Error>
+where
+    C: Service<Uri> + Clone + Send + Sync + 'static,
+    C::Response: Connection + Read + Write + Send + Unpin + 'static,
+    C::Future: Send + 'static,
+    C::Error: std::error::Error + Send + Sync + 'static,
+{
+    let tls = config.rustls_https_connector_with_connector(connector)?;
+    let pool: legacy::Client<_, Outgoing> = legacy::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .build(InTime(tls));
+    let service = ServiceBuilder::new()
+        .map_err(discreet)
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(pool);
+    let server = public(&config.cluster_url.to_string());
+    let namespace = config.default_namespace.clone();
+    // Replicas of an operator are not to come back all at the same moment.
+    let seed = RandomState::new().build_hasher().finish();
+    Ok(Client::new(service, &server, namespace, seed))
+}
+
+/// Failures to refresh a token can have the token in them.
+fn discreet(error: BoxError) -> BoxError {
+    match error.downcast_ref::<AuthError>() {
+        Some(error) => Error::from(error).into(),
+        None => error,
+    }
+}
+
+/// The URL of the server.
+pub(super) fn address(server: &str) -> Result<Uri, Error> {
+    let invalid = |problem: &str| Error::Invalid {
+        what: "server",
+        problem: format!("{problem}: {:?}", public(server)),
+    };
+    let address: Uri = server
+        .trim()
+        .parse()
+        .map_err(|_| invalid("it is not a URL"))?;
+    match address.scheme_str() {
+        Some("http" | "https") => Ok(address),
+        _ => Err(invalid("it is not an http or https URL")),
+    }
+}
+
+/// A URL without the credentials that can be in it.
+pub(super) fn public(url: &str) -> String {
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let end = rest.find('/').unwrap_or(rest.len());
+            let (authority, path) = rest.split_at(end);
+            let host = authority.rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{host}{path}")
+        }
+        None => url.rsplit('@').next().unwrap_or_default().to_owned(),
+    }
+}
+
+/// The certificates of a PEM bundle.
+pub(super) fn certificates(what: &'static str, bundle: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
+    let invalid = |problem: String| Error::Invalid { what, problem };
+    let found = CertificateDer::pem_slice_iter(bundle)
+        .map(|certificate| certificate.map(|certificate| certificate.to_vec()))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| invalid(format!("it is not PEM: {error}")))?;
+    if found.is_empty() {
+        return Err(invalid("there is no certificate in it".to_owned()));
+    }
+    Ok(found)
+}

@@ -1,0 +1,452 @@
+//! Credentials of all kinds, on real connections.
+
+mod server;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kopf_core::settings::{Backoffs, Networking};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use self::server::{Authority, mirror, proxy, silent};
+use super::{ConnectionInfo, Error, Options, from_info, from_kubeconfig_file, infer_with};
+use crate::Client;
+
+/// A client that gives up at once.
+fn impatient(client: &Client) -> Client {
+    let mut networking = Networking::default();
+    networking.error_backoffs = Backoffs::none();
+    networking.connect_timeout = Some(Duration::from_millis(300));
+    client.with_networking(&networking)
+}
+
+async fn ask(info: ConnectionInfo) -> Value {
+    let client = from_info(info).await.unwrap();
+    client.get_json("/version?x=1").await.unwrap()
+}
+
+async fn refusal(info: ConnectionInfo) -> String {
+    from_info(info).await.unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn every_form_of_authorization_is_sent() {
+    let server = mirror(None).await;
+    let some = |text: &str| Some(text.to_owned());
+    let info = ConnectionInfo {
+        server: format!("http://{}/prefix/", server.address),
+        ..ConnectionInfo::default()
+    };
+    let cases = [
+        (info.clone(), Value::Null),
+        (
+            ConnectionInfo {
+                token: some("t"),
+                ..info.clone()
+            },
+            json!("Bearer t"),
+        ),
+        (
+            ConnectionInfo {
+                scheme: some("Digest"),
+                token: some("t"),
+                ..info.clone()
+            },
+            json!("Digest t"),
+        ),
+        (
+            ConnectionInfo {
+                scheme: some("Negotiate"),
+                ..info.clone()
+            },
+            json!("Negotiate"),
+        ),
+        (
+            ConnectionInfo {
+                username: some("user"),
+                password: some("pass"),
+                ..info.clone()
+            },
+            json!("Basic dXNlcjpwYXNz"),
+        ),
+        (
+            ConnectionInfo {
+                username: some("user"),
+                ..info.clone()
+            },
+            Value::Null,
+        ),
+    ];
+    for (info, expected) in cases {
+        let said = ask(info).await;
+        assert_eq!(said["authorization"], expected);
+        assert_eq!(said["path"], "/prefix/version?x=1");
+    }
+}
+
+#[tokio::test]
+async fn servers_and_clients_prove_themselves() {
+    let authority = Authority::new();
+    let server = mirror(Some(&authority)).await;
+    let identity = authority.sign("me");
+    let info = ConnectionInfo {
+        server: format!("https://{}", server.address),
+        ca_data: Some(authority.pem()),
+        ..ConnectionInfo::default()
+    };
+    assert_eq!(ask(info.clone()).await["certificate"], false);
+
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("ca.crt");
+    std::fs::write(&path, authority.pem()).unwrap();
+    let by_path = ConnectionInfo {
+        ca_data: None,
+        ca_path: Some(path),
+        certificate_data: Some(STANDARD.encode(&identity.certificate)),
+        private_key_data: Some(identity.key.trim_end().to_owned()),
+        ..info.clone()
+    };
+    assert_eq!(ask(by_path).await["certificate"], true);
+
+    let without_key = ConnectionInfo {
+        certificate_data: Some(identity.certificate.clone()),
+        ..info.clone()
+    };
+    assert_eq!(ask(without_key).await["certificate"], false);
+
+    let stranger = ConnectionInfo {
+        ca_data: Some(Authority::new().pem()),
+        ..info.clone()
+    };
+    let client = impatient(&from_info(stranger.clone()).await.unwrap());
+    let error = client.get_json("/version").await.unwrap_err();
+    assert!(matches!(error, crate::Error::Network { .. }), "{error}");
+    assert!(error.to_string().contains("certificate"), "{error}");
+
+    let careless = ConnectionInfo {
+        insecure: true,
+        ..stranger
+    };
+    assert_eq!(ask(careless).await["certificate"], false);
+}
+
+#[tokio::test]
+async fn handlers_get_a_client_of_the_same_connection() {
+    let server = mirror(None).await;
+    let info = ConnectionInfo {
+        server: format!("http://{}", server.address),
+        token: Some("t".to_owned()),
+        default_namespace: Some("ns".to_owned()),
+        ..ConnectionInfo::default()
+    };
+    let client = from_info(info).await.unwrap();
+    assert_eq!(client.default_namespace(), Some("ns"));
+    assert_eq!(client.kube().default_namespace(), "ns");
+    let request = http::Request::get("/version").body(Vec::new()).unwrap();
+    let said: Value = client.kube().request(request).await.unwrap();
+    assert_eq!(said["authorization"], "Bearer t");
+}
+
+#[tokio::test]
+async fn proxies_are_passed_through() {
+    let authority = Authority::new();
+    let server = mirror(None).await;
+    let proxy = proxy(server.address).await;
+    let info = ConnectionInfo {
+        server: "http://kubernetes.test:443".to_owned(),
+        ca_data: Some(authority.pem()),
+        proxy_url: Some(format!("http://user:pass@{}", proxy.address)),
+        ..ConnectionInfo::default()
+    };
+    assert_eq!(ask(info.clone()).await["path"], "/version?x=1");
+    let unknown = ConnectionInfo {
+        proxy_url: Some(format!("http://{}", proxy.address)),
+        ..info
+    };
+    let client = impatient(&from_info(unknown).await.unwrap());
+    assert!(client.get_json("/version").await.is_err());
+}
+
+#[tokio::test]
+async fn connecting_is_limited() {
+    let server = silent().await;
+    let info = ConnectionInfo {
+        server: format!("https://{}", server.address),
+        insecure: true,
+        ..ConnectionInfo::default()
+    };
+    let client = impatient(&from_info(info).await.unwrap());
+    let error = client.get_json("/version").await.unwrap_err();
+    let limit = Duration::from_millis(300);
+    assert!(
+        matches!(error, crate::Error::Timeout { after } if after == limit),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn absent_servers_are_told() {
+    let address = mirror(None).await.address;
+    let info = ConnectionInfo {
+        server: format!("http://{address}"),
+        ..ConnectionInfo::default()
+    };
+    let client = impatient(&from_info(info).await.unwrap());
+    let error = client.get_json("/version").await.unwrap_err().to_string();
+    assert!(error.contains("onnection refused"), "{error}");
+}
+
+#[tokio::test]
+async fn contradictions_and_nonsense_are_refused() {
+    let info = ConnectionInfo {
+        server: "https://10.0.0.1".to_owned(),
+        ..ConnectionInfo::default()
+    };
+    let error = ConnectionInfo {
+        ca_path: Some("ca".into()),
+        ca_data: Some("ca".into()),
+        ..info.clone()
+    };
+    assert_eq!(
+        refusal(error).await,
+        "the CA is given both as a path and as data"
+    );
+    let error = ConnectionInfo {
+        private_key_path: Some("key".into()),
+        private_key_data: Some("hunter2".into()),
+        ..info.clone()
+    };
+    assert_eq!(
+        refusal(error).await,
+        "the private key is given both as a path and as data"
+    );
+    let error = ConnectionInfo {
+        ca_data: Some("% hunter2".into()),
+        ..info.clone()
+    };
+    assert_eq!(
+        refusal(error).await,
+        "the CA is invalid: it is neither PEM nor base64"
+    );
+    let error = ConnectionInfo {
+        ca_data: Some(STANDARD.encode("hunter2")),
+        ..info.clone()
+    };
+    assert_eq!(
+        refusal(error).await,
+        "the CA is invalid: there is no certificate in it"
+    );
+    let error = ConnectionInfo {
+        ca_path: Some("/nowhere/ca.crt".into()),
+        ..info.clone()
+    };
+    assert_eq!(
+        refusal(error).await,
+        "the CA cannot be read from \"/nowhere/ca.crt\""
+    );
+    let error = ConnectionInfo {
+        token: Some("hunter2\n\n2".into()),
+        ..info.clone()
+    };
+    assert!(!refusal(error).await.contains("hunter2"));
+    let error = ConnectionInfo {
+        token: Some("hunter2".into()),
+        username: Some("user".into()),
+        password: Some("hunter2".into()),
+        ..info.clone()
+    };
+    assert!(
+        refusal(error)
+            .await
+            .starts_with("the authentication is invalid")
+    );
+    for server in ["", "10.0.0.1:6443", "ftp://x", "https://user:hunter2@ho st"] {
+        let error = ConnectionInfo {
+            server: server.into(),
+            ..info.clone()
+        };
+        let error = refusal(error).await;
+        assert!(error.starts_with("the server is invalid"), "{error}");
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    let secret = || Some("hunter2".to_owned());
+    let info = ConnectionInfo {
+        server: "https://user:hunter2@host/path".to_owned(),
+        password: secret(),
+        token: secret(),
+        private_key_data: secret(),
+        proxy_url: Some("http://user:hunter2@proxy".to_owned()),
+        ..ConnectionInfo::default()
+    };
+    let text = format!("{info:?}");
+    assert!(!text.contains("hunter2"), "{text}");
+    assert!(text.contains("https://host/path"), "{text}");
+}
+
+/// A kubeconfig with one user, and the way to it.
+fn kubeconfig(address: std::net::SocketAddr, user: &Value) -> (TempDir, PathBuf) {
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "main",
+        "contexts": [
+            {"name": "main", "context": {"cluster": "here", "user": "me", "namespace": "ns"}},
+            {"name": "nobody", "context": {"cluster": "here", "user": "nobody"}},
+            {"name": "lost", "context": {"cluster": "elsewhere", "user": "me"}},
+        ],
+        "clusters": [{"name": "here", "cluster": {"server": format!("http://{address}")}}],
+        "users": [{"name": "me", "user": user}],
+    });
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("config");
+    std::fs::write(&path, config.to_string()).unwrap();
+    (folder, path)
+}
+
+#[tokio::test]
+async fn kubeconfigs_know_many_ways() {
+    let server = mirror(None).await;
+    let plugin = |token: &str| {
+        let output = json!({"apiVersion": "client.authentication.k8s.io/v1",
+                            "kind": "ExecCredential", "status": {"token": token}});
+        json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "echo",
+                        "args": [output.to_string()], "interactiveMode": "Never"}})
+    };
+    let cases = [
+        (json!({"token": "t"}), json!("Bearer t")),
+        (json!({"tokenFile": "token"}), json!("Bearer from-file")),
+        (
+            json!({"username": "user", "password": "pass"}),
+            json!("Basic dXNlcjpwYXNz"),
+        ),
+        (plugin("from-plugin"), json!("Bearer from-plugin")),
+        (
+            json!({"auth-provider": {"name": "azure", "config": {"access-token": "left"}}}),
+            json!("Bearer left"),
+        ),
+        (json!({}), Value::Null),
+    ];
+    for (user, expected) in cases {
+        let (folder, path) = kubeconfig(server.address, &user);
+        std::fs::write(folder.path().join("token"), "from-file").unwrap();
+        let client = from_kubeconfig_file(&path, None).await.unwrap();
+        assert_eq!(client.default_namespace(), Some("ns"));
+        let said = client.get_json("/version").await.unwrap();
+        assert_eq!(said["authorization"], expected, "{user}");
+    }
+    let (_folder, path) = kubeconfig(server.address, &json!({"token": "t", "as": "robot"}));
+    let client = from_kubeconfig_file(&path, None).await.unwrap();
+    let said = client.get_json("/version").await.unwrap();
+    assert_eq!(said["impersonated"], "robot");
+}
+
+#[tokio::test]
+async fn contexts_can_be_chosen() {
+    let server = mirror(None).await;
+    let (_folder, path) = kubeconfig(server.address, &json!({"token": "t"}));
+    let mut options = Options {
+        kubeconfig: Some(path.clone()),
+        ..Options::default()
+    };
+    let client = infer_with(options.clone()).await.unwrap();
+    assert_eq!(client.default_namespace(), Some("ns"));
+    let said = client.get_json("/version").await.unwrap();
+    assert_eq!(said["authorization"], "Bearer t");
+
+    options.context = Some("nobody".to_owned());
+    let client = infer_with(options).await.unwrap();
+    assert_eq!(client.default_namespace(), None);
+    let said = client.get_json("/version").await.unwrap();
+    assert_eq!(said["authorization"], Value::Null);
+
+    for (context, problem) in [
+        ("lost", "no cluster \"elsewhere\""),
+        ("x", "no context \"x\""),
+    ] {
+        let error = from_kubeconfig_file(&path, Some(context))
+            .await
+            .unwrap_err();
+        assert!(error.to_string().ends_with(problem), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn wrong_kubeconfigs_are_not_quoted() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("config");
+    std::fs::write(&path, "users:\n- name: me\n  user: {token: hunter2\nx: [").unwrap();
+    let error = from_kubeconfig_file(&path, None).await.unwrap_err();
+    assert!(matches!(error, Error::Kubeconfig { .. }));
+    assert!(error.to_string().contains("wrong YAML"), "{error}");
+    assert!(
+        !format!("{error} {error:?}").contains("hunter2"),
+        "{error:?}"
+    );
+
+    let error = from_kubeconfig_file("/nowhere/config", None)
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("/nowhere/config"), "{error}");
+
+    std::fs::write(&path, "").unwrap();
+    let error = from_kubeconfig_file(&path, None).await.unwrap_err();
+    assert!(error.to_string().contains("no current context"), "{error}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn failed_plugins_are_told_without_their_output() {
+    let user = |script: &str| {
+        json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh",
+                        "args": ["-c", script], "interactiveMode": "Never",
+                        "env": [{"name": "SECRET", "value": "hunter2"}]}})
+    };
+    let address = ([127, 0, 0, 1], 1).into();
+    for (script, expected) in [
+        (
+            "echo $SECRET; echo please log in >&2; exit 3",
+            "exit status: 3: please log in",
+        ),
+        ("echo {token: $SECRET", "not as expected"),
+    ] {
+        let (_folder, path) = kubeconfig(address, &user(script));
+        let error = from_kubeconfig_file(&path, None).await.unwrap_err();
+        assert!(error.to_string().ends_with(expected), "{error}");
+        assert!(
+            !format!("{error} {error:?}").contains("hunter2"),
+            "{error:?}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn plugins_that_fail_later_are_discreet_too() {
+    let server = mirror(None).await;
+    let folder = TempDir::new().unwrap();
+    let mark = folder.path().join("mark");
+    // The first token is expired already; later there is none.
+    let output = json!({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+        "status": {"token": "hunter2", "expirationTimestamp": "2020-01-01T00:00:00Z"}});
+    let script = format!(
+        "if [ -e {mark} ]; then echo hunter2; exit 1; fi; echo '{output}'",
+        mark = mark.display()
+    );
+    let user = json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh",
+        "args": ["-c", script], "interactiveMode": "Never"}});
+    let (_folder, path) = kubeconfig(server.address, &user);
+    let client = impatient(&from_kubeconfig_file(&path, None).await.unwrap());
+    std::fs::write(&mark, "").unwrap();
+    let error = client.get_json("/version").await.unwrap_err();
+    assert!(error.to_string().contains("credential plugin"), "{error}");
+    assert!(
+        !format!("{error} {error:?}").contains("hunter2"),
+        "{error:?}"
+    );
+    assert!(!format!("{client:?}").contains("hunter2"));
+}

@@ -1,0 +1,172 @@
+//! Servers to connect to: with and without TLS, and a proxy on the way.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::RootCertStore;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::server::WebPkiClientVerifier;
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+/// An authority, and what it has signed.
+pub(super) struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+/// A certificate and its key as PEM.
+pub(super) struct Identity {
+    pub(super) certificate: String,
+    pub(super) key: String,
+    parts: (rcgen::Certificate, KeyPair),
+}
+
+impl Authority {
+    pub(super) fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    pub(super) fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    pub(super) fn sign(&self, name: &str) -> Identity {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.0).unwrap();
+        Identity {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+            parts: (certificate, key),
+        }
+    }
+
+    /// TLS of a server with a certificate of this authority. Clients without one are let in, too.
+    fn acceptor(&self) -> TlsAcceptor {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let (certificate, key) = self.sign("127.0.0.1").parts;
+        let mut roots = RootCertStore::empty();
+        roots.add(self.0.der().clone()).unwrap();
+        let verifier = WebPkiClientVerifier::builder(Arc::new(roots))
+            .allow_unauthenticated()
+            .build()
+            .unwrap();
+        let config = rustls::ServerConfig::builder()
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(
+                vec![certificate.der().clone()],
+                PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
+            )
+            .unwrap();
+        TlsAcceptor::from(Arc::new(config))
+    }
+}
+
+/// Something that listens for as long as this is kept.
+pub(super) struct Listening {
+    pub(super) address: SocketAddr,
+    _tasks: JoinSet<()>,
+}
+
+/// A server that answers with what it was asked, and by whom.
+pub(super) async fn mirror(authority: Option<&Authority>) -> Listening {
+    let acceptor = authority.map(Authority::acceptor);
+    listen(move |socket| {
+        let acceptor = acceptor.clone();
+        async move {
+            match acceptor {
+                None => serve(socket, false).await,
+                Some(acceptor) => {
+                    if let Ok(stream) = acceptor.accept(socket).await {
+                        let known = stream.get_ref().1.peer_certificates().is_some();
+                        serve(stream, known).await;
+                    }
+                }
+            }
+        }
+    })
+    .await
+}
+
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, known: bool) {
+    let answer = move |request: Request<Incoming>| async move {
+        let header = |name: &str| {
+            let value = request.headers().get(name)?;
+            value.to_str().ok().map(str::to_owned)
+        };
+        let said = json!({
+            "path": request.uri().to_string(),
+            "authorization": header("authorization"),
+            "impersonated": header("impersonate-user"),
+            "certificate": known,
+        });
+        Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(said.to_string()))))
+    };
+    let _ = http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service_fn(answer))
+        .await;
+}
+
+/// A server that takes connections and says nothing, not even for TLS.
+pub(super) async fn silent() -> Listening {
+    listen(|socket| async move {
+        let _keep = socket;
+        std::future::pending::<()>().await;
+    })
+    .await
+}
+
+/// An HTTP proxy that wants to be greeted by `user:pass`, whatever server it is asked for.
+pub(super) async fn proxy(target: SocketAddr) -> Listening {
+    listen(move |mut socket| async move {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let Ok(byte) = socket.read_u8().await else {
+                return;
+            };
+            head.push(byte);
+        }
+        let head = String::from_utf8(head).unwrap().to_lowercase();
+        let known = head.starts_with("connect kubernetes.test:443 ")
+            && head.contains("\r\nproxy-authorization: basic dxnlcjpwyxnz\r\n");
+        let answer = if known { "200 OK" } else { "407 Who are you" };
+        let answer = format!("HTTP/1.1 {answer}\r\n\r\n");
+        socket.write_all(answer.as_bytes()).await.unwrap();
+        if known {
+            let mut server = TcpStream::connect(target).await.unwrap();
+            let _ = copy_bidirectional(&mut socket, &mut server).await;
+        }
+    })
+    .await
+}
+
+async fn listen<F>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> Listening
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let mut connections = JoinSet::new();
+        while let Ok((socket, _)) = listener.accept().await {
+            connections.spawn(serve(socket));
+        }
+    });
+    Listening {
+        address,
+        _tasks: tasks,
+    }
+}

@@ -1,0 +1,357 @@
+//! What can go wrong between a question to the server and its answer.
+//!
+//! Causes from below (connections, TLS, JSON) are turned into one line of text here, at the border
+//! of this crate: they are foreign, they end up in logs, and only here it is known what of them
+//! could be a secret. Error answers of the server are kept as they are.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// How much of an error page is worth keeping.
+const TEXT_LIMIT: usize = 256;
+
+/// A longer wait than this is not what a server means.
+const RETRY_AFTER_LIMIT: f64 = 86_400.0;
+
+/// Why there is no answer, or not the one hoped for.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The server refused or failed, and said so.
+    #[error("{0}")]
+    Status(Box<Status>),
+
+    /// The connection could not be made, or was broken.
+    #[error("connection failed: {reason}")]
+    Network {
+        /// The causes, the deepest one last.
+        reason: String,
+    },
+
+    /// The answer did not come in time.
+    #[error("no answer within {} seconds", after.as_secs_f64())]
+    Timeout {
+        /// How long it was waited for.
+        after: Duration,
+    },
+
+    /// There is an answer, but it makes no sense.
+    #[error("unexpected answer: {reason}")]
+    Malformed {
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// There cannot be such a request.
+    #[error("impossible request: {reason}")]
+    Impossible {
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// There is no such address.
+    #[error(transparent)]
+    Address(#[from] kopf_core::resource::Error),
+}
+
+impl Error {
+    /// The HTTP status code of the answer, if there is an answer.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Self::Status(status) => Some(status.code),
+            _ => None,
+        }
+    }
+
+    /// The error answer of the server, if that is what happened.
+    pub fn status(&self) -> Option<&Status> {
+        match self {
+            Self::Status(status) => Some(status),
+            _ => None,
+        }
+    }
+
+    /// 401: the server does not know who is asking.
+    pub fn is_unauthorized(&self) -> bool {
+        self.code() == Some(401)
+    }
+
+    /// 403: it is not allowed.
+    pub fn is_forbidden(&self) -> bool {
+        self.code() == Some(403)
+    }
+
+    /// 404: there is no such object, or no such kind.
+    pub fn is_not_found(&self) -> bool {
+        self.code() == Some(404)
+    }
+
+    /// 409: somebody else was faster, or the object exists.
+    pub fn is_conflict(&self) -> bool {
+        self.code() == Some(409)
+    }
+
+    /// 410: the version asked for is too old.
+    pub fn is_gone(&self) -> bool {
+        self.code() == Some(410)
+    }
+
+    /// 422: a part of the request is invalid, or a condition of a JSON patch does not hold.
+    pub fn is_unprocessable(&self) -> bool {
+        self.code() == Some(422)
+    }
+
+    /// 429: too many requests.
+    pub fn is_throttled(&self) -> bool {
+        self.code() == Some(429)
+    }
+
+    /// Whether the same request can succeed later without anybody doing anything about it.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Status(status) => status.code == 429 || status.code >= 500,
+            Self::Network { .. } | Self::Timeout { .. } => true,
+            Self::Malformed { .. } | Self::Impossible { .. } | Self::Address(_) => false,
+        }
+    }
+
+    /// When the server wants to be asked again.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.status().and_then(|status| status.retry_after)
+    }
+
+    pub(crate) fn network(error: &(dyn std::error::Error + 'static)) -> Self {
+        Self::Network {
+            reason: chain(error),
+        }
+    }
+
+    pub(crate) fn malformed(what: &str, error: &serde_json::Error) -> Self {
+        Self::Malformed {
+            reason: format!("{what}: {}", explain(error)),
+        }
+    }
+}
+
+/// An error answer of the server.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Status {
+    /// The HTTP status code.
+    pub code: u16,
+    /// The reason as one word, such as `AlreadyExists`; empty if the server did not say.
+    pub reason: String,
+    /// The explanation for humans; empty if the server did not say.
+    pub message: String,
+    /// What the server has added to it.
+    pub details: Option<Value>,
+    /// When the server wants to be asked again.
+    pub retry_after: Option<Duration>,
+}
+
+/// The part of the server's `Status` objects that is kept.
+#[derive(Deserialize)]
+struct Payload {
+    kind: String,
+    #[serde(default)]
+    code: u16,
+    #[serde(default)]
+    reason: Option<String>,
+    #[serde(default)]
+    message: Option<String>,
+    #[serde(default)]
+    details: Option<Value>,
+}
+
+impl Status {
+    /// An error answer that was not received, for tests of what is done with one.
+    pub fn new(code: u16, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            ..Self::default()
+        }
+    }
+
+    /// From an answer: `Status` objects are kept, other JSON is dropped, text is cut.
+    pub(crate) fn from_answer(code: u16, retry_after: Option<&str>, body: &[u8]) -> Self {
+        let mut status = match Payload::parse(body) {
+            Some(payload) => Self::from_payload(payload),
+            None if serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok() => {
+                Self::default()
+            }
+            None => Self {
+                message: cut(String::from_utf8_lossy(body).trim()),
+                ..Self::default()
+            },
+        };
+        status.code = code;
+        if let Some(asked) = retry_after.and_then(|text| seconds(text.trim().parse().ok()?)) {
+            status.retry_after = Some(asked);
+        }
+        status
+    }
+
+    /// From the object of an `ERROR` event.
+    pub(crate) fn from_event(object: &[u8]) -> Self {
+        Payload::parse(object).map_or_else(
+            || Self::new(0, cut(&String::from_utf8_lossy(object))),
+            |payload| {
+                let code = payload.code;
+                Self {
+                    code,
+                    ..Self::from_payload(payload)
+                }
+            },
+        )
+    }
+
+    fn from_payload(payload: Payload) -> Self {
+        let retry_after = payload
+            .details
+            .as_ref()
+            .and_then(|details| details.get("retryAfterSeconds"))
+            .and_then(Value::as_f64)
+            .filter(|seconds| *seconds > 0.0)
+            .and_then(seconds);
+        Self {
+            code: 0,
+            reason: payload.reason.unwrap_or_default(),
+            message: payload.message.unwrap_or_default(),
+            details: payload.details,
+            retry_after,
+        }
+    }
+}
+
+impl Payload {
+    fn parse(body: &[u8]) -> Option<Self> {
+        serde_json::from_slice(body)
+            .ok()
+            .filter(|payload: &Self| payload.kind == "Status")
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = http::StatusCode::from_u16(self.code)
+            .ok()
+            .and_then(|code| code.canonical_reason());
+        let reason = match (self.reason.as_str(), known) {
+            ("", Some(known)) => known,
+            ("", None) => "error",
+            (reason, _) => reason,
+        };
+        if self.message.is_empty() {
+            write!(f, "{reason} ({})", self.code)
+        } else {
+            write!(f, "{} ({} {reason})", self.message, self.code)
+        }
+    }
+}
+
+/// Whole seconds, as the original takes them.
+fn seconds(given: f64) -> Option<Duration> {
+    (given.is_finite() && given >= 0.0)
+        .then(|| Duration::from_secs_f64(given.min(RETRY_AFTER_LIMIT).trunc()))
+}
+
+pub(crate) fn cut(text: &str) -> String {
+    match text.char_indices().nth(TEXT_LIMIT) {
+        Some((end, _)) => text.get(..end).unwrap_or_default().to_owned(),
+        None => text.to_owned(),
+    }
+}
+
+/// An error with its causes in one line, without saying twice what a cause says again.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.ends_with(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// What is wrong with a document, without quoting it: objects can be secrets.
+pub(crate) fn explain(error: &serde_json::Error) -> String {
+    let what = match error.classify() {
+        serde_json::error::Category::Eof => "it ends too early",
+        serde_json::error::Category::Syntax => "it is not JSON",
+        serde_json::error::Category::Data => "a field is missing or of a wrong type",
+        serde_json::error::Category::Io => "it cannot be read",
+    };
+    format!("{what} (line {}, column {})", error.line(), error.column())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_kept() {
+        let body = br#"{"kind":"Status","code":429,"reason":"TooManyRequests","message":"later",
+                        "details":{"retryAfterSeconds":7}}"#;
+        let status = Status::from_answer(429, None, body);
+        assert_eq!(status.code, 429);
+        assert_eq!(status.retry_after, Some(Duration::from_secs(7)));
+        assert_eq!(status.to_string(), "later (429 TooManyRequests)");
+        // The header is newer than the field.
+        let status = Status::from_answer(429, Some("3.9"), body);
+        assert_eq!(status.retry_after, Some(Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn other_json_is_dropped_and_text_is_cut() {
+        let status = Status::from_answer(500, None, br#"{"kind":"Secret","data":{"a":"b"}}"#);
+        assert_eq!(status.to_string(), "Internal Server Error (500)");
+        assert!(status.details.is_none());
+
+        let page = format!("  <html>{}</html>", "ä".repeat(300));
+        let status = Status::from_answer(502, Some("soon"), page.as_bytes());
+        assert_eq!(status.message.chars().count(), 256);
+        assert!(status.message.starts_with("<html>ä"));
+        assert_eq!(status.retry_after, None);
+    }
+
+    #[test]
+    fn absurd_waits_are_limited() {
+        for (given, expected) in [
+            ("1e300", Some(86_400)),
+            ("-1", None),
+            ("NaN", None),
+            ("0", Some(0)),
+            ("Wed, 21 Oct 2015 07:28:00 GMT", None),
+        ] {
+            let status = Status::from_answer(429, Some(given), b"");
+            assert_eq!(
+                status.retry_after,
+                expected.map(Duration::from_secs),
+                "{given}"
+            );
+        }
+    }
+
+    #[test]
+    fn error_events_have_their_own_code() {
+        let status = Status::from_event(br#"{"kind":"Status","code":410,"message":"too old"}"#);
+        assert_eq!((status.code, status.message.as_str()), (410, "too old"));
+        assert_eq!(Status::from_event(b"[1]").code, 0);
+    }
+
+    #[test]
+    fn documents_are_not_quoted() {
+        let error = serde_json::from_str::<Vec<u8>>(r#"["hunter2"]"#).unwrap_err();
+        let text = Error::malformed("a list", &error).to_string();
+        assert!(!text.contains("hunter2"), "{text}");
+        assert!(text.contains("wrong type"), "{text}");
+    }
+}

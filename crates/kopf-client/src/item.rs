@@ -1,0 +1,235 @@
+//! One object as it came from the server: its bytes, and what is needed to lead them to their queue.
+//!
+//! Objects are not decoded here. Most of what a busy cluster sends is overtaken by newer versions
+//! before anybody looks inside.
+
+use std::borrow::Cow;
+
+use bytes::{Bytes, BytesMut};
+use kopf_core::cause::EventType;
+use serde::Deserialize;
+
+use crate::error::Error;
+
+/// An object with what has happened to it.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// What has happened.
+    pub event: EventType,
+    /// Which object it is, in which version.
+    pub key: Peek,
+    /// The object as JSON, with its `apiVersion` and `kind`. These bytes are the item's own: they
+    /// keep no other memory alive.
+    pub raw: Bytes,
+}
+
+/// What is known of an object without decoding it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Peek {
+    /// `metadata.uid`.
+    pub uid: Option<Box<str>>,
+    /// `metadata.namespace`.
+    pub namespace: Option<Box<str>>,
+    /// `metadata.name`.
+    pub name: Option<Box<str>>,
+    /// `metadata.resourceVersion`.
+    pub resource_version: Option<Box<str>>,
+}
+
+/// The outline of an object: everything else is skipped over.
+#[derive(Deserialize)]
+pub(crate) struct Outline<'a> {
+    #[serde(rename = "apiVersion", borrow, default)]
+    api_version: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    metadata: Option<Metadata<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'a> {
+    #[serde(borrow, default)]
+    uid: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    namespace: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    resource_version: Option<Cow<'a, str>>,
+}
+
+/// What items of a list are, if they do not say it themselves.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kind {
+    pub(crate) api_version: String,
+    pub(crate) kind: String,
+}
+
+impl<'a> Outline<'a> {
+    pub(crate) fn of(object: &'a [u8]) -> Result<Self, serde_json::Error> {
+        // A list would be taken for the fields in their order.
+        if object.trim_ascii_start().first() == Some(&b'[') {
+            return Err(serde::de::Error::custom("a list instead of an object"));
+        }
+        serde_json::from_slice(object)
+    }
+
+    pub(crate) fn resource_version(&self) -> Option<&str> {
+        let version = self.metadata.as_ref()?.resource_version.as_deref()?;
+        Some(version).filter(|version| !version.is_empty())
+    }
+
+    pub(crate) fn peek(&self) -> Peek {
+        let own = |text: &Option<Cow<'_, str>>| text.as_deref().map(Box::from);
+        self.metadata
+            .as_ref()
+            .map_or_else(Peek::default, |metadata| Peek {
+                uid: own(&metadata.uid),
+                namespace: own(&metadata.namespace),
+                name: own(&metadata.name),
+                resource_version: own(&metadata.resource_version),
+            })
+    }
+
+    /// What has to be inserted after the opening brace, so that the object says what it is.
+    fn missing(&self, kind: &Kind) -> Vec<u8> {
+        let fields = [
+            ("apiVersion", &self.api_version, &kind.api_version),
+            ("kind", &self.kind, &kind.kind),
+        ];
+        let mut text = Vec::new();
+        for (name, own, known) in fields {
+            if own.as_deref().is_none_or(str::is_empty) && !known.is_empty() {
+                text.push(b'"');
+                text.extend_from_slice(name.as_bytes());
+                text.extend_from_slice(b"\":");
+                text.extend_from_slice(
+                    serde_json::Value::from(known.as_str())
+                        .to_string()
+                        .as_bytes(),
+                );
+                text.push(b',');
+            }
+        }
+        text
+    }
+}
+
+impl Item {
+    /// From an object within something bigger.
+    pub(crate) fn new(event: EventType, outline: &Outline<'_>, object: &[u8]) -> Self {
+        Self {
+            event,
+            key: outline.peek(),
+            raw: Bytes::copy_from_slice(object),
+        }
+    }
+
+    /// From an item of a list.
+    pub(crate) fn listed(object: &[u8], kind: &Kind) -> Result<Self, Error> {
+        let outline =
+            Outline::of(object).map_err(|error| Error::malformed("an item of the list", &error))?;
+        let missing = outline.missing(kind);
+        let raw = match object.split_first() {
+            Some((brace, rest)) if !missing.is_empty() => {
+                let mut raw = BytesMut::with_capacity(object.len() + missing.len());
+                raw.extend_from_slice(&[*brace]);
+                raw.extend_from_slice(&missing);
+                if rest.trim_ascii_start().starts_with(b"}") {
+                    raw.truncate(raw.len() - 1);
+                }
+                raw.extend_from_slice(rest);
+                raw.freeze()
+            }
+            _ => Bytes::copy_from_slice(object),
+        };
+        Ok(Self {
+            event: EventType::Listed,
+            key: outline.peek(),
+            raw,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn kind() -> Kind {
+        Kind {
+            api_version: "kopf.dev/v1".to_owned(),
+            kind: "KopfExample".to_owned(),
+        }
+    }
+
+    fn listed(object: &str) -> Value {
+        let item = Item::listed(object.as_bytes(), &kind()).unwrap();
+        serde_json::from_slice(&item.raw).unwrap()
+    }
+
+    #[test]
+    fn peeking_finds_the_identity_anywhere() {
+        let object = br#"{"spec": {"metadata": {"uid": "no"}, "deep": [[[{}]]]},
+            "metadata": {"managedFields": [{"f:uid": {}}], "uid": "u\u0031", "name": "n",
+                         "resourceVersion": "5", "namespace": null},
+            "status": 1e5}"#;
+        let peek = Outline::of(object).unwrap().peek();
+        assert_eq!(peek.uid.as_deref(), Some("u1"));
+        assert_eq!(peek.name.as_deref(), Some("n"));
+        assert_eq!(peek.namespace, None);
+        assert_eq!(peek.resource_version.as_deref(), Some("5"));
+    }
+
+    #[test]
+    fn peeking_survives_anything() {
+        for object in [
+            &b"{}"[..],
+            br#"{"metadata": null}"#,
+            br#"{"metadata": {}, "x": 1}"#,
+        ] {
+            assert_eq!(Outline::of(object).unwrap().peek(), Peek::default());
+        }
+        for object in [
+            &b""[..],
+            b"{",
+            b"null",
+            b"1",
+            b"{} {}",
+            b"[]",
+            b"\xff",
+            br#"{"metadata": 1}"#,
+        ] {
+            assert!(
+                Outline::of(object).is_err(),
+                "{}",
+                String::from_utf8_lossy(object)
+            );
+        }
+    }
+
+    #[test]
+    fn items_of_lists_say_what_they_are() {
+        let full = json!({"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "spec": {"a": 1}});
+        assert_eq!(listed(r#"{"spec": {"a": 1}}"#), full);
+        assert_eq!(listed(r#"{"kind":"KopfExample", "spec": {"a": 1}}"#), full);
+        assert_eq!(
+            listed(r#"{"apiVersion":"kopf.dev/v1","spec":{"a":1}}"#),
+            full
+        );
+        assert_eq!(
+            listed("{ }"),
+            json!({"apiVersion": "kopf.dev/v1", "kind": "KopfExample"})
+        );
+        let other = json!({"apiVersion": "v1", "kind": "Pod"});
+        assert_eq!(listed(&other.to_string()), other);
+    }
+
+    #[test]
+    fn unknown_kinds_are_left_unsaid() {
+        let item = Item::listed(b"{\"a\": 1}", &Kind::default()).unwrap();
+        assert_eq!(&item.raw[..], b"{\"a\": 1}");
+    }
+}

@@ -1,0 +1,27 @@
+//! Alone talks to the Kubernetes API: connection, requests, discovery, listing, watching, patching.
+//!
+//! It stands between the deciding crate (`kopf-core`), whose types it fills, and the engine, which
+//! is given what was seen and says what is to be written. Everything goes through one [`Client`],
+//! which is generic over its transport: a real server ([`connection`]), or anything that answers
+//! HTTP requests in this process ([`Client::from_service`]).
+//!
+//! Nothing here decides what an event means, keeps objects, or reads the wall clock.
+
+mod client;
+pub mod connection;
+pub mod discovery;
+mod error;
+pub mod events;
+mod item;
+pub mod listing;
+pub mod patching;
+mod request;
+#[cfg(test)]
+mod script;
+pub mod watching;
+
+pub use self::client::Client;
+pub use self::error::{Error, Status};
+
+/// The result of talking to the server.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,155 @@
+//! Patching of objects.
+
+use bytes::Bytes;
+use http::Method;
+use kopf_core::body::Body;
+use kopf_core::resource::Resource;
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::request::Call;
+
+/// How a patch is to be understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PatchKind {
+    /// RFC 7396: an object with new values; nulls remove.
+    Merge,
+    /// RFC 6902: a list of operations.
+    Json,
+}
+
+impl PatchKind {
+    /// The content type of the request.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Merge => "application/merge-patch+json",
+            Self::Json => "application/json-patch+json",
+        }
+    }
+}
+
+/// Patches an object or its subresource. Returns the object as it is after that, or nothing if there
+/// is no such object any more.
+pub async fn patch(
+    client: &Client,
+    resource: &Resource,
+    namespace: Option<&str>,
+    name: &str,
+    subresource: Option<&str>,
+    kind: PatchKind,
+    payload: &Value,
+) -> Result<Option<Answer>, Error> {
+    let path = resource.url(namespace, Some(name), subresource)?;
+    let call = Call::with_content(Method::PATCH, path, kind.content_type(), payload);
+    match client.ask(call).await {
+        Ok(answer) => Answer::read(answer, payload).map(Some),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The object as it is after a patch. It is read as far as it is needed.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    raw: Bytes,
+    part: Body,
+}
+
+impl Answer {
+    /// Annotations and labels come back as they were sent; what schemas prune is elsewhere.
+    fn read(raw: Bytes, payload: &Value) -> Result<Self, Error> {
+        let sent = |key: &str| key != "metadata" && payload.get(key).is_some();
+        let part = Body::parse_part(&raw, &sent).map_err(|error| malformed(&error))?;
+        Ok(Self { raw, part })
+    }
+
+    /// The version, the finalizers and the time of deletion, and all top-level fields that were in
+    /// the patch, except the metadata.
+    pub fn part(&self) -> &Body {
+        &self.part
+    }
+
+    /// The whole object.
+    pub fn body(&self) -> Result<Body, Error> {
+        Body::parse(&self.raw).map_err(|error| malformed(&error))
+    }
+}
+
+fn malformed(error: &kopf_core::body::Error) -> Error {
+    Error::Malformed {
+        reason: format!("the patched object: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::{Script, ok, refusal, text};
+    use serde_json::json;
+
+    fn examples() -> Resource {
+        Resource {
+            group: "kopf.dev".into(),
+            version: "v1".into(),
+            plural: "kopfexamples".into(),
+            namespaced: true,
+            ..Resource::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn the_answer_is_the_new_body() {
+        let object = json!({"metadata": {"name": "a", "resourceVersion": "7"}});
+        let (client, script) = Script::new([ok(&object)]);
+        let (kind, payload) = (PatchKind::Merge, json!({"spec": {"x": null}}));
+        let body = patch(&client, &examples(), Some("ns"), "a", None, kind, &payload).await;
+        let answer = body.unwrap().unwrap();
+        assert_eq!(answer.part().resource_version(), Some("7"));
+        assert_eq!(answer.body().unwrap().value(), &object);
+        let asked = script.asked().remove(0);
+        assert_eq!(asked.method, Method::PATCH);
+        assert_eq!(asked.path, "/apis/kopf.dev/v1/namespaces/ns/kopfexamples/a");
+        assert_eq!(
+            asked.headers["content-type"],
+            "application/merge-patch+json"
+        );
+        assert_eq!(asked.body, payload.to_string());
+    }
+
+    async fn status(client: &Client) -> Result<Option<Answer>, Error> {
+        let (kind, payload) = (PatchKind::Json, json!([]));
+        let (ns, sub) = (Some("ns"), Some("status"));
+        patch(client, &examples(), ns, "a", sub, kind, &payload).await
+    }
+
+    #[tokio::test]
+    async fn absent_objects_are_not_an_error() {
+        let (client, script) = Script::new([refusal(404)]);
+        assert!(status(&client).await.unwrap().is_none());
+        let asked = script.asked().remove(0);
+        assert_eq!(
+            asked.path,
+            "/apis/kopf.dev/v1/namespaces/ns/kopfexamples/a/status"
+        );
+        assert_eq!(asked.headers["content-type"], "application/json-patch+json");
+    }
+
+    #[tokio::test]
+    async fn failed_conditions_are_told() {
+        let (client, _) = Script::new([refusal(422), refusal(409), text(200, "[]")]);
+        assert!(status(&client).await.unwrap_err().is_unprocessable());
+        assert!(status(&client).await.unwrap_err().is_conflict());
+        let error = status(&client).await.unwrap_err();
+        assert!(matches!(error, Error::Malformed { .. }), "{error}");
+    }
+
+    #[tokio::test]
+    async fn impossible_addresses_are_refused() {
+        let (client, script) = Script::new([]);
+        let (kind, payload) = (PatchKind::Merge, json!({}));
+        let error = patch(&client, &examples(), None, "a", None, kind, &payload).await;
+        assert!(matches!(error, Err(Error::Address(_))));
+        assert!(script.asked().is_empty());
+    }
+}

@@ -1,0 +1,418 @@
+//! One place where requests are made: limits in time and number, retries, errors.
+//!
+//! A request is either one question with one whole answer, which is retried as
+//! `settings.networking.error_backoffs` says, or the opening of a stream, which is not: streams have
+//! their own way to recover. Refusals (4xx, including 403) are never retried here.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use http::{Method, Request};
+use http_body_util::BodyExt as _;
+use kube::client::Body as Outgoing;
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+use tower::BoxError;
+use tracing::{debug, error};
+
+use crate::client::{Answer, Client, Incoming};
+use crate::connection::limit::{ConnectTimedOut, with_connect_limit};
+use crate::error::{Error, Status};
+
+const JSON: &str = "application/json";
+
+/// An error answer beyond this size is not one.
+const ERROR_BODY_LIMIT: usize = 1 << 20;
+
+/// A question to the server.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    /// With the query.
+    pub(crate) path: String,
+    pub(crate) accept: &'static str,
+    pub(crate) content: Option<(&'static str, Bytes)>,
+    /// How often to try at most, if the settings allow more.
+    pub(crate) attempts: usize,
+}
+
+impl Call {
+    pub(crate) fn get(path: impl Into<String>) -> Self {
+        Self {
+            method: Method::GET,
+            path: path.into(),
+            accept: JSON,
+            content: None,
+            attempts: usize::MAX,
+        }
+    }
+
+    pub(crate) fn with_content(
+        method: Method,
+        path: impl Into<String>,
+        content_type: &'static str,
+        content: &Value,
+    ) -> Self {
+        Self {
+            method,
+            content: Some((content_type, Bytes::from(content.to_string()))),
+            ..Self::get(path)
+        }
+    }
+
+    pub(crate) fn accepting(self, accept: &'static str) -> Self {
+        Self { accept, ..self }
+    }
+
+    pub(crate) fn at_most(self, attempts: usize) -> Self {
+        Self { attempts, ..self }
+    }
+
+    fn request(&self) -> Result<Request<Outgoing>, Error> {
+        let mut request = Request::builder()
+            .method(self.method.clone())
+            .uri(&self.path)
+            .header(ACCEPT, self.accept);
+        let mut body = Outgoing::empty();
+        if let Some((kind, content)) = &self.content {
+            request = request.header(CONTENT_TYPE, *kind);
+            body = Outgoing::from(content.clone());
+        }
+        request.body(body).map_err(|error| Error::Impossible {
+            reason: format!("{} {}: {error}", self.method, self.path),
+        })
+    }
+}
+
+impl Client {
+    /// Reads a document, such as `/version` or an object.
+    pub async fn get_json(&self, path: &str) -> Result<Value, Error> {
+        parse(&self.ask(Call::get(path)).await?)
+    }
+
+    /// Creates an object under the path of its kind, and returns it as created.
+    pub async fn post_json(&self, path: &str, content: &Value) -> Result<Value, Error> {
+        let call = Call::with_content(Method::POST, path, JSON, content);
+        parse(&self.ask(call).await?)
+    }
+
+    /// Asks until there is an answer, or no sense in asking.
+    ///
+    /// # Cancellation
+    ///
+    /// When dropped, the server can have seen the request or not.
+    pub(crate) async fn ask(&self, call: Call) -> Result<Bytes, Error> {
+        let networking = self.networking();
+        let mut failures = 0_usize;
+        loop {
+            if failures > 0 {
+                debug!(
+                    "Request attempt {}: {}",
+                    self.index(&call, failures),
+                    self.what(&call)
+                );
+            }
+            let error = match self.ask_once(&call).await {
+                Ok(answer) => {
+                    if failures > 0 {
+                        let (index, what) = (self.index(&call, failures), self.what(&call));
+                        debug!("Request attempt {index} succeeded: {what}");
+                    }
+                    return Ok(answer);
+                }
+                Err(error) if !error.is_transient() => return Err(error),
+                Err(error) => error,
+            };
+            let (index, what) = (self.index(&call, failures), self.what(&call));
+            let allowed = failures.saturating_add(1) < call.attempts;
+            let backoff = networking.error_backoffs.get(failures).filter(|_| allowed);
+            let Some(mut backoff) = backoff else {
+                error!("Request attempt {index} failed; escalating: {what} -> {error}");
+                return Err(error);
+            };
+            if let Some(asked) = error.retry_after()
+                && (networking.enforce_retry_after || asked > backoff)
+            {
+                debug!(
+                    "Overriding the backoff {}s with the retry-after {}s from the server: {what}",
+                    backoff.as_secs_f64(),
+                    asked.as_secs_f64()
+                );
+                backoff = asked;
+            }
+            error!("Request attempt {index} failed; will retry: {what} -> {error}");
+            sleep(backoff).await;
+            failures = failures.saturating_add(1);
+        }
+    }
+
+    /// Asks for a whole answer, once.
+    pub(crate) async fn ask_once(&self, call: &Call) -> Result<Bytes, Error> {
+        let request = call.request()?;
+        let Ok(_room) = self.room().acquire().await else {
+            return Err(Error::Impossible {
+                reason: "the client is closed".to_owned(),
+            });
+        };
+        let answer = self.dispatch(request, self.networking().connect_timeout);
+        within(self.networking().request_timeout, async move {
+            let body = accepted(answer).await?;
+            let whole = body.collect().await.map_err(|error| broken(&error))?;
+            Ok(whole.to_bytes())
+        })
+        .await
+    }
+
+    /// Opens a stream, once. The limit is for the time until the server begins to answer.
+    pub(crate) async fn open(
+        &self,
+        call: &Call,
+        limit: Option<Duration>,
+    ) -> Result<Incoming, Error> {
+        let answer = self.dispatch(call.request()?, limit);
+        within(limit, accepted(answer)).await
+    }
+
+    fn dispatch(&self, request: Request<Outgoing>, connect: Option<Duration>) -> Answer {
+        Box::pin(with_connect_limit(connect, self.send(request)))
+    }
+
+    /// The number of an attempt, as the original's logs have it.
+    fn index(&self, call: &Call, failures: usize) -> String {
+        let backoffs = &self.networking().error_backoffs;
+        let attempt = failures.saturating_add(1);
+        if backoffs.get(usize::MAX).is_some() && call.attempts == usize::MAX {
+            return format!("#{attempt}");
+        }
+        let retries = call.attempts.saturating_sub(1);
+        format!("#{attempt}/{}", backoffs.iter().take(retries).count() + 1)
+    }
+
+    fn what(&self, call: &Call) -> String {
+        format!("{} {}{}", call.method, self.server(), call.path)
+    }
+}
+
+pub(crate) fn parse(answer: &[u8]) -> Result<Value, Error> {
+    serde_json::from_slice(answer).map_err(|error| Error::malformed("the document", &error))
+}
+
+async fn within<T>(
+    limit: Option<Duration>,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    match limit {
+        None => work.await,
+        Some(after) => timeout(after, work)
+            .await
+            .unwrap_or(Err(Error::Timeout { after })),
+    }
+}
+
+/// Lets successes through, and reads what the server has to say otherwise.
+async fn accepted(answer: Answer) -> Result<Incoming, Error> {
+    let (head, mut body) = answer.await.map_err(|error| broken(&error))?.into_parts();
+    if head.status.is_success() {
+        return Ok(body);
+    }
+    // The code says enough, if the rest cannot be read.
+    let mut text = Vec::new();
+    while let Some(Ok(frame)) = body.frame().await
+        && let Some(piece) = frame.data_ref()
+        && text.len() < ERROR_BODY_LIMIT
+    {
+        text.extend_from_slice(piece);
+    }
+    let retry_after = head
+        .headers
+        .get(RETRY_AFTER)
+        .and_then(|value| value.to_str().ok());
+    let status = Status::from_answer(head.status.as_u16(), retry_after, &text);
+    Err(Error::Status(Box::new(status)))
+}
+
+pub(crate) fn broken(error: &BoxError) -> Error {
+    let error: &(dyn std::error::Error + 'static) = &**error;
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(ConnectTimedOut { after }) = error.downcast_ref() {
+            return Error::Timeout { after: *after };
+        }
+        cause = error.source();
+    }
+    Error::network(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::{Piece, Reply, Script, data, ok, refusal, text};
+    use kopf_core::settings::{Backoffs, Networking};
+    use serde_json::json;
+    use tokio::time::Instant;
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn temporary_failures_are_retried() {
+        let cut_off = Reply::Answer(200, vec![], vec![data("{\"a\""), Piece::Reset]);
+        let replies = [
+            Reply::Reset,
+            refusal(500),
+            text(503, "<html>Bad day</html>"),
+            cut_off,
+            ok(&json!({"a": 1})),
+        ];
+        let (client, script) = Script::new(replies);
+        let start = Instant::now();
+        assert_eq!(client.get_json("/version").await.unwrap(), json!({"a": 1}));
+        assert_eq!(start.elapsed(), seconds(1 + 1 + 2 + 3));
+        assert_eq!(script.paths(), ["/version"; 5]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_error_escalates() {
+        let mut replies = vec![Reply::Reset; 8];
+        replies.push(refusal(502));
+        let (client, script) = Script::new(replies);
+        let start = Instant::now();
+        let error = client.get_json("/version").await.unwrap_err();
+        assert_eq!(error.code(), Some(502));
+        assert_eq!(start.elapsed(), seconds(1 + 1 + 2 + 3 + 5 + 8 + 13 + 21));
+        assert_eq!(script.left(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refusals_are_not_retried() {
+        for code in [400, 401, 403, 404, 409, 410, 422] {
+            let (client, script) = Script::new([refusal(code), ok(&json!({}))]);
+            let error = client.get_json("/version").await.unwrap_err();
+            assert_eq!(error.code(), Some(code));
+            assert_eq!(
+                error.status().unwrap().message,
+                format!("refused with {code}")
+            );
+            assert_eq!(script.left(), 1);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_settings_say_how_often() {
+        let mut networking = Networking::default();
+        networking.error_backoffs = Backoffs::none();
+        let (client, script) = Script::new([refusal(500), ok(&json!({}))]);
+        let client = client.with_networking(&networking);
+        assert!(client.get_json("/version").await.is_err());
+        assert_eq!(script.left(), 1);
+
+        networking.error_backoffs = Backoffs::repeating([seconds(2)]);
+        let mut replies = vec![refusal(500); 50];
+        replies.push(ok(&json!({})));
+        let (client, _) = Script::new(replies);
+        let client = client.with_networking(&networking);
+        let start = Instant::now();
+        assert!(client.get_json("/version").await.is_ok());
+        assert_eq!(start.elapsed(), seconds(100));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn servers_can_ask_for_patience() {
+        let busy = json!({"kind": "Status", "details": {"retryAfterSeconds": 4}}).to_string();
+        let replies = [
+            text(429, "").with("Retry-After", "10.7"),
+            text(429, busy.clone()),
+            text(429, "").with("Retry-After", "0"),
+            ok(&json!({})),
+        ];
+        let (client, _) = Script::new(replies.clone());
+        let start = Instant::now();
+        client.get_json("/version").await.unwrap();
+        assert_eq!(start.elapsed(), seconds(10 + 4 + 2));
+
+        let mut networking = Networking::default();
+        networking.enforce_retry_after = true;
+        let (client, _) = Script::new(replies);
+        let start = Instant::now();
+        let client = client.with_networking(&networking);
+        client.get_json("/version").await.unwrap();
+        assert_eq!(start.elapsed(), seconds(10 + 4));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_is_limited_also_in_the_middle_of_an_answer() {
+        let mut networking = Networking::default();
+        networking.request_timeout = Some(seconds(7));
+        networking.error_backoffs = Backoffs::from(seconds(1));
+        let half = Reply::Answer(200, vec![], vec![data("{"), Piece::Hang]);
+        let (client, _) = Script::new([Reply::Never, half]);
+        let start = Instant::now();
+        let error = client
+            .with_networking(&networking)
+            .get_json("/version")
+            .await;
+        assert!(matches!(error, Err(Error::Timeout { after }) if after == seconds(7)));
+        assert_eq!(start.elapsed(), seconds(7 + 1 + 7));
+    }
+
+    #[tokio::test]
+    async fn nonsense_is_not_retried() {
+        for nonsense in ["", "<html>", "{\"a\": ", "{} {}"] {
+            let (client, script) = Script::new([text(200, nonsense), ok(&json!({}))]);
+            let error = client.get_json("/version").await.unwrap_err();
+            assert!(
+                matches!(error, Error::Malformed { .. }),
+                "{nonsense}: {error}"
+            );
+            assert_eq!(script.left(), 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn impossible_paths_are_refused() {
+        let (client, script) = Script::new([]);
+        let error = client.get_json("/with space").await.unwrap_err();
+        assert!(matches!(error, Error::Impossible { .. }), "{error}");
+        assert!(script.asked().is_empty());
+    }
+
+    #[tokio::test]
+    async fn requests_say_who_and_what() {
+        let (client, script) = Script::new([ok(&json!({"a": 1}))]);
+        let answer = client
+            .post_json("/api/v1/namespaces", &json!({"b": 2}))
+            .await;
+        assert_eq!(answer.unwrap(), json!({"a": 1}));
+        let asked = script.asked().remove(0);
+        assert_eq!(asked.method, Method::POST);
+        assert_eq!(asked.headers["content-type"], "application/json");
+        assert_eq!(asked.headers["accept"], "application/json");
+        assert!(
+            asked.headers["user-agent"]
+                .to_str()
+                .unwrap()
+                .starts_with("kopf/")
+        );
+        assert_eq!(&asked.body[..], br#"{"b":2}"#);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_in_flight_are_limited() {
+        let mut networking = Networking::default();
+        networking.concurrency = 2;
+        let slow = Reply::Answer(200, vec![], vec![Piece::Pause(seconds(3)), data("{}")]);
+        let (client, script) = Script::new(vec![slow; 5]);
+        let client = client.with_networking(&networking);
+        let start = Instant::now();
+        let watching = async {
+            tokio::time::sleep(seconds(1)).await;
+            assert_eq!(script.asked().len(), 2);
+        };
+        let all = futures::future::join_all((0..5).map(|_| client.get_json("/version")));
+        let (answers, ()) = futures::future::join(all, watching).await;
+        assert!(answers.iter().all(Result::is_ok));
+        assert_eq!(start.elapsed(), seconds(3 + 3 + 3));
+    }
+}

@@ -1,0 +1,149 @@
+//! A server for tests: it says what it is told to say, in that order, and remembers what it was
+//! asked. It lives in this process, so that time can be paused.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody, combinators::UnsyncBoxBody};
+use kube::client::Body as Outgoing;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+use tower::BoxError;
+
+use crate::Client;
+
+/// One answer.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    /// A head, and the pieces of a body.
+    Answer(u16, Vec<(&'static str, String)>, Vec<Piece>),
+    /// The connection breaks before the answer.
+    Reset,
+    /// The answer comes too late for everybody.
+    Never,
+}
+
+/// A part of a body, or what happens instead of it.
+#[derive(Clone, Debug)]
+pub(crate) enum Piece {
+    Data(Bytes),
+    Pause(Duration),
+    Reset,
+    Hang,
+}
+
+/// What was asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Script {
+    replies: Arc<Mutex<VecDeque<Reply>>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Script {
+    pub(crate) fn new(replies: impl IntoIterator<Item = Reply>) -> (Client, Self) {
+        let script = Self {
+            replies: Arc::new(Mutex::new(replies.into_iter().collect())),
+            asked: Arc::default(),
+        };
+        let server = script.clone();
+        let service = tower::service_fn(move |request| server.clone().answer(request));
+        (Client::from_service(service, "default"), script)
+    }
+
+    async fn answer(
+        self,
+        request: Request<Outgoing>,
+    ) -> Result<Response<UnsyncBoxBody<Bytes, BoxError>>, BoxError> {
+        let (head, body) = request.into_parts();
+        let asked = Asked {
+            method: head.method,
+            path: head.uri.to_string(),
+            headers: head.headers,
+            body: body.collect_bytes().await?,
+        };
+        self.asked.lock().unwrap().push(asked);
+        let reply = self.replies.lock().unwrap().pop_front();
+        match reply.unwrap_or(Reply::Never) {
+            Reply::Reset => Err("connection reset by the script".into()),
+            Reply::Never => std::future::pending().await,
+            Reply::Answer(status, headers, pieces) => {
+                let mut response = Response::builder().status(status);
+                for (name, value) in headers {
+                    response = response.header(name, value);
+                }
+                let pieces = futures::stream::unfold(VecDeque::from(pieces), play);
+                Ok(response.body(StreamBody::new(pieces).boxed_unsync())?)
+            }
+        }
+    }
+
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    pub(crate) fn paths(&self) -> Vec<String> {
+        self.asked().into_iter().map(|asked| asked.path).collect()
+    }
+
+    /// What is not said yet.
+    pub(crate) fn left(&self) -> usize {
+        self.replies.lock().unwrap().len()
+    }
+}
+
+type Played = Option<(Result<Frame<Bytes>, BoxError>, VecDeque<Piece>)>;
+
+async fn play(mut pieces: VecDeque<Piece>) -> Played {
+    loop {
+        match pieces.pop_front()? {
+            Piece::Data(data) => return Some((Ok(Frame::data(data)), pieces)),
+            Piece::Pause(pause) => sleep(pause).await,
+            Piece::Reset => return Some((Err("reset by the script".into()), pieces)),
+            Piece::Hang => std::future::pending().await,
+        }
+    }
+}
+
+/// A whole answer.
+pub(crate) fn text(status: u16, text: impl Into<String>) -> Reply {
+    Reply::Answer(status, Vec::new(), vec![data(text)])
+}
+
+pub(crate) fn data(text: impl Into<String>) -> Piece {
+    Piece::Data(Bytes::from(text.into()))
+}
+
+pub(crate) fn ok(body: &Value) -> Reply {
+    text(200, body.to_string())
+}
+
+/// An error answer as servers make them.
+pub(crate) fn refusal(code: u16) -> Reply {
+    text(code, status(code).to_string())
+}
+
+pub(crate) fn status(code: u16) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
+           "message": format!("refused with {code}")})
+}
+
+impl Reply {
+    pub(crate) fn with(mut self, name: &'static str, value: &str) -> Self {
+        if let Self::Answer(_, headers, _) = &mut self {
+            headers.push((name, value.to_owned()));
+        }
+        self
+    }
+}

@@ -1,0 +1,332 @@
+//! Servers that refuse, fail, forget, or fall silent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::resource::Resource;
+use kopf_core::settings::Watching;
+use tokio::time::{Instant, timeout};
+
+use super::{
+    added, bookmark, brief, ended, event, examples, list, next, open, quiet, seconds, started,
+    trouble, watch,
+};
+use crate::script::{Piece, Reply, Script, data, refusal, status, text};
+use crate::watching::{Observer, observe};
+
+#[tokio::test(start_paused = true)]
+async fn forgotten_versions_lead_to_a_new_listing() {
+    let gone = data(event("ERROR", &status(410)));
+    let replies = [
+        list(&["a"], "5"),
+        open(vec![added("b", "6"), gone]),
+        list(&["b"], "20"),
+        refusal(410),
+        list(&["c"], "30"),
+        open(vec![]),
+    ];
+    let (mut observer, script) = started(replies);
+    let signals = next(&mut observer, 10).await;
+    assert_eq!(
+        signals,
+        [
+            "listing", "- a", "listed 1", "ADDED b", "listing", "- b", "listed 1", "listing",
+            "- c", "listed 1"
+        ]
+    );
+    quiet(&mut observer, seconds(1)).await;
+    assert_eq!(script.paths()[5], watch("30"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn endless_forgetting_is_slowed_down() {
+    let mut replies = Vec::new();
+    for _ in 0..20 {
+        replies.extend([list(&[], "5"), refusal(410)]);
+    }
+    let start = Instant::now();
+    let (mut observer, script) = started(replies);
+    while script.left() > 0 {
+        observer.next().await;
+    }
+    assert!(start.elapsed() > seconds(60), "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_errors_in_the_stream_are_told_and_all_is_listed_again() {
+    let error = data(event("ERROR", &status(500)));
+    let replies = [
+        list(&[], "5"),
+        open(vec![error]),
+        list(&["a"], "6"),
+        open(vec![]),
+    ];
+    let (mut observer, _) = started(replies);
+    assert_eq!(
+        next(&mut observer, 6).await,
+        [
+            "listing",
+            "listed 0",
+            "trouble 500",
+            "listing",
+            "- a",
+            "listed 1"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_is_not_trusted() {
+    let pause = |time| Piece::Pause(seconds(time));
+    let replies = [
+        list(&[], "5"),
+        open(vec![pause(60), bookmark("6"), pause(60), bookmark("7")]),
+        open(vec![added("a", "8")]),
+    ];
+    let (mut observer, script) = started(replies);
+    next(&mut observer, 2).await;
+    let start = Instant::now();
+    assert_eq!(next(&mut observer, 1).await, ["ADDED a"]);
+    assert_eq!(start.elapsed(), seconds(60 + 60 + 70));
+    assert_eq!(observer.last_activity(), Instant::now());
+    assert_eq!(script.paths()[1..], ["5", "7"].map(watch));
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_of_the_listener_is_forgiven_once() {
+    // The event has come while nobody was listening.
+    let replies = [
+        list(&[], "5"),
+        open(vec![Piece::Pause(seconds(72)), added("a", "6")]),
+        open(vec![added("b", "7")]),
+    ];
+    let (mut observer, script) = started(replies);
+    next(&mut observer, 2).await;
+    quiet(&mut observer, seconds(1)).await;
+    tokio::time::sleep(seconds(80)).await;
+    assert_eq!(next(&mut observer, 1).await, ["ADDED a"]);
+    assert_eq!(script.left(), 1);
+    // The stream is dead, whoever comes and goes.
+    let start = Instant::now();
+    let signal = loop {
+        if let Ok(signal) = timeout(seconds(1), observer.next()).await {
+            break brief(&signal);
+        }
+    };
+    assert_eq!(signal, "ADDED b");
+    assert!(start.elapsed() <= seconds(76), "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn streams_that_do_not_open_in_time_are_trouble() {
+    let mut settings = Watching::default();
+    settings.connect_timeout = Some(seconds(3));
+    let replies = [list(&[], "5"), Reply::Never, open(vec![added("a", "6")])];
+    let (client, _) = Script::new(replies);
+    let mut observer = observe(client, examples(), None, &settings);
+    let start = Instant::now();
+    assert_eq!(
+        next(&mut observer, 3).await,
+        ["listing", "listed 0", "trouble no answer within 3 seconds"]
+    );
+    assert_eq!(start.elapsed(), seconds(3));
+    assert_eq!(next(&mut observer, 1).await, ["ADDED a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_are_permanent_trouble_and_tried_again() {
+    let replies = [
+        refusal(403),
+        refusal(403),
+        list(&[], "5"),
+        refusal(403),
+        list(&["a"], "6"),
+        refusal(405),
+        open(vec![]),
+    ];
+    let (mut observer, script) = started(replies);
+    let refused = async |observer: &mut Observer, code: u16| {
+        let (error, retry_in, permanent) = trouble(observer).await;
+        assert!(
+            error.starts_with(&format!("refused with {code}")),
+            "{error}"
+        );
+        assert!(permanent);
+        assert!(
+            retry_in >= seconds(22) && retry_in <= seconds(38),
+            "{retry_in:?}"
+        );
+    };
+    let start = Instant::now();
+    assert_eq!(next(&mut observer, 1).await, ["listing"]);
+    refused(&mut observer, 403).await;
+    assert_eq!(next(&mut observer, 1).await, ["listing"]);
+    refused(&mut observer, 403).await;
+    assert_eq!(next(&mut observer, 2).await, ["listing", "listed 0"]);
+    refused(&mut observer, 403).await;
+    assert_eq!(next(&mut observer, 3).await, ["listing", "- a", "listed 1"]);
+    refused(&mut observer, 405).await;
+    assert!(start.elapsed() > seconds(66), "{:?}", start.elapsed());
+    assert_eq!(script.left(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn brand_new_kinds_are_tried_soon() {
+    let replies = [refusal(404), refusal(404), list(&[], "5"), open(vec![])];
+    let (mut observer, _) = started(replies);
+    let start = Instant::now();
+    assert_eq!(
+        next(&mut observer, 6).await,
+        [
+            "listing",
+            "permanent trouble 404",
+            "listing",
+            "permanent trouble 404",
+            "listing",
+            "listed 0"
+        ]
+    );
+    assert!(start.elapsed() < seconds(4), "{:?}", start.elapsed());
+
+    let (mut observer, _) = started(vec![refusal(404); 20]);
+    let mut last = Duration::ZERO;
+    for _ in 0..20 {
+        assert_eq!(next(&mut observer, 1).await, ["listing"]);
+        last = trouble(&mut observer).await.1;
+    }
+    assert!(last >= seconds(22), "{last:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn absent_servers_are_asked_more_and_more_rarely() {
+    let run = |name: &'static str| async move {
+        let (client, _) = Script::new(vec![Reply::Reset; 12]);
+        let mut observer = observe(client, examples(), Some(name.into()), &Watching::default());
+        assert_eq!(next(&mut observer, 1).await, ["listing"]);
+        let mut waits = Vec::new();
+        for _ in 0..12 {
+            let (_, retry_in, permanent) = trouble(&mut observer).await;
+            assert!(!permanent);
+            waits.push(retry_in);
+        }
+        waits
+    };
+    let waits = run("ns1").await;
+    assert!(waits[0] < Duration::from_millis(200));
+    assert!(waits[11] > seconds(20));
+    assert_eq!(waits, run("ns1").await, "the same observer waits the same");
+    assert_ne!(waits, run("ns2").await, "different ones do not");
+}
+
+#[tokio::test(start_paused = true)]
+async fn throttling_is_obeyed() {
+    let busy = || text(429, "").with("Retry-After", "17");
+    let replies = [busy(), list(&[], "5"), busy(), open(vec![added("a", "6")])];
+    let (mut observer, script) = started(replies);
+    let start = Instant::now();
+    assert_eq!(
+        next(&mut observer, 5).await,
+        [
+            "listing",
+            "trouble 429",
+            "listed 0",
+            "trouble 429",
+            "ADDED a"
+        ]
+    );
+    assert_eq!(start.elapsed(), seconds(34));
+    assert_eq!(
+        script.paths()[3],
+        watch("5"),
+        "watching goes on without listing"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nonsense_is_trouble_and_does_not_stay() {
+    let page = || open(vec![data("<html>\n<body>Bad gateway</body>\n</html>\n")]);
+    let replies = [
+        list(&[], "5"),
+        page(),
+        page(),
+        list(&["a"], "9"),
+        open(vec![added("b", "10")]),
+    ];
+    let (mut observer, _) = started(replies);
+    let nonsense = "trouble unexpected answer";
+    assert_eq!(
+        next(&mut observer, 8).await,
+        [
+            "listing", "listed 0", nonsense, nonsense, "listing", "- a", "listed 1", "ADDED b"
+        ]
+    );
+
+    let (mut observer, _) = started([text(200, "<html>"), text(200, "{}"), list(&[], "5")]);
+    assert_eq!(
+        next(&mut observer, 6).await,
+        [
+            "listing", nonsense, "listing", nonsense, "listing", "listed 0"
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn doubtful_versions_are_given_up() {
+    // After a restored backup, the version is from the future: the server cannot serve it yet.
+    let mut replies = vec![list(&[], "500")];
+    replies.extend(vec![refusal(504); 3]);
+    replies.extend([list(&["a"], "7"), open(vec![])]);
+    let (mut observer, _) = started(replies);
+    assert_eq!(
+        next(&mut observer, 8).await,
+        [
+            "listing",
+            "listed 0",
+            "trouble 504",
+            "trouble 504",
+            "trouble 504",
+            "listing",
+            "- a",
+            "listed 1"
+        ]
+    );
+    // A version that makes no sense to the server.
+    let replies = [list(&[], "x"), refusal(400), list(&[], "7")];
+    let (mut observer, _) = started(replies);
+    assert_eq!(
+        next(&mut observer, 5).await,
+        ["listing", "listed 0", "trouble 400", "listing", "listed 0"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_that_end_at_once_are_not_overrun() {
+    let mut replies = vec![list(&[], "5")];
+    replies.extend(vec![ended(vec![]); 30]);
+    let (mut observer, script) = started(replies);
+    assert_eq!(next(&mut observer, 2).await, ["listing", "listed 0"]);
+    quiet(&mut observer, seconds(10)).await;
+    assert!(script.left() > 20, "{}", script.left());
+}
+
+#[tokio::test(start_paused = true)]
+async fn impossible_scopes_are_permanent_trouble() {
+    let (client, script) = Script::new([]);
+    let nodes = Resource {
+        version: "v1".into(),
+        plural: "nodes".into(),
+        ..Resource::default()
+    };
+    let mut observer = observe(
+        client,
+        Arc::new(nodes),
+        Some("ns".into()),
+        &Watching::default(),
+    );
+    for _ in 0..3 {
+        let (error, _, permanent) = trouble(&mut observer).await;
+        assert!(error.contains("cluster-scoped"), "{error}");
+        assert!(permanent);
+    }
+    assert!(script.asked().is_empty());
+}

@@ -1,0 +1,117 @@
+//! One attempt of one handler: may it run, what came out, what does that mean.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kopf_core::outcome::{Attempt, Outcome, decide, forbidden};
+use kopf_core::wording;
+
+use super::call::call;
+use super::{Execution, SubHandlers};
+use crate::invocation::{Call, Handler};
+
+/// What is known of the attempts before.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Before {
+    pub(super) retries: u32,
+    pub(super) started: Timestamp,
+}
+
+impl Execution {
+    /// Runs a handler that has no progress: one attempt, the value goes to the patch.
+    pub(crate) async fn once(&self, handler: &Arc<Handler>) {
+        let before = Before {
+            retries: 0,
+            started: self.shared.context.clock.now(),
+        };
+        let outcome = self.attempt(handler, before, None).await;
+        self.deliver(handler, &outcome);
+    }
+
+    pub(super) fn deliver(&self, handler: &Handler, outcome: &Outcome) {
+        if let Some(value) = &outcome.value {
+            self.patch
+                .with(|patch| kopf_core::results::deliver(patch, &handler.id, value.clone()));
+        }
+    }
+
+    /// Runs a handler once, if its limits allow, and says in the log how it went.
+    pub(super) async fn attempt(
+        &self,
+        handler: &Arc<Handler>,
+        before: Before,
+        subs: Option<SubHandlers>,
+    ) -> Outcome {
+        let context = &self.shared.context;
+        let label = wording::handler(&handler.id).to_string();
+        let attempt = Attempt {
+            id: &handler.id,
+            retrying: &handler.retrying,
+            default_errors: handler.kind.default_errors(),
+            default_backoff: context.settings.execution.default_backoff,
+            retries: before.retries,
+            runtime: elapsed(before.started, context.clock.now()),
+        };
+        self.logger.debug(wording::invoked(&label));
+        let outcome = if let Some(outcome) = forbidden(&attempt) {
+            outcome
+        } else {
+            let prepared = Call {
+                id: Arc::clone(&handler.id),
+                cause: match &handler.filters.field {
+                    Some(field) if self.cause.change.is_some() => {
+                        Arc::new(self.cause.reduced(field))
+                    }
+                    _ => Arc::clone(&self.cause),
+                },
+                param: handler.param.clone(),
+                retry: before.retries,
+                started: before.started,
+                runtime: attempt.runtime,
+                patch: self.patch.clone(),
+                logger: self.logger.clone(),
+                subs: subs.clone(),
+                operator: Arc::clone(context),
+            };
+            let time_left = handler
+                .retrying
+                .timeout
+                .map(|timeout| timeout.saturating_sub(attempt.runtime));
+            let result = call(&handler.run, prepared, &self.shared.pool, time_left).await;
+            if let Some(subs) = &subs {
+                subs.forget();
+            }
+            let runtime = elapsed(before.started, context.clock.now());
+            let mut outcome = decide(&attempt, runtime, result);
+            if let Some(subs) = &subs {
+                outcome.subrefs = subs.references();
+            }
+            outcome
+        };
+        let (level, message) = outcome.log(&label);
+        match &outcome.details {
+            Some(details) => self.logger.error_with(message, details),
+            None => self.logger.log(level, message),
+        }
+        outcome
+    }
+}
+
+/// Clocks of the past may have been ahead of ours.
+pub(super) fn elapsed(started: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(started)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_does_not_run_backwards() {
+        let earlier = Timestamp::from_second(100).unwrap();
+        let later = Timestamp::from_second(160).unwrap();
+        assert_eq!(elapsed(earlier, later), Duration::from_secs(60));
+        assert_eq!(elapsed(later, earlier), Duration::ZERO);
+    }
+}

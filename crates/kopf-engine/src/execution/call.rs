@@ -1,0 +1,72 @@
+//! One call of one function: until it returns, panics, or runs out of time.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use kopf_core::outcome::HandlerError;
+use tokio::time::timeout;
+
+use super::pool::BlockingPool;
+use crate::current::{within, within_blocking};
+use crate::invocation::{Call, Function, HandlerResult, Work};
+
+/// Calls the function, then its sub-handlers if it did not do so itself.
+///
+/// A function that blocks cannot be interrupted, so `time_left` is for the others.
+pub(crate) async fn call(
+    function: &Function,
+    call: Call,
+    pool: &BlockingPool,
+    time_left: Option<Duration>,
+) -> HandlerResult {
+    let subs = call.subs.clone();
+    let prepared = catch_unwind(AssertUnwindSafe(|| function.invoke(call.clone())));
+    let (interruptible, running) = match prepared {
+        Err(panic) => return Err(panicked(&*panic)),
+        Ok(Work::Async(future)) => {
+            let future = AssertUnwindSafe(within(call, future)).catch_unwind();
+            (true, future.boxed())
+        }
+        Ok(Work::Blocking(function)) => {
+            let pool = pool.clone();
+            let thread = async move { pool.run(move || within_blocking(call, function)).await };
+            (false, thread.boxed())
+        }
+    };
+    let whole = async {
+        let value = running
+            .await
+            .unwrap_or_else(|panic| Err(panicked(&*panic)))?;
+        if let Some(subs) = subs {
+            subs.finish().await?;
+        }
+        Ok(value)
+    };
+    match time_left.filter(|_| interruptible) {
+        None => whole.await,
+        Some(time_left) => match timeout(time_left, whole).await {
+            Ok(result) => result,
+            Err(_) => Err(HandlerError::TimedOut),
+        },
+    }
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> HandlerError {
+    HandlerError::Arbitrary {
+        message: format!("the handler has panicked: {}", describe_panic(panic)),
+        details: None,
+    }
+}
+
+/// What was said when panicking.
+pub(crate) fn describe_panic(panic: &(dyn Any + Send)) -> String {
+    if let Some(text) = panic.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = panic.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "without a message".to_owned()
+    }
+}

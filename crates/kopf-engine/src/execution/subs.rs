@@ -1,0 +1,218 @@
+//! Handlers inside of handlers.
+//!
+//! A handler declares its sub-handlers anew each time it is called. They have their own progress
+//! on the object, under the parent's id. The parent is not over before all of them are.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use kopf_core::cause::Reason;
+use kopf_core::handler::{HandlerId, HandlerKind};
+use kopf_core::lifecycle::Lifecycle;
+use kopf_core::outcome::HandlerError;
+use kopf_core::progress::state::State;
+use kopf_core::registry::select_from;
+
+use super::Execution;
+use crate::invocation::Handler;
+
+/// Where a running handler registers its sub-handlers. Cheap to clone: clones are the same place.
+#[derive(Debug, Clone)]
+pub struct SubHandlers(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    execution: Execution,
+    parent: HandlerId,
+    parent_kind: HandlerKind,
+    outer: Option<SubHandlers>,
+    registered: Mutex<Vec<Arc<Handler>>>,
+    executed: AtomicBool,
+    /// When the first of those is due that are not over.
+    unfinished: Mutex<Option<Duration>>,
+    references: Mutex<BTreeSet<HandlerId>>,
+}
+
+/// Why a sub-handler cannot be registered.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegistrationError {
+    /// There is nothing to compare with.
+    #[error(
+        "sub-handler '{id}' has the filters old/new, which only sub-handlers of handlers for \
+         updates and fields can have"
+    )]
+    NoChanges {
+        /// The full id of the sub-handler.
+        id: HandlerId,
+    },
+}
+
+impl SubHandlers {
+    pub(super) fn new(execution: &Execution, parent: &Handler, outer: Option<Self>) -> Self {
+        let mut execution = execution.clone();
+        // Children see what their parent sees.
+        if let Some(field) = &parent.filters.field {
+            execution.cause = Arc::new(execution.cause.reduced(field));
+        }
+        Self(Arc::new(Inner {
+            execution,
+            parent: Arc::clone(&parent.id),
+            parent_kind: parent.kind,
+            outer,
+            registered: Mutex::default(),
+            executed: AtomicBool::new(false),
+            unfinished: Mutex::default(),
+            references: Mutex::default(),
+        }))
+    }
+
+    /// Adds a sub-handler, to be run by [`execute`](Self::execute). Its id gets the parent's id in
+    /// front of it.
+    pub fn register(&self, handler: Handler) -> Result<(), RegistrationError> {
+        let handler = self.adopt(handler)?;
+        lock(&self.0.registered).push(Arc::new(handler));
+        Ok(())
+    }
+
+    fn adopt(&self, mut handler: Handler) -> Result<Handler, RegistrationError> {
+        handler.id = format!("{}/{}", self.0.parent, handler.id).into();
+        handler.selector = None;
+        let needs_change = self.0.parent_kind.needs_field_change();
+        if !needs_change && (handler.filters.old.is_some() || handler.filters.new.is_some()) {
+            return Err(RegistrationError::NoChanges { id: handler.id });
+        }
+        handler.kind = HandlerKind::Sub { needs_change };
+        Ok(handler)
+    }
+
+    /// Runs the registered sub-handlers that are due. Done by itself when the handler returns
+    /// without an error, and at most once for each call of it.
+    ///
+    /// # Errors
+    /// While not all of them are over: to be returned from the handler as it is, so that it is
+    /// called again.
+    pub fn execute(&self) -> BoxFuture<'static, Result<(), HandlerError>> {
+        let this = self.clone();
+        async move {
+            if this.0.executed.swap(true, Ordering::SeqCst) {
+                return Ok(());
+            }
+            let registered = std::mem::take(&mut *lock(&this.0.registered));
+            this.run(&registered, None).await
+        }
+        .boxed()
+    }
+
+    /// Runs these sub-handlers, beside those that are registered; with another way to choose from
+    /// them, if one is given.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute), and if one of them cannot be registered.
+    pub fn execute_these(
+        &self,
+        handlers: Vec<Handler>,
+        lifecycle: Option<Arc<dyn Lifecycle>>,
+    ) -> BoxFuture<'static, Result<(), HandlerError>> {
+        let this = self.clone();
+        async move {
+            let adopted: Result<Vec<_>, _> = handlers
+                .into_iter()
+                .map(|handler| this.adopt(handler).map(Arc::new))
+                .collect();
+            let adopted = adopted.map_err(|error| HandlerError::Permanent {
+                message: error.to_string(),
+            })?;
+            this.run(&adopted, lifecycle).await
+        }
+        .boxed()
+    }
+
+    async fn run(
+        &self,
+        handlers: &[Arc<Handler>],
+        lifecycle: Option<Arc<dyn Lifecycle>>,
+    ) -> Result<(), HandlerError> {
+        if handlers.is_empty() {
+            return Ok(());
+        }
+        let mut execution = self.0.execution.clone();
+        if let Some(lifecycle) = lifecycle {
+            execution.lifecycle = lifecycle;
+        }
+        let context = Arc::clone(&execution.shared.context);
+        let storage = &context.settings.persistence.progress_storage;
+        let cause = Arc::clone(&execution.cause);
+        let reason = cause
+            .change
+            .as_ref()
+            .map_or(Reason::Noop, |change| change.reason);
+        let selected = select_from(handlers, &cause, context.as_ref()).map_err(framework)?;
+        let ids = || handlers.iter().map(|handler| &handler.id);
+        let mut state = State::load(storage.as_ref(), &cause.body, ids()).map_err(framework)?;
+        state.activate(
+            selected.iter().map(|handler| &handler.id),
+            reason,
+            context.clock.now(),
+        );
+        self.refer(state.ids());
+        execution.round(&selected, &mut state, Some(self)).await;
+        execution
+            .patch
+            .with(|patch| state.store(storage.as_ref(), &cause.body, patch))
+            .map_err(framework)?;
+        if state.is_done() {
+            return Ok(());
+        }
+        let delay = state.delays(context.clock.now()).into_iter().min();
+        let delay = delay.unwrap_or_default();
+        let mut unfinished = lock(&self.0.unfinished);
+        *unfinished = Some(unfinished.map_or(delay, |other| delay.min(other)));
+        Err(HandlerError::Unfinished { delay: Some(delay) })
+    }
+
+    /// Executes what the handler did not execute itself. If it has ignored that some of them are
+    /// not over, it is not over either.
+    pub(super) async fn finish(&self) -> Result<(), HandlerError> {
+        self.execute().await?;
+        match *lock(&self.0.unfinished) {
+            None => Ok(()),
+            delay => Err(HandlerError::Unfinished { delay }),
+        }
+    }
+
+    /// Closures may hold what holds them.
+    pub(super) fn forget(&self) {
+        lock(&self.0.registered).clear();
+    }
+
+    /// All ancestors know all their descendants: with them, their progress is removed.
+    fn refer<'a>(&self, ids: impl Iterator<Item = &'a HandlerId>) {
+        let ids: Vec<HandlerId> = ids.cloned().collect();
+        let mut ancestor = Some(self);
+        while let Some(this) = ancestor {
+            lock(&this.0.references).extend(ids.iter().cloned());
+            ancestor = this.0.outer.as_ref();
+        }
+    }
+
+    pub(super) fn references(&self) -> BTreeSet<HandlerId> {
+        lock(&self.0.references).clone()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A storage or a filter has failed: the parent is tried again later, as after any error.
+fn framework(error: impl std::error::Error) -> HandlerError {
+    HandlerError::Arbitrary {
+        message: error.to_string(),
+        details: None,
+    }
+}

@@ -1,0 +1,133 @@
+//! What an operator is busy with, for those who watch it: tests that wait until it has settled,
+//! and health checks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A window into a running operator. Cheap to clone: clones look at the same operator.
+#[derive(Debug, Clone, Default)]
+pub struct Inspect(Arc<Counters>);
+
+#[derive(Debug, Default)]
+struct Counters {
+    streams: AtomicUsize,
+    unlisted: AtomicUsize,
+    objects: AtomicUsize,
+    working: AtomicUsize,
+    sleeping: AtomicUsize,
+}
+
+/// The numbers at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// Streams of events that are open.
+    pub streams: usize,
+    /// Those of them whose first listing is not over yet.
+    pub unlisted: usize,
+    /// Objects that the operator knows.
+    pub objects: usize,
+    /// Objects that it works on now, or whose written changes it has not seen come back yet.
+    pub working: usize,
+    /// Objects that wait for their time: for the next attempt of a handler.
+    pub sleeping: usize,
+}
+
+impl Inspect {
+    /// The numbers now.
+    pub fn snapshot(&self) -> Snapshot {
+        let read = |counter: &AtomicUsize| counter.load(Ordering::SeqCst);
+        Snapshot {
+            streams: read(&self.0.streams),
+            unlisted: read(&self.0.unlisted),
+            objects: read(&self.0.objects),
+            working: read(&self.0.working),
+            sleeping: read(&self.0.sleeping),
+        }
+    }
+
+    /// Whether there is nothing to do now: everything is listed, and no object is being worked on.
+    /// Objects may sleep.
+    pub fn is_settled(&self) -> bool {
+        let now = self.snapshot();
+        now.unlisted == 0 && now.working == 0
+    }
+
+    pub(crate) fn count(&self, what: Counted) -> Guard {
+        self.counter(what).fetch_add(1, Ordering::SeqCst);
+        Guard {
+            inspect: self.clone(),
+            what,
+        }
+    }
+
+    fn counter(&self, what: Counted) -> &AtomicUsize {
+        match what {
+            Counted::Stream => &self.0.streams,
+            Counted::Unlisted => &self.0.unlisted,
+            Counted::Working => &self.0.working,
+            Counted::Sleeping => &self.0.sleeping,
+        }
+    }
+
+    pub(crate) fn set_objects(&self, before: usize, now: usize) {
+        self.0.objects.fetch_add(now, Ordering::SeqCst);
+        self.0.objects.fetch_sub(before, Ordering::SeqCst);
+    }
+}
+
+/// What is counted for as long as a [`Guard`] lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counted {
+    Stream,
+    Unlisted,
+    Working,
+    Sleeping,
+}
+
+/// Counts one until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    inspect: Inspect,
+    what: Counted,
+}
+
+impl Guard {
+    /// Counts as something else from now on, without a moment in between at which it is nothing.
+    pub(crate) fn becomes(&mut self, what: Counted) {
+        if self.what != what {
+            self.inspect.counter(what).fetch_add(1, Ordering::SeqCst);
+            let before = std::mem::replace(&mut self.what, what);
+            self.inspect.counter(before).fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.inspect
+            .counter(self.what)
+            .fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_while_guards_live() {
+        let inspect = Inspect::default();
+        let mut guard = inspect.count(Counted::Working);
+        assert_eq!(inspect.snapshot().working, 1);
+        assert!(!inspect.is_settled());
+        guard.becomes(Counted::Sleeping);
+        assert_eq!(inspect.snapshot().sleeping, 1);
+        assert!(
+            inspect.is_settled(),
+            "sleeping objects have nothing to do now"
+        );
+        drop(guard);
+        assert_eq!(inspect.snapshot().sleeping, 0);
+    }
+}

@@ -1,0 +1,156 @@
+//! The seam between the engine and the fronts: *given this cause and this context, run the function
+//! and say what came out*.
+//!
+//! A front turns every function of its users into an [`Invoke`]; the engine calls it with a
+//! [`Call`]. All that depends on a language is behind this trait: how arguments are made, how
+//! functions of that language are run, what its errors look like. The engine never names a front.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use kopf_client::Client;
+use kopf_core::cause::Cause;
+use kopf_core::handler::{HandlerId, Param};
+use kopf_core::outcome::HandlerError;
+use kopf_core::patch::Patch;
+use kopf_core::settings::Settings;
+use serde_json::Value;
+
+use crate::clock::Clock;
+use crate::execution::SubHandlers;
+use crate::logger::ObjectLogger;
+
+/// A function as the engine sees it.
+pub type Function = Arc<dyn Invoke>;
+
+/// A handler with its function.
+pub type Handler = kopf_core::handler::Handler<Function>;
+
+/// All handlers of one operator.
+pub type Registry = kopf_core::registry::Registry<Function>;
+
+/// What comes out of a function: a value for the status (or none), or an error.
+pub type HandlerResult = Result<Option<Value>, HandlerError>;
+
+/// A user's function, whatever its language.
+pub trait Invoke: Send + Sync {
+    /// Prepares one call. Cheap: what takes time belongs into the returned work.
+    ///
+    /// A panic, here or in the work, is a failure of this handler and of nothing else.
+    fn invoke(&self, call: Call) -> Work;
+}
+
+impl fmt::Debug for dyn Invoke {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Invoke")
+    }
+}
+
+/// One prepared call of a function.
+#[must_use]
+pub enum Work {
+    /// Runs in the engine's tasks. It is dropped at the handler's timeout and when the operator
+    /// is forced to stop.
+    Async(BoxFuture<'static, HandlerResult>),
+    /// Runs in a thread of a bounded pool. It cannot be interrupted.
+    Blocking(Box<dyn FnOnce() -> HandlerResult + Send>),
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Async(_) => "Async",
+            Self::Blocking(_) => "Blocking",
+        })
+    }
+}
+
+/// All that a function can ask for. Cheap to clone.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Call {
+    /// The handler's full id.
+    pub id: HandlerId,
+    /// What has happened to which object. For handlers of a field, the change is reduced to it.
+    pub cause: Arc<Cause>,
+    /// What the handler was declared with.
+    pub param: Option<Param>,
+    /// How many attempts were made before this one.
+    pub retry: u32,
+    /// When the handler was first seen for this cause.
+    pub started: Timestamp,
+    /// How long ago that was, at the beginning of this attempt.
+    pub runtime: Duration,
+    /// What is to be changed on the object when the cycle ends.
+    pub patch: SharedPatch,
+    /// Writes to the log (and to the object's events) in the object's name.
+    pub logger: ObjectLogger,
+    /// Where sub-handlers are registered; only in handlers of changes.
+    pub subs: Option<SubHandlers>,
+    /// What all handlers of the operator share.
+    pub operator: Arc<OperatorContext>,
+}
+
+/// What all handlers of one operator share. It is also the context that filters get.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct OperatorContext {
+    /// The operator's connection to the API.
+    pub client: Client,
+    /// The operator's settings.
+    pub settings: Arc<Settings>,
+    /// The operator's time.
+    pub clock: Clock,
+    /// Whatever the front has put here; the engine only carries it.
+    pub front: Arc<dyn Any + Send + Sync>,
+}
+
+impl OperatorContext {
+    /// Joins the parts.
+    pub fn new(
+        client: Client,
+        settings: Arc<Settings>,
+        clock: Clock,
+        front: Arc<dyn Any + Send + Sync>,
+    ) -> Self {
+        Self {
+            client,
+            settings,
+            clock,
+            front,
+        }
+    }
+}
+
+impl fmt::Debug for OperatorContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OperatorContext").finish_non_exhaustive()
+    }
+}
+
+/// The patch of one cycle, written to by all its handlers. Cheap to clone: clones are the same
+/// patch.
+#[derive(Debug, Clone, Default)]
+pub struct SharedPatch(Arc<Mutex<Patch>>);
+
+impl SharedPatch {
+    /// Starts with what is there already.
+    pub fn new(patch: Patch) -> Self {
+        Self(Arc::new(Mutex::new(patch)))
+    }
+
+    /// Reads or changes the patch. Not to be nested.
+    pub fn with<R>(&self, action: impl FnOnce(&mut Patch) -> R) -> R {
+        // A handler that panicked amid a change has left a valid, if incomplete, patch.
+        action(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes everything out: what is written afterwards belongs to nobody.
+    pub fn take(&self) -> Patch {
+        self.with(std::mem::take)
+    }
+}

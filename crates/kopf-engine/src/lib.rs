@@ -1,0 +1,26 @@
+//! Runs operators: streams of events, queues of objects, handling cycles, handlers, patches, shutdown.
+//!
+//! What is decided is decided in `kopf-core`; what is said to Kubernetes is said by `kopf-client`.
+//! The fronts are behind [`invocation`].
+
+#[cfg(test)]
+mod captured;
+pub mod clock;
+mod current;
+pub mod execution;
+#[cfg(test)]
+mod fake_api;
+pub mod inspect;
+pub mod invocation;
+pub mod logger;
+mod observation;
+pub mod operator;
+mod orchestration;
+pub mod posting;
+mod processing;
+mod queueing;
+mod shared;
+pub mod signals;
+
+pub use current::current;
+pub use operator::Operator;

@@ -1,0 +1,241 @@
+//! The logger of one object: every record carries the object's identity, and is also posted as a
+//! k8s-event of that object if the settings say so.
+//!
+//! Handlers get one, and the engine tells about their progress through the same one. It writes to
+//! the target [`TARGET`] of `tracing` with the fields `k8s.api_version`, `k8s.kind`, `k8s.name`,
+//! `k8s.uid`, `k8s.namespace` (absent ones are left out), and `exc_info` with the chain of an
+//! error. How records look is not decided here, and nothing here ever waits.
+
+use std::fmt::{self, Display};
+use std::sync::Arc;
+
+use kopf_core::reference::ObjectReference;
+use kopf_core::wording::Level;
+
+use crate::posting::Poster;
+
+/// The target of all records about objects.
+pub const TARGET: &str = "kopf.objects";
+
+/// Logs in the name of one object. Cheap to clone.
+///
+/// Nothing is formatted unless the record is written or posted.
+#[derive(Clone)]
+pub struct ObjectLogger {
+    reference: Arc<ObjectReference>,
+    poster: Poster,
+    local: bool,
+}
+
+impl ObjectLogger {
+    /// A logger of this object, whose records are also posted as its events, if there is a poster.
+    pub fn new(reference: Arc<ObjectReference>, poster: Option<Poster>) -> Self {
+        Self {
+            reference,
+            poster: poster.unwrap_or_else(Poster::disabled),
+            local: false,
+        }
+    }
+
+    /// The same logger, but its records never become events of the object.
+    #[must_use]
+    pub fn local(&self) -> Self {
+        Self {
+            local: true,
+            ..self.clone()
+        }
+    }
+
+    /// The object whose name it logs in.
+    pub fn reference(&self) -> &Arc<ObjectReference> {
+        &self.reference
+    }
+
+    /// Where events of the object are posted, also those of local loggers that are posted
+    /// explicitly.
+    pub fn poster(&self) -> &Poster {
+        &self.poster
+    }
+
+    /// What is interesting only when something goes wrong.
+    pub fn debug(&self, message: impl Display) {
+        self.log(Level::Debug, message);
+    }
+
+    /// What has happened.
+    pub fn info(&self, message: impl Display) {
+        self.log(Level::Info, message);
+    }
+
+    /// What can be a problem.
+    pub fn warning(&self, message: impl Display) {
+        self.log(Level::Warning, message);
+    }
+
+    /// What went wrong.
+    pub fn error(&self, message: impl Display) {
+        self.log(Level::Error, message);
+    }
+
+    /// What went wrong, with details for the log alone: they do not go to the event.
+    pub fn error_with(&self, message: impl Display, details: &str) {
+        self.write(Level::Error, &message, Some(details));
+    }
+
+    /// A record of any level.
+    pub fn log(&self, level: Level, message: impl Display) {
+        self.write(level, &message, None);
+    }
+
+    /// Whether messages for debugging go anywhere: to avoid preparing them otherwise.
+    pub fn is_debug_enabled(&self) -> bool {
+        tracing::enabled!(target: TARGET, tracing::Level::DEBUG) || self.is_posted(Level::Debug)
+    }
+
+    fn is_posted(&self, level: Level) -> bool {
+        !self.local && self.poster.takes_records(level)
+    }
+
+    fn write(&self, level: Level, message: &dyn Display, details: Option<&str>) {
+        if self.is_posted(level) {
+            let message = message.to_string();
+            self.trace(level, &message, details);
+            self.poster.record(&self.reference, level, message);
+        } else {
+            self.trace(level, message, details);
+        }
+    }
+
+    fn trace(&self, level: Level, message: &dyn Display, details: Option<&str>) {
+        // The level of a call site is fixed, therefore one call site per level.
+        macro_rules! record {
+            ($level:ident) => {
+                tracing::event!(
+                    target: TARGET,
+                    tracing::Level::$level,
+                    k8s.api_version = self.reference.api_version.as_deref(),
+                    k8s.kind = self.reference.kind.as_deref(),
+                    k8s.name = self.reference.name.as_deref(),
+                    k8s.uid = self.reference.uid.as_deref(),
+                    k8s.namespace = self.reference.namespace.as_deref(),
+                    exc_info = details,
+                    "{message}"
+                )
+            };
+        }
+        match level {
+            Level::Debug => record!(DEBUG),
+            Level::Info => record!(INFO),
+            Level::Warning => record!(WARN),
+            Level::Error => record!(ERROR),
+        }
+    }
+}
+
+impl fmt::Debug for ObjectLogger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ObjectLogger({})", self.reference)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use kopf_core::settings::Settings;
+    use tracing::Level as TracingLevel;
+
+    use super::*;
+    use crate::captured::capture;
+    use crate::clock::Clock;
+
+    fn reference() -> Arc<ObjectReference> {
+        Arc::new(ObjectReference {
+            api_version: Some("golden.example/v1".into()),
+            kind: Some("Thing".into()),
+            name: Some("obj".into()),
+            uid: Some("u-1".into()),
+            namespace: None,
+        })
+    }
+
+    fn poster() -> Poster {
+        Poster::new(Arc::new(Settings::default()), Clock::system())
+    }
+
+    #[test]
+    fn records_carry_the_identity_of_the_object() {
+        let captured = capture(TracingLevel::TRACE);
+        let logger = ObjectLogger::new(reference(), None);
+        logger.debug("one");
+        logger.info(format_args!("{}", "two"));
+        logger.warning("three");
+        logger.error("four");
+        logger.error_with("five", "because of six");
+        let records = captured.records();
+        let seen: Vec<_> = records
+            .iter()
+            .map(|record| (record.level, record.message.as_str()))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (TracingLevel::DEBUG, "one"),
+                (TracingLevel::INFO, "two"),
+                (TracingLevel::WARN, "three"),
+                (TracingLevel::ERROR, "four"),
+                (TracingLevel::ERROR, "five"),
+            ]
+        );
+        assert!(records.iter().all(|record| record.target == "kopf.objects"));
+        let identity = [
+            ("k8s.api_version", "golden.example/v1".to_owned()),
+            ("k8s.kind", "Thing".to_owned()),
+            ("k8s.name", "obj".to_owned()),
+            ("k8s.uid", "u-1".to_owned()),
+        ];
+        assert_eq!(records[0].fields, identity);
+        let details = ("exc_info", "because of six".to_owned());
+        assert_eq!(records[4].fields, [&identity[..], &[details]].concat());
+    }
+
+    #[test]
+    fn records_are_posted_unless_they_are_local_or_unimportant() {
+        let poster = poster();
+        let logger = ObjectLogger::new(reference(), Some(poster.clone()));
+        logger.debug("for nobody");
+        logger.local().error("for the log");
+        assert!(poster.is_idle());
+        logger.info("for all");
+        assert!(!poster.is_idle());
+    }
+
+    #[test]
+    fn local_loggers_still_know_where_to_post() {
+        let poster = poster();
+        let local = ObjectLogger::new(reference(), Some(poster.clone())).local();
+        local
+            .poster()
+            .info(local.reference(), "Reason", String::new());
+        assert!(!poster.is_idle());
+    }
+
+    #[test]
+    fn nothing_is_formatted_for_nobody() {
+        struct Costly<'a>(&'a Cell<u32>);
+        impl Display for Costly<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.set(self.0.get() + 1);
+                f.write_str("costly")
+            }
+        }
+        let formatted = Cell::new(0);
+        let _captured = capture(TracingLevel::INFO);
+        let logger = ObjectLogger::new(reference(), Some(poster()));
+        assert!(!logger.is_debug_enabled());
+        logger.debug(Costly(&formatted));
+        assert_eq!(formatted.get(), 0);
+        logger.info(Costly(&formatted));
+        assert_eq!(formatted.get(), 1, "once for both the log and the event");
+    }
+}

@@ -1,0 +1,420 @@
+//! The namespaces that match the operator's patterns, as they come and go.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kopf_client::Client;
+use kopf_client::watching::{Item, Signal, observe};
+use kopf_core::body::Body;
+use kopf_core::cause::EventType;
+use kopf_core::namespace::{NamespacePattern, Scope};
+use kopf_core::settings::Settings;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::{Complaints, Namespaces, builtin};
+
+/// Lists and watches namespaces; publishes those to be served.
+#[derive(Debug)]
+pub(crate) struct NamespaceObserver {
+    pub(crate) client: Client,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) scope: Scope,
+    pub(crate) findings: watch::Sender<Option<Namespaces>>,
+}
+
+impl NamespaceObserver {
+    /// Observes until it is dropped.
+    pub(crate) async fn run(self) {
+        let patterns = match self.scope {
+            Scope::Cluster => {
+                publish(&self.findings, Namespaces::All);
+                return std::future::pending().await;
+            }
+            Scope::Namespaces(patterns) => patterns,
+        };
+        if self.settings.scanning.disabled {
+            publish(&self.findings, Namespaces::Listed(literals(&patterns)));
+            return std::future::pending().await;
+        }
+        let resource = builtin("", "namespaces", "Namespace");
+        let mut complaints = Complaints::new(
+            &resource,
+            "Not enough permissions to watch for namespaces: \
+             changes (deletion/creation) will not be noticed until it is permitted.",
+        );
+        let mut served = Served::new(patterns);
+        let mut observer = observe(self.client, resource, None, &self.settings.watching);
+        loop {
+            match observer.next().await {
+                Signal::Listing => served.listing = Some(BTreeSet::new()),
+                Signal::Item(item) => served.take(&item),
+                Signal::Listed { .. } => {
+                    served.listed();
+                    complaints.forget();
+                }
+                Signal::Trouble {
+                    error, retry_in, ..
+                } => {
+                    if served.names.is_none() && error.is_forbidden() {
+                        served.assume();
+                    } else {
+                        complaints.complain(&error, retry_in);
+                    }
+                }
+            }
+            if let Some(names) = served.news() {
+                publish(&self.findings, Namespaces::Listed(names));
+            }
+        }
+    }
+}
+
+fn publish(findings: &watch::Sender<Option<Namespaces>>, namespaces: Namespaces) {
+    findings.send_if_modified(|published| {
+        let is_new = published.as_ref() != Some(&namespaces);
+        if is_new {
+            *published = Some(namespaces);
+        }
+        is_new
+    });
+}
+
+/// Patterns that are plain names.
+fn literals(patterns: &[NamespacePattern]) -> BTreeSet<String> {
+    let names = patterns.iter().filter_map(NamespacePattern::literal);
+    names.map(str::to_owned).collect()
+}
+
+#[derive(Debug)]
+struct Served {
+    patterns: Vec<NamespacePattern>,
+    /// What is served now; none until it is known.
+    names: Option<BTreeSet<String>>,
+    /// What the current listing has brought so far.
+    listing: Option<BTreeSet<String>>,
+    /// Whether what is served has changed since it was last told.
+    has_changed: bool,
+}
+
+impl Served {
+    fn new(patterns: Vec<NamespacePattern>) -> Self {
+        Self {
+            patterns,
+            names: None,
+            listing: None,
+            has_changed: false,
+        }
+    }
+
+    /// What is served, if that has changed.
+    fn news(&mut self) -> Option<BTreeSet<String>> {
+        let has_changed = std::mem::take(&mut self.has_changed);
+        has_changed.then(|| self.names.clone()).flatten()
+    }
+
+    fn take(&mut self, item: &Item) {
+        let Some(name) = item.key.name.as_deref() else {
+            return;
+        };
+        if !self.patterns.iter().any(|pattern| pattern.matches(name)) {
+            return;
+        }
+        let fate = match item.event {
+            EventType::Deleted => Fate::Gone,
+            EventType::Listed | EventType::Added | EventType::Modified => {
+                // What cannot be read is there nevertheless.
+                Body::parse(&item.raw).map_or(Fate::Alive, |body| Fate::of(&body))
+            }
+        };
+        let is_served = match fate {
+            Fate::Alive => true,
+            Fate::Gone => false,
+            // As before: its objects are still to be released, but nothing new begins.
+            Fate::Terminating => self
+                .names
+                .as_ref()
+                .is_some_and(|names| names.contains(name)),
+        };
+        let (names, is_listing) = match (&mut self.listing, &mut self.names) {
+            (Some(listing), _) => (listing, true),
+            (None, Some(names)) => (names, false),
+            (None, None) => return,
+        };
+        let has_changed = if is_served {
+            names.insert(name.to_owned())
+        } else {
+            names.remove(name)
+        };
+        self.has_changed |= has_changed && !is_listing;
+    }
+
+    /// The listing is complete: what it has not brought is gone.
+    fn listed(&mut self) {
+        if let Some(listing) = self.listing.take() {
+            self.names = Some(listing);
+            self.has_changed = true;
+        }
+    }
+
+    /// Namespaces cannot be listed.
+    fn assume(&mut self) {
+        let names = literals(&self.patterns);
+        tracing::warn!(
+            "Not enough permissions to list namespaces. \
+             Falling back to a list of namespaces which are assumed to exist: {names:?}"
+        );
+        self.names = Some(names);
+        self.has_changed = true;
+    }
+}
+
+/// What is becoming of a namespace.
+#[derive(Debug, PartialEq, Eq)]
+enum Fate {
+    Alive,
+    Terminating,
+    Gone,
+}
+
+impl Fate {
+    fn of(body: &Body) -> Self {
+        let conditions = match body.status().get("conditions") {
+            Some(Value::Array(conditions)) => conditions.as_slice(),
+            _ => &[],
+        };
+        // Marking for deletion is not enough: the cluster has to begin with it.
+        if !body.is_deleting() || conditions.is_empty() {
+            return Self::Alive;
+        }
+        let name = body.name().unwrap_or_default();
+        let text = |condition: &Value, key: &str| {
+            let text = condition.get(key).and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        let mut fate = Self::Gone;
+        for condition in conditions {
+            if text(condition, "status") == "True" {
+                fate = Self::Terminating;
+                tracing::debug!(
+                    "Namespace '{name}' termination pending: {}: {}",
+                    text(condition, "reason"),
+                    text(condition, "message")
+                );
+            }
+        }
+        fate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+    use tokio::sync::mpsc;
+    use tokio::task::JoinSet;
+    use tracing::Level;
+
+    use super::*;
+    use crate::captured::capture;
+    use crate::fake_api::{Answer, Asked, Log, serve};
+
+    /// An observer of a cluster that answers like this.
+    struct Play {
+        published: watch::Receiver<Option<Namespaces>>,
+        log: Log,
+        _tasks: JoinSet<()>,
+    }
+
+    impl Play {
+        fn new(
+            patterns: &[&str],
+            disabled: bool,
+            answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
+        ) -> Self {
+            let patterns = patterns.iter().map(|text| text.parse().unwrap()).collect();
+            Self::in_scope(Scope::Namespaces(patterns), disabled, answer)
+        }
+
+        fn in_scope(
+            scope: Scope,
+            disabled: bool,
+            answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
+        ) -> Self {
+            let (client, log) = serve(answer);
+            let (findings, published) = watch::channel(None);
+            let mut settings = Settings::default();
+            settings.scanning.disabled = disabled;
+            let observer = NamespaceObserver {
+                client,
+                settings: Arc::new(settings),
+                scope,
+                findings,
+            };
+            let mut tasks = JoinSet::new();
+            tasks.spawn(observer.run());
+            Self {
+                published,
+                log,
+                _tasks: tasks,
+            }
+        }
+
+        async fn names(&self) -> Vec<String> {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            match self.published.borrow().clone().unwrap() {
+                Namespaces::All => vec!["*".to_owned()],
+                Namespaces::Listed(names) => names.into_iter().collect(),
+            }
+        }
+    }
+
+    fn namespace(name: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "Namespace",
+               "metadata": {"name": name, "uid": name, "resourceVersion": "1"}})
+    }
+
+    fn deleted(name: &str, conditions: &Value) -> Value {
+        let mut namespace = namespace(name);
+        namespace["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        namespace["status"] = json!({"conditions": conditions});
+        namespace
+    }
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    /// A cluster with these namespaces, and lines to be sent to one watcher.
+    fn cluster(
+        listed: Vec<Value>,
+    ) -> (
+        mpsc::UnboundedSender<Value>,
+        impl Fn(&Asked) -> Answer + Send + Sync,
+    ) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let receiver = std::sync::Mutex::new(Some(receiver));
+        let answer = move |asked: &Asked| {
+            if asked.is_watch() {
+                let lines = receiver.lock().unwrap().take();
+                lines.map_or(Answer::Never, Answer::Lines)
+            } else {
+                Answer::list("Namespace", &listed)
+            }
+        };
+        (sender, answer)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn in_cluster_wide_mode_nothing_is_asked() {
+        let play = Play::in_scope(Scope::Cluster, false, |_| Answer::status(500));
+        assert_eq!(play.names().await, names(&["*"]));
+        assert!(play.log.all().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_scanning_plain_names_are_taken_for_granted() {
+        let play = Play::new(&["a", "b*", "c,d"], true, |_| Answer::status(500));
+        assert_eq!(play.names().await, names(&["a"]));
+        assert!(play.log.all().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn matching_namespaces_come_and_go() {
+        let captured = capture(Level::DEBUG);
+        let (lines, answer) = cluster(vec![namespace("app-1"), namespace("kube-system")]);
+        let play = Play::new(&["app-*"], false, answer);
+        assert_eq!(play.names().await, names(&["app-1"]));
+        let send = |type_: &str, object: Value| {
+            lines
+                .send(json!({"type": type_, "object": object}))
+                .unwrap();
+        };
+        send("ADDED", namespace("app-2"));
+        send("ADDED", namespace("other"));
+        assert_eq!(play.names().await, names(&["app-1", "app-2"]));
+        send("DELETED", namespace("app-1"));
+        assert_eq!(play.names().await, names(&["app-2"]));
+        let started = "Starting the watch-stream for namespaces.v1 cluster-wide.".to_owned();
+        assert!(captured.messages(Level::DEBUG).contains(&started));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_namespace_is_served_until_its_termination_is_not_pending() {
+        let (lines, answer) = cluster(vec![namespace("app")]);
+        let play = Play::new(&["*"], false, answer);
+        let pending = json!([{"type": "NamespaceContentRemaining", "status": "True",
+                              "reason": "SomeResourcesRemain", "message": "things."}]);
+        let done = json!([{"type": "NamespaceContentRemaining", "status": "False"}]);
+        for (conditions, expected) in [(json!([]), &["app"][..]), (pending, &["app"]), (done, &[])]
+        {
+            let object = deleted("app", &conditions);
+            lines
+                .send(json!({"type": "MODIFIED", "object": object}))
+                .unwrap();
+            assert_eq!(play.names().await, names(expected), "{conditions}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_new_listing_does_not_have_is_gone() {
+        let listings = std::sync::Mutex::new(vec![vec![namespace("b")], vec![namespace("a")]]);
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let receiver = std::sync::Mutex::new(Some(receiver));
+        let play = Play::new(&["*"], false, move |asked| {
+            if asked.is_watch() {
+                let lines = receiver.lock().unwrap().take();
+                lines.map_or(Answer::Never, Answer::Lines)
+            } else {
+                let listed = listings.lock().unwrap().pop();
+                Answer::list("Namespace", &listed.unwrap_or_default())
+            }
+        });
+        assert_eq!(play.names().await, names(&["a"]));
+        let status = json!({"kind": "Status", "code": 410, "message": "too old"});
+        sender
+            .send(json!({"type": "ERROR", "object": status}))
+            .unwrap();
+        assert_eq!(play.names().await, names(&["b"]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_permissions_plain_names_are_assumed_to_exist() {
+        let captured = capture(Level::WARN);
+        let play = Play::new(&["b", "a", "c*"], false, |_| Answer::status(403));
+        assert_eq!(play.names().await, names(&["a", "b"]));
+        assert_eq!(
+            captured.messages(Level::WARN),
+            [
+                "Not enough permissions to list namespaces. Falling back to a list of namespaces \
+              which are assumed to exist: {\"a\", \"b\"}"
+            ]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_permissions_to_watch_the_listed_ones_are_served() {
+        let captured = capture(Level::WARN);
+        let play = Play::new(&["*"], false, |asked| {
+            if asked.is_watch() {
+                Answer::status(403)
+            } else {
+                Answer::list("Namespace", &[namespace("a")])
+            }
+        });
+        assert_eq!(play.names().await, names(&["a"]));
+        let warnings = captured.messages(Level::WARN);
+        assert!(
+            warnings[0].starts_with("Not enough permissions to watch for namespaces"),
+            "{warnings:?}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_published_before_it_is_known() {
+        let play = Play::new(&["a"], false, |_| Answer::Never);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(play.published.borrow().is_none());
+    }
+}

@@ -1,0 +1,452 @@
+//! The kinds that the cluster has, as they come and go with their definitions.
+//!
+//! The server itself is asked what kinds it has; definitions only say when to ask again, and in
+//! which group. Groups that cannot be asked are left as they were known, and asked again later.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use kopf_client::discovery::{self, Groups};
+use kopf_client::watching::{Observer, Signal, observe};
+use kopf_client::{Client, Error};
+use kopf_core::resource::Resource;
+use kopf_core::selector::Selector;
+use kopf_core::settings::Settings;
+use tokio::sync::watch;
+
+use super::known::{Known, is_identical};
+use super::{Complaints, Resources, builtin};
+
+/// How many events are taken together at most, so that a cluster that never rests is served, too.
+const BATCH: usize = 1_000;
+
+/// The groups that the handlers ask for.
+pub(crate) fn wanted_groups<'a>(selectors: impl Iterator<Item = &'a Selector>) -> Groups {
+    let groups: Option<BTreeSet<String>> = selectors
+        .map(|selector| selector.group().map(str::to_owned))
+        .collect();
+    groups.map_or(Groups::All, Groups::Only)
+}
+
+/// Discovers kinds, and watches their definitions; publishes what kinds there are.
+#[derive(Debug)]
+pub(crate) struct ResourceObserver {
+    pub(crate) client: Client,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) groups: Groups,
+    pub(crate) findings: watch::Sender<Option<Resources>>,
+}
+
+impl ResourceObserver {
+    /// Observes until it is dropped. Fails only if there was nothing to begin with.
+    pub(crate) async fn run(self) -> Result<(), Error> {
+        let scan = discovery::scan(&self.client, &self.groups).await?;
+        let mut known = Known::new(self.groups.clone());
+        known.take(&self.groups, Ok(scan));
+        self.publish(&known);
+
+        let mut stream = (!self.settings.scanning.disabled).then(|| self.stream());
+        loop {
+            if let Some(groups) = known.due() {
+                let scan = discovery::scan(&self.client, &groups).await;
+                known.take(&groups, scan);
+                self.publish(&known);
+            }
+            tokio::select! {
+                () = known.agenda.wait() => {}
+                signal = next(&mut stream) => notice(signal, &mut known, stream.as_mut()),
+            }
+            // Definitions often come in numbers, and several times each: one look is enough.
+            for _ in 0..BATCH {
+                match next(&mut stream).now_or_never() {
+                    Some(signal) => notice(signal, &mut known, stream.as_mut()),
+                    None => break,
+                }
+            }
+        }
+    }
+
+    fn stream(&self) -> Definitions {
+        let resource = builtin(
+            "apiextensions.k8s.io",
+            "customresourcedefinitions",
+            "CustomResourceDefinition",
+        );
+        Definitions {
+            complaints: Complaints::new(
+                &resource,
+                "Not enough permissions to watch for resources: \
+                 changes (creation/deletion/updates) will not be noticed until it is permitted.",
+            ),
+            observer: observe(self.client.clone(), resource, None, &self.settings.watching),
+        }
+    }
+
+    fn publish(&self, known: &Known) {
+        self.findings.send_if_modified(|published| {
+            let resources: BTreeSet<Arc<Resource>> = known.resources().cloned().collect();
+            let is_new = published
+                .as_ref()
+                .is_none_or(|published| !is_identical(published, &resources));
+            if is_new {
+                *published = Some(Arc::new(resources));
+            }
+            is_new
+        });
+    }
+}
+
+/// The stream of definitions.
+struct Definitions {
+    observer: Observer,
+    complaints: Complaints,
+}
+
+fn notice(signal: Signal, known: &mut Known, stream: Option<&mut Definitions>) {
+    match signal {
+        Signal::Item(item) => known.definition(&item),
+        Signal::Listed { .. } => {
+            known.listed();
+            if let Some(stream) = stream {
+                stream.complaints.forget();
+            }
+        }
+        Signal::Trouble {
+            error, retry_in, ..
+        } => {
+            known.missed();
+            if let Some(stream) = stream {
+                stream.complaints.complain(&error, retry_in);
+            }
+        }
+        Signal::Listing => {}
+    }
+}
+
+async fn next(stream: &mut Option<Definitions>) -> Signal {
+    match stream {
+        Some(stream) => stream.observer.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+    use tokio::sync::mpsc;
+    use tokio::task::JoinSet;
+    use tracing::Level;
+
+    use super::*;
+    use crate::captured::capture;
+    use crate::fake_api::{Answer, Log, discover, kind, serve};
+
+    const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+    /// A cluster whose kinds can be changed.
+    #[derive(Default)]
+    struct Cluster {
+        kinds: Vec<Resource>,
+        /// Paths that are refused, and how.
+        refused: BTreeMap<String, u16>,
+        /// Names of the definitions to be listed.
+        listed: Vec<String>,
+        watcher: Option<mpsc::UnboundedReceiver<Value>>,
+    }
+
+    struct Play {
+        cluster: Arc<Mutex<Cluster>>,
+        lines: mpsc::UnboundedSender<Value>,
+        published: watch::Receiver<Option<Resources>>,
+        log: Log,
+        tasks: JoinSet<Result<(), Error>>,
+    }
+
+    impl Play {
+        fn new(cluster: Cluster, groups: Groups, disabled: bool) -> Self {
+            let (lines, watcher) = mpsc::unbounded_channel();
+            let cluster = Arc::new(Mutex::new(Cluster {
+                watcher: Some(watcher),
+                ..cluster
+            }));
+            let served = Arc::clone(&cluster);
+            let (client, log) = serve(move |asked| {
+                let mut cluster = served.lock().unwrap();
+                if let Some(code) = cluster.refused.get(&asked.path) {
+                    Answer::status(*code)
+                } else if asked.path == CRDS && asked.is_watch() {
+                    let watcher = cluster.watcher.take();
+                    watcher.map_or(Answer::Never, Answer::Lines)
+                } else if asked.path == CRDS {
+                    let items: Vec<_> =
+                        cluster.listed.iter().map(|name| definition(name)).collect();
+                    Answer::list("CustomResourceDefinition", &items)
+                } else {
+                    discover(asked, &cluster.kinds).unwrap_or_else(|| Answer::status(404))
+                }
+            });
+            let mut settings = Settings::default();
+            settings.scanning.disabled = disabled;
+            let (findings, published) = watch::channel(None);
+            let observer = ResourceObserver {
+                client,
+                settings: Arc::new(settings),
+                groups,
+                findings,
+            };
+            let mut tasks = JoinSet::new();
+            tasks.spawn(observer.run());
+            Self {
+                cluster,
+                lines,
+                published,
+                log,
+                tasks,
+            }
+        }
+
+        fn change(&self, change: impl FnOnce(&mut Cluster)) {
+            change(&mut self.cluster.lock().unwrap());
+        }
+
+        fn tell(&self, type_: &str, name: &str) {
+            let line = json!({"type": type_, "object": definition(name)});
+            self.lines.send(line).unwrap();
+        }
+
+        fn tell_too_old(&self) {
+            let status = json!({"kind": "Status", "code": 410, "message": "too old"});
+            let line = json!({"type": "ERROR", "object": status});
+            self.lines.send(line).unwrap();
+        }
+
+        async fn kinds(&self) -> Vec<String> {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let published = self.published.borrow().clone().unwrap();
+            published.iter().map(ToString::to_string).collect()
+        }
+    }
+
+    fn definition(name: &str) -> Value {
+        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+               "metadata": {"name": name, "uid": name, "resourceVersion": "1"}})
+    }
+
+    fn only(groups: &[&str]) -> Groups {
+        Groups::Only(groups.iter().map(|&group| group.to_owned()).collect())
+    }
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    fn with(kinds: &[Resource]) -> Cluster {
+        Cluster {
+            kinds: kinds.to_vec(),
+            ..Cluster::default()
+        }
+    }
+
+    #[test]
+    fn groups_are_those_of_the_handlers_unless_one_has_none() {
+        let grouped = Selector::parse(&["one", "v1", "things"]).unwrap();
+        let core = Selector::parse(&["v1", "pods"]).unwrap();
+        let any = Selector::parse(&["things"]).unwrap();
+        let Groups::Only(groups) = wanted_groups([&grouped, &core].into_iter()) else {
+            panic!("all groups");
+        };
+        assert_eq!(groups, BTreeSet::from([String::new(), "one".to_owned()]));
+        assert!(matches!(
+            wanted_groups([&grouped, &any].into_iter()),
+            Groups::All
+        ));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn kinds_come_and_go_with_their_definitions() {
+        let captured = capture(Level::DEBUG);
+        let play = Play::new(with(&[kind("one", "things")]), Groups::All, false);
+        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
+        play.change(|cluster| cluster.kinds.push(kind("two", "others")));
+        play.tell("ADDED", "others.two");
+        assert_eq!(
+            play.kinds().await,
+            names(&["things.v1.one", "others.v1.two"])
+        );
+        play.change(|cluster| cluster.kinds.truncate(1));
+        play.tell("DELETED", "others.two");
+        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
+        let started = "Starting the watch-stream for \
+                       customresourcedefinitions.v1.apiextensions.k8s.io cluster-wide.";
+        assert!(
+            captured
+                .messages(Level::DEBUG)
+                .contains(&started.to_owned())
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_the_group_of_the_definition_is_asked_for_again() {
+        let kinds = [kind("one", "things"), kind("two", "others")];
+        let play = Play::new(with(&kinds), only(&["one", "two"]), false);
+        play.kinds().await;
+        let before = play.log.count("/apis/one/v1");
+        play.tell("MODIFIED", "others.two");
+        play.tell("MODIFIED", "others.two");
+        play.tell("MODIFIED", "unwanted.three");
+        play.kinds().await;
+        assert_eq!(play.log.count("/apis/one/v1"), before);
+        assert_eq!(play.log.count("/apis/two/v1"), 2, "once for both events");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_tells_of_a_new_kind_late_is_asked_again() {
+        let play = Play::new(with(&[]), Groups::All, false);
+        assert_eq!(play.kinds().await, names(&[]));
+        play.tell("ADDED", "things.one");
+        assert_eq!(play.kinds().await, names(&[]));
+        play.change(|cluster| cluster.kinds.push(kind("one", "things")));
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn listed_definitions_matter_only_if_their_kinds_are_unknown() {
+        let cluster = Cluster {
+            listed: vec!["things.one".to_owned(), "others.two".to_owned()],
+            ..with(&[kind("one", "things"), kind("two", "seconds")])
+        };
+        let play = Play::new(cluster, only(&["one", "two"]), false);
+        play.kinds().await;
+        assert_eq!(play.log.count("/apis/one/v1"), 1);
+        assert_eq!(play.log.count("/apis/two/v1"), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_new_listing_everything_is_asked_for_again() {
+        let play = Play::new(with(&[kind("one", "things")]), Groups::All, false);
+        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
+        play.change(|cluster| cluster.kinds = vec![kind("two", "others")]);
+        play.tell_too_old();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(play.kinds().await, names(&["others.v1.two"]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_scan_that_fails_as_a_whole_is_repeated_as_a_whole() {
+        let play = Play::new(with(&[kind("one", "things")]), Groups::All, false);
+        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
+        play.change(|cluster| {
+            cluster.kinds.push(kind("two", "others"));
+            cluster.refused.insert("/apis".to_owned(), 403);
+        });
+        play.tell_too_old();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
+        play.change(|cluster| cluster.refused.clear());
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        assert_eq!(
+            play.kinds().await,
+            names(&["things.v1.one", "others.v1.two"])
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_group_that_cannot_be_scanned_is_tried_again_while_others_are_served() {
+        let captured = capture(Level::INFO);
+        let mut cluster = with(&[kind("one", "things"), kind("two", "others")]);
+        cluster.refused.insert("/apis/two/v1".to_owned(), 403);
+        let play = Play::new(cluster, Groups::All, false);
+        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
+        assert_eq!(captured.messages(Level::WARN).len(), 1);
+        play.change(|cluster| cluster.refused.clear());
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(
+            play.kinds().await,
+            names(&["things.v1.one", "others.v1.two"])
+        );
+        assert_eq!(
+            captured.messages(Level::INFO),
+            ["API group 'two' can be scanned again."]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_known_of_a_group_stays_while_it_cannot_be_scanned() {
+        let play = Play::new(with(&[kind("one", "things")]), Groups::All, false);
+        play.kinds().await;
+        play.change(|cluster| {
+            cluster.refused.insert("/apis/one/v1".to_owned(), 403);
+        });
+        play.tell("MODIFIED", "things.one");
+        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_are_not_retried_in_haste() {
+        let play = Play::new(with(&[kind("one", "things")]), only(&["one"]), false);
+        play.kinds().await;
+        play.change(|cluster| {
+            cluster.refused.insert("/apis".to_owned(), 403);
+        });
+        play.tell("MODIFIED", "things.one");
+        play.tell_too_old();
+        tokio::time::sleep(Duration::from_secs(3_600)).await;
+        let asked = play.log.count("/apis");
+        assert!((3..50).contains(&asked), "{asked} times");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_permissions_to_watch_the_first_scan_is_served() {
+        let captured = capture(Level::WARN);
+        let mut cluster = with(&[kind("one", "things")]);
+        cluster.refused.insert(CRDS.to_owned(), 403);
+        let play = Play::new(cluster, Groups::All, false);
+        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
+        tokio::time::sleep(Duration::from_secs(3_600)).await;
+        let warnings = captured.messages(Level::WARN);
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].starts_with("Not enough permissions to watch for resources"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_scanning_definitions_are_not_watched() {
+        let play = Play::new(with(&[kind("one", "things")]), Groups::All, true);
+        assert_eq!(play.kinds().await, names(&["things.v1.one"]));
+        assert!(play.log.all().iter().all(|asked| asked.path != CRDS));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn changed_details_of_a_kind_are_published() {
+        let mut play = Play::new(with(&[kind("one", "things")]), Groups::All, false);
+        play.kinds().await;
+        play.published.mark_unchanged();
+        play.tell("MODIFIED", "things.one");
+        play.kinds().await;
+        assert!(
+            !play.published.has_changed().unwrap(),
+            "nothing has changed"
+        );
+        play.change(|cluster| cluster.kinds[0].namespaced = false);
+        play.tell("MODIFIED", "things.one");
+        play.kinds().await;
+        assert!(play.published.has_changed().unwrap());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_tells_nothing_is_an_error() {
+        let mut cluster = with(&[]);
+        cluster.refused.insert("/api".to_owned(), 403);
+        cluster.refused.insert("/apis".to_owned(), 403);
+        let mut play = Play::new(cluster, Groups::All, false);
+        let outcome = play.tasks.join_next().await.unwrap().unwrap();
+        assert!(outcome.unwrap_err().is_forbidden());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(play.published.borrow().is_none());
+    }
+}

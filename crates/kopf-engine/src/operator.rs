@@ -1,0 +1,459 @@
+//! One operator: its parts, the tree of its tasks, and the order in which they end.
+//!
+//! ```text
+//! run ─┬─ Resource observer                kinds ────────┐
+//!      ├─ Namespace observer               namespaces ───┤
+//!      ├─ Multidimensional multitasker ◄─────────────────┘ streams ── workers ── handlers
+//!      └─ Poster of events ◄── events of objects
+//! ```
+//!
+//! An operator knows nothing of processes and signals: it runs until its token is cancelled, or
+//! until it cannot go on. Several operators can run in one process.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_client::Client;
+use kopf_core::lifecycle::{Asap, Lifecycle};
+use kopf_core::namespace::Scope;
+use kopf_core::settings::Settings;
+use tokio::sync::oneshot;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error, warn};
+
+use crate::clock::Clock;
+use crate::execution::BlockingPool;
+use crate::inspect::Inspect;
+use crate::invocation::{OperatorContext, Registry};
+use crate::observation::{NamespaceObserver, ResourceObserver, insights, wanted_groups};
+use crate::orchestration;
+use crate::posting::{self, Poster};
+use crate::queueing::Turns;
+use crate::shared::Shared;
+
+/// How long tasks can take to end beyond what the settings give to the streams.
+const HUNG: Duration = Duration::from_secs(5);
+
+const POSTER: &str = "Poster of events";
+
+/// Why an operator has ended by itself.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There are no handlers.
+    #[error("no handlers are registered, there is nothing to do for the operator")]
+    NoHandlers,
+    /// The settings make no sense.
+    #[error("the operator cannot run with these settings")]
+    Settings(#[from] kopf_core::settings::Error),
+    /// The server does not tell what kinds it has.
+    #[error("the resources of the cluster cannot be discovered")]
+    Discovery(#[source] Box<kopf_client::Error>),
+    /// A stream has ended without being stopped.
+    #[error("streaming has failed")]
+    Streaming(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A task has ended without being stopped.
+    #[error("{task} has finished unexpectedly")]
+    Finished {
+        /// The name of the task.
+        task: &'static str,
+    },
+    /// A task has panicked.
+    #[error("{task} has crashed")]
+    Crashed {
+        /// The name of the task.
+        task: &'static str,
+        /// What is known of it.
+        #[source]
+        source: JoinError,
+    },
+}
+
+/// What an operator is made of, before it runs.
+#[must_use]
+pub struct Operator {
+    registry: Registry,
+    settings: Settings,
+    scope: Scope,
+    lifecycle: Arc<dyn Lifecycle>,
+    front: Arc<dyn Any + Send + Sync>,
+    clock: Option<Clock>,
+    inspect: Inspect,
+    ready: Option<oneshot::Sender<()>>,
+}
+
+impl Operator {
+    /// An operator with these handlers: cluster-wide, with default settings.
+    pub fn new(registry: Registry) -> Self {
+        Self {
+            registry,
+            settings: Settings::default(),
+            scope: Scope::Cluster,
+            lifecycle: Arc::new(Asap),
+            front: Arc::new(()),
+            clock: None,
+            inspect: Inspect::default(),
+            ready: None,
+        }
+    }
+
+    /// With these settings.
+    pub fn settings(self, settings: Settings) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// In these namespaces, or in all of them.
+    pub fn scope(self, scope: Scope) -> Self {
+        Self { scope, ..self }
+    }
+
+    /// With this choice of handlers in every cycle; by default, the one with the fewest attempts.
+    pub fn lifecycle(self, lifecycle: Arc<dyn Lifecycle>) -> Self {
+        Self { lifecycle, ..self }
+    }
+
+    /// With something of the front that goes to every call.
+    pub fn front(self, front: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { front, ..self }
+    }
+
+    /// With this time; by default, that of the system when it starts to run.
+    pub fn clock(self, clock: Clock) -> Self {
+        Self {
+            clock: Some(clock),
+            ..self
+        }
+    }
+
+    /// Tells when all streams for what is in the cluster at first are started.
+    pub fn on_ready(self, ready: oneshot::Sender<()>) -> Self {
+        Self {
+            ready: Some(ready),
+            ..self
+        }
+    }
+
+    /// A window into the operator when it runs.
+    pub fn inspect(&self) -> Inspect {
+        self.inspect.clone()
+    }
+
+    /// Runs until it is stopped or cannot go on.
+    ///
+    /// # Flow
+    ///
+    /// 1. The kinds and the namespaces of the cluster are discovered, and observed from then on.
+    /// 2. Every served kind in every served namespace gets a stream.
+    /// 3. When it is stopped, or any of its tasks fails: the streams let running handlers end for
+    ///    as long as `queueing.exit_timeout` says; then posting of events ends; what still does
+    ///    not end is given up after 5 seconds.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that made it end, if it was not stopped.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future aborts everything at once, except for blocking handlers that run.
+    pub async fn run(self, client: Client, stop: CancellationToken) -> Result<(), Error> {
+        debug!("Starting Kopf {}.", env!("CARGO_PKG_VERSION"));
+        if self.registry.is_empty() {
+            return Err(Error::NoHandlers);
+        }
+        self.settings.validate()?;
+        let mut root = Root::default();
+        self.start(&client, &mut root);
+        let outcome = tokio::select! {
+            () = stop.cancelled() => Ok(()),
+            error = root.failure() => Err(error),
+        };
+        root.stop().await;
+        outcome
+    }
+
+    fn start(self, client: &Client, root: &mut Root) {
+        let settings = Arc::new(self.settings);
+        let client = client.with_networking(&settings.networking);
+        let clock = self.clock.unwrap_or_else(Clock::system);
+        let poster = Poster::new(Arc::clone(&settings), clock);
+        let (findings, insights) = insights();
+        let resource_observer = ResourceObserver {
+            client: client.clone(),
+            settings: Arc::clone(&settings),
+            groups: wanted_groups(
+                self.registry
+                    .handlers()
+                    .iter()
+                    .filter_map(|handler| handler.selector.as_ref()),
+            ),
+            findings: findings.resources,
+        };
+        let namespace_observer = NamespaceObserver {
+            client: client.clone(),
+            settings: Arc::clone(&settings),
+            scope: self.scope,
+            findings: findings.namespaces,
+        };
+        let shared = Arc::new(Shared {
+            context: Arc::new(OperatorContext::new(
+                client.clone(),
+                Arc::clone(&settings),
+                clock,
+                self.front,
+            )),
+            registry: Arc::new(self.registry),
+            lifecycle: self.lifecycle,
+            poster: poster.clone(),
+            turns: Turns::new(settings.networking.concurrency),
+            pool: BlockingPool::new(settings.execution.max_workers),
+            inspect: self.inspect,
+        });
+
+        root.grace = settings.queueing.exit_timeout;
+        root.spawn("Resource observer", root.halt.clone(), async move {
+            let observing = resource_observer.run().await;
+            observing.map_err(|error| Error::Discovery(Box::new(error)))
+        });
+        root.spawn("Namespace observer", root.halt.clone(), async move {
+            namespace_observer.run().await;
+            Ok(())
+        });
+        root.spawn(POSTER, root.halt_posting.clone(), async move {
+            posting::run(poster, client).await;
+            Ok(())
+        });
+        let halt = root.halt.clone();
+        root.spawn_graceful("Multidimensional multitasker", async move {
+            let streaming = orchestration::run(shared, insights, self.ready, halt).await;
+            streaming.map_err(|error| Error::Streaming(Box::new(error)))
+        });
+    }
+}
+
+impl fmt::Debug for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Operator")
+            .field("handlers", &self.registry.handlers().len())
+            .field("scope", &self.scope)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The tasks of a running operator. Dropping it aborts them.
+#[derive(Default)]
+struct Root {
+    tasks: JoinSet<Result<(), Error>>,
+    names: HashMap<Id, &'static str>,
+    halt: CancellationToken,
+    halt_posting: CancellationToken,
+    grace: Duration,
+}
+
+impl Root {
+    /// A task that can be dropped when it is told to halt.
+    fn spawn<T>(&mut self, name: &'static str, halt: CancellationToken, task: T)
+    where
+        T: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        self.spawn_graceful(name, async move {
+            halt.run_until_cancelled_owned(task).await.unwrap_or(Ok(()))
+        });
+    }
+
+    /// A task that knows itself when to end.
+    fn spawn_graceful<T>(&mut self, name: &'static str, task: T)
+    where
+        T: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        let task = self.tasks.spawn(task);
+        self.names.insert(task.id(), name);
+    }
+
+    /// Waits for a task that ends while none of them should.
+    async fn failure(&mut self) -> Error {
+        match self.ended().await {
+            Some((task, Ok(()))) => {
+                warn!("{task} has finished unexpectedly.");
+                Error::Finished { task }
+            }
+            Some((task, Err(reason))) => {
+                error!("{task} has failed: {reason}");
+                reason
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Ends all tasks: those that react first, then the one that reports.
+    async fn stop(mut self) {
+        self.halt.cancel();
+        let limit = self.grace.saturating_add(HUNG);
+        let reacting = self.join(|task| task != POSTER);
+        let is_graceful = timeout(limit, reacting).await.is_ok();
+        self.halt_posting.cancel();
+        if is_graceful && timeout(HUNG, self.join(|_| true)).await.is_ok() {
+            debug!("Root tasks are stopped: finishing normally.");
+            return;
+        }
+        let names: Vec<_> = self.names.values().copied().collect();
+        warn!("Hung tasks are aborted: {}.", names.join(", "));
+        self.tasks.shutdown().await;
+    }
+
+    /// Waits until none of these tasks is left.
+    async fn join(&mut self, awaited: impl Fn(&str) -> bool) {
+        while self.names.values().any(|task| awaited(task)) {
+            match self.ended().await {
+                Some((task, Ok(()))) => debug!("{task} is cancelled."),
+                Some((task, Err(reason))) => error!("{task} has failed: {reason}"),
+                None => break,
+            }
+        }
+    }
+
+    async fn ended(&mut self) -> Option<(&'static str, Result<(), Error>)> {
+        let (id, result) = match self.tasks.join_next_with_id().await? {
+            Ok((id, result)) => (id, Ok(result)),
+            Err(error) => (error.id(), Err(error)),
+        };
+        let task = self.names.remove(&id).unwrap_or("A task");
+        let result = result.unwrap_or_else(|source| Err(Error::Crashed { task, source }));
+        Some((task, result))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kopf_core::handler::{FunctionId, HandlerKind, HandlerSpec};
+    use kopf_core::selector::Selector;
+    use serde_json::json;
+    use tracing::Level;
+
+    use super::*;
+    use crate::captured::capture;
+    use crate::fake_api::{Answer, Asked, discover, kind, serve};
+    use crate::invocation::{Call, Invoke, Work};
+
+    struct Nothing;
+
+    impl Invoke for Nothing {
+        fn invoke(&self, _: Call) -> Work {
+            Work::Async(Box::pin(async { Ok(None) }))
+        }
+    }
+
+    fn operator() -> Operator {
+        let mut spec = HandlerSpec::new("fn", FunctionId::Number(1), HandlerKind::Event);
+        spec.selector = Some(Selector::parse(&["things.one"]).unwrap());
+        let mut registry = Registry::default();
+        registry.add(spec.build(Arc::new(Nothing) as _).unwrap());
+        Operator::new(registry)
+    }
+
+    /// A cluster with one empty kind, whose streams never say anything.
+    fn quiet(asked: &Asked) -> Answer {
+        if asked.is_watch() {
+            return Answer::Never;
+        }
+        discover(asked, &[kind("one", "things")]).unwrap_or_else(|| {
+            Answer::Json(
+                200,
+                json!({"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}),
+            )
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_operator_without_handlers_is_refused() {
+        let (client, log) = serve(quiet);
+        let operator = Operator::new(Registry::default());
+        let outcome = operator.run(client, CancellationToken::new()).await;
+        assert!(matches!(outcome, Err(Error::NoHandlers)), "{outcome:?}");
+        assert!(log.all().is_empty());
+    }
+
+    #[test]
+    fn it_can_run_in_any_task() {
+        fn check<T: Send + 'static>(_: T) {}
+        let (client, _) = serve(quiet);
+        check(operator().run(client, CancellationToken::new()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn senseless_settings_are_refused() {
+        let (client, log) = serve(quiet);
+        let mut settings = Settings::default();
+        settings.queueing.max_events = 0;
+        let operator = operator().settings(settings);
+        let outcome = operator.run(client, CancellationToken::new()).await;
+        assert!(matches!(outcome, Err(Error::Settings(_))), "{outcome:?}");
+        assert!(log.all().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_runs_until_it_is_stopped() {
+        let captured = capture(Level::DEBUG);
+        let (client, log) = serve(quiet);
+        let (told, ready) = oneshot::channel();
+        let operator = operator().on_ready(told);
+        let inspect = operator.inspect();
+        let stop = CancellationToken::new();
+        let stopping = async {
+            ready.await.unwrap();
+            tokio::time::sleep(Duration::from_secs(3_600)).await;
+            assert_eq!(inspect.snapshot().streams, 1);
+            stop.cancel();
+        };
+        let (outcome, ()) = tokio::join!(operator.run(client, stop.clone()), stopping);
+        outcome.unwrap();
+        assert_eq!(inspect.snapshot().streams, 0);
+        assert_eq!(log.count("/apis/one/v1/things"), 1);
+
+        let ended: Vec<_> = captured
+            .messages(Level::DEBUG)
+            .into_iter()
+            .filter(|message| message.ends_with("is cancelled."))
+            .collect();
+        assert_eq!(ended.len(), 4, "{ended:?}");
+        assert_eq!(
+            ended[3], "Poster of events is cancelled.",
+            "after the streams"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_it_cannot_do_without_ends_it() {
+        let captured = capture(Level::ERROR);
+        let (client, _) = serve(|_| Answer::status(403));
+        let outcome = operator().run(client, CancellationToken::new()).await;
+        let Err(Error::Discovery(error)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(error.is_forbidden());
+        assert_eq!(captured.messages(Level::ERROR).len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn hung_and_crashed_tasks_do_not_hold_it_up() {
+        let captured = capture(Level::WARN);
+        let mut root = Root::default();
+        root.spawn_graceful("Hung task", std::future::pending());
+        root.spawn("Crashing task", root.halt.clone(), async {
+            panic!("on purpose");
+        });
+        let error = root.failure().await;
+        assert_eq!(error.to_string(), "Crashing task has crashed");
+        let before = tokio::time::Instant::now();
+        root.stop().await;
+        assert_eq!(before.elapsed(), HUNG);
+        assert_eq!(
+            captured.messages(Level::WARN),
+            ["Hung tasks are aborted: Hung task."]
+        );
+    }
+}

@@ -1,0 +1,137 @@
+//! The streams that run now.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use kopf_core::resource::Resource;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+/// What one stream is for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) resource: Arc<Resource>,
+    /// `None`: in all namespaces, or of a kind that has none.
+    pub(crate) namespace: Option<String>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} in '{namespace}'", self.resource),
+            None => write!(f, "{} cluster-wide", self.resource),
+        }
+    }
+}
+
+/// A stream that has ended although nobody has stopped it.
+#[derive(Debug, thiserror::Error)]
+#[error("the watch-stream for {place} has ended unexpectedly")]
+pub(crate) struct Error {
+    place: String,
+    #[source]
+    source: Option<JoinError>,
+}
+
+/// All streams of an operator. Dropping it aborts them.
+pub(super) struct Ensemble<S> {
+    start: S,
+    running: BTreeMap<Place, CancellationToken>,
+    tasks: JoinSet<()>,
+    places: HashMap<Id, Place>,
+}
+
+impl<S> Ensemble<S>
+where
+    S: Fn(Place, CancellationToken) -> BoxFuture<'static, ()>,
+{
+    pub(super) fn new(start: S) -> Self {
+        Self {
+            start,
+            running: BTreeMap::new(),
+            tasks: JoinSet::new(),
+            places: HashMap::new(),
+        }
+    }
+
+    /// Stops what is not wanted, waits until that has ended, and starts what is missing.
+    pub(super) async fn adjust(&mut self, wanted: BTreeSet<Place>) -> Result<(), Error> {
+        let mut stopping = BTreeSet::new();
+        for (place, stop) in &self.running {
+            if !wanted.get(place).is_some_and(|now| is_same(place, now)) {
+                stop.cancel();
+                stopping.insert(place.clone());
+            }
+        }
+        while !stopping.is_empty() {
+            let Some((place, error)) = self.ended().await else {
+                break;
+            };
+            match stopping.take(&place) {
+                Some(_) if error.is_none() => {}
+                _ => return Err(unexpected(&place, error)),
+            }
+        }
+        for place in wanted {
+            if !self.running.contains_key(&place) {
+                let stop = CancellationToken::new();
+                let task = self.tasks.spawn((self.start)(place.clone(), stop.clone()));
+                self.places.insert(task.id(), place.clone());
+                self.running.insert(place, stop);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for a stream that ends by itself. Cancel-safe.
+    pub(super) async fn failure(&mut self) -> Error {
+        match self.ended().await {
+            Some((place, error)) => unexpected(&place, error),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Stops all streams, and waits until they have ended.
+    pub(super) async fn stop(&mut self) {
+        for stop in self.running.values() {
+            stop.cancel();
+        }
+        while let Some((place, error)) = self.ended().await {
+            if let Some(error) = error {
+                tracing::error!("The watch-stream for {place} has failed: {error}");
+            }
+        }
+    }
+
+    /// The next stream that has ended; none if there are none.
+    async fn ended(&mut self) -> Option<(Place, Option<JoinError>)> {
+        loop {
+            let (id, error) = match self.tasks.join_next_with_id().await? {
+                Ok((id, ())) => (id, None),
+                Err(error) => (error.id(), Some(error)),
+            };
+            if let Some(place) = self.places.remove(&id) {
+                self.running.remove(&place);
+                return Some((place, error));
+            }
+        }
+    }
+}
+
+fn unexpected(place: &Place, source: Option<JoinError>) -> Error {
+    Error {
+        place: place.to_string(),
+        source,
+    }
+}
+
+/// Whether a running stream will do: kinds are equal by their names, but a kind which has got a
+/// status subresource, for one, is patched differently.
+fn is_same(running: &Place, wanted: &Place) -> bool {
+    let (running, wanted) = (&running.resource, &wanted.resource);
+    running.namespaced == wanted.namespaced
+        && running.kind == wanted.kind
+        && running.subresources == wanted.subresources
+}

@@ -1,0 +1,240 @@
+//! From what the handlers ask for to the kinds that are served.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kopf_core::handler::Handler;
+use kopf_core::resource::Resource;
+use kopf_core::selector::Selector;
+
+/// What came out.
+#[derive(Debug, Default)]
+pub(super) struct Resolution {
+    /// The kinds to watch.
+    pub(super) watched: BTreeSet<Arc<Resource>>,
+    /// What is not served, and why; for humans.
+    pub(super) warnings: BTreeSet<String>,
+}
+
+/// Selects the kinds for all handlers, without those that cannot be served.
+pub(super) fn resolve<F>(
+    handlers: &[Arc<Handler<F>>],
+    resources: &BTreeSet<Arc<Resource>>,
+) -> Resolution {
+    let selectors = || {
+        handlers.iter().filter_map(|handler| {
+            handler
+                .selector
+                .as_ref()
+                .map(|selector| (handler, selector))
+        })
+    };
+    let mut watched: BTreeSet<Arc<Resource>> = BTreeSet::new();
+    let mut ambiguous: BTreeSet<Arc<Resource>> = BTreeSet::new();
+    let mut unresolved: Vec<String> = Vec::new();
+    let mut warnings = BTreeSet::new();
+
+    for (_, selector) in selectors() {
+        let selected = select(selector, resources);
+        if selected.is_empty() {
+            let name = selector.to_string();
+            if !unresolved.contains(&name) {
+                unresolved.push(name);
+            }
+        } else if selector.is_specific() && selected.len() > 1 {
+            warnings.insert(format!(
+                "Ambiguous resources will not be served (try specifying API groups): \
+                 {selector} => {}",
+                names(&selected)
+            ));
+            ambiguous.extend(selected);
+        } else {
+            watched.extend(selected);
+        }
+    }
+    if !unresolved.is_empty() {
+        warnings.insert(format!(
+            "Unresolved resources cannot be served (try creating their CRDs): {}",
+            unresolved.join(", ")
+        ));
+    }
+    // Whoever else selects them: with the wrong kind of objects, handlers do wrong things.
+    watched.retain(|resource| !ambiguous.contains(resource));
+
+    let lacks = |resource: &Resource, verb: &str| !resource.verbs.contains(verb);
+    let unwatchable = take(&mut watched, |resource| {
+        lacks(resource, "list") || lacks(resource, "watch")
+    });
+    if !unwatchable.is_empty() {
+        warnings.insert(format!(
+            "Non-watchable resources will not be served: {}",
+            names(&unwatchable)
+        ));
+    }
+    // Handlers of raw events keep no state, and need nothing to be written.
+    let unpatchable = take(&mut watched, |resource| {
+        lacks(resource, "patch")
+            && selectors()
+                .any(|(handler, selector)| handler.kind.is_change() && selector.check(resource))
+    });
+    if !unpatchable.is_empty() {
+        warnings.insert(format!(
+            "Non-patchable resources will not be served: {}",
+            names(&unpatchable)
+        ));
+    }
+    Resolution { watched, warnings }
+}
+
+fn select(selector: &Selector, resources: &BTreeSet<Arc<Resource>>) -> BTreeSet<Arc<Resource>> {
+    selector
+        .select(resources.iter().map(AsRef::as_ref))
+        .into_iter()
+        .filter_map(|selected| resources.get(selected).cloned())
+        .collect()
+}
+
+fn take(
+    resources: &mut BTreeSet<Arc<Resource>>,
+    is_taken: impl Fn(&Resource) -> bool,
+) -> BTreeSet<Arc<Resource>> {
+    let (taken, kept) = std::mem::take(resources)
+        .into_iter()
+        .partition(|resource| is_taken(resource));
+    *resources = kept;
+    taken
+}
+
+fn names(resources: &BTreeSet<Arc<Resource>>) -> String {
+    let names: Vec<_> = resources.iter().map(ToString::to_string).collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use kopf_core::handler::{FunctionId, HandlerKind, HandlerSpec};
+
+    use super::*;
+    use crate::fake_api::kind;
+
+    fn resolved(
+        handlers: &[(HandlerKind, Selector)],
+        kinds: &[Resource],
+    ) -> (Vec<String>, Vec<String>) {
+        let handlers: Vec<_> = handlers
+            .iter()
+            .map(|(kind, selector)| {
+                let mut spec = HandlerSpec::new("fn", FunctionId::Number(1), *kind);
+                spec.selector = Some(selector.clone());
+                Arc::new(spec.build(()).unwrap())
+            })
+            .collect();
+        let kinds = kinds.iter().cloned().map(Arc::new).collect();
+        let Resolution { watched, warnings } = resolve(&handlers, &kinds);
+        let watched = watched.iter().map(ToString::to_string).collect();
+        (watched, warnings.into_iter().collect())
+    }
+
+    fn named(name: &str) -> Selector {
+        Selector::parse(&[name]).unwrap()
+    }
+
+    fn without(verb: &str, kind: Resource) -> Resource {
+        let mut verbs = kind.verbs.clone();
+        verbs.remove(verb);
+        Resource { verbs, ..kind }
+    }
+
+    const CREATE: HandlerKind = HandlerKind::Create;
+    const EVENT: HandlerKind = HandlerKind::Event;
+
+    #[test]
+    fn each_selected_kind_is_watched_once() {
+        let handlers = [
+            (CREATE, named("things")),
+            (EVENT, named("things")),
+            (EVENT, named("others")),
+        ];
+        let kinds = ["things", "others", "unrelated"].map(|plural| kind("g", plural));
+        let (watched, warnings) = resolved(&handlers, &kinds);
+        assert_eq!(watched, ["others.v1.g", "things.v1.g"]);
+        assert!(warnings.is_empty());
+    }
+
+    #[test]
+    fn ambiguous_kinds_are_not_served_whoever_selects_them() {
+        let handlers = [(CREATE, named("things")), (EVENT, named("things.one"))];
+        let kinds = [kind("one", "things"), kind("two", "things")];
+        let (watched, warnings) = resolved(&handlers, &kinds);
+        assert!(watched.is_empty());
+        assert_eq!(
+            warnings,
+            [
+                "Ambiguous resources will not be served (try specifying API groups): \
+              name=\"things\" => things.v1.one, things.v1.two"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_core_group_goes_first() {
+        let kinds = [kind("", "pods"), kind("metrics.k8s.io", "pods")];
+        let (watched, warnings) = resolved(&[(CREATE, named("pods"))], &kinds);
+        assert_eq!(watched, ["pods.v1"]);
+        assert!(warnings.is_empty());
+    }
+
+    #[test]
+    fn several_kinds_can_be_meant() {
+        let kinds = [kind("one", "things"), kind("two", "things")];
+        let (watched, warnings) = resolved(&[(CREATE, Selector::everything())], &kinds);
+        assert_eq!(watched, ["things.v1.one", "things.v1.two"]);
+        assert!(warnings.is_empty());
+    }
+
+    #[test]
+    fn unresolved_selectors_do_not_disturb_others() {
+        let handlers = [
+            (CREATE, named("absent")),
+            (CREATE, named("things")),
+            (EVENT, named("absent")),
+            (EVENT, named("missing")),
+        ];
+        let (watched, warnings) = resolved(&handlers, &[kind("g", "things")]);
+        assert_eq!(watched, ["things.v1.g"]);
+        assert_eq!(
+            warnings,
+            [
+                "Unresolved resources cannot be served (try creating their CRDs): \
+              name=\"absent\", name=\"missing\""
+            ]
+        );
+    }
+
+    #[test]
+    fn kinds_that_cannot_be_watched_are_not_served() {
+        let kinds = [
+            without("list", kind("g", "ones")),
+            without("watch", kind("g", "twos")),
+            kind("g", "things"),
+        ];
+        let (watched, warnings) = resolved(&[(EVENT, Selector::everything())], &kinds);
+        assert_eq!(watched, ["things.v1.g"]);
+        assert_eq!(
+            warnings,
+            ["Non-watchable resources will not be served: ones.v1.g, twos.v1.g"]
+        );
+    }
+
+    #[test]
+    fn only_handlers_of_changes_need_to_patch() {
+        let kinds = ["ones", "twos"].map(|plural| without("patch", kind("g", plural)));
+        let handlers = [(EVENT, Selector::everything()), (CREATE, named("twos"))];
+        let (watched, warnings) = resolved(&handlers, &kinds);
+        assert_eq!(watched, ["ones.v1.g"]);
+        assert_eq!(
+            warnings,
+            ["Non-patchable resources will not be served: twos.v1.g"]
+        );
+    }
+}

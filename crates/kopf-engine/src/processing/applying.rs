@@ -1,0 +1,199 @@
+//! From a patch to calls of the API: at most four, each only if there is something to say.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use kopf_client::Client;
+use kopf_client::patching::{Answer, PatchKind, patch};
+use kopf_core::body::Body;
+use kopf_core::diff::Diff;
+use kopf_core::patch::{Patch, PatchFn, inconsistencies, json_calls, with_version_test};
+use kopf_core::resource::Resource;
+use kopf_core::wording;
+use serde_json::{Value, json};
+
+use super::Error;
+use crate::execution::describe_panic;
+use crate::logger::ObjectLogger;
+
+/// How much all annotations of an object may have together; the server's limit.
+const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+
+/// A patch on its way. What the server has accepted is not in it any more.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    main: Option<Value>,
+    status: Option<Value>,
+    functions: Vec<PatchFn>,
+}
+
+/// What has become of a patch.
+#[derive(Debug)]
+pub(crate) enum Applied {
+    /// All of it is written; the last answer, if anything was.
+    Accepted { answer: Option<Answer> },
+    /// The object has changed meanwhile: the functions are to be run on a newer version of it.
+    Refused {
+        answer: Option<Answer>,
+        functions: Vec<PatchFn>,
+    },
+    /// There is no such object.
+    NotFound,
+}
+
+impl Pending {
+    pub(crate) fn new(patch: Patch, resource: &Resource) -> Self {
+        let calls = patch.merge_calls(resource.has_status());
+        Self {
+            main: calls.main,
+            status: calls.status,
+            functions: patch.fns,
+        }
+    }
+
+    /// Calls the API. After an error, what is left can be applied again.
+    pub(crate) async fn apply(
+        &mut self,
+        client: &Client,
+        resource: &Resource,
+        body: &Body,
+        logger: &ObjectLogger,
+    ) -> Result<Applied, Error> {
+        let target = Target {
+            client,
+            resource,
+            namespace: body.namespace(),
+            name: body.name().ok_or(Error::Nameless)?,
+        };
+        let logger = logger.local();
+        let mut answer: Option<Answer> = None;
+        if let Some(payload) = &self.main {
+            logger.debug(wording::merge_patching_resource(payload));
+            let answered = target.send(None, PatchKind::Merge, payload).await;
+            let Some(accepted) = answered? else {
+                return Ok(Applied::NotFound);
+            };
+            verify(payload, &accepted, &logger);
+            answer = Some(accepted);
+            self.main = None;
+        }
+        if let Some(payload) = &self.status {
+            logger.debug(wording::merge_patching_status(payload));
+            let answered = target.send(Some("status"), PatchKind::Merge, payload).await;
+            let Some(accepted) = answered? else {
+                return Ok(Applied::NotFound);
+            };
+            verify(payload, &accepted, &logger);
+            answer = Some(accepted);
+            self.status = None;
+        }
+        if self.functions.is_empty() {
+            return Ok(Applied::Accepted { answer });
+        }
+        let freshest = match &answer {
+            Some(answer) => answer.body()?,
+            None => body.clone(),
+        };
+        let calls = catch_unwind(AssertUnwindSafe(|| {
+            json_calls(&self.functions, freshest.value(), resource.has_status())
+        }));
+        let calls = calls.map_err(|panic| Error::Panic(describe_panic(&*panic)))??;
+        for (subresource, operations) in [(None, calls.main), (Some("status"), calls.status)] {
+            if operations.is_empty() {
+                continue;
+            }
+            let version = answer
+                .as_ref()
+                .map_or(body, Answer::part)
+                .resource_version();
+            let payload = with_version_test(operations, version.unwrap_or_default());
+            match subresource {
+                None => logger.debug(wording::json_patching_resource(&payload)),
+                Some(_) => logger.debug(wording::json_patching_status(&payload)),
+            }
+            match target.send(subresource, PatchKind::Json, &payload).await {
+                Ok(Some(accepted)) => answer = Some(accepted),
+                Ok(None) => return Ok(Applied::NotFound),
+                Err(error) if error.is_unprocessable() => {
+                    let functions = std::mem::take(&mut self.functions);
+                    let labels: Vec<_> = functions.iter().map(PatchFn::label).collect();
+                    logger.debug(wording::patch_conflict(labels.join(", ")));
+                    return Ok(Applied::Refused { answer, functions });
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.functions.clear();
+        Ok(Applied::Accepted { answer })
+    }
+}
+
+struct Target<'a> {
+    client: &'a Client,
+    resource: &'a Resource,
+    namespace: Option<&'a str>,
+    name: &'a str,
+}
+
+impl Target<'_> {
+    async fn send(
+        &self,
+        subresource: Option<&str>,
+        kind: PatchKind,
+        payload: &Value,
+    ) -> Result<Option<Answer>, kopf_client::Error> {
+        patch(
+            self.client,
+            self.resource,
+            self.namespace,
+            self.name,
+            subresource,
+            kind,
+            payload,
+        )
+        .await
+    }
+}
+
+/// Refuses what the server would refuse, with all that comes with it, and says what to do.
+pub(super) fn check_size(body: &Body, patch: &Patch) -> Result<(), Error> {
+    let Some(Value::Object(sent)) = patch
+        .merge
+        .get("metadata")
+        .and_then(|m| m.get("annotations"))
+    else {
+        return Ok(());
+    };
+    let kept = body
+        .annotations()
+        .iter()
+        .filter(|(key, _)| !sent.contains_key(*key));
+    let size: usize = kept
+        .chain(sent)
+        .filter_map(|(key, value)| Some(key.len() + value.as_str()?.len()))
+        .sum();
+    if size > ANNOTATIONS_LIMIT {
+        let limit = ANNOTATIONS_LIMIT;
+        return Err(Error::TooLarge { size, limit });
+    }
+    Ok(())
+}
+
+/// What the server has dropped or changed is worth a warning: it may be a schema without a field.
+fn verify(payload: &Value, answer: &Answer, logger: &ObjectLogger) {
+    // Metadata have no schema: what was sent there is there.
+    let mut differences = Vec::new();
+    for (key, sent) in payload.as_object().into_iter().flatten() {
+        if key != "metadata" {
+            let sent = json!({ key: sent });
+            differences.extend(
+                inconsistencies(&sent, answer.part().value())
+                    .iter()
+                    .cloned(),
+            );
+        }
+    }
+    let differences: Diff = differences.into_iter().collect();
+    if !differences.is_empty() {
+        logger.warning(wording::inconsistencies(&differences));
+    }
+}

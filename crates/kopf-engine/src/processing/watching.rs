@@ -1,0 +1,48 @@
+//! Handlers of raw events: all of them, for every event, one attempt, errors are only logged.
+
+use std::sync::Arc;
+
+use kopf_core::body::Body;
+use kopf_core::cause::{Cause, EventType};
+use kopf_core::patch::Patch;
+
+use super::Error;
+use crate::execution::Execution;
+use crate::invocation::SharedPatch;
+use crate::logger::ObjectLogger;
+use crate::queueing::{Holding, Kind};
+
+/// Runs all matching handlers in order. Returns what they want to be written.
+pub(crate) async fn watch(
+    kind: &Kind,
+    event: EventType,
+    body: &Body,
+    logger: &ObjectLogger,
+    holding: &mut Holding,
+) -> Result<Patch, Error> {
+    let cause = Cause {
+        resource: Arc::clone(&kind.resource),
+        body: body.clone(),
+        event: Some(event),
+        change: None,
+    };
+    let handlers = kind
+        .handlers
+        .watching_for(&cause, kind.shared.context.as_ref())?;
+    if handlers.is_empty() {
+        return Ok(Patch::default());
+    }
+    holding.give_away();
+    let execution = Execution {
+        shared: Arc::clone(&kind.shared),
+        cause: Arc::new(cause),
+        patch: SharedPatch::default(),
+        logger: logger.clone(),
+        lifecycle: Arc::clone(&kind.shared.lifecycle),
+    };
+    for handler in handlers {
+        execution.once(&handler).await;
+    }
+    holding.take_again().await;
+    Ok(execution.patch.take())
+}

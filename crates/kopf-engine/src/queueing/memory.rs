@@ -1,0 +1,28 @@
+//! What is remembered of an object between its events, in this process only.
+
+use kopf_core::patch::PatchFn;
+
+/// The record of one object. Small: there is one for every object in the cluster.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// Whether the first event of the object came from a listing; never changed later.
+    pub(crate) noticed_by_listing: bool,
+    /// Whether its handling was finished once in this process.
+    pub(crate) fully_handled_once: bool,
+    /// Transformations which the server refused because the object had changed meanwhile.
+    pub(crate) remaining: Vec<PatchFn>,
+}
+
+impl Memory {
+    pub(crate) fn new(noticed_by_listing: bool) -> Self {
+        Self {
+            noticed_by_listing,
+            ..Self::default()
+        }
+    }
+
+    /// Whether handlers for resuming are still to be run.
+    pub(crate) fn initial(&self) -> bool {
+        self.noticed_by_listing && !self.fully_handled_once
+    }
+}

@@ -1,0 +1,135 @@
+//! Taking events out of the queue.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use kopf_core::body::Body;
+use kopf_core::cause::EventType;
+use kopf_core::patch::Patch;
+use kopf_core::wording;
+use tokio::time::Instant;
+
+use super::super::mailbox::Queued;
+use super::super::memory::Memory;
+use super::waiting::{Gate, Why};
+use super::{Holding, Presence, Worker};
+use crate::execution::describe_panic;
+use crate::processing::{self, Error};
+
+/// How often the handling gives way to newer events: not forever.
+const POSTPONED: usize = 16;
+
+impl Worker {
+    pub(super) async fn on_events(&mut self, mut holding: Holding) -> Presence {
+        let mut drained = self.mailbox.drain();
+        let overdue = |gate: &Gate| gate.deadline <= Instant::now();
+        if !drained.expecting || self.gate.as_ref().is_some_and(overdue) {
+            drained.expecting = false;
+            self.mailbox.expect_nothing();
+            self.gate = None;
+        }
+        let watched = !self.kind.handlers.watching.is_empty();
+        let last = drained.entries.len().saturating_sub(1);
+        for (position, entry) in drained.entries.into_iter().enumerate() {
+            let is_last = position == last;
+            match entry {
+                Queued::Vanished if is_last => return Presence::Gone,
+                // What comes after the end is another life, of which nothing is known.
+                Queued::Vanished => self.begin_anew(),
+                // Superseded versions matter to event handlers only.
+                Queued::Event { .. } if !watched && !is_last => {}
+                Queued::Event { event, raw, .. } => {
+                    if self.newest_is_deleted() {
+                        self.begin_anew();
+                    }
+                    if !self.take(event, &raw, is_last, &mut holding).await {
+                        return Presence::Gone;
+                    }
+                }
+            }
+        }
+        if self.newest_is_deleted() {
+            // Nothing that is left to be written can be written any more.
+            (self.unsent, self.wake, self.gate) = (None, None, None);
+            self.from_events = Patch::default();
+            self.cycle(holding, true).await;
+            return Presence::Gone;
+        }
+        self.give_up_what_is_hopeless();
+        if self.is_held_back() || self.newest.is_none() {
+            return Presence::There;
+        }
+        // Event handlers may have taken long, and change handlers want the newest version only.
+        if watched && !self.mailbox.is_empty() && self.postponed < POSTPONED {
+            self.postponed += 1;
+            return Presence::There;
+        }
+        self.postponed = 0;
+        self.log_interruption();
+        self.cycle(holding, !drained.expecting).await;
+        Presence::There
+    }
+
+    /// Takes one version, and shows it to the event handlers. Returns whether the object is there,
+    /// as far as it can be known.
+    async fn take(
+        &mut self,
+        event: EventType,
+        raw: &Bytes,
+        is_last: bool,
+        holding: &mut Holding,
+    ) -> bool {
+        let body = match Body::parse(raw) {
+            Ok(body) => body,
+            Err(error) => {
+                let error = Error::from(error);
+                if is_last && event != EventType::Deleted {
+                    self.fail(&error);
+                } else {
+                    self.report(&error, None);
+                }
+                return event != EventType::Deleted;
+            }
+        };
+        if !self.kind.handlers.watching.is_empty() {
+            let kind = Arc::clone(&self.kind);
+            let logger = self.logger(&body).local();
+            let watching = processing::watch(&kind, event, &body, &logger, holding);
+            let watched = AssertUnwindSafe(watching).catch_unwind().await;
+            match watched.unwrap_or_else(|panic| Err(Error::Panic(describe_panic(&*panic)))) {
+                Ok(patch) => self.from_events.merge_from(patch),
+                // The rest of the cycle may still work.
+                Err(error) => self.report(&error, None),
+            }
+            holding.take_again().await;
+        }
+        self.newest = Some((event, body));
+        true
+    }
+
+    fn log_interruption(&self) {
+        let Some((wake, logger)) = self.wake.as_ref().zip(self.logger.as_ref()) else {
+            return;
+        };
+        let left = wake.at.duration_since(Instant::now());
+        if wake.why == Why::Due && !left.is_zero() {
+            logger.local().debug(wording::sleeping_interrupted(left));
+        }
+    }
+
+    fn newest_is_deleted(&self) -> bool {
+        matches!(self.newest, Some((EventType::Deleted, _)))
+    }
+
+    /// Another object with the same identity.
+    fn begin_anew(&mut self) {
+        self.memory = Memory::default();
+        self.logger = None;
+        self.newest = None;
+        self.from_events = Patch::default();
+        (self.unsent, self.wake, self.gate) = (None, None, None);
+        self.mailbox.expect_nothing();
+    }
+}

@@ -1,0 +1,151 @@
+//! The worker of one object: takes its events in order, one cycle at a time, sleeps when the object
+//! has to wait, and ends when there is nothing left to do.
+//!
+//! Nothing is done to an object except by its worker, so nothing is done to it twice at once.
+
+mod cycling;
+mod events;
+mod holding;
+mod waiting;
+mod writing;
+
+use std::sync::Arc;
+
+use kopf_core::body::Body;
+use kopf_core::cause::EventType;
+use kopf_core::patch::Patch;
+use tokio::sync::SemaphorePermit;
+use tokio::time::sleep_until;
+
+pub(crate) use holding::Holding;
+use waiting::{Gate, Wake};
+use writing::Unsent;
+
+use super::identity::Identity;
+use super::mailbox::Mailbox;
+use super::memory::Memory;
+use super::stream::Kind;
+use crate::inspect::{Counted, Guard};
+use crate::logger::ObjectLogger;
+
+/// What event handlers may leave to be written while nothing can be written. Beyond that, events
+/// stay in the queue.
+const BACKLOG: usize = 100;
+
+/// What a worker leaves behind.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) identity: Identity,
+    /// `None`: the object is gone.
+    pub(crate) memory: Option<Memory>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    kind: Arc<Kind>,
+    mailbox: Arc<Mailbox>,
+    memory: Memory,
+    guard: Guard,
+    logger: Option<ObjectLogger>,
+    /// The newest version of the object that is known.
+    newest: Option<(EventType, Body)>,
+    /// What event handlers have left to be written.
+    from_events: Patch,
+    /// What was decided and is not written yet: nothing else happens before it is.
+    unsent: Option<Unsent>,
+    /// How many times in a row something has failed that is not a handler's fault.
+    failures: usize,
+    /// How many times in a row the server has refused transformations.
+    refusals: usize,
+    /// How many times in a row the handling has given way to newer events.
+    postponed: usize,
+    /// When to go on without an event.
+    wake: Option<Wake>,
+    /// The own write that has not come back yet.
+    gate: Option<Gate>,
+}
+
+/// Whether the object is still there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    There,
+    Gone,
+}
+
+impl Worker {
+    pub(crate) fn new(kind: Arc<Kind>, mailbox: Arc<Mailbox>, memory: Memory) -> Self {
+        let guard = kind.shared.inspect.count(Counted::Working);
+        Self {
+            kind,
+            mailbox,
+            memory,
+            guard,
+            logger: None,
+            newest: None,
+            from_events: Patch::default(),
+            unsent: None,
+            failures: 0,
+            refusals: 0,
+            postponed: 0,
+            wake: None,
+            gate: None,
+        }
+    }
+
+    /// Works until nothing is left to do, or until the object is gone (then there is nothing to
+    /// be remembered), or until the stream is stopped.
+    pub(crate) async fn run(mut self) -> Option<Memory> {
+        let kind = Arc::clone(&self.kind);
+        loop {
+            if self.takes_events() {
+                self.guard.becomes(Counted::Working);
+                let _permit = permit(&kind).await;
+                let holding = Holding::of_events(&kind.shared.turns, &self.mailbox).await;
+                if self.on_events(holding).await == Presence::Gone {
+                    return None;
+                }
+                continue;
+            }
+            let Some(at) = self.next_moment() else {
+                if self.mailbox.close() {
+                    return Some(self.memory);
+                }
+                continue;
+            };
+            let counted = self.counted();
+            self.guard.becomes(counted);
+            tokio::select! {
+                biased;
+                () = kind.stop.cancelled() => return Some(self.memory),
+                () = self.mailbox.arrival() => {}
+                () = sleep_until(at) => {
+                    self.guard.becomes(Counted::Working);
+                    let _permit = permit(&kind).await;
+                    self.on_time().await;
+                }
+            }
+        }
+    }
+
+    /// While nothing can be written, what event handlers want to be written must not grow forever.
+    fn takes_events(&self) -> bool {
+        let is_full = self.is_held_back() && self.from_events.fns.len() >= BACKLOG;
+        !is_full && !self.mailbox.is_empty()
+    }
+
+    fn logger(&mut self, body: &Body) -> &ObjectLogger {
+        let poster = &self.kind.shared.poster;
+        self.logger.get_or_insert_with(|| {
+            ObjectLogger::new(Arc::new(body.reference()), Some(poster.clone()))
+        })
+    }
+}
+
+/// If the limit is closed, there is none.
+async fn permit(kind: &Kind) -> Option<SemaphorePermit<'_>> {
+    match &kind.limit {
+        Some(limit) => limit.acquire().await.ok(),
+        None => None,
+    }
+}

@@ -1,0 +1,30 @@
+//! What all streams and workers of one operator share.
+
+use std::sync::Arc;
+
+use kopf_core::lifecycle::Lifecycle;
+
+use crate::execution::BlockingPool;
+use crate::inspect::Inspect;
+use crate::invocation::{OperatorContext, Registry};
+use crate::posting::Poster;
+use crate::queueing::Turns;
+
+/// Made once per run of an operator.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// What handlers and filters get.
+    pub(crate) context: Arc<OperatorContext>,
+    /// All handlers.
+    pub(crate) registry: Arc<Registry>,
+    /// Which of the due handlers run in a cycle.
+    pub(crate) lifecycle: Arc<dyn Lifecycle>,
+    /// Where k8s-events go.
+    pub(crate) poster: Poster,
+    /// Who may work on objects now.
+    pub(crate) turns: Turns,
+    /// Where blocking handlers run.
+    pub(crate) pool: BlockingPool,
+    /// What the operator is busy with.
+    pub(crate) inspect: Inspect,
+}

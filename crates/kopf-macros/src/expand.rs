@@ -1,0 +1,64 @@
+//! Puts the parts together: the function as it was written, and a registration beside it.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::ItemFn;
+
+use crate::arguments::Arguments;
+use crate::options::Macro;
+use crate::{criteria, function, selector};
+
+/// The whole macro. With a mistake, the function alone is kept, so that nothing else is reported
+/// than the mistake.
+pub(crate) fn expand(on: Macro, arguments: TokenStream, item: &TokenStream) -> TokenStream {
+    let Ok(function) = syn::parse2::<ItemFn>(item.clone()) else {
+        let message = format!("`#[kopf::{on}(…)]` is for functions: `async fn` or `fn`");
+        let error = syn::Error::new_spanned(item, message).to_compile_error();
+        return quote!(#error #item);
+    };
+    match registration(on, arguments, &function) {
+        // Arguments come by value, results and `async` are what the author likes: no lint knows that.
+        Ok(registration) => quote! {
+            #[allow(
+                clippy::needless_pass_by_value,
+                clippy::too_many_arguments,
+                clippy::unnecessary_wraps,
+                clippy::unused_async,
+            )]
+            #item
+            #registration
+        },
+        Err(error) => {
+            let error = error.to_compile_error();
+            quote!(#error #item)
+        }
+    }
+}
+
+fn registration(on: Macro, arguments: TokenStream, function: &ItemFn) -> syn::Result<TokenStream> {
+    function::check(function)?;
+    let arguments: Arguments = syn::parse2(arguments)?;
+    let calls = criteria::expand(on, &arguments.named);
+    let selector = selector::expand(on, &arguments);
+    // Both have their say: one compilation shows all mistakes.
+    let (calls, selector) = match (calls, selector) {
+        (Ok(calls), Ok(selector)) => (calls, selector),
+        (Err(mut error), Err(other)) => {
+            error.combine(other);
+            return Err(error);
+        }
+        (Err(error), _) | (_, Err(error)) => return Err(error),
+    };
+    let declare = format_ident!("{}", on.name());
+    let run = function::expand(function);
+    Ok(quote! {
+        ::kopf::__private::inventory::submit! {
+            ::kopf::__private::Registration::new(
+                ::std::file!(),
+                ::std::line!(),
+                ::std::column!(),
+                || ::std::convert::Into::into(::kopf::on::#declare(#selector, #run) #calls),
+            )
+        }
+    })
+}

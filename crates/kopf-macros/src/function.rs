@@ -1,0 +1,138 @@
+//! The function under the attribute: what it must be, and how it is called with its arguments.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::ext::IdentExt as _;
+use syn::spanned::Spanned as _;
+use syn::{FnArg, ItemFn, Pat, ReturnType, Safety, Type};
+
+use crate::literals::expanded;
+
+/// Refuses functions that nobody could call.
+pub(crate) fn check(function: &ItemFn) -> syn::Result<()> {
+    let signature = &function.sig;
+    let complain =
+        |place: &dyn quote::ToTokens, message: &str| Err(syn::Error::new_spanned(place, message));
+    if let Some(FnArg::Receiver(receiver)) = signature.inputs.first() {
+        return complain(
+            receiver,
+            "a handler is a function of its own, without `self`: shared things come as `State<T>`",
+        );
+    }
+    if !signature.generics.params.is_empty() {
+        return complain(
+            &signature.generics,
+            "a handler cannot be generic: the types of its arguments say what it gets",
+        );
+    }
+    if matches!(signature.safety, Safety::Unsafe(_)) {
+        return complain(&signature.ident, "a handler cannot be unsafe");
+    }
+    if let Some(variadic) = &signature.variadic {
+        return complain(variadic, "a handler has a fixed number of arguments");
+    }
+    Ok(())
+}
+
+/// The id of the handler, if no other is given.
+pub(crate) fn name(function: &ItemFn) -> String {
+    function.sig.ident.unraw().to_string()
+}
+
+/// An argument: how it is called, and what it is.
+struct Argument<'a> {
+    name: String,
+    variable: Ident,
+    of_type: &'a Type,
+}
+
+fn arguments(function: &ItemFn) -> Vec<Argument<'_>> {
+    let mut arguments = Vec::new();
+    for (index, input) in function.sig.inputs.iter().enumerate() {
+        if let FnArg::Typed(typed) = input {
+            let name = match own_name(&typed.pat) {
+                Some(name) => format!("`{name}`"),
+                None => format!("number {}", index + 1),
+            };
+            arguments.push(Argument {
+                name,
+                variable: format_ident!("argument_{index}", span = Span::mixed_site()),
+                of_type: &typed.ty,
+            });
+        }
+    }
+    arguments
+}
+
+/// The variable that an argument ends up in, if it is one: `spec` and `Spec(spec)` are.
+fn own_name(pattern: &Pat) -> Option<String> {
+    match pattern {
+        Pat::Ident(pattern) => Some(pattern.ident.unraw().to_string()),
+        Pat::TupleStruct(pattern) if pattern.elems.len() == 1 => {
+            pattern.elems.first().and_then(own_name)
+        }
+        _ => None,
+    }
+}
+
+/// The expression that makes what the engine can call. Every argument is extracted on its own, so
+/// that an argument that cannot be extracted is pointed at by the compiler.
+pub(crate) fn expand(function: &ItemFn) -> TokenStream {
+    let ident = &function.sig.ident;
+    let name = name(function);
+    let arguments = arguments(function);
+    let call = Ident::new("call", Span::mixed_site());
+    let extractions = arguments.iter().map(|argument| {
+        let Argument {
+            name,
+            variable,
+            of_type,
+        } = argument;
+        quote_spanned!(expanded(of_type.span())=>
+            let #variable = ::kopf::__private::extract::<#of_type>(&#call, #name)?;
+        )
+    });
+    let checks = arguments.iter().map(|argument| {
+        let Argument { name, of_type, .. } = argument;
+        quote_spanned!(expanded(of_type.span())=>
+            ::kopf::__private::Argument::new::<#of_type>(#name)
+        )
+    });
+    let variables = arguments.iter().map(|argument| &argument.variable);
+    let returned = match &function.sig.output {
+        ReturnType::Default => ident.span(),
+        ReturnType::Type(_, returned) => returned.span(),
+    };
+    let body = if function.sig.asyncness.is_some() {
+        let outcome = quote_spanned!(expanded(returned)=>
+            ::kopf::__private::outcome(#ident(#(#variables),*).await)
+        );
+        // A future that cannot be sent to another thread is reported where the function is named.
+        quote_spanned!(expanded(ident.span())=>
+            ::kopf::__private::asynchronous(|#call| ::std::boxed::Box::pin(async move {
+                #(#extractions)*
+                ::std::mem::drop(#call);
+                #outcome
+            }))
+        )
+    } else {
+        let outcome = quote_spanned!(expanded(returned)=>
+            ::kopf::__private::outcome(#ident(#(#variables),*))
+        );
+        quote_spanned!(expanded(ident.span())=>
+            ::kopf::__private::blocking(|#call| {
+                #(#extractions)*
+                ::std::mem::drop(#call);
+                #outcome
+            })
+        )
+    };
+    quote! {
+        ::kopf::__private::function(
+            #name,
+            ::kopf::__private::function_id(&#ident),
+            &[#(#checks),*],
+            #body,
+        )
+    }
+}

@@ -1,0 +1,65 @@
+//! Attribute macros of the `kopf` crate. Use them from there: `#[kopf::on::create("things")]`.
+//!
+//! They are thin: the options are read and checked as far as their text alone allows, and turned
+//! into calls of ordinary functions of `kopf`, which know what the options mean. The function under
+//! the attribute stays as it is written.
+
+use proc_macro::TokenStream;
+
+mod arguments;
+mod criteria;
+mod expand;
+mod function;
+mod literals;
+mod options;
+mod selector;
+
+use options::Macro;
+
+/// Calls the function when an object is created.
+///
+/// The options are described at the function of the same name, `kopf::on::create`.
+#[proc_macro_attribute]
+pub fn create(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Macro::Create, arguments.into(), &item.into()).into()
+}
+
+/// Calls the function when an object is changed.
+///
+/// The options are described at the function of the same name, `kopf::on::update`.
+#[proc_macro_attribute]
+pub fn update(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Macro::Update, arguments.into(), &item.into()).into()
+}
+
+/// Calls the function when an object is to be deleted.
+///
+/// The options are described at the function of the same name, `kopf::on::delete`.
+#[proc_macro_attribute]
+pub fn delete(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Macro::Delete, arguments.into(), &item.into()).into()
+}
+
+/// Calls the function when the operator starts and finds an object that was handled before.
+///
+/// The options are described at the function of the same name, `kopf::on::resume`.
+#[proc_macro_attribute]
+pub fn resume(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Macro::Resume, arguments.into(), &item.into()).into()
+}
+
+/// Calls the function when a field of an object is added, changed or removed.
+///
+/// The options are described at the function of the same name, `kopf::on::field`.
+#[proc_macro_attribute]
+pub fn field(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Macro::Field, arguments.into(), &item.into()).into()
+}
+
+/// Calls the function on every event of an object.
+///
+/// The options are described at the function of the same name, `kopf::on::event`.
+#[proc_macro_attribute]
+pub fn event(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Macro::Event, arguments.into(), &item.into()).into()
+}

@@ -1,0 +1,182 @@
+//! What can be said of an option's value by looking at its text: a literal of a wrong kind is
+//! refused here, with the name of the option. All else is left to the compiler.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens as _, quote_spanned};
+use syn::ext::IdentExt as _;
+use syn::spanned::Spanned as _;
+use syn::{Expr, Lit, UnOp};
+
+/// A span at the same place, but of code that is made by a macro: lints do not look at it.
+pub(crate) fn expanded(place: Span) -> Span {
+    Span::mixed_site().located_at(place)
+}
+
+/// Replaces the markers of the original, which need not be imported for that.
+pub(crate) fn marker(value: &Expr) -> TokenStream {
+    let span = value.span();
+    match bare_name(value).as_deref() {
+        Some("PRESENT") => quote_spanned!(span=> ::kopf::PRESENT),
+        Some("ABSENT") => quote_spanned!(span=> ::kopf::ABSENT),
+        Some("EVERYTHING") => quote_spanned!(span=> ::kopf::EVERYTHING),
+        _ => value.to_token_stream(),
+    }
+}
+
+/// Replaces the names of the modes of errors.
+pub(crate) fn errors_mode(value: &Expr) -> syn::Result<TokenStream> {
+    let span = value.span();
+    if is_literal(value) {
+        return Err(wrong("errors", "IGNORED, TEMPORARY or PERMANENT", value));
+    }
+    Ok(match bare_name(value).as_deref() {
+        Some("IGNORED") => quote_spanned!(span=> ::kopf::ErrorsMode::Ignored),
+        Some("TEMPORARY") => quote_spanned!(span=> ::kopf::ErrorsMode::Temporary),
+        Some("PERMANENT") => quote_spanned!(span=> ::kopf::ErrorsMode::Permanent),
+        _ => value.to_token_stream(),
+    })
+}
+
+/// The name, if the value is nothing else.
+pub(crate) fn bare_name(value: &Expr) -> Option<String> {
+    match value {
+        Expr::Path(path) if path.qself.is_none() => {
+            path.path.get_ident().map(|ident| ident.unraw().to_string())
+        }
+        _ => None,
+    }
+}
+
+pub(crate) fn check_text(option: &str, value: &Expr) -> syn::Result<()> {
+    match literal(value) {
+        Some(Lit::Str(text)) if text.value().is_empty() => Err(syn::Error::new_spanned(
+            value,
+            format!("`{option}` cannot be empty"),
+        )),
+        None | Some(Lit::Str(_)) => Ok(()),
+        Some(_) => Err(wrong(option, "text, as in \"some-text\"", value)),
+    }
+}
+
+pub(crate) fn check_seconds(option: &str, value: &Expr) -> syn::Result<()> {
+    let accepted = "a number of seconds or a Duration, and not negative";
+    match literal(value) {
+        Some(Lit::Int(_) | Lit::Float(_)) if is_negative(value) => {
+            Err(wrong(option, accepted, value))
+        }
+        None | Some(Lit::Int(_) | Lit::Float(_)) => Ok(()),
+        Some(_) => Err(wrong(option, accepted, value)),
+    }
+}
+
+pub(crate) fn check_count(option: &str, value: &Expr) -> syn::Result<()> {
+    match literal(value) {
+        Some(Lit::Int(_)) if !is_negative(value) => Ok(()),
+        None => Ok(()),
+        Some(_) => Err(wrong(option, "a whole number that is not negative", value)),
+    }
+}
+
+pub(crate) fn check_flag(option: &str, value: &Expr) -> syn::Result<()> {
+    match literal(value) {
+        None | Some(Lit::Bool(_)) => Ok(()),
+        Some(_) => Err(wrong(option, "true or false", value)),
+    }
+}
+
+pub(crate) fn check_function(option: &str, value: &Expr) -> syn::Result<()> {
+    if is_literal(value) {
+        return Err(wrong(
+            option,
+            "a function or a closure that returns a bool",
+            value,
+        ));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_field(option: &str, value: &Expr) -> syn::Result<()> {
+    let accepted = "a path such as \"spec.field\" or [\"spec\", \"field\"]";
+    match literal(value) {
+        Some(Lit::Str(text)) if text.value().is_empty() => Err(wrong(option, accepted, value)),
+        None | Some(Lit::Str(_)) => Ok(()),
+        Some(_) => Err(wrong(option, accepted, value)),
+    }
+}
+
+/// Says what an option accepts instead of what it was given.
+pub(crate) fn wrong(option: &str, accepted: &str, value: &Expr) -> syn::Error {
+    syn::Error::new_spanned(value, format!("`{option}` must be {accepted}"))
+}
+
+fn is_literal(value: &Expr) -> bool {
+    literal(value).is_some()
+}
+
+fn is_negative(value: &Expr) -> bool {
+    matches!(value, Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_)))
+}
+
+fn literal(value: &Expr) -> Option<&Lit> {
+    match value {
+        Expr::Lit(literal) => Some(&literal.lit),
+        Expr::Unary(unary) if is_negative(value) => literal(&unary.expr),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str) -> Expr {
+        syn::parse_str(text).unwrap()
+    }
+
+    #[test]
+    fn literals_of_a_wrong_kind_are_refused() {
+        for (check, accepted, refused) in [
+            (
+                check_seconds as fn(&str, &Expr) -> syn::Result<()>,
+                &["3", "2.5", "Duration::from_secs(3)", "LIMIT"][..],
+                &["\"3\"", "true", "-1", "-0.5"][..],
+            ),
+            (
+                check_count,
+                &["3", "LIMIT", "2 + 2"],
+                &["\"3\"", "1.5", "-1"],
+            ),
+            (check_text, &["\"x\"", "NAME"], &["\"\"", "3"]),
+            (check_flag, &["true", "YES"], &["\"true\"", "1"]),
+            (
+                check_function,
+                &["f", "|x: &Value| true"],
+                &["\"f\"", "true"],
+            ),
+            (
+                check_field,
+                &["\"spec.x\"", "[\"a\", \"b\"]"],
+                &["\"\"", "3"],
+            ),
+        ] {
+            for text in accepted {
+                assert!(check("option", &value(text)).is_ok(), "{text}");
+            }
+            for text in refused {
+                let error = check("option", &value(text)).unwrap_err();
+                assert!(error.to_string().contains("`option`"), "{text}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn markers_need_no_import() {
+        assert_eq!(marker(&value("PRESENT")).to_string(), ":: kopf :: PRESENT");
+        assert_eq!(marker(&value("kopf::ABSENT")).to_string(), "kopf :: ABSENT");
+        assert_eq!(
+            errors_mode(&value("PERMANENT")).unwrap().to_string(),
+            ":: kopf :: ErrorsMode :: Permanent"
+        );
+        assert!(errors_mode(&value("\"permanent\"")).is_err());
+    }
+}

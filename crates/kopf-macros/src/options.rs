@@ -1,0 +1,172 @@
+//! Which options there are, and which macro accepts which.
+
+use std::fmt;
+
+/// The attribute macros.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Macro {
+    Create,
+    Update,
+    Delete,
+    Resume,
+    Field,
+    Event,
+}
+
+impl Macro {
+    const ALL: [Self; 6] = [
+        Self::Create,
+        Self::Update,
+        Self::Delete,
+        Self::Resume,
+        Self::Field,
+        Self::Event,
+    ];
+
+    /// Its name in the module `on`; also the name of the function that it calls.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::Resume => "resume",
+            Self::Field => "field",
+            Self::Event => "event",
+        }
+    }
+
+    fn accepts(self, option: &str) -> bool {
+        SELECTING.contains(&option)
+            || COMMON.contains(&option)
+            || (RETRYING.contains(&option) && self != Self::Event)
+            || (CHANGING.contains(&option) && matches!(self, Self::Update | Self::Field))
+            || (option == "optional" && self == Self::Delete)
+            || (option == "deleted" && self == Self::Resume)
+    }
+
+    /// All options of this macro, as they are listed in messages.
+    fn accepted(self) -> impl Iterator<Item = &'static str> {
+        all().filter(move |option| self.accepts(option))
+    }
+
+    /// Says why this option is not accepted, if it is not.
+    pub(crate) fn refusal(self, option: &str) -> Option<String> {
+        if self.accepts(option) {
+            return None;
+        }
+        let owners: Vec<String> = Self::ALL
+            .iter()
+            .filter(|other| other.accepts(option))
+            .map(|other| format!("`{other}`"))
+            .collect();
+        let why = if owners.is_empty() {
+            let hint = self
+                .accepted()
+                .filter(|known| distance(option, known) <= 2)
+                .min_by_key(|known| distance(option, known))
+                .map(|known| format!(", did you mean `{known}`?"))
+                .unwrap_or_default();
+            format!("there is no option `{option}`{hint}")
+        } else {
+            format!(
+                "`{option}` is an option of {}, not of `{self}`",
+                owners.join(", ")
+            )
+        };
+        let accepted: Vec<&str> = self.accepted().collect();
+        Some(format!("{why}\n`{self}` accepts: {}", accepted.join(", ")))
+    }
+}
+
+impl fmt::Display for Macro {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "on::{}", self.name())
+    }
+}
+
+/// Options that say which resources are meant, next to the positional arguments.
+pub(crate) const SELECTING: &[&str] = &[
+    "group", "version", "kind", "plural", "singular", "shortcut", "category",
+];
+
+const COMMON: &[&str] = &[
+    "id",
+    "param",
+    "labels",
+    "annotations",
+    "when",
+    "field",
+    "value",
+    "registry",
+];
+
+const RETRYING: &[&str] = &["errors", "timeout", "retries", "backoff"];
+
+const CHANGING: &[&str] = &["old", "new"];
+
+const SPECIAL: &[&str] = &["optional", "deleted"];
+
+/// Whether any macro has an option of this name.
+pub(crate) fn is_option(name: &str) -> bool {
+    all().any(|option| option == name)
+}
+
+fn all() -> impl Iterator<Item = &'static str> {
+    [SELECTING, COMMON, RETRYING, CHANGING, SPECIAL]
+        .into_iter()
+        .flatten()
+        .copied()
+}
+
+/// How many letters must be added, removed or replaced to get from one word to the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, letter) in one.chars().enumerate() {
+        let mut next = vec![i + 1];
+        for ((j, candidate), pair) in other.iter().enumerate().zip(row.windows(2)) {
+            if let (&[diagonal, above], Some(&left)) = (pair, next.get(j)) {
+                let replaced = diagonal + usize::from(letter != *candidate);
+                next.push(replaced.min(above + 1).min(left + 1));
+            }
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_belong_to_their_macros() {
+        assert!(Macro::Create.accepts("labels"));
+        assert!(Macro::Event.accepts("when"));
+        assert!(!Macro::Event.accepts("retries"));
+        assert!(!Macro::Create.accepts("old"));
+        assert!(Macro::Update.accepts("old") && Macro::Field.accepts("new"));
+        assert!(Macro::Delete.accepts("optional") && !Macro::Resume.accepts("optional"));
+        assert!(Macro::Resume.accepts("deleted") && !Macro::Delete.accepts("deleted"));
+    }
+
+    #[test]
+    fn refusals_name_what_is_accepted_where() {
+        assert_eq!(Macro::Create.refusal("labels"), None);
+        let typo = Macro::Create.refusal("label").unwrap();
+        assert!(typo.starts_with("there is no option `label`, did you mean `labels`?"));
+        assert!(typo.contains("`on::create` accepts: group, version"));
+        let misplaced = Macro::Create.refusal("old").unwrap();
+        assert!(misplaced.starts_with("`old` is an option of `on::update`, `on::field`, not of"));
+        let unknown = Macro::Create.refusal("something").unwrap();
+        assert!(unknown.starts_with("there is no option `something`\n"));
+    }
+
+    #[test]
+    fn distances_are_counted_in_letters() {
+        assert_eq!(distance("", ""), 0);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("retrys", "retries"), 2);
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
+}

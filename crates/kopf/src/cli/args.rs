@@ -1,0 +1,240 @@
+//! The command line as it is written: names, places and help texts of all options.
+//!
+//! What the options mean together with the environment is decided in [`super::options`]; nothing
+//! here reads the environment, so that one place knows which of the two wins.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// A Kubernetes operator, made with Kopf
+///
+/// The handlers are compiled into this program: there is nothing to load. Every option of a command
+/// can also be given by an environment variable, which is named with the option.
+#[derive(Debug, Parser)]
+#[command(
+    name = "kopf",
+    version,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = EXIT_CODES
+)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 after SIGINT or SIGTERM, 1 on an error or after a second signal, 2 on a wrong command line.";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    Run(Box<RunArgs>),
+    /// Pause other operators for a while (not available yet: it comes with peering)
+    Freeze(Unavailable),
+    /// Let paused operators go on (not available yet: it comes with peering)
+    Resume(Unavailable),
+}
+
+/// Whatever is given to a command that is not available.
+#[derive(Debug, ClapArgs)]
+pub(super) struct Unavailable {
+    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    anything: Vec<OsString>,
+}
+
+const NOT_YET: &str = "Not available yet";
+const NOT_HERE: &str = "Not applicable";
+const LOGGING: &str = "Logging";
+const SANDBOX: &str = "Sandbox";
+
+/// Start the operator, and handle what happens in the cluster until SIGINT or SIGTERM
+///
+/// The cluster is the one of the kubeconfig ($KUBECONFIG, ~/.kube/config), or the one in which the
+/// operator runs (by its service account), or a sandbox in this process.
+#[derive(Debug, Default, ClapArgs)]
+#[command(after_help = EXAMPLES)]
+#[allow(clippy::struct_excessive_bools)] // flags of a command line
+pub(super) struct RunArgs {
+    /// Serve all namespaces [env: KOPF_RUN_CLUSTERWIDE]
+    #[arg(short = 'A', long)]
+    pub(super) all_namespaces: bool,
+
+    /// Serve namespaces by a name or a pattern, such as 'team-*,!team-x'; can be repeated
+    /// [env: KOPF_RUN_NAMESPACES]
+    #[arg(short = 'n', long = "namespace", value_name = "PATTERN")]
+    pub(super) namespaces: Vec<String>,
+
+    /// Ignore other operators, even if there is a peering [env: KOPF_RUN_STANDALONE]
+    #[arg(long)]
+    pub(super) standalone: bool,
+
+    /// Log more: also messages for debugging [env: KOPF_RUN_VERBOSE]
+    #[arg(short, long, help_heading = LOGGING)]
+    pub(super) verbose: bool,
+
+    /// Log even more: also what the libraries below do [env: KOPF_RUN_DEBUG]
+    #[arg(short, long, help_heading = LOGGING)]
+    pub(super) debug: bool,
+
+    /// Log less: only warnings and errors [env: KOPF_RUN_QUIET]
+    #[arg(short, long, help_heading = LOGGING)]
+    pub(super) quiet: bool,
+
+    /// How a record is written; full if nothing is said [env: KOPF_RUN_LOG_FORMAT]
+    #[arg(long, value_name = "FORMAT", ignore_case = true, help_heading = LOGGING)]
+    pub(super) log_format: Option<LogFormat>,
+
+    /// The key of the object's identity in JSON; object if nothing is said
+    /// [env: KOPF_RUN_LOG_REFKEY]
+    #[arg(long, value_name = "KEY", help_heading = LOGGING)]
+    pub(super) log_refkey: Option<String>,
+
+    /// Begin messages with [namespace/name] of their object; the default, except for json
+    /// [env: KOPF_RUN_LOG_PREFIX]
+    #[arg(long, overrides_with = "no_log_prefix", help_heading = LOGGING)]
+    pub(super) log_prefix: bool,
+
+    /// Leave the object out of messages
+    #[arg(long, overrides_with = "log_prefix", help_heading = LOGGING)]
+    pub(super) no_log_prefix: bool,
+
+    /// Run on a Kubernetes API server in this very process: in memory, without nodes
+    /// [env: KOPF_RUN_SANDBOX]
+    #[arg(long, help_heading = SANDBOX)]
+    pub(super) sandbox: bool,
+
+    /// Objects to start the sandbox with: a file, a folder, or - for stdin; can be repeated
+    /// [env: KOPF_RUN_FILENAMES]
+    #[arg(short = 'f', long = "filename", value_name = "MANIFEST", help_heading = SANDBOX)]
+    pub(super) filenames: Vec<PathBuf>,
+
+    /// The port at which kubectl finds the sandbox; any free one if nothing is said
+    /// [env: KOPF_RUN_SANDBOX_PORT]
+    #[arg(long, value_name = "PORT", help_heading = SANDBOX)]
+    pub(super) sandbox_port: Option<u16>,
+
+    /// Go ahead of other operators, by a very high priority [env: KOPF_RUN_DEV]
+    #[arg(long, help_heading = NOT_YET)]
+    pub(super) dev: bool,
+
+    /// Say at this URL whether the operator is alive [env: KOPF_RUN_LIVENESS_ENDPOINT]
+    #[arg(short = 'L', long, value_name = "URL", help_heading = NOT_YET)]
+    pub(super) liveness: Option<String>,
+
+    /// Agree with other operators through this peering object [env: KOPF_RUN_PEERING]
+    #[arg(short = 'P', long, value_name = "NAME", help_heading = NOT_YET)]
+    pub(super) peering: Option<String>,
+
+    /// Operators of a lower priority pause [env: KOPF_RUN_PRIORITY]
+    #[arg(short, long, value_name = "INTEGER", allow_hyphen_values = true, help_heading = NOT_YET)]
+    pub(super) priority: Option<String>,
+
+    /// A module with handlers: here, handlers are compiled in [env: KOPF_RUN_MODULES]
+    #[arg(short, long = "module", value_name = "MODULE", help_heading = NOT_HERE)]
+    pub(super) modules: Vec<String>,
+
+    /// Files with handlers: here, handlers are compiled in
+    #[arg(value_name = "PATHS", help_heading = NOT_HERE)]
+    pub(super) paths: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  run -A                                      serve the whole cluster
+  run -n default -n 'team-*,!team-x'          serve some namespaces
+  run --sandbox -f crd.yaml -f obj.yaml       try it without a cluster
+  run -A --verbose --log-format json          tell more, for machines";
+
+/// How a record is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum LogFormat {
+    /// The message
+    Plain,
+    /// Time, logger, level, message
+    #[default]
+    Full,
+    /// An object per line
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_declaration_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    fn run(arguments: &[&str]) -> RunArgs {
+        let arguments = ["op", "run"].iter().chain(arguments);
+        match Args::try_parse_from(arguments).unwrap().command {
+            Command::Run(args) => *args,
+            other => panic!("another command is parsed: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn options_of_the_original_are_understood() {
+        let args = run(&[
+            "-A",
+            "-n",
+            "a",
+            "--namespace",
+            "b,!c",
+            "--standalone",
+            "--dev",
+            "-L",
+            "http://:8080/",
+            "-P",
+            "peers",
+            "-p",
+            "-5",
+            "-vdq",
+            "--log-format",
+            "JSON",
+            "--log-refkey",
+            "k8s",
+            "--log-prefix",
+            "-m",
+            "mod",
+            "file.py",
+        ]);
+        assert!(args.all_namespaces && args.standalone && args.dev);
+        assert!(args.verbose && args.debug && args.quiet);
+        assert_eq!(args.namespaces, ["a", "b,!c"]);
+        assert_eq!(args.liveness.as_deref(), Some("http://:8080/"));
+        assert_eq!(args.peering.as_deref(), Some("peers"));
+        assert_eq!(args.priority.as_deref(), Some("-5"));
+        assert_eq!(args.log_format, Some(LogFormat::Json));
+        assert_eq!(args.log_refkey.as_deref(), Some("k8s"));
+        assert!(args.log_prefix);
+        assert_eq!(args.modules, ["mod"]);
+        assert_eq!(args.paths, ["file.py"]);
+    }
+
+    #[test]
+    fn the_last_word_on_prefixes_counts() {
+        let args = run(&["--log-prefix", "--no-log-prefix"]);
+        assert!(args.no_log_prefix && !args.log_prefix);
+        let args = run(&["--no-log-prefix", "--log-prefix"]);
+        assert!(args.log_prefix && !args.no_log_prefix);
+    }
+
+    #[test]
+    fn whatever_is_given_to_a_command_that_is_not_there_is_swallowed() {
+        for arguments in [
+            &["freeze"][..],
+            &["freeze", "-P", "x", "--lifetime=5", "y"],
+            &["resume", "-A"],
+        ] {
+            let arguments = ["op"].iter().chain(arguments);
+            let command = Args::try_parse_from(arguments).unwrap().command;
+            assert!(matches!(command, Command::Freeze(_) | Command::Resume(_)));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! From the arguments and variables of a process to what is to be done, or to what is said instead.
+
+use std::ffi::OsString;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+use super::args::{Args, Command};
+use super::environment::Environment;
+use super::options::RunOptions;
+use super::usage::Usage;
+
+/// Everything that ends the program before it has begun is an error here, also `--help`.
+pub(super) fn parse(
+    arguments: impl IntoIterator<Item = OsString>,
+    read: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<RunOptions, clap::Error> {
+    let mut command = Args::command();
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    let (name, usage) = match Args::from_arg_matches(&matches)?.command {
+        Command::Run(args) => match RunOptions::new(&args, &Environment::new(read)) {
+            Ok(options) => return Ok(options),
+            Err(usage) => ("run", usage),
+        },
+        Command::Freeze(_) => ("freeze", not_yet("freeze")),
+        Command::Resume(_) => ("resume", not_yet("resume")),
+    };
+    let command = match command.find_subcommand_mut(name) {
+        Some(subcommand) => subcommand,
+        None => &mut command,
+    };
+    Err(command.error(ErrorKind::ValueValidation, usage))
+}
+
+fn not_yet(command: &'static str) -> Usage {
+    Usage::NotYet {
+        option: command,
+        feature: "peering",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(arguments: &[&str]) -> clap::Error {
+        let arguments = arguments.iter().map(OsString::from);
+        parse(arguments, &|_| None).expect_err("it makes sense")
+    }
+
+    #[test]
+    fn refusals_are_wrong_usage_and_say_why() {
+        let expected =
+            "error: freeze is not available yet: it comes with peering\n\nUsage: op freeze";
+        for (arguments, expected) in [
+            (&["op", "freeze", "-P", "x"][..], expected),
+            (
+                &["op", "run", "-A", "-n", "x"],
+                "error: Either --namespace or --all-namespaces can be used, not both.\n\nUsage: op run \
+                 [OPTIONS]",
+            ),
+            (
+                &["op", "run", "--dev"],
+                "error: --dev is not available yet: it comes with peering\n",
+            ),
+            (
+                &["op", "run", "--nonsense"],
+                "error: unexpected argument '--nonsense' found\n",
+            ),
+            (
+                &["op", "nonsense"],
+                "error: unrecognized subcommand 'nonsense'\n",
+            ),
+        ] {
+            let error = error(arguments);
+            assert_eq!(error.exit_code(), 2, "{arguments:?}");
+            let text = error.to_string();
+            assert!(text.starts_with(expected), "{arguments:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn help_and_version_are_no_failures() {
+        for arguments in [
+            &["op", "--help"][..],
+            &["op", "run", "-h"],
+            &["op", "--version"],
+        ] {
+            assert_eq!(error(arguments).exit_code(), 0, "{arguments:?}");
+        }
+        let version = error(&["op", "--version"]).to_string();
+        assert_eq!(version, format!("kopf {}\n", env!("CARGO_PKG_VERSION")));
+        assert_eq!(error(&["op"]).exit_code(), 2);
+    }
+
+    /// The texts are kept as a whole: a change of them is a change for users.
+    #[test]
+    fn the_help_is_as_written_down() {
+        assert_eq!(
+            error(&["op", "--help"]).to_string(),
+            include_str!("help/help.txt")
+        );
+        assert_eq!(
+            error(&["op", "run", "--help"]).to_string(),
+            include_str!("help/run.txt")
+        );
+    }
+}

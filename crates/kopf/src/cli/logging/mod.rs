@@ -1,0 +1,268 @@
+//! The log of an operator's process: which records are written, and how they look.
+//!
+//! Records come from `tracing`, whoever makes them; they go to stderr, one write each. Those about
+//! objects have the target `kopf.objects` and the fields `k8s.*` ([`record`]). Nothing here
+//! decides what is logged; whoever logs never puts a secret into a record.
+
+mod json;
+mod levels;
+mod record;
+mod text;
+
+use std::fmt;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{Layer as _, Registry};
+
+pub(super) use self::levels::Verbosity;
+use self::record::Record;
+use super::args::LogFormat;
+
+/// What the user asks for.
+#[derive(Debug, Clone)]
+pub(super) struct Options {
+    pub(super) verbosity: Verbosity,
+    pub(super) format: LogFormat,
+    /// The key of the object in JSON.
+    pub(super) refkey: String,
+    /// Whether messages begin with their object.
+    pub(super) prefix: bool,
+}
+
+/// Sends the log of this process to stderr from now on, unless the program has arranged for its
+/// own log already: then that one stays as it is.
+pub(super) fn install(options: Options) {
+    let format = Format {
+        options,
+        timezone: TimeZone::system(),
+        now: Timestamp::now,
+    };
+    // The only way to fail is that there is another one.
+    let _ = tracing::subscriber::set_global_default(subscriber(format, std::io::stderr));
+}
+
+fn subscriber<W>(format: Format, writer: W) -> impl Subscriber + Send + Sync
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let filter = levels::filter(format.options.verbosity);
+    let layer = tracing_subscriber::fmt::layer()
+        .event_format(format)
+        .with_writer(writer)
+        // They would be reported to stderr, with a panic if that is closed.
+        .log_internal_errors(false);
+    Registry::default().with(layer.with_filter(filter))
+}
+
+/// Turns events into lines.
+struct Format {
+    options: Options,
+    /// Of people: for lines that people read.
+    timezone: TimeZone,
+    now: fn() -> Timestamp,
+}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Format")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S, N> FormatEvent<S, N> for Format
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let record = Record::of(event);
+        let now = (self.now)();
+        let Options {
+            format,
+            refkey,
+            prefix,
+            ..
+        } = &self.options;
+        match format {
+            LogFormat::Plain => text::message(&mut writer, &record, *prefix)?,
+            LogFormat::Full => {
+                text::heading(&mut writer, &record, &now.to_zoned(self.timezone.clone()))?;
+                text::message(&mut writer, &record, *prefix)?;
+            }
+            LogFormat::Json => json::line(&mut writer, record, now, refkey, *prefix)?,
+        }
+        writeln!(writer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// What is written, one piece per write.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<String>>>);
+
+    impl io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let text = String::from_utf8(bytes.to_vec()).unwrap();
+            self.0.lock().unwrap().push(text);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn log(
+        format: LogFormat,
+        verbosity: Verbosity,
+        prefix: bool,
+        action: impl FnOnce(),
+    ) -> Vec<String> {
+        let written = Written::default();
+        let format = Format {
+            options: Options {
+                verbosity,
+                format,
+                refkey: "object".to_owned(),
+                prefix,
+            },
+            timezone: TimeZone::fixed(jiff::tz::offset(1)),
+            now: || "2026-11-15T00:38:15.408901Z".parse().unwrap(),
+        };
+        let writer = written.clone();
+        let subscriber = subscriber(format, move || writer.clone());
+        tracing::subscriber::with_default(subscriber, action);
+        let lines = written.0.lock().unwrap();
+        lines.clone()
+    }
+
+    /// As the engine logs about an object.
+    fn about_an_object(namespace: Option<&str>, details: Option<&str>) {
+        tracing::event!(
+            target: "kopf.objects",
+            tracing::Level::DEBUG,
+            k8s.api_version = Some("kopf.dev/v1"),
+            k8s.kind = Some("KopfExample"),
+            k8s.name = Some("obj"),
+            k8s.uid = Some("1-2-3"),
+            k8s.namespace = namespace,
+            exc_info = details,
+            "{}",
+            "Handler 'make' is invoked."
+        );
+    }
+
+    #[test]
+    fn full_lines_have_time_logger_level_and_object() {
+        let lines = log(LogFormat::Full, Verbosity::Verbose, true, || {
+            about_an_object(Some("ns"), None);
+            about_an_object(None, None);
+            tracing::warn!(target: "kopf.activities.authentication", "Late.");
+        });
+        let expected = [
+            "[2026-11-15 01:38:15,408] kopf.objects         [DEBUG   ] [ns/obj] Handler 'make' is invoked.\n",
+            "[2026-11-15 01:38:15,408] kopf.objects         [DEBUG   ] [obj] Handler 'make' is invoked.\n",
+            "[2026-11-15 01:38:15,408] kopf.activities.auth [WARNING ] Late.\n",
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn prefixes_can_be_left_out() {
+        let lines = log(LogFormat::Full, Verbosity::Verbose, false, || {
+            about_an_object(Some("ns"), None);
+        });
+        let expected = "[2026-11-15 01:38:15,408] kopf.objects         [DEBUG   ] Handler 'make' is invoked.\n";
+        assert_eq!(lines, [expected]);
+    }
+
+    #[test]
+    fn plain_lines_are_messages_with_their_fields_and_errors() {
+        let lines = log(LogFormat::Plain, Verbosity::Verbose, true, || {
+            about_an_object(Some("ns"), Some("not yet\ncaused by: x"));
+            tracing::info!(target: "my_operator", pod = "a b", count = 5, "Created.");
+            tracing::info!(target: "my_operator", pod = "p");
+            tracing::error!(target: "my_operator", "two\nlines, \u{1b}[31mno colours\u{7}");
+        });
+        let expected = [
+            "[ns/obj] Handler 'make' is invoked.\nnot yet\ncaused by: x\n",
+            "Created. pod=\"a b\" count=5\n",
+            "pod=p\n",
+            "two\nlines, \\x1b[31mno colours\\x07\n",
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn json_lines_are_the_originals() {
+        let lines = log(LogFormat::Json, Verbosity::Verbose, false, || {
+            about_an_object(Some("ns"), None);
+            about_an_object(None, Some("not yet"));
+            let error = io::Error::other("no");
+            tracing::warn!(
+                target: "my_operator",
+                pod = "p", n = 5, ok = true, error = &error as &dyn std::error::Error,
+                severity = "mine",
+                "Größe \"x\""
+            );
+        });
+        let expected = [
+            r#"{"message": "Handler 'make' is invoked.", "timestamp": "2026-11-15T00:38:15.408901+00:00", "object": {"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "name": "obj", "uid": "1-2-3", "namespace": "ns"}, "severity": "debug"}"#,
+            r#"{"message": "Handler 'make' is invoked.", "exc_info": "not yet", "timestamp": "2026-11-15T00:38:15.408901+00:00", "object": {"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "name": "obj", "uid": "1-2-3", "namespace": null}, "severity": "debug"}"#,
+            r#"{"message": "Gr\u00f6\u00dfe \"x\"", "pod": "p", "n": 5, "ok": true, "error": "no", "severity_": "mine", "timestamp": "2026-11-15T00:38:15.408901+00:00", "severity": "warn"}"#,
+        ];
+        assert_eq!(lines.len(), 3);
+        for (line, expected) in lines.iter().zip(expected) {
+            assert_eq!(line.strip_suffix('\n').unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn json_can_have_prefixes_too() {
+        let lines = log(LogFormat::Json, Verbosity::Verbose, true, || {
+            about_an_object(Some("ns"), None);
+        });
+        assert!(
+            lines[0].starts_with(r#"{"message": "[ns/obj] Handler "#),
+            "{lines:?}"
+        );
+    }
+
+    #[test]
+    fn levels_and_libraries_are_filtered() {
+        let record = || {
+            tracing::debug!(target: "kopf.objects", "kopf");
+            tracing::debug!(target: "my_operator::pods", "mine");
+            tracing::info!(target: "my_operator", "mine too");
+            tracing::debug!(target: "hyper_util::client", "library");
+            tracing::trace!(target: "kube_client::client", "never");
+            tracing::warn!(target: "kube_client::client", "warned");
+        };
+        let lines = |verbosity| log(LogFormat::Plain, verbosity, true, record).concat();
+        assert_eq!(lines(Verbosity::Quiet), "warned\n");
+        assert_eq!(lines(Verbosity::Normal), "mine too\nwarned\n");
+        assert_eq!(lines(Verbosity::Verbose), "kopf\nmine\nmine too\nwarned\n");
+        assert_eq!(
+            lines(Verbosity::Debug),
+            "kopf\nmine\nmine too\nlibrary\nwarned\n"
+        );
+    }
+}

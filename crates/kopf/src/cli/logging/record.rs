@@ -1,0 +1,149 @@
+//! One record of the log, taken out of an event of `tracing`.
+
+use std::error::Error;
+use std::fmt::{self, Write as _};
+
+use serde_json::Value;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level};
+
+/// Everything that a record says.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) level: Level,
+    /// The logger's name.
+    pub(super) target: &'static str,
+    pub(super) message: String,
+    /// The error behind it, with its causes; can have several lines.
+    pub(super) exc_info: Option<String>,
+    pub(super) object: Object,
+    /// All other fields, in their order.
+    pub(super) extras: Vec<(&'static str, Value)>,
+}
+
+/// Which object it is about, if any.
+#[derive(Debug, Default)]
+pub(super) struct Object {
+    pub(super) api_version: Option<String>,
+    pub(super) kind: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) uid: Option<String>,
+    pub(super) namespace: Option<String>,
+}
+
+impl Object {
+    pub(super) fn is_known(&self) -> bool {
+        self.name.is_some() || self.kind.is_some() || self.uid.is_some()
+    }
+}
+
+/// How messages about an object begin.
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.namespace, &self.name) {
+            (_, None) => Ok(()),
+            (None, Some(name)) => write!(f, "[{name}] "),
+            (Some(namespace), Some(name)) => write!(f, "[{namespace}/{name}] "),
+        }
+    }
+}
+
+impl Record {
+    pub(super) fn of(event: &Event<'_>) -> Self {
+        let metadata = event.metadata();
+        let mut record = Self {
+            level: *metadata.level(),
+            target: metadata.target(),
+            message: String::new(),
+            exc_info: None,
+            object: Object::default(),
+            extras: Vec::new(),
+        };
+        event.record(&mut record);
+        record
+    }
+
+    fn add(&mut self, field: &Field, value: Value) {
+        let Self { object, .. } = self;
+        let place = match field.name() {
+            "message" => {
+                self.message = text(value).unwrap_or_default();
+                return;
+            }
+            "exc_info" => &mut self.exc_info,
+            "k8s.api_version" => &mut object.api_version,
+            "k8s.kind" => &mut object.kind,
+            "k8s.name" => &mut object.name,
+            "k8s.uid" => &mut object.uid,
+            "k8s.namespace" => &mut object.namespace,
+            name => {
+                self.extras.push((name, value));
+                return;
+            }
+        };
+        *place = text(value).filter(|text| !text.is_empty());
+    }
+}
+
+fn text(value: Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        value => Some(value.to_string()),
+    }
+}
+
+impl Visit for Record {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.add(field, Value::String(format!("{value:?}")));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.add(field, Value::from(value));
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.add(field, Value::from(value));
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.add(field, Value::from(value));
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.add(field, Value::from(value));
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.add(field, Value::from(value));
+    }
+
+    /// An error without its causes is half of the story.
+    fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
+        let mut text = value.to_string();
+        let mut next = value.source();
+        while let Some(cause) = next {
+            // Writing into a string cannot fail.
+            let _ = write!(text, ": {cause}");
+            next = cause.source();
+        }
+        self.add(field, Value::String(text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_named_as_in_the_original() {
+        let mut object = Object::default();
+        assert_eq!(object.to_string(), "");
+        assert!(!object.is_known());
+        object.name = Some("obj".to_owned());
+        assert_eq!(object.to_string(), "[obj] ");
+        object.namespace = Some("ns".to_owned());
+        assert_eq!(object.to_string(), "[ns/obj] ");
+        assert!(object.is_known());
+    }
+}

@@ -1,0 +1,335 @@
+//! What the command line and the environment ask for together: an option of the command line goes
+//! before its variable.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum as _;
+use kopf_core::namespace::{NamespacePattern, Scope};
+
+use super::args::{LogFormat, RunArgs};
+use super::environment::Environment;
+use super::logging::{self, Verbosity};
+use super::usage::{Usage, refuse_unavailable};
+
+/// What `run` is asked for.
+#[derive(Debug)]
+pub(super) struct RunOptions {
+    /// Nothing if the command line says nothing.
+    pub(super) scope: Option<Scope>,
+    pub(super) standalone: bool,
+    pub(super) logging: logging::Options,
+    pub(super) sandbox: Option<SandboxOptions>,
+}
+
+/// What the embedded sandbox is asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct SandboxOptions {
+    pub(super) filenames: Vec<PathBuf>,
+    pub(super) port: u16,
+}
+
+impl RunOptions {
+    /// Joins the command line and the environment.
+    pub(super) fn new(args: &RunArgs, environment: &Environment<'_>) -> Result<Self, Usage> {
+        refuse_unavailable(args, environment)?;
+        let flag = |given: bool, name| -> Result<bool, Usage> {
+            Ok(given || environment.flag(name)?.unwrap_or_default())
+        };
+        Ok(Self {
+            scope: scope(args, environment)?,
+            standalone: flag(args.standalone, "KOPF_RUN_STANDALONE")?,
+            logging: logging(args, environment)?,
+            sandbox: sandbox(args, environment)?,
+        })
+    }
+}
+
+fn scope(args: &RunArgs, environment: &Environment<'_>) -> Result<Option<Scope>, Usage> {
+    let is_clusterwide = args.all_namespaces
+        || environment
+            .flag("KOPF_RUN_CLUSTERWIDE")?
+            .unwrap_or_default();
+    let mut namespaces = if args.namespaces.is_empty() {
+        environment.words("KOPF_RUN_NAMESPACES")?
+    } else {
+        args.namespaces.clone()
+    };
+    // From the times of one namespace per operator: it is one more, wherever the others come from.
+    namespaces.extend(environment.text("KOPF_RUN_NAMESPACE")?);
+    match (is_clusterwide, namespaces.is_empty()) {
+        (true, false) => Err(Usage::BothScopes),
+        (true, true) => Ok(Some(Scope::Cluster)),
+        (false, true) => Ok(None),
+        (false, false) => {
+            let patterns = namespaces.iter().map(|text| NamespacePattern::parse(text));
+            let patterns = patterns.collect::<Result<_, _>>()?;
+            Ok(Some(Scope::Namespaces(patterns)))
+        }
+    }
+}
+
+fn logging(args: &RunArgs, environment: &Environment<'_>) -> Result<logging::Options, Usage> {
+    let flag = |given: bool, name| -> Result<bool, Usage> {
+        Ok(given || environment.flag(name)?.unwrap_or_default())
+    };
+    let is_verbose = flag(args.verbose, "KOPF_RUN_VERBOSE")?;
+    let is_debug = flag(args.debug, "KOPF_RUN_DEBUG")?;
+    let is_quiet = flag(args.quiet, "KOPF_RUN_QUIET")?;
+    let verbosity = match (is_debug, is_verbose, is_quiet) {
+        (true, _, _) => Verbosity::Debug,
+        (_, true, _) => Verbosity::Verbose,
+        (_, _, true) => Verbosity::Quiet,
+        _ => Verbosity::Normal,
+    };
+    let format = if args.log_format.is_some() {
+        args.log_format
+    } else {
+        let format = environment.parsed("KOPF_RUN_LOG_FORMAT", "plain, full or json")?;
+        format.map(|Format(format)| format)
+    };
+    let prefix = match (args.log_prefix, args.no_log_prefix) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => environment.flag("KOPF_RUN_LOG_PREFIX")?,
+    };
+    let refkey = args.log_refkey.clone().filter(|key| !key.is_empty());
+    let refkey = match refkey {
+        Some(key) => Some(key),
+        None => environment.text("KOPF_RUN_LOG_REFKEY")?,
+    };
+    let format = format.unwrap_or_default();
+    Ok(logging::Options {
+        verbosity,
+        format,
+        refkey: refkey.unwrap_or_else(|| "object".to_owned()),
+        // In JSON, the object is a field already.
+        prefix: prefix.unwrap_or(format != LogFormat::Json),
+    })
+}
+
+/// A format as it is written in a variable.
+struct Format(LogFormat);
+
+impl std::str::FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        LogFormat::from_str(text, true).map(Self)
+    }
+}
+
+fn sandbox(args: &RunArgs, environment: &Environment<'_>) -> Result<Option<SandboxOptions>, Usage> {
+    let is_wanted = args.sandbox || environment.flag("KOPF_RUN_SANDBOX")?.unwrap_or_default();
+    if !is_wanted {
+        // Variables can be left over from other runs; arguments are meant.
+        return if !args.filenames.is_empty() {
+            Err(Usage::OnlyWithSandbox {
+                option: "-f/--filename",
+            })
+        } else if args.sandbox_port.is_some() {
+            Err(Usage::OnlyWithSandbox {
+                option: "--sandbox-port",
+            })
+        } else {
+            Ok(None)
+        };
+    }
+    #[cfg(not(feature = "sandbox"))]
+    {
+        Err(Usage::NoSandbox)
+    }
+    #[cfg(feature = "sandbox")]
+    {
+        let filenames = if args.filenames.is_empty() {
+            let words = environment.words("KOPF_RUN_FILENAMES")?;
+            words.into_iter().map(PathBuf::from).collect()
+        } else {
+            args.filenames.clone()
+        };
+        let port = match args.sandbox_port {
+            Some(port) => Some(port),
+            None => environment.parsed("KOPF_RUN_SANDBOX_PORT", "a port, 0 to 65535")?,
+        };
+        let port = port.unwrap_or_default();
+        Ok(Some(SandboxOptions { filenames, port }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::args::{Args, Command};
+
+    fn options(arguments: &[&str], variables: &[(&str, &str)]) -> Result<RunOptions, String> {
+        let arguments = ["op", "run"].iter().chain(arguments);
+        let Command::Run(args) = Args::try_parse_from(arguments).unwrap().command else {
+            panic!("another command is parsed");
+        };
+        let read = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| OsString::from(value))
+        };
+        RunOptions::new(&args, &Environment::new(&read)).map_err(|usage| usage.to_string())
+    }
+
+    fn scope_of(arguments: &[&str], variables: &[(&str, &str)]) -> String {
+        match options(arguments, variables).map(|options| options.scope) {
+            Err(error) => error,
+            Ok(None) => "nothing".to_owned(),
+            Ok(Some(Scope::Cluster)) => "cluster".to_owned(),
+            Ok(Some(Scope::Namespaces(patterns))) => {
+                let texts: Vec<_> = patterns.iter().map(ToString::to_string).collect();
+                texts.join(" ")
+            }
+        }
+    }
+
+    /// Arguments, variables, and what comes of them.
+    type Case<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
+
+    #[test]
+    fn scopes_come_from_options_and_variables() {
+        let both = "Either --namespace or --all-namespaces can be used, not both.";
+        let cases: [Case<'_>; 13] = [
+            (&[], &[], "nothing"),
+            (&["-A"], &[], "cluster"),
+            (&["-n", "a", "-n", "b*"], &[], "a b*"),
+            (&["-n", "a, !b"], &[], "a, !b"),
+            (&[], &[("KOPF_RUN_CLUSTERWIDE", "true")], "cluster"),
+            (&[], &[("KOPF_RUN_CLUSTERWIDE", "false")], "nothing"),
+            (&[], &[("KOPF_RUN_NAMESPACES", "a b")], "a b"),
+            (&["-n", "c"], &[("KOPF_RUN_NAMESPACES", "a b")], "c"),
+            (&[], &[("KOPF_RUN_NAMESPACE", "old")], "old"),
+            (
+                &["-n", "c"],
+                &[("KOPF_RUN_NAMESPACE", "old"), ("KOPF_RUN_NAMESPACES", "a")],
+                "c old",
+            ),
+            (&["-A", "-n", "a"], &[], both),
+            (&["-A"], &[("KOPF_RUN_NAMESPACE", "old")], both),
+            (&["-n", "a"], &[("KOPF_RUN_CLUSTERWIDE", "1")], both),
+        ];
+        for (arguments, variables, expected) in cases {
+            assert_eq!(
+                scope_of(arguments, variables),
+                expected,
+                "{arguments:?} {variables:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_bad_pattern_is_named() {
+        let error = options(&["-n", "a,,b"], &[]).unwrap_err();
+        assert!(error.contains("\"a,,b\""), "{error}");
+    }
+
+    #[test]
+    fn debug_goes_before_verbose_before_quiet() {
+        let verbosity = |arguments: &[&str], variables: &[(&str, &str)]| {
+            options(arguments, variables).unwrap().logging.verbosity
+        };
+        assert_eq!(verbosity(&[], &[]), Verbosity::Normal);
+        assert_eq!(verbosity(&["-q"], &[]), Verbosity::Quiet);
+        assert_eq!(verbosity(&["-qv"], &[]), Verbosity::Verbose);
+        assert_eq!(verbosity(&["-qvd"], &[]), Verbosity::Debug);
+        assert_eq!(
+            verbosity(&["-q"], &[("KOPF_RUN_VERBOSE", "yes")]),
+            Verbosity::Verbose
+        );
+        assert_eq!(verbosity(&[], &[("KOPF_RUN_DEBUG", "1")]), Verbosity::Debug);
+        assert_eq!(
+            verbosity(&[], &[("KOPF_RUN_QUIET", "true")]),
+            Verbosity::Quiet
+        );
+    }
+
+    #[test]
+    fn prefixes_depend_on_the_format_unless_said() {
+        let logging = |arguments: &[&str], variables: &[(&str, &str)]| {
+            let logging = options(arguments, variables).unwrap().logging;
+            (logging.format, logging.prefix, logging.refkey)
+        };
+        let object = || "object".to_owned();
+        assert_eq!(logging(&[], &[]), (LogFormat::Full, true, object()));
+        assert_eq!(
+            logging(&["--log-format", "Plain"], &[]),
+            (LogFormat::Plain, true, object())
+        );
+        assert_eq!(
+            logging(
+                &[],
+                &[
+                    ("KOPF_RUN_LOG_FORMAT", "JSON"),
+                    ("KOPF_RUN_LOG_REFKEY", "k8s")
+                ]
+            ),
+            (LogFormat::Json, false, "k8s".to_owned())
+        );
+        assert_eq!(
+            logging(&["--log-prefix"], &[("KOPF_RUN_LOG_FORMAT", "json")]),
+            (LogFormat::Json, true, object())
+        );
+        assert_eq!(
+            logging(&[], &[("KOPF_RUN_LOG_PREFIX", "false")]),
+            (LogFormat::Full, false, object())
+        );
+        let error = options(&[], &[("KOPF_RUN_LOG_FORMAT", "xml")]).unwrap_err();
+        assert_eq!(
+            error,
+            "invalid value 'xml' for the environment variable KOPF_RUN_LOG_FORMAT: it is to be \
+             plain, full or json"
+        );
+    }
+
+    #[test]
+    fn standing_alone_is_accepted() {
+        assert!(!options(&[], &[]).unwrap().standalone);
+        assert!(options(&["--standalone"], &[]).unwrap().standalone);
+        assert!(
+            options(&[], &[("KOPF_RUN_STANDALONE", "true")])
+                .unwrap()
+                .standalone
+        );
+    }
+
+    #[cfg(feature = "sandbox")]
+    #[test]
+    fn manifests_and_ports_are_for_sandboxes() {
+        assert_eq!(
+            options(&[], &[("KOPF_RUN_FILENAMES", "x")])
+                .unwrap()
+                .sandbox,
+            None
+        );
+        assert!(
+            options(&["-f", "x"], &[])
+                .unwrap_err()
+                .starts_with("-f/--filename is of use only")
+        );
+        assert!(options(&["--sandbox-port", "1"], &[]).is_err());
+        let given = options(
+            &["--sandbox", "-f", "x", "-f", "y", "--sandbox-port", "5"],
+            &[],
+        );
+        let expected = SandboxOptions {
+            filenames: vec!["x".into(), "y".into()],
+            port: 5,
+        };
+        assert_eq!(given.unwrap().sandbox, Some(expected));
+        let variables = [
+            ("KOPF_RUN_SANDBOX", "true"),
+            ("KOPF_RUN_FILENAMES", "x y"),
+            ("KOPF_RUN_SANDBOX_PORT", "7"),
+        ];
+        let expected = SandboxOptions {
+            filenames: vec!["x".into(), "y".into()],
+            port: 7,
+        };
+        assert_eq!(options(&[], &variables).unwrap().sandbox, Some(expected));
+    }
+}

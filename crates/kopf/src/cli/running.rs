@@ -1,0 +1,184 @@
+//! `run`: from what is asked for to an exit code.
+//!
+//! Everything that can be known to be wrong is found before anything is started: the manifests, the
+//! handlers, the connection. Then the operator runs until a signal, or until an error.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use kopf_client::{Client, connection};
+use kopf_core::namespace::Scope;
+use kopf_core::settings::Settings;
+use kopf_engine::signals;
+use tokio_util::sync::CancellationToken;
+
+use super::failure::Failure;
+use super::logging;
+use super::options::RunOptions;
+#[cfg(feature = "sandbox")]
+use super::sandbox;
+use crate::{Operator, OperatorBuilder};
+
+/// How long blocking functions, which nobody can interrupt, are waited for when all else is over.
+const HUNG: Duration = Duration::from_secs(5);
+
+/// The original's words.
+const NO_SCOPE: &str = "Absence of either namespaces or cluster-wide flag will become an error \
+                        soon. For now, switching to the cluster-wide mode for backward \
+                        compatibility.";
+
+/// Where the operator will work.
+enum Target {
+    /// The one of the kubeconfig or of the pod.
+    Cluster { trust_env: bool },
+    #[cfg(feature = "sandbox")]
+    Sandbox(sandbox::Prepared),
+}
+
+/// Why the operator runs no more.
+enum End {
+    /// As asked for.
+    Stopped,
+    /// Nobody waits for what is still going on.
+    Forced,
+}
+
+pub(super) fn run(builder: OperatorBuilder, options: RunOptions) -> ExitCode {
+    logging::install(options.logging.clone());
+    match try_run(builder, options) {
+        Ok(End::Stopped) => ExitCode::SUCCESS,
+        // Why is in the log already.
+        Ok(End::Forced) => ExitCode::FAILURE,
+        Err(failure) => {
+            failure.log();
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn try_run(builder: OperatorBuilder, options: RunOptions) -> Result<End, Failure> {
+    if tokio::runtime::Handle::try_current().is_ok() {
+        return Err(
+            Failure::plain("The command line is called inside of an async function").advise(
+                "call kopf::main() from a plain `fn main()`, without #[tokio::main]: it brings \
+                 its own runtime",
+            ),
+        );
+    }
+    if builder.is_empty() {
+        return Err(Failure::plain(
+            "No handlers are registered, there is nothing to do for the operator",
+        )
+        .advise("declare one, such as #[kopf::on::create(\"pods\")], in a linked crate"));
+    }
+    let mut builder = builder;
+    let target = target(builder.settings_mut(), &options)?;
+    let (operator, limit) = configure(builder, options)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new("The runtime cannot be started", &error))?;
+    let end = runtime.block_on(serve(operator, target, limit));
+    if let Ok(End::Forced) = end {
+        runtime.shutdown_background();
+    } else {
+        runtime.shutdown_timeout(HUNG);
+    }
+    end
+}
+
+#[cfg_attr(not(feature = "sandbox"), allow(clippy::unnecessary_wraps))]
+fn target(settings: &Settings, options: &RunOptions) -> Result<Target, Failure> {
+    #[cfg(feature = "sandbox")]
+    if let Some(options) = &options.sandbox {
+        return Ok(Target::Sandbox(sandbox::Prepared::read(options)?));
+    }
+    #[cfg(not(feature = "sandbox"))]
+    let _ = options;
+    Ok(Target::Cluster {
+        trust_env: settings.networking.trust_env,
+    })
+}
+
+/// The operator with what the command line says of it, and how long it can take to stop.
+fn configure(
+    mut builder: OperatorBuilder,
+    options: RunOptions,
+) -> Result<(Operator, Option<Duration>), Failure> {
+    if options.standalone {
+        builder.settings_mut().peering.standalone = true;
+    }
+    let limit = builder.settings_mut().process.ultimate_exiting_timeout;
+    let builder = match options.scope {
+        Some(scope) => builder.scope(scope),
+        None if builder.has_scope() => builder,
+        None => {
+            // A sandbox is served as a whole: there is nobody else in it.
+            if options.sandbox.is_none() {
+                tracing::warn!("{NO_SCOPE}");
+            }
+            builder.scope(Scope::Cluster)
+        }
+    };
+    let operator = builder
+        .build()
+        .map_err(|error| Failure::new("The operator cannot be started", &error))?;
+    Ok((operator, limit))
+}
+
+async fn serve(
+    operator: Operator,
+    target: Target,
+    limit: Option<Duration>,
+) -> Result<End, Failure> {
+    let stop = CancellationToken::new();
+    // Before anything is there that would have to be cleaned up.
+    let forced = signals::stop_on_signals(stop.clone(), limit)
+        .map_err(|error| Failure::new("Signals cannot be caught", &error))?;
+    tokio::select! {
+        result = work(operator, target, stop) => result.map(|()| End::Stopped),
+        _ = forced => Ok(End::Forced),
+    }
+}
+
+async fn work(operator: Operator, target: Target, stop: CancellationToken) -> Result<(), Failure> {
+    match target {
+        Target::Cluster { trust_env } => {
+            let mut options = connection::Options::default();
+            options.trust_env = trust_env;
+            let connecting = connection::infer_with(options);
+            let Some(client) = stop.run_until_cancelled(connecting).await else {
+                return Ok(());
+            };
+            let client = client.map_err(|error| {
+                Failure::new("There is no cluster to work with", &error).advise(
+                    "set KUBECONFIG, or run it in a pod with a service account, or try it with \
+                     --sandbox",
+                )
+            })?;
+            operate(operator, client, stop).await
+        }
+        #[cfg(feature = "sandbox")]
+        Target::Sandbox(prepared) => {
+            let Some(embedded) = stop.run_until_cancelled(prepared.start()).await else {
+                return Ok(());
+            };
+            let embedded = embedded?;
+            embedded.greet();
+            let result = operate(operator, embedded.client(), stop).await;
+            embedded.shutdown().await;
+            result
+        }
+    }
+}
+
+async fn operate(
+    operator: Operator,
+    client: Client,
+    stop: CancellationToken,
+) -> Result<(), Failure> {
+    operator
+        .run(client, stop)
+        .await
+        .map_err(|error| Failure::new("The operator has failed", &error))
+}

@@ -1,0 +1,151 @@
+//! Where extractors take from: one call of a handler, or one question to a filter.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use kopf_core::body::Body;
+use kopf_core::cause::{Cause, Change};
+use kopf_core::handler::{HandlerKind, Param};
+use kopf_core::resource::Resource;
+use kopf_core::settings::Settings;
+use kopf_engine::invocation::{Call, OperatorContext};
+
+use super::Rejection;
+
+/// Where extractors take from: what has happened to which object, in which operator.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    cause: &'a Cause,
+    operator: &'a OperatorContext,
+    call: Option<&'a Call>,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn of_call(call: &'a Call) -> Self {
+        Self {
+            cause: &call.cause,
+            operator: &call.operator,
+            call: Some(call),
+        }
+    }
+
+    pub(crate) fn of_filter(cause: &'a Cause, operator: &'a OperatorContext) -> Self {
+        Self {
+            cause,
+            operator,
+            call: None,
+        }
+    }
+
+    /// The object.
+    pub fn body(&self) -> &'a Body {
+        &self.cause.body
+    }
+
+    /// The kind of the object.
+    pub fn resource(&self) -> &'a Arc<Resource> {
+        &self.cause.resource
+    }
+
+    /// The settings of the operator.
+    pub fn settings(&self) -> &'a Arc<Settings> {
+        &self.operator.settings
+    }
+
+    /// The full id of the handler; filters are asked on behalf of none.
+    pub fn handler_id(&self) -> Option<&'a str> {
+        self.call.map(|call| &*call.id)
+    }
+
+    pub(crate) fn cause(&self) -> &'a Cause {
+        self.cause
+    }
+
+    pub(crate) fn operator(&self) -> &'a OperatorContext {
+        self.operator
+    }
+
+    pub(crate) fn change(&self) -> Option<&'a Change> {
+        self.cause.change.as_ref()
+    }
+
+    /// The change, or the reason why the named argument cannot be made.
+    pub(crate) fn changed(&self, argument: &'static str) -> Result<&'a Change, Rejection> {
+        self.change().ok_or(Rejection::NoChange { argument })
+    }
+
+    /// The call, or the reason why the named argument cannot be made.
+    pub(crate) fn call(&self, argument: &'static str) -> Result<&'a Call, Rejection> {
+        self.call.ok_or(Rejection::NoCall { argument })
+    }
+
+    /// What the operator was built with.
+    pub(crate) fn state<T: Clone + 'static>(&self) -> Option<T> {
+        self.operator.front.downcast_ref::<Front>()?.state()
+    }
+}
+
+/// What is known of a handler when the operator is built.
+#[derive(Debug, Clone, Copy)]
+pub struct Declared<'a> {
+    pub(crate) kind: HandlerKind,
+    pub(crate) param: Option<&'a Param>,
+    pub(crate) front: &'a Front,
+}
+
+impl Declared<'_> {
+    /// Whether the handler reacts to changes, and has old, new, diff and reason.
+    pub fn is_change(&self) -> bool {
+        self.kind.is_change()
+    }
+
+    /// Refuses arguments that make sense for changes only.
+    pub(crate) fn changes(&self, argument: &'static str) -> Result<(), Rejection> {
+        if self.is_change() {
+            Ok(())
+        } else {
+            Err(Rejection::NoChange { argument })
+        }
+    }
+}
+
+/// What this front keeps with the operator, for its extractors.
+#[derive(Clone, Default)]
+pub(crate) struct Front {
+    states: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+}
+
+impl Front {
+    /// Adds a state; the former one of that type is replaced.
+    pub(crate) fn add<T: Send + Sync + 'static>(&mut self, state: T) {
+        self.states.insert(TypeId::of::<T>(), Arc::new(state));
+    }
+
+    pub(crate) fn has<T: 'static>(&self) -> bool {
+        self.states.contains_key(&TypeId::of::<T>())
+    }
+
+    fn state<T: Clone + 'static>(&self) -> Option<T> {
+        self.states.get(&TypeId::of::<T>())?.downcast_ref().cloned()
+    }
+}
+
+impl fmt::Debug for Front {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Front({} states)", self.states.len())
+    }
+}
+
+/// Asks a filter's question with the context that the engine hands through core.
+pub(crate) fn with_filter_context<R>(
+    cause: &Cause,
+    context: &dyn Any,
+    ask: impl FnOnce(&Context<'_>) -> Result<R, Rejection>,
+) -> Result<R, Rejection> {
+    let operator = context
+        .downcast_ref::<OperatorContext>()
+        .ok_or_else(|| Rejection::other("filters are asked outside of an operator"))?;
+    ask(&Context::of_filter(cause, operator))
+}

@@ -1,0 +1,23 @@
+//! What has changed, item by item.
+
+use kopf_core::diff::Diff;
+
+use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejection};
+
+impl Extract for Diff {
+    fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
+        Ok(context.changed("Diff")?.diff.clone())
+    }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        declared.changes("Diff")
+    }
+}
+
+impl OptionalExtract for Diff {
+    fn extract_optional(context: &Context<'_>) -> Result<Option<Self>, Rejection> {
+        Ok(context.change().map(|change| change.diff.clone()))
+    }
+}
+
+impl FilterExtract for Diff {}

@@ -1,0 +1,84 @@
+//! How the object is called: its name, namespace and uid.
+
+use std::fmt;
+use std::ops::Deref;
+
+use kopf_core::body::Body;
+
+use super::{Context, Extract, FilterExtract, OptionalExtract, Rejection};
+
+/// The name of the object.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("kopfexamples")]
+/// fn hello(Name(name): Name) -> String {
+///     format!("hello, {name}")
+/// }
+///
+/// assert_eq!(hello(Name("example-1".into())), "hello, example-1");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name(pub String);
+
+/// The namespace of the object. Those of kinds that have no namespaces need an
+/// `Option<Namespace>`.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("kopfexamples")]
+/// fn namespaced(Namespace(namespace): Namespace, logger: Logger) {
+///     logger.info(format_args!("in {namespace}"));
+/// }
+///
+/// #[kopf::on::event(kopf::EVERYTHING)]
+/// fn any(namespace: Option<Namespace>) -> kopf::Result<()> {
+///     let _ = namespace;
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Namespace(pub String);
+
+/// The unique identifier of the object: another object of the same name, later, has another one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Uid(pub String);
+
+macro_rules! identity {
+    ($name:ident, $part:literal, $read:expr) => {
+        impl Extract for $name {
+            fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
+                Self::extract_optional(context)?.ok_or(Rejection::Absent { part: $part })
+            }
+        }
+
+        impl OptionalExtract for $name {
+            fn extract_optional(context: &Context<'_>) -> Result<Option<Self>, Rejection> {
+                let read: fn(&Body) -> Option<&str> = $read;
+                Ok(read(context.body()).map(|text| Self(text.to_owned())))
+            }
+        }
+
+        impl FilterExtract for $name {}
+
+        impl Deref for $name {
+            type Target = str;
+
+            fn deref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+    };
+}
+
+identity!(Name, "name", Body::name);
+identity!(Namespace, "namespace", Body::namespace);
+identity!(Uid, "uid", Body::uid);

@@ -1,0 +1,43 @@
+//! Who the object is.
+
+use serde::de::DeserializeOwned;
+
+use super::{Context, Extract, FilterExtract, Rejection, View, typed};
+
+/// Who the object is: `metadata` of the object.
+///
+/// As JSON, or as a type that is read by serde, such as `ObjectMeta` of `k8s-openapi`. The most
+/// wanted parts are arguments on their own: [`Name`](super::Name),
+/// [`Namespace`](super::Namespace), [`Uid`](super::Uid), [`Labels`](super::Labels),
+/// [`Annotations`](super::Annotations).
+///
+/// ```
+/// use kopf::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("kopfexamples")]
+/// fn dynamic(Meta(meta): Meta, logger: Logger) {
+///     logger.info(&meta["creationTimestamp"]);
+/// }
+///
+/// #[kopf::on::create("kopfexamples")]
+/// fn typed(Meta(meta): Meta<ObjectMeta>) -> Option<i64> {
+///     meta.generation
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Meta<T = View>(pub T);
+
+impl Extract for Meta {
+    fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
+        Ok(Self(View::metadata(context.body())))
+    }
+}
+
+impl<T: DeserializeOwned> Extract for Meta<T> {
+    fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
+        typed::read("metadata", context.body().get("metadata")).map(Self)
+    }
+}
+
+impl<T> FilterExtract for Meta<T> where Self: Extract {}

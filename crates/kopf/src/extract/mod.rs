@@ -1,0 +1,150 @@
+//! Everything a handler can ask for: the types of its arguments.
+//!
+//! A handler is called with what its arguments say: [`Spec`] brings the spec of the object,
+//! [`Logger`] writes to the log in the object's name, [`State<T>`](State) is what the operator was
+//! built with, and so on. Arguments come in any order, and none has to be there.
+//!
+//! ```
+//! use kopf::prelude::*;
+//!
+//! #[kopf::on::create("kopfexamples")]
+//! async fn create_fn(Spec(spec): Spec, Name(name): Name, logger: Logger) {
+//!     logger.info(format_args!("{name} is created with {spec}"));
+//! }
+//! ```
+//!
+//! # When something is not there
+//!
+//! An argument that cannot be made is a *rejection*: the handler is not called and fails
+//! permanently, with a message that names the object, the handler and the argument. To handle that
+//! in the function, ask for an `Option<T>` (there may be no such thing) or a
+//! `Result<T, Rejection>` (it may be malformed).
+//!
+//! # Extractors of your own
+//!
+//! Implement [`Extract`], usually by extracting other things:
+//!
+//! ```
+//! use kopf::extract::{Context, Extract, Rejection};
+//! use kopf::prelude::*;
+//!
+//! /// How many replicas are wanted.
+//! struct Replicas(u64);
+//!
+//! impl Extract for Replicas {
+//!     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
+//!         let Spec(spec): Spec = Spec::extract(context)?;
+//!         let replicas = spec["replicas"].as_u64();
+//!         replicas.map(Self).ok_or_else(|| Rejection::other("spec.replicas must be a number"))
+//!     }
+//! }
+//!
+//! #[kopf::on::create("kopfexamples")]
+//! fn create_fn(replicas: Replicas, logger: Logger) {
+//!     logger.info(format_args!("{} of them", replicas.0));
+//! }
+//! ```
+
+mod body;
+mod client;
+mod context;
+mod diff;
+mod event;
+mod identity;
+mod labels;
+mod logger;
+mod meta;
+mod object;
+mod old_new;
+mod param;
+mod patch;
+mod progress;
+mod reason;
+mod rejection;
+mod resource;
+mod settings;
+mod spec;
+mod state;
+mod status;
+mod subhandlers;
+mod typed;
+mod view;
+
+pub use context::{Context, Declared};
+pub(crate) use context::{Front, with_filter_context};
+pub use event::Event;
+pub use identity::{Name, Namespace, Uid};
+pub use labels::{Annotations, Labels};
+pub use logger::Logger;
+pub use meta::Meta;
+pub use object::Object;
+pub use old_new::{New, Old};
+pub use param::Param;
+pub use patch::{IntoTransformed, MetaPatch, Patch, SectionPatch};
+pub use progress::{Now, Retry, Runtime, Started};
+pub use rejection::Rejection;
+pub use spec::Spec;
+pub use state::State;
+pub use status::Status;
+pub use subhandlers::SubHandlers;
+pub use view::View;
+
+/// What can be an argument of a handler.
+///
+/// The [module](self) explains how arguments work and how to write one's own.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of a handler",
+    label = "not an extractor",
+    note = "arguments of handlers are: Body, Spec, Status, Meta, Object<K>, Name, Namespace, Uid, Labels, \
+            Annotations, Old, New, Diff, Reason, Retry, Started, Runtime, Now, Param<T>, Patch, Logger, Event, \
+            Resource, Client, State<T>, Settings, SubHandlers; Option<T> and Result<T, Rejection> of those",
+    note = "things of your own come as `State<T>`: `Operator::builder().state(…)`"
+)]
+pub trait Extract: Sized {
+    /// Makes the argument for one call of the handler.
+    fn extract(context: &Context<'_>) -> Result<Self, Rejection>;
+
+    /// Says when the operator is built that this can never work: to fail early.
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        let _ = declared;
+        Ok(())
+    }
+}
+
+/// What can be missing, and therefore be an `Option` as an argument.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is never absent, so that `Option<{Self}>` cannot be an argument of a handler",
+    label = "not an optional extractor",
+    note = "arguments that can be absent are: Name, Namespace, Uid, Old, New, Diff, Reason, Param<T>, Event, \
+            State<T>, Spec, Status, SubHandlers"
+)]
+pub trait OptionalExtract: Sized {
+    /// Makes the argument, if there is such a thing. What is there but malformed is rejected.
+    fn extract_optional(context: &Context<'_>) -> Result<Option<Self>, Rejection>;
+}
+
+/// What is known before a handler is called, and therefore can be an argument of filters.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of a filter",
+    label = "not an extractor for filters",
+    note = "arguments of filters are: Body, Spec, Status, Meta, Object<K>, Name, Namespace, Uid, Labels, \
+            Annotations, Old, New, Diff, Reason, Event, Resource, State<T>, Settings, Client, Now; \
+            Option<T> and Result<T, Rejection> of those"
+)]
+pub trait FilterExtract: Extract {}
+
+impl<T: OptionalExtract> Extract for Option<T> {
+    fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
+        T::extract_optional(context)
+    }
+}
+
+impl<T: OptionalExtract + FilterExtract> FilterExtract for Option<T> {}
+
+impl<T: Extract> Extract for Result<T, Rejection> {
+    fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
+        Ok(T::extract(context))
+    }
+}
+
+impl<T: FilterExtract> FilterExtract for Result<T, Rejection> {}

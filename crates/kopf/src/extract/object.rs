@@ -1,0 +1,41 @@
+//! The whole object, as a type.
+
+use std::ops::Deref;
+
+use serde::de::DeserializeOwned;
+
+use super::{Context, Extract, FilterExtract, Rejection, typed};
+
+/// The whole object, as a type: one with kube's `CustomResource` derive, or one of `k8s-openapi`.
+///
+/// It is used like the object itself.
+///
+/// ```
+/// use kopf::k8s_openapi::api::core::v1::Pod;
+/// use kopf::kube::ResourceExt as _;
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create(Pod)]
+/// async fn pod_created(pod: Object<Pod>, logger: Logger) {
+///     let containers = pod.spec.as_ref().map_or(0, |spec| spec.containers.len());
+///     logger.info(format_args!("{} has {containers} containers", pod.name_any()));
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Object<K>(pub K);
+
+impl<K> Deref for Object<K> {
+    type Target = K;
+
+    fn deref(&self) -> &K {
+        &self.0
+    }
+}
+
+impl<K: DeserializeOwned> Extract for Object<K> {
+    fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
+        typed::read("", context.body().value()).map(Self)
+    }
+}
+
+impl<K: DeserializeOwned> FilterExtract for Object<K> {}

@@ -1,0 +1,56 @@
+//! What the handler was declared with.
+
+use std::any::type_name;
+
+use super::{Context, Declared, Extract, OptionalExtract, Rejection};
+
+/// What the handler was declared with: the option `param`.
+///
+/// One function can be several handlers, which differ in that. The type must be exactly that of
+/// the declared value: a literal number is an `i32`, a literal text is a `&'static str`.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("kopfexamples", id = "small", param = 10)]
+/// #[kopf::on::create("kopfexamples", id = "big", param = 1000)]
+/// fn sized(Param(size): Param<i32>) -> i32 {
+///     size
+/// }
+///
+/// assert_eq!(sized(Param(10)), 10);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Param<T>(pub T);
+
+impl<T: Clone + Send + Sync + 'static> Extract for Param<T> {
+    fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
+        Self::extract_optional(context)?.ok_or(Rejection::NoParam)
+    }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        match declared.param {
+            None => Err(Rejection::NoParam),
+            Some(param) if param.is::<T>() => Ok(()),
+            Some(_) => Err(other_param::<T>()),
+        }
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static> OptionalExtract for Param<T> {
+    fn extract_optional(context: &Context<'_>) -> Result<Option<Self>, Rejection> {
+        match &context.call("Param")?.param {
+            None => Ok(None),
+            Some(param) => match param.downcast_ref::<T>() {
+                Some(param) => Ok(Some(Self(param.clone()))),
+                None => Err(other_param::<T>()),
+            },
+        }
+    }
+}
+
+fn other_param<T>() -> Rejection {
+    Rejection::OtherParam {
+        type_name: type_name::<T>(),
+    }
+}

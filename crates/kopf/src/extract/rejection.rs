@@ -1,0 +1,68 @@
+//! Why an argument of a handler cannot be made.
+
+use std::fmt::Display;
+
+/// Why an argument of a handler cannot be made.
+///
+/// Handlers which ask for `Result<T, Rejection>` get it; for others, it is a permanent error.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rejection {
+    /// The object has no such part.
+    #[error("the object has no {part}; if it can be like that, ask for an Option")]
+    Absent {
+        /// What is missing, as in `namespace`.
+        part: &'static str,
+    },
+    /// A part of the object is not as the type of the argument wants it.
+    #[error("{path}: {message}")]
+    Malformed {
+        /// Where in the object, as in `spec.size`.
+        path: String,
+        /// What is wrong there.
+        message: String,
+    },
+    /// Nothing has changed: this is no handler of changes.
+    #[error("{argument} is for handlers of create, update, delete, resume, field only")]
+    NoChange {
+        /// The argument that makes sense for changes only.
+        argument: &'static str,
+    },
+    /// There is no event: this is no handler of events.
+    #[error("Event is for handlers of on::event only")]
+    NoEvent,
+    /// Filters are asked before there is a call of a handler.
+    #[error("{argument} is for handlers only, not for filters")]
+    NoCall {
+        /// The argument that makes sense in handlers only.
+        argument: &'static str,
+    },
+    /// The operator was built without it.
+    #[error(
+        "there is no state of the type {type_name}: give it to the operator, \
+         Operator::builder().state(…)"
+    )]
+    NoState {
+        /// The type that is asked for.
+        type_name: &'static str,
+    },
+    /// The handler was declared without one.
+    #[error("the handler has no param: declare it with param = …")]
+    NoParam,
+    /// The handler was declared with a param of another type.
+    #[error("the param of the handler is not of the type {type_name}")]
+    OtherParam {
+        /// The type that is asked for.
+        type_name: &'static str,
+    },
+    /// Whatever an extractor of somebody else has to say.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Rejection {
+    /// A rejection with a message of one's own.
+    pub fn other(message: impl Display) -> Self {
+        Self::Other(message.to_string())
+    }
+}

@@ -1,0 +1,48 @@
+//! What the object is.
+
+use serde::de::DeserializeOwned;
+
+use super::{Context, Extract, FilterExtract, OptionalExtract, Rejection, View, typed};
+
+/// What the object is: `status` of the object.
+///
+/// As JSON, or as a type that is read by serde; an absent status is an empty one.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::update("kopfexamples")]
+/// fn changed(Status(status): Status, logger: Logger) {
+///     if status["ready"] == true {
+///         logger.info("It was ready before the change.");
+///     }
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Status<T = View>(pub T);
+
+impl Extract for Status {
+    fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
+        Ok(Self(View::status(context.body())))
+    }
+}
+
+impl<T: DeserializeOwned> Extract for Status<T> {
+    fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
+        typed::read("status", View::status(context.body()).value()).map(Self)
+    }
+}
+
+impl<T> OptionalExtract for Status<T>
+where
+    Self: Extract,
+{
+    fn extract_optional(context: &Context<'_>) -> Result<Option<Self>, Rejection> {
+        if context.body().get("status").is_null() {
+            return Ok(None);
+        }
+        Self::extract(context).map(Some)
+    }
+}
+
+impl<T> FilterExtract for Status<T> where Self: Extract {}

@@ -1,0 +1,366 @@
+//! Objects that belong to other objects: owner references, names, namespaces, labels.
+//!
+//! All functions take JSON, types of `k8s-openapi`, types with kube's `CustomResource` derive, and
+//! lists of those: see [`Manifest`] and [`Referred`]. They change all given objects or, with an error,
+//! none; nothing is sent to Kubernetes.
+
+use kopf_core::field::FieldPath;
+use kopf_core::hierarchy as core;
+use serde_json::{Map, Value};
+
+use crate::filters::IntoFieldPath;
+use crate::objects::{Error, Manifest, Referred};
+
+/// Makes objects the children of their owner: they are removed together with it, they are named
+/// after it, they are in its namespace, and they have its labels.
+///
+/// With other options: [`Adoption`].
+///
+/// ```
+/// use kopf::k8s_openapi::api::core::v1::Pod;
+/// use kopf::prelude::*;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let owner = json!({
+///     "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+///     "metadata": {"name": "parent", "namespace": "ns", "uid": "u1", "labels": {"a": "b"}},
+/// });
+///
+/// let mut json = json!({"apiVersion": "v1", "kind": "Pod"});
+/// kopf::adopt(&mut json, &owner)?;
+/// assert_eq!(json["metadata"]["generateName"], "parent-");
+/// assert_eq!(json["metadata"]["labels"]["a"], "b");
+///
+/// let mut pod = Pod::default();
+/// kopf::adopt(&mut pod, &owner)?;
+/// assert_eq!(pod.metadata.namespace.as_deref(), Some("ns"));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// If the owner has no name or does not exist in the cluster yet, or something is not an object.
+pub fn adopt<M, N>(
+    objs: &mut (impl Manifest<M> + ?Sized),
+    owner: &(impl Referred<N> + ?Sized),
+) -> Result<(), Error> {
+    Adoption::default().adopt(objs, owner)
+}
+
+/// How children are adopted.
+///
+/// ```
+/// use kopf::Adoption;
+/// use kopf::prelude::*;
+///
+/// # let owner = json!({"metadata": {"name": "parent", "uid": "u1", "labels": {"a": "b"}}});
+/// let mut deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": {}}});
+/// Adoption::default().strict().nested("spec.template").adopt(&mut deployment, &owner)?;
+/// assert_eq!(deployment["metadata"]["name"], "parent");
+/// assert_eq!(deployment["spec"]["template"]["metadata"]["labels"]["a"], "b");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct Adoption(core::Adoption);
+
+impl Adoption {
+    /// Replaces names, namespaces and labels that the objects already have.
+    pub fn forced(mut self) -> Self {
+        self.0.forced = true;
+        self
+    }
+
+    /// Names the objects exactly as their owner, instead of generated names that begin like that.
+    pub fn strict(mut self) -> Self {
+        self.0.strict = true;
+        self
+    }
+
+    /// A place inside of the objects that is labelled, too, such as `spec.template`.
+    pub fn nested(mut self, field: impl IntoFieldPath) -> Self {
+        self.0.nested.push(field.into_field_path());
+        self
+    }
+
+    /// Makes objects the children of their owner: see [`adopt`].
+    ///
+    /// # Errors
+    /// As [`adopt`].
+    pub fn adopt<M, N>(
+        &self,
+        objs: &mut (impl Manifest<M> + ?Sized),
+        owner: &(impl Referred<N> + ?Sized),
+    ) -> Result<(), Error> {
+        let owner = owner.body()?;
+        objs.change(&|objs| core::adopt(objs, &owner, &self.0))
+    }
+}
+
+/// Sets labels which the objects do not have yet.
+///
+/// With other options: [`Labelling`].
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// let mut pod = json!({"metadata": {"labels": {"app": "web"}}});
+/// kopf::label(&mut pod, [("app", "other"), ("tier", "front")])?;
+/// assert_eq!(pod["metadata"]["labels"], json!({"app": "web", "tier": "front"}));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If something is not an object.
+pub fn label<M, K: Into<String>, V: Into<String>>(
+    objs: &mut (impl Manifest<M> + ?Sized),
+    labels: impl IntoIterator<Item = (K, V)>,
+) -> Result<(), Error> {
+    Labelling::default().label(objs, labels)
+}
+
+/// How labels are set.
+///
+/// ```
+/// use kopf::Labelling;
+/// use kopf::prelude::*;
+///
+/// let mut pod = json!({"metadata": {"labels": {"app": "web"}}});
+/// Labelling::default().forced().label(&mut pod, [("app", "other")])?;
+/// assert_eq!(pod["metadata"]["labels"]["app"], "other");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct Labelling(core::Labelling);
+
+impl Labelling {
+    /// Replaces labels that the objects already have.
+    pub fn forced(mut self) -> Self {
+        self.0.forced = true;
+        self
+    }
+
+    /// A place inside of the objects that is labelled, too, such as `spec.template`.
+    pub fn nested(mut self, field: impl IntoFieldPath) -> Self {
+        let field: FieldPath = field.into_field_path();
+        self.0.nested.push(field);
+        self
+    }
+
+    /// Sets labels: see [`label`].
+    ///
+    /// # Errors
+    /// As [`label`].
+    pub fn label<M, K: Into<String>, V: Into<String>>(
+        &self,
+        objs: &mut (impl Manifest<M> + ?Sized),
+        labels: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<(), Error> {
+        let labels = labels.into_iter();
+        let labels: Map<String, Value> = labels
+            .map(|(key, value)| (key.into(), Value::String(value.into())))
+            .collect();
+        objs.change(&|objs| core::label(objs, &labels, &self.0))
+    }
+}
+
+/// Names objects that have no name yet, with generated names which begin with this one.
+///
+/// With other options: [`Naming`].
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// let mut pod = json!({});
+/// kopf::harmonize_naming(&mut pod, "parent")?;
+/// assert_eq!(pod["metadata"]["generateName"], "parent-");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If something is not an object.
+pub fn harmonize_naming<M>(
+    objs: &mut (impl Manifest<M> + ?Sized),
+    name: &str,
+) -> Result<(), Error> {
+    Naming::default().harmonize_naming(objs, name)
+}
+
+/// How objects are named.
+///
+/// ```
+/// use kopf::Naming;
+/// use kopf::prelude::*;
+///
+/// let mut pod = json!({"metadata": {"name": "own"}});
+/// Naming::default().forced().strict().harmonize_naming(&mut pod, "parent")?;
+/// assert_eq!(pod["metadata"]["name"], "parent");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+#[must_use]
+pub struct Naming(core::Naming);
+
+impl Naming {
+    /// Replaces names that the objects already have.
+    pub fn forced(mut self) -> Self {
+        self.0.forced = true;
+        self
+    }
+
+    /// Uses exactly this name, instead of generated names that begin like that.
+    pub fn strict(mut self) -> Self {
+        self.0.strict = true;
+        self
+    }
+
+    /// Names objects: see [`harmonize_naming`].
+    ///
+    /// # Errors
+    /// As [`harmonize_naming`].
+    pub fn harmonize_naming<M>(
+        self,
+        objs: &mut (impl Manifest<M> + ?Sized),
+        name: &str,
+    ) -> Result<(), Error> {
+        objs.change(&|objs| core::harmonize_naming(objs, name, self.0))
+    }
+}
+
+/// Puts objects that have no namespace yet into this one.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// let mut pods = json!([{}, {"metadata": {"namespace": "own"}}]);
+/// kopf::adjust_namespace(&mut pods, "ns")?;
+/// assert_eq!(pods[0]["metadata"]["namespace"], "ns");
+/// assert_eq!(pods[1]["metadata"]["namespace"], "own");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If something is not an object.
+pub fn adjust_namespace<'n, M>(
+    objs: &mut (impl Manifest<M> + ?Sized),
+    namespace: impl Into<Option<&'n str>>,
+) -> Result<(), Error> {
+    let namespace = namespace.into();
+    objs.change(&|objs| core::adjust_namespace(objs, namespace, false))
+}
+
+/// Puts objects into this namespace, whatever theirs was.
+///
+/// # Errors
+/// If something is not an object.
+pub fn force_namespace<'n, M>(
+    objs: &mut (impl Manifest<M> + ?Sized),
+    namespace: impl Into<Option<&'n str>>,
+) -> Result<(), Error> {
+    let namespace = namespace.into();
+    objs.change(&|objs| core::adjust_namespace(objs, namespace, true))
+}
+
+/// Adds an owner to objects: Kubernetes removes them after it. It is its controller, and blocks its
+/// deletion in the foreground; with other options: [`Ownership`].
+///
+/// # Errors
+/// If the owner does not exist in the cluster yet, or something is not an object.
+pub fn append_owner_reference<M, N>(
+    objs: &mut (impl Manifest<M> + ?Sized),
+    owner: &(impl Referred<N> + ?Sized),
+) -> Result<(), Error> {
+    Ownership::default().append_owner_reference(objs, owner)
+}
+
+/// How objects are owned.
+///
+/// ```
+/// use kopf::Ownership;
+/// use kopf::prelude::*;
+///
+/// # let owner = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "parent", "uid": "u1"}});
+/// let mut pod = json!({});
+/// Ownership::default().controller(false).append_owner_reference(&mut pod, &owner)?;
+/// assert_eq!(pod["metadata"]["ownerReferences"][0]["controller"], false);
+/// kopf::remove_owner_reference(&mut pod, &owner)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+#[must_use]
+pub struct Ownership(core::Ownership);
+
+impl Ownership {
+    /// Whether the owner is the controller; an object has one of them at most.
+    pub fn controller(mut self, controller: bool) -> Self {
+        self.0.controller = Some(controller);
+        self
+    }
+
+    /// Whether the owner stays until the objects are gone, if it is deleted in the foreground.
+    pub fn block_owner_deletion(mut self, block: bool) -> Self {
+        self.0.block_owner_deletion = Some(block);
+        self
+    }
+
+    /// Adds an owner to objects: see [`append_owner_reference`].
+    ///
+    /// # Errors
+    /// As [`append_owner_reference`].
+    pub fn append_owner_reference<M, N>(
+        self,
+        objs: &mut (impl Manifest<M> + ?Sized),
+        owner: &(impl Referred<N> + ?Sized),
+    ) -> Result<(), Error> {
+        let owner = owner.body()?;
+        objs.change(&|objs| core::append_owner_reference(objs, &owner, self.0))
+    }
+
+    /// What an owner reference to this object looks like.
+    ///
+    /// # Errors
+    /// If it is not one object.
+    pub fn build_owner_reference<M>(
+        self,
+        owner: &(impl Referred<M> + ?Sized),
+    ) -> Result<Value, Error> {
+        Ok(core::build_owner_reference(&owner.body()?, self.0))
+    }
+}
+
+/// Removes an owner from objects.
+///
+/// # Errors
+/// If something is not an object.
+pub fn remove_owner_reference<M, N>(
+    objs: &mut (impl Manifest<M> + ?Sized),
+    owner: &(impl Referred<N> + ?Sized),
+) -> Result<(), Error> {
+    let owner = owner.body()?;
+    objs.change(&|objs| core::remove_owner_reference(objs, &owner))
+}
+
+/// What a reference to this object looks like: `apiVersion`, `kind`, `name`, `uid`, `namespace`.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// let object = json!({"kind": "Pod", "metadata": {"name": "x"}, "spec": {}});
+/// assert_eq!(kopf::build_object_reference(&object)?, json!({"kind": "Pod", "name": "x"}));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If it is not one object.
+pub fn build_object_reference<M>(object: &(impl Referred<M> + ?Sized)) -> Result<Value, Error> {
+    Ok(core::build_object_reference(&object.body()?))
+}
+
+/// What an owner reference to this object looks like; with other options: [`Ownership`].
+///
+/// # Errors
+/// If it is not one object.
+pub fn build_owner_reference<M>(owner: &(impl Referred<M> + ?Sized)) -> Result<Value, Error> {
+    Ownership::default().build_owner_reference(owner)
+}

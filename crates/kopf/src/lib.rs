@@ -1,0 +1,86 @@
+//! Kubernetes operators in a few lines: the Rust front of Kopf.
+//!
+//! An operator's author declares *what happened* to objects (created, changed, deleted, a field
+//! changed, …) and writes only the reaction to it. The framework watches, finds out what has
+//! happened and what has changed, calls, retries, remembers on the objects, and reports.
+//!
+//! ```no_run
+//! use kopf::prelude::*;
+//!
+//! #[kopf::on::create("kopfexamples")]
+//! async fn create_fn(Spec(spec): Spec) -> kopf::Result<Value> {
+//!     println!("And here we are! Creating: {spec}");
+//!     Ok(json!({"message": "hello world"})) // goes to status.create_fn
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     kopf::main()
+//! }
+//! ```
+//!
+//! - [`on`]: what handlers react to, and their options;
+//! - [`extract`]: what handlers can ask for;
+//! - [`filters`]: which objects and changes handlers are for;
+//! - [`IntoOutcome`]: what handlers can return; [`temporary`] and [`permanent`] errors;
+//! - [`SubHandlers`]: handlers inside of handlers;
+//! - [`event()`], [`info`], [`warn()`], [`exception`]: events about objects;
+//! - [`adopt`] and its neighbours: objects that belong to others;
+//! - [`main()`]: the command line; [`Operator`]: operators inside of other programs.
+
+pub mod cli;
+mod error;
+pub mod extract;
+pub mod filters;
+pub mod handler;
+pub mod hierarchy;
+pub mod lifecycles;
+pub mod objects;
+pub mod on;
+pub mod operator;
+mod outcome;
+mod posting;
+pub mod prelude;
+mod registration;
+mod seconds;
+mod selecting;
+
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
+
+pub use cli::{main, main_with};
+pub use error::{Error, Result, permanent, temporary};
+pub use extract::{
+    Annotations, Event, Labels, Logger, Meta, Name, Namespace, New, Now, Object, Old, Param, Patch,
+    Retry, Runtime, Spec, Started, State, Status, SubHandlers, Uid, View,
+};
+pub use filters::{ABSENT, PRESENT, all_, any_, none_, not_};
+pub use hierarchy::{
+    Adoption, Labelling, Naming, Ownership, adjust_namespace, adopt, append_owner_reference,
+    build_object_reference, build_owner_reference, force_namespace, harmonize_naming, label,
+    remove_owner_reference,
+};
+pub use kopf_core::body::Body;
+pub use kopf_core::cause::{EventType, Reason};
+pub use kopf_core::diff::{Diff, DiffItem, DiffOperation};
+pub use kopf_core::field::FieldPath;
+pub use kopf_core::handler::ErrorsMode;
+pub use kopf_core::namespace::{NamespacePattern, Scope};
+pub use kopf_core::reference::ObjectReference;
+pub use kopf_core::resource::Resource;
+pub use kopf_core::settings::{self, Level, Settings};
+pub use kopf_core::{diffbase, progress};
+pub use kube::Client;
+pub use objects::Current;
+pub use operator::{IntoClient, Operator, OperatorBuilder, Running};
+pub use outcome::{AnyError, IntoError, IntoOutcome, Json, KopfError};
+pub use posting::{event, exception, info, warn};
+pub use seconds::{IntoDuration, InvalidDuration};
+pub use selecting::{EVERYTHING, Everything, IntoSelect, ResourceType, Select};
+pub use tokio_util::sync::CancellationToken;
+
+#[doc(no_inline)]
+pub use {jiff, k8s_openapi, kopf_client as client, kube, serde_json};
+
+#[doc(hidden)]
+pub use {kopf_core as core, kopf_engine as engine};

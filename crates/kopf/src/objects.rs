@@ -1,0 +1,339 @@
+//! Objects of Kubernetes in all the forms that users have them in: JSON, bodies, types.
+
+use kopf_core::body::Body;
+use kopf_core::hierarchy;
+use kopf_core::reference::ObjectReference;
+use kube::api::DynamicObject;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::extract::Object;
+
+/// Why objects cannot be used or changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// They are not as they have to be.
+    #[error(transparent)]
+    Hierarchy(#[from] hierarchy::Error),
+    /// A type cannot be converted to JSON.
+    #[error("the object cannot be serialised")]
+    Serialise(#[source] serde_json::Error),
+    /// A type cannot be made from the changed JSON.
+    #[error("the changed object cannot be read as its type again")]
+    Deserialise(#[source] serde_json::Error),
+    /// There is no object, or there are several ones, where one is wanted.
+    #[error("{count} objects are given where exactly one is wanted")]
+    NotOne {
+        /// How many there are.
+        count: usize,
+    },
+    /// No object is being handled here.
+    #[error("there is no current object outside of handlers: name the owner")]
+    NoCurrent,
+}
+
+/// Objects that can be referred to: as owners of others, or in events about them.
+///
+/// These are JSON [`Value`]s (also lists of objects), [`Body`], [`Object<K>`](Object), types of
+/// `k8s-openapi` and those with kube's `CustomResource` derive, kube's `DynamicObject`, slices and
+/// `Vec`s of all those; and [`Current`], the object that is being handled.
+///
+/// `M` tells types from JSON. It is always inferred.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a Kubernetes object",
+    label = "not an object",
+    note = "accepted are `Value`, `Body`, `Object<K>`, types of resources such as `Pod`, lists of those, and `Current`"
+)]
+pub trait Referred<M> {
+    /// The objects, as far as they are needed to refer to them: with their metadata.
+    fn bodies(&self) -> Result<Vec<Body>, Error>;
+
+    /// References to the objects.
+    fn references(&self) -> Result<Vec<ObjectReference>, Error> {
+        Ok(self.bodies()?.iter().map(Body::reference).collect())
+    }
+
+    /// The object, if it is one.
+    fn body(&self) -> Result<Body, Error> {
+        let mut bodies = self.bodies()?;
+        match (bodies.pop(), bodies.len()) {
+            (Some(body), 0) => Ok(body),
+            (None, _) => Err(Error::NotOne { count: 0 }),
+            (Some(_), rest) => Err(Error::NotOne { count: rest + 1 }),
+        }
+    }
+}
+
+/// The object that is being handled, where an owner is wanted.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("kopfexamples")]
+/// fn create_fn() -> kopf::Result<()> {
+///     let mut pod = json!({"apiVersion": "v1", "kind": "Pod"});
+///     kopf::adopt(&mut pod, &kopf::Current)?;
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Current;
+
+/// For [`Referred`] and [`Manifest`]: JSON.
+#[derive(Debug)]
+pub struct Dynamic;
+
+/// For [`Referred`] and [`Manifest`]: a type.
+#[derive(Debug)]
+pub struct Typed;
+
+/// For [`Referred`] and [`Manifest`]: something around others.
+#[derive(Debug)]
+pub struct Of<M>(std::marker::PhantomData<M>);
+
+impl Referred<Dynamic> for Body {
+    fn bodies(&self) -> Result<Vec<Body>, Error> {
+        Ok(vec![self.clone()])
+    }
+}
+
+impl Referred<Dynamic> for Value {
+    fn bodies(&self) -> Result<Vec<Body>, Error> {
+        let mut bodies = Vec::new();
+        collect(self, &mut bodies)?;
+        Ok(bodies)
+    }
+}
+
+/// Lists can be nested, and have gaps.
+fn collect(value: &Value, bodies: &mut Vec<Body>) -> Result<(), Error> {
+    match value {
+        Value::Object(_) => bodies.push(Body::new(value.clone())),
+        Value::Array(values) => {
+            for value in values {
+                collect(value, bodies)?;
+            }
+        }
+        Value::Null => {}
+        other => {
+            let value = other.to_string().chars().take(50).collect();
+            return Err(hierarchy::Error::NotAnObject { value }.into());
+        }
+    }
+    Ok(())
+}
+
+impl Referred<Dynamic> for Current {
+    fn bodies(&self) -> Result<Vec<Body>, Error> {
+        let call = kopf_engine::current().ok_or(Error::NoCurrent)?;
+        Ok(vec![call.cause.body.clone()])
+    }
+}
+
+impl Referred<Dynamic> for DynamicObject {
+    fn bodies(&self) -> Result<Vec<Body>, Error> {
+        let value = serde_json::to_value(self).map_err(Error::Serialise)?;
+        Ok(vec![Body::new(value)])
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<K: kube::Resource<DynamicType = ()>> Referred<Typed> for K {
+    fn bodies(&self) -> Result<Vec<Body>, Error> {
+        let metadata = serde_json::to_value(self.meta()).map_err(Error::Serialise)?;
+        Ok(vec![Body::new(json!({
+            "apiVersion": K::api_version(&()),
+            "kind": K::kind(&()),
+            "metadata": metadata,
+        }))])
+    }
+}
+
+impl<M, K: Referred<M>> Referred<Of<M>> for Object<K> {
+    fn bodies(&self) -> Result<Vec<Body>, Error> {
+        self.0.bodies()
+    }
+}
+
+impl<M, K: Referred<M>> Referred<Of<M>> for [K] {
+    fn bodies(&self) -> Result<Vec<Body>, Error> {
+        let mut bodies = Vec::new();
+        for object in self {
+            bodies.extend(object.bodies()?);
+        }
+        Ok(bodies)
+    }
+}
+
+impl<M, K: Referred<M>> Referred<Of<M>> for Vec<K> {
+    fn bodies(&self) -> Result<Vec<Body>, Error> {
+        self.as_slice().bodies()
+    }
+}
+
+impl<M, K: Referred<M>, const N: usize> Referred<Of<M>> for [K; N] {
+    fn bodies(&self) -> Result<Vec<Body>, Error> {
+        self.as_slice().bodies()
+    }
+}
+
+/// Objects that can be changed before they are sent to Kubernetes.
+///
+/// These are JSON [`Value`]s (also lists of objects), types of `k8s-openapi` and those with kube's
+/// `CustomResource` derive, kube's `DynamicObject`, slices and `Vec`s of all those.
+///
+/// `M` tells types from JSON. It is always inferred.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a Kubernetes object that can be changed",
+    label = "not an object",
+    note = "accepted are `Value`, types of resources such as `Pod`, and lists of those"
+)]
+pub trait Manifest<M> {
+    /// The JSON of the objects.
+    fn to_json(&self) -> Result<Value, Error>;
+
+    /// Replaces the objects by those in the JSON: all of them, or with an error none.
+    fn replace(&mut self, json: Value) -> Result<(), Error>;
+
+    /// Changes the objects as JSON: all of them, or with an error none.
+    fn change(
+        &mut self,
+        change: &dyn Fn(&mut Value) -> Result<(), hierarchy::Error>,
+    ) -> Result<(), Error> {
+        let mut json = self.to_json()?;
+        change(&mut json)?;
+        self.replace(json)
+    }
+}
+
+impl Manifest<Dynamic> for Value {
+    fn to_json(&self) -> Result<Value, Error> {
+        Ok(self.clone())
+    }
+
+    fn replace(&mut self, json: Value) -> Result<(), Error> {
+        *self = json;
+        Ok(())
+    }
+
+    fn change(
+        &mut self,
+        change: &dyn Fn(&mut Value) -> Result<(), hierarchy::Error>,
+    ) -> Result<(), Error> {
+        change(self).map_err(Error::from)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<K: kube::Resource + Serialize + DeserializeOwned> Manifest<Typed> for K {
+    fn to_json(&self) -> Result<Value, Error> {
+        serde_json::to_value(self).map_err(Error::Serialise)
+    }
+
+    fn replace(&mut self, json: Value) -> Result<(), Error> {
+        *self = serde_json::from_value(json).map_err(Error::Deserialise)?;
+        Ok(())
+    }
+}
+
+impl<M, K: Manifest<M> + Clone> Manifest<Of<M>> for [K] {
+    fn to_json(&self) -> Result<Value, Error> {
+        self.iter().map(Manifest::to_json).collect()
+    }
+
+    fn replace(&mut self, json: Value) -> Result<(), Error> {
+        let mut replaced = self.to_vec();
+        if let Value::Array(values) = json {
+            for (object, value) in replaced.iter_mut().zip(values) {
+                object.replace(value)?;
+            }
+        }
+        self.clone_from_slice(&replaced);
+        Ok(())
+    }
+}
+
+impl<M, K: Manifest<M> + Clone> Manifest<Of<M>> for Vec<K> {
+    fn to_json(&self) -> Result<Value, Error> {
+        self.as_slice().to_json()
+    }
+
+    fn replace(&mut self, json: Value) -> Result<(), Error> {
+        self.as_mut_slice().replace(json)
+    }
+}
+
+impl<M, K: Manifest<M> + Clone, const N: usize> Manifest<Of<M>> for [K; N] {
+    fn to_json(&self) -> Result<Value, Error> {
+        self.as_slice().to_json()
+    }
+
+    fn replace(&mut self, json: Value) -> Result<(), Error> {
+        self.as_mut_slice().replace(json)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::ResourceExt as _;
+
+    use super::*;
+
+    fn pod(name: &str) -> Pod {
+        let mut pod = Pod::default();
+        pod.metadata.name = Some(name.to_owned());
+        pod
+    }
+
+    fn names<M>(objects: &(impl Referred<M> + ?Sized)) -> Vec<String> {
+        let references = objects.references().unwrap();
+        references.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn all_forms_of_objects_can_be_referred_to() {
+        let json = json!({"kind": "Pod", "metadata": {"name": "a", "namespace": "ns"}});
+        assert_eq!(names(&json), ["ns/a"]);
+        assert_eq!(names(&Body::new(json.clone())), ["ns/a"]);
+        assert_eq!(names(&json!([json, [json], null])), ["ns/a", "ns/a"]);
+        assert_eq!(names(&pod("b")), ["b"]);
+        assert_eq!(names(&Object(pod("b"))), ["b"]);
+        assert_eq!(names(&[pod("b"), pod("c")]), ["b", "c"]);
+        assert_eq!(names(&vec![json.clone()]), ["ns/a"]);
+        let reference = pod("b").references().unwrap().pop().unwrap();
+        assert_eq!(reference.api_version.as_deref(), Some("v1"));
+        assert_eq!(reference.kind.as_deref(), Some("Pod"));
+    }
+
+    #[test]
+    fn one_is_not_several() {
+        assert!(pod("b").body().is_ok());
+        let error = [pod("b"), pod("c")].body().unwrap_err();
+        assert!(matches!(error, Error::NotOne { count: 2 }), "{error}");
+        let error = json!([]).body().unwrap_err();
+        assert!(matches!(error, Error::NotOne { count: 0 }), "{error}");
+        assert!(json!("text").bodies().is_err());
+        assert!(matches!(Current.body(), Err(Error::NoCurrent)));
+    }
+
+    #[test]
+    fn lists_of_types_are_changed_as_a_whole_or_not_at_all() {
+        let mut pods = vec![pod("a"), pod("b")];
+        pods.change(&|json| {
+            json[0]["metadata"]["name"] = json!("changed");
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(pods[0].name_any(), "changed");
+        let error = pods.change(&|json| {
+            json[0]["metadata"]["name"] = json!("lost");
+            json[1]["metadata"]["name"] = json!(5);
+            Ok(())
+        });
+        assert!(matches!(error, Err(Error::Deserialise(_))));
+        assert_eq!(pods[0].name_any(), "changed");
+    }
+}

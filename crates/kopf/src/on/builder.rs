@@ -1,0 +1,416 @@
+//! A handler with its options, as it is declared.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use kopf_core::filter::Filters;
+use kopf_core::handler::{ErrorsMode, HandlerKind, HandlerSpec, Param, Retrying};
+use kopf_core::selector::{self, Selector};
+use kopf_engine::invocation::Handler;
+
+use super::kinds::{Comparing, Delete, Kind, Resume, Retried};
+use crate::extract::{Declared, Front};
+use crate::filters::{IntoFieldPath, IntoMetaCriterion, IntoValueCriterion, When};
+use crate::handler::HandlerFunction;
+use crate::seconds::IntoDuration;
+
+/// A handler with its options, before it is given to an operator.
+///
+/// It comes from the functions of [`on`](super). What is wrong with the options is said when the
+/// operator is built.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// async fn make(Spec(spec): Spec) -> kopf::Result<Value> {
+///     Ok(spec["size"].clone())
+/// }
+///
+/// let handler = on::create("kopfexamples", make)
+///     .id("make-it")
+///     .label("app", PRESENT)
+///     .when(|Spec(spec): Spec| spec["ready"] == true)
+///     .retries(5)
+///     .backoff(30);
+/// let operator = Operator::builder().handler(handler).build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub struct HandlerBuilder<K> {
+    inner: AnyHandler,
+    kind: PhantomData<K>,
+}
+
+/// A handler of any kind, ready to be given to an operator.
+#[derive(Clone)]
+#[must_use]
+pub struct AnyHandler {
+    id: Option<String>,
+    function: HandlerFunction,
+    kind: HandlerKind,
+    selector: Option<Result<Selector, selector::Error>>,
+    filters: Filters,
+    retrying: Retrying,
+    param: Option<Param>,
+    registry: Option<String>,
+    problems: Vec<String>,
+}
+
+impl<K: Kind> HandlerBuilder<K> {
+    pub(super) fn declare(
+        selector: Option<Result<Selector, selector::Error>>,
+        function: HandlerFunction,
+    ) -> Self {
+        let inner = AnyHandler {
+            id: None,
+            function,
+            kind: K::KIND,
+            selector,
+            filters: Filters::default(),
+            retrying: Retrying::default(),
+            param: None,
+            registry: None,
+            problems: Vec::new(),
+        };
+        Self {
+            inner,
+            kind: PhantomData,
+        }
+    }
+
+    /// The id, under which progress and results are kept; by default, the name of the function.
+    /// With a [`field`](Self::field), that is added to it.
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.inner.id = Some(id.into());
+        self
+    }
+
+    /// Something for the function, which gets it as [`Param`](crate::Param): to tell apart several
+    /// handlers with the same function.
+    pub fn param<T: Send + Sync + 'static>(mut self, param: T) -> Self {
+        self.inner.param = Some(Arc::new(param));
+        self
+    }
+
+    /// What a label must be: a text, [`PRESENT`](crate::PRESENT), [`ABSENT`](crate::ABSENT), or a
+    /// function of its value.
+    pub fn label<M>(
+        mut self,
+        key: impl Into<String>,
+        criterion: impl IntoMetaCriterion<M>,
+    ) -> Self {
+        let criterion = criterion.into_meta_criterion();
+        self.inner.filters.labels.insert(key.into(), criterion);
+        self
+    }
+
+    /// What several labels must be.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # fn f() {}
+    /// let handler = on::create("kopfexamples", f).labels([("app", "web"), ("tier", "front")]);
+    /// ```
+    pub fn labels<M, T: Into<String>, C: IntoMetaCriterion<M>>(
+        self,
+        criteria: impl IntoIterator<Item = (T, C)>,
+    ) -> Self {
+        criteria
+            .into_iter()
+            .fold(self, |this, (key, criterion)| this.label(key, criterion))
+    }
+
+    /// What an annotation must be: a text, [`PRESENT`](crate::PRESENT), [`ABSENT`](crate::ABSENT),
+    /// or a function of its value.
+    pub fn annotation<M>(
+        mut self,
+        key: impl Into<String>,
+        criterion: impl IntoMetaCriterion<M>,
+    ) -> Self {
+        let criterion = criterion.into_meta_criterion();
+        self.inner.filters.annotations.insert(key.into(), criterion);
+        self
+    }
+
+    /// What several annotations must be.
+    pub fn annotations<M, T: Into<String>, C: IntoMetaCriterion<M>>(
+        self,
+        criteria: impl IntoIterator<Item = (T, C)>,
+    ) -> Self {
+        criteria.into_iter().fold(self, |this, (key, criterion)| {
+            this.annotation(key, criterion)
+        })
+    }
+
+    /// A function that has the last word.
+    pub fn when<M>(mut self, filter: impl When<M>) -> Self {
+        self.inner.filters.when = Some(filter.into_when());
+        self
+    }
+
+    /// The field that must be there, or whose changes are handled: the function gets the old, new
+    /// and diff of it alone.
+    pub fn field(mut self, field: impl IntoFieldPath) -> Self {
+        self.inner.filters.field = Some(field.into_field_path());
+        self
+    }
+
+    /// What the value of the field must be, before the change or after it.
+    pub fn value<M>(mut self, criterion: impl IntoValueCriterion<M>) -> Self {
+        self.inner.filters.value = Some(criterion.into_value_criterion());
+        self
+    }
+
+    /// The group of handlers that it belongs to, if it is declared by an attribute macro: see
+    /// [`OperatorBuilder::registry`](crate::OperatorBuilder::registry).
+    pub fn registry(mut self, registry: impl Into<String>) -> Self {
+        self.inner.registry = Some(registry.into());
+        self
+    }
+
+    fn duration(
+        &mut self,
+        option: &str,
+        duration: impl IntoDuration,
+    ) -> Option<std::time::Duration> {
+        match duration.into_duration() {
+            Ok(duration) => Some(duration),
+            Err(error) => {
+                self.inner.problems.push(format!("{option}: {error}"));
+                None
+            }
+        }
+    }
+}
+
+impl<K: Retried> HandlerBuilder<K> {
+    /// What errors other than [`temporary`](crate::temporary) and
+    /// [`permanent`](crate::permanent) ones mean; by default, they are retried.
+    pub fn errors(mut self, errors: ErrorsMode) -> Self {
+        self.inner.retrying.errors = Some(errors);
+        self
+    }
+
+    /// How long all attempts together can take, in seconds or as a `Duration`.
+    pub fn timeout(mut self, timeout: impl IntoDuration) -> Self {
+        self.inner.retrying.timeout = self.duration("timeout", timeout);
+        self
+    }
+
+    /// How many attempts there can be.
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.inner.retrying.retries = Some(retries);
+        self
+    }
+
+    /// How long to wait after an error which does not say so itself, in seconds or as a `Duration`.
+    pub fn backoff(mut self, backoff: impl IntoDuration) -> Self {
+        self.inner.retrying.backoff = self.duration("backoff", backoff);
+        self
+    }
+}
+
+impl<K: Comparing> HandlerBuilder<K> {
+    /// What the value of the field must have been before.
+    pub fn old<M>(mut self, criterion: impl IntoValueCriterion<M>) -> Self {
+        self.inner.filters.old = Some(criterion.into_value_criterion());
+        self
+    }
+
+    /// What the value of the field must be now.
+    pub fn new<M>(mut self, criterion: impl IntoValueCriterion<M>) -> Self {
+        self.inner.filters.new = Some(criterion.into_value_criterion());
+        self
+    }
+}
+
+impl HandlerBuilder<Delete> {
+    /// Whether objects can be deleted without this handler being called: no finalizer is put on
+    /// them on its behalf.
+    pub fn optional(mut self, optional: bool) -> Self {
+        self.inner.kind = HandlerKind::Delete { optional };
+        self
+    }
+}
+
+impl HandlerBuilder<Resume> {
+    /// Whether the handler is also called for objects that are being deleted.
+    pub fn deleted(mut self, deleted: bool) -> Self {
+        self.inner.kind = HandlerKind::Resume { deleted };
+        self
+    }
+}
+
+impl<K> From<HandlerBuilder<K>> for AnyHandler {
+    fn from(builder: HandlerBuilder<K>) -> Self {
+        builder.inner
+    }
+}
+
+impl<K> fmt::Debug for HandlerBuilder<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl fmt::Debug for AnyHandler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnyHandler")
+            .field("id", &self.name())
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AnyHandler {
+    /// The group it was declared to belong to.
+    pub(crate) fn group(&self) -> Option<&str> {
+        self.registry.as_deref()
+    }
+
+    /// How to call it in messages.
+    pub(crate) fn name(&self) -> &str {
+        self.id
+            .as_deref()
+            .or(self.function.name)
+            .unwrap_or("<closure>")
+    }
+
+    /// Checks everything, and makes a handler for the engine.
+    pub(crate) fn build(&self, front: &Front) -> Result<Handler, String> {
+        if let Some(problem) = self.problems.first() {
+            return Err(problem.clone());
+        }
+        let id = self.id.as_deref().or(self.function.name).ok_or(
+            "a closure has no name that could be the id of the handler: give it one, .id(\"…\")",
+        )?;
+        self.function.check(&Declared {
+            kind: self.kind,
+            param: self.param.as_ref(),
+            front,
+        })?;
+        self.assemble(id)
+    }
+
+    /// The same for sub-handlers, which are declared while the operator is running.
+    pub(super) fn build_sub(&self) -> Result<Handler, String> {
+        if let Some(problem) = self.problems.first() {
+            return Err(problem.clone());
+        }
+        self.assemble(self.name())
+    }
+
+    fn assemble(&self, id: &str) -> Result<Handler, String> {
+        let selector = self.selector.clone().transpose();
+        let mut spec = HandlerSpec::new(id, self.function.id, self.kind);
+        spec.selector = selector.map_err(|error| error.to_string())?;
+        spec.filters = self.filters.clone();
+        spec.retrying = self.retrying;
+        spec.param.clone_from(&self.param);
+        spec.build(Arc::clone(&self.function.run))
+            .map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{AnyHandler, Front, Handler};
+    use crate::ErrorsMode;
+    use crate::prelude::*;
+    use kopf_core::handler::{HandlerKind, Retrying};
+
+    async fn make(_: Spec) {}
+
+    fn build(handler: impl Into<AnyHandler>) -> Result<Handler, String> {
+        handler.into().build(&Front::default())
+    }
+
+    #[test]
+    fn ids_are_names_of_functions() {
+        assert_eq!(&*build(on::create("x", make)).unwrap().id, "make");
+        assert_eq!(
+            &*build(on::create("x", make).id("other")).unwrap().id,
+            "other"
+        );
+        assert_eq!(
+            &*build(on::create("x", make).field("spec.size")).unwrap().id,
+            "make/spec.size"
+        );
+        let error = build(on::create("x", |_: Spec| {})).unwrap_err();
+        assert!(error.starts_with("a closure has no name"));
+    }
+
+    #[test]
+    fn options_reach_the_handler() {
+        let handler = build(
+            on::delete("x", make)
+                .errors(ErrorsMode::Permanent)
+                .timeout(1.5)
+                .retries(3)
+                .backoff(Duration::from_secs(2))
+                .label("a", PRESENT)
+                .annotations([("b", "c")])
+                .field(["spec", "x"])
+                .value(5)
+                .when(|_: Labels| true)
+                .param("param")
+                .optional(true),
+        )
+        .unwrap();
+        assert_eq!(
+            handler.retrying,
+            Retrying {
+                errors: Some(ErrorsMode::Permanent),
+                timeout: Some(Duration::from_millis(1500)),
+                retries: Some(3),
+                backoff: Some(Duration::from_secs(2)),
+            }
+        );
+        assert_eq!(handler.kind, HandlerKind::Delete { optional: true });
+        assert!(handler.filters.labels.contains_key("a"));
+        assert!(handler.filters.annotations.contains_key("b"));
+        assert!(handler.filters.value.is_some() && handler.filters.when.is_some());
+        let param = handler.param.unwrap();
+        assert_eq!(param.downcast_ref::<&str>(), Some(&"param"));
+    }
+
+    #[test]
+    fn mistakes_are_found_when_built() {
+        let message = |handler: AnyHandler| build(handler).unwrap_err();
+        assert!(message(on::create("", make).into()).contains("must not be an empty string"));
+        assert!(message(on::field("x", make).into()).contains("field"));
+        assert!(message(on::create("x", make).value(1).into()).contains("field"));
+        assert!(message(on::create("x", make).timeout(-1).into()).starts_with("timeout: -1"));
+        assert!(message(on::create("x", make).id("").into()).contains("empty id"));
+        let both = on::update("x", make).field("f").value(1).old(2);
+        assert!(message(both.into()).contains("not both"));
+    }
+
+    #[test]
+    fn arguments_that_can_never_be_made_are_found_when_built() {
+        fn needs_param(_: Param<i32>) {}
+        fn needs_state(_: State<i32>) {}
+        fn needs_change(_: Diff) {}
+        fn needs_event(_: Event) {}
+        fn needs_nothing(_: Option<State<i32>>, _: Option<Diff>, _: Option<Event>) {}
+        let message = |handler: AnyHandler| build(handler).unwrap_err();
+        assert!(
+            message(on::create("x", needs_param).into())
+                .contains("argument number 1: the handler has no param")
+        );
+        assert!(
+            message(on::create("x", needs_param).param("").into()).contains("not of the type i32")
+        );
+        assert!(message(on::create("x", needs_state).into()).contains("no state of the type i32"));
+        assert!(
+            message(on::event("x", needs_change).into()).contains("Diff is for handlers of create")
+        );
+        assert!(message(on::create("x", needs_event).into()).contains("on::event only"));
+        assert!(build(on::create("x", needs_param).param(1)).is_ok());
+        assert!(build(on::event("x", needs_event)).is_ok());
+        assert!(build(on::event("x", needs_nothing)).is_ok());
+    }
+}

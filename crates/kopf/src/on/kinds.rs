@@ -1,0 +1,63 @@
+//! What handlers react to, as types: each kind of handlers has its own options.
+
+use kopf_core::handler::HandlerKind;
+
+/// What a handler reacts to.
+pub trait Kind {
+    /// The kind for the engine, without options.
+    #[doc(hidden)]
+    const KIND: HandlerKind;
+}
+
+/// A kind of handlers that are retried: all but those of events.
+#[diagnostic::on_unimplemented(
+    message = "handlers of `on::event` are called once for every event: they have no limits of retries"
+)]
+pub trait Retried: Kind {}
+
+/// A kind of handlers that compare the old and the new value of a field.
+#[diagnostic::on_unimplemented(
+    message = "only `on::update`, `on::field` and sub-handlers of those compare an old and a new value",
+    label = "this handler has `value`, but neither `old` nor `new`"
+)]
+pub trait Comparing: Kind {}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $value:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy)]
+        pub struct $kind;
+
+        impl Kind for $kind {
+            const KIND: HandlerKind = $value;
+        }
+    )*};
+}
+
+kinds! {
+    /// Handlers of [`on::create`](super::create()).
+    Create = HandlerKind::Create;
+    /// Handlers of [`on::update`](super::update()).
+    Update = HandlerKind::Update;
+    /// Handlers of [`on::delete`](super::delete()).
+    Delete = HandlerKind::Delete { optional: false };
+    /// Handlers of [`on::resume`](super::resume()).
+    Resume = HandlerKind::Resume { deleted: false };
+    /// Handlers of [`on::field`](super::field()).
+    Field = HandlerKind::Field;
+    /// Handlers of [`on::event`](super::event()).
+    Event = HandlerKind::Event;
+    /// Sub-handlers: [`on::subhandler`](super::subhandler).
+    Sub = HandlerKind::Sub { needs_change: true };
+}
+
+impl Retried for Create {}
+impl Retried for Update {}
+impl Retried for Delete {}
+impl Retried for Resume {}
+impl Retried for Field {}
+impl Retried for Sub {}
+
+impl Comparing for Update {}
+impl Comparing for Field {}
+impl Comparing for Sub {}

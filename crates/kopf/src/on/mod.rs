@@ -1,0 +1,211 @@
+//! What handlers react to: as attribute macros, and as functions of the same names.
+//!
+//! ```
+//! use kopf::prelude::*;
+//!
+//! // By an attribute: the handler is found without being listed anywhere.
+//! #[kopf::on::create("kopfexamples", retries = 3)]
+//! async fn create_fn(Spec(spec): Spec) -> kopf::Result<()> {
+//!     Ok(())
+//! }
+//!
+//! // By a function: the handler goes to one operator.
+//! async fn other_fn(Spec(spec): Spec) -> kopf::Result<()> {
+//!     Ok(())
+//! }
+//!
+//! let operator = Operator::builder().handler(on::create("kopfexamples", other_fn).retries(3)).build()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Options
+//!
+//! In attributes, options are written `name = value`; for functions, each is a method of
+//! [`HandlerBuilder`]. The resource comes first: see [`IntoSelect`](crate::IntoSelect) for its
+//! forms. In attributes, one to three texts, a type (`Pod`), `EVERYTHING`, a function or a closure,
+//! or the options `group`, `version`, `kind`, `plural`, `singular`, `shortcut`, `category`.
+//!
+//! | option | meaning |
+//! |---|---|
+//! | `id = "text"` | the id, for progress and results; by default, the name of the function |
+//! | `param = value` | anything for the function, as [`Param<T>`](crate::Param) |
+//! | `labels = {"key": criterion, …}` | what labels must be: a text, `PRESENT`, `ABSENT`, a function |
+//! | `annotations = {"key": criterion, …}` | the same for annotations |
+//! | `field = "spec.field"` or `["spec", "field"]` | a field that must be there, or that must have changed |
+//! | `value = criterion` | what the field must be: any JSON, `PRESENT`, `ABSENT`, a function |
+//! | `old = criterion`, `new = criterion` | what it must have been and must be now (`update`, `field`) |
+//! | `when = function` | a [filter](crate::filters) that has the last word |
+//! | `errors = IGNORED`, `TEMPORARY`, `PERMANENT` | what arbitrary errors mean (not for `event`) |
+//! | `timeout = 60` | seconds or a `Duration` for all attempts together (not for `event`) |
+//! | `retries = 3` | how many attempts there can be (not for `event`) |
+//! | `backoff = 30` | seconds or a `Duration` between attempts after arbitrary errors (not for `event`) |
+//! | `optional = true` | objects can be deleted without it (`delete`) |
+//! | `deleted = true` | also for objects that are being deleted (`resume`) |
+//! | `registry = "text"` | the group of handlers it belongs to: see [`OperatorBuilder::registry`](crate::OperatorBuilder::registry) |
+//!
+//! Several attributes on one function make several handlers; for one cause, the function is
+//! called once for each id.
+//!
+//! ```
+//! use kopf::prelude::*;
+//! use std::time::Duration;
+//!
+//! #[kopf::on::resume("kopf.dev", "v1", "kopfexamples")]
+//! #[kopf::on::create("kopf.dev", "v1", "kopfexamples")]
+//! #[kopf::on::update("kopfexamples", field = "spec.field", old = "x", new = PRESENT, timeout = Duration::from_secs(3))]
+//! fn changed(reason: Reason, logger: Logger) {
+//!     logger.info(format_args!("{reason}"));
+//! }
+//! ```
+
+mod builder;
+mod kinds;
+
+pub use builder::{AnyHandler, HandlerBuilder};
+pub use kinds::{Comparing, Create, Delete, Event, Field, Kind, Resume, Retried, Sub, Update};
+pub use kopf_macros::{create, delete, event, field, resume, update};
+
+use crate::handler::{Handler, SubHandler};
+use crate::selecting::IntoSelect;
+
+fn declare<K: Kind, S, M>(
+    resource: impl IntoSelect<S>,
+    function: impl Handler<M>,
+) -> HandlerBuilder<K> {
+    let selector = resource.into_select().build();
+    HandlerBuilder::declare(Some(selector), function.into_function())
+}
+
+/// Calls the function when an object is created: when it is seen for the first time, also if it
+/// was created while the operator was not running.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("kopfexamples")]
+/// async fn create_fn(Spec(spec): Spec) -> kopf::Result<Value> {
+///     Ok(json!({"message": format!("hello, {}", spec["name"])}))
+/// }
+/// ```
+pub fn create<S, M>(
+    resource: impl IntoSelect<S>,
+    function: impl Handler<M>,
+) -> HandlerBuilder<Create> {
+    declare(resource, function)
+}
+
+/// Calls the function when an object is changed, also if it was changed while the operator was not
+/// running. Changes of the status and of the system's metadata do not count.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::update("kopfexamples")]
+/// async fn update_fn(diff: Diff, logger: Logger) {
+///     for item in diff.iter() {
+///         logger.info(format_args!("{}: {} -> {}", item.field, item.old, item.new));
+///     }
+/// }
+/// ```
+pub fn update<S, M>(
+    resource: impl IntoSelect<S>,
+    function: impl Handler<M>,
+) -> HandlerBuilder<Update> {
+    declare(resource, function)
+}
+
+/// Calls the function when an object is to be deleted. The object stays until the function has
+/// succeeded, or has failed for good, unless it is `optional`.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::delete("kopfexamples", optional = true)]
+/// async fn delete_fn(Name(name): Name, logger: Logger) {
+///     logger.info(format_args!("{name} is deleted"));
+/// }
+/// ```
+pub fn delete<S, M>(
+    resource: impl IntoSelect<S>,
+    function: impl Handler<M>,
+) -> HandlerBuilder<Delete> {
+    declare(resource, function)
+}
+
+/// Calls the function when the operator starts and finds an object that was handled before: to
+/// continue with what is not stored, such as connections.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::resume("kopfexamples", deleted = true)]
+/// async fn resume_fn(Name(name): Name, logger: Logger) {
+///     logger.info(format_args!("{name} is there again"));
+/// }
+/// ```
+pub fn resume<S, M>(
+    resource: impl IntoSelect<S>,
+    function: impl Handler<M>,
+) -> HandlerBuilder<Resume> {
+    declare(resource, function)
+}
+
+/// Calls the function when a field of an object is added, changed or removed, whatever the reason
+/// is. The option `field` is needed; old, new and diff are those of the field.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::field("kopfexamples", field = "spec.field")]
+/// async fn field_fn(Old(old): Old, New(new): New, logger: Logger) {
+///     logger.info(format_args!("{old} -> {new}"));
+/// }
+/// ```
+pub fn field<S, M>(
+    resource: impl IntoSelect<S>,
+    function: impl Handler<M>,
+) -> HandlerBuilder<Field> {
+    declare(resource, function)
+}
+
+/// Calls the function on every event of an object, once: there are no retries and no progress.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::event("pods", labels = {"app": PRESENT})]
+/// async fn event_fn(event: Event, Name(name): Name, logger: Logger) {
+///     logger.info(format_args!("{:?} {name}", event.kind()));
+/// }
+/// ```
+pub fn event<S, M>(
+    resource: impl IntoSelect<S>,
+    function: impl Handler<M>,
+) -> HandlerBuilder<Event> {
+    declare(resource, function)
+}
+
+/// A sub-handler with options, for [`SubHandlers::handler`](crate::SubHandlers::handler).
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("kopfexamples")]
+/// fn create_fn(subs: SubHandlers) -> kopf::Result<()> {
+///     let step = |logger: Logger| async move {
+///         logger.info("a step");
+///         Ok(())
+///     };
+///     subs.handler(on::subhandler("first", step).retries(3).backoff(1))
+/// }
+/// ```
+pub fn subhandler<M>(id: impl Into<String>, function: impl SubHandler<M>) -> HandlerBuilder<Sub> {
+    HandlerBuilder::declare(None, function.into_function()).id(id)
+}
+
+/// Checks a sub-handler, and makes it ready for the engine.
+pub(crate) fn build_sub(
+    builder: HandlerBuilder<Sub>,
+) -> Result<kopf_engine::invocation::Handler, String> {
+    AnyHandler::from(builder).build_sub()
+}

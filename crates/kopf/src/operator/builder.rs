@@ -1,0 +1,252 @@
+//! Puts operators together.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kopf_core::lifecycle::Lifecycle;
+use kopf_core::namespace::{NamespacePattern, Scope};
+use kopf_core::settings::Settings;
+
+use super::{Error, Operator, Parts};
+use crate::extract::Front;
+use crate::on::AnyHandler;
+use crate::registration::registered;
+
+/// Puts an operator together. It comes from [`Operator::builder`].
+#[derive(Default)]
+#[must_use]
+pub struct OperatorBuilder {
+    handlers: Vec<AnyHandler>,
+    settings: Settings,
+    scope: Option<Scope>,
+    lifecycle: Option<Arc<dyn Lifecycle>>,
+    front: Front,
+    problem: Option<Error>,
+}
+
+impl OperatorBuilder {
+    /// Adds a handler. Handlers are called in the order in which they are added.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// fn changed(reason: Reason, logger: Logger) {
+    ///     logger.info(format_args!("{reason}"));
+    /// }
+    ///
+    /// let operator = Operator::builder()
+    ///     .handler(on::create("things", changed))
+    ///     .handler(on::update("things", changed))
+    ///     .build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn handler(mut self, handler: impl Into<AnyHandler>) -> Self {
+        self.handlers.push(handler.into());
+        self
+    }
+
+    /// Adds several handlers.
+    pub fn handlers<H: Into<AnyHandler>>(mut self, handlers: impl IntoIterator<Item = H>) -> Self {
+        self.handlers.extend(handlers.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds all handlers which are declared by attributes in this program, except for those that
+    /// belong to a [`registry`](Self::registry): in the order of files, lines, columns.
+    ///
+    /// Linkers leave out libraries that nothing refers to: if handlers are in a library of their own,
+    /// refer to it from the program, `use my_handlers as _;`.
+    pub fn handlers_from_macros(self) -> Self {
+        self.handlers(registered(None))
+    }
+
+    /// Adds the handlers which are declared by attributes with the option `registry` of this name: so
+    /// that several operators in one program can have handlers declared by attributes.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// #[kopf::on::create("things", registry = "first")]
+    /// fn for_the_first(Name(name): Name) -> String { name }
+    ///
+    /// #[kopf::on::create("things", registry = "second")]
+    /// fn for_the_second(Name(name): Name) -> String { name }
+    ///
+    /// let first = Operator::builder().registry("first").build()?;
+    /// let second = Operator::builder().registry("second").build()?;
+    /// # assert!(format!("{first:?}").contains("for_the_first"));
+    /// # assert!(!format!("{first:?}").contains("for_the_second"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn registry(self, registry: &str) -> Self {
+        self.handlers(registered(Some(registry)))
+    }
+
+    /// Changes the settings.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kopf::prelude::*;
+    ///
+    /// let builder = Operator::builder().settings(|settings| {
+    ///     settings.posting.level = kopf::Level::Warning;
+    ///     settings.execution.default_backoff = Duration::from_secs(10);
+    /// });
+    /// ```
+    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
+        self
+    }
+
+    /// The settings, to be changed in place.
+    pub fn settings_mut(&mut self) -> &mut Settings {
+        &mut self.settings
+    }
+
+    /// Serves these namespaces only: patterns such as `"team-*,!team-x"`.
+    pub fn namespaces<T: AsRef<str>>(mut self, patterns: impl IntoIterator<Item = T>) -> Self {
+        let mut parsed = Vec::new();
+        for pattern in patterns {
+            let pattern = pattern.as_ref();
+            match NamespacePattern::parse(pattern) {
+                Ok(pattern) => parsed.push(pattern),
+                Err(source) => {
+                    self.problem.get_or_insert(Error::Namespaces {
+                        pattern: pattern.to_owned(),
+                        source,
+                    });
+                }
+            }
+        }
+        self.scope(Scope::Namespaces(parsed))
+    }
+
+    /// Serves the whole cluster. This is the default.
+    pub fn all_namespaces(self) -> Self {
+        self.scope(Scope::Cluster)
+    }
+
+    /// Serves this scope.
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.scope = Some(scope);
+        self
+    }
+
+    /// Whether it was said which namespaces are served.
+    pub fn has_scope(&self) -> bool {
+        self.scope.is_some()
+    }
+
+    /// Whether there are no handlers.
+    pub fn is_empty(&self) -> bool {
+        self.handlers.is_empty()
+    }
+
+    /// Adds something that all handlers can ask for as [`State<T>`](crate::State): one of each type.
+    pub fn state<T: Clone + Send + Sync + 'static>(mut self, state: T) -> Self {
+        self.front.add(state);
+        self
+    }
+
+    /// Which handlers run in one cycle, and in which order, if several are due for an object. By
+    /// default [`Asap`](crate::lifecycles::Asap): one, that with the fewest attempts.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// let builder = Operator::builder().lifecycle(kopf::lifecycles::AllAtOnce);
+    /// ```
+    pub fn lifecycle(mut self, lifecycle: impl Lifecycle + 'static) -> Self {
+        self.lifecycle = Some(Arc::new(lifecycle));
+        self
+    }
+
+    /// Checks everything.
+    ///
+    /// # Errors
+    /// For the first thing that is wrong.
+    pub fn build(self) -> Result<Operator, Error> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        self.settings.validate()?;
+        for handler in &self.handlers {
+            handler
+                .build(&self.front)
+                .map_err(|message| Error::Handler {
+                    handler: handler.name().to_owned(),
+                    message,
+                })?;
+        }
+        Ok(Operator(Arc::new(Parts {
+            handlers: self.handlers,
+            settings: self.settings,
+            scope: self.scope.unwrap_or(Scope::Cluster),
+            lifecycle: self.lifecycle,
+            front: Arc::new(self.front),
+        })))
+    }
+}
+
+impl fmt::Debug for OperatorBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OperatorBuilder")
+            .field("handlers", &self.handlers)
+            .field("scope", &self.scope)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::on;
+
+    use super::*;
+
+    fn handler() {}
+
+    #[test]
+    fn wrong_handlers_are_named() {
+        let error = Operator::builder()
+            .handler(on::create("things", handler))
+            .handler(on::create("", handler).id("second"))
+            .build()
+            .unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("handler \"second\" is declared wrongly: "),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn wrong_namespaces_are_refused() {
+        let error = Operator::builder()
+            .namespaces(["good", ""])
+            .build()
+            .unwrap_err();
+        assert_eq!(error.to_string(), "the namespaces \"\" cannot be served");
+    }
+
+    #[test]
+    fn scopes_are_remembered() {
+        let builder = Operator::builder();
+        assert!(builder.is_empty() && !builder.has_scope());
+        let builder = builder
+            .namespaces(["a*"])
+            .handler(on::create("things", handler));
+        assert!(!builder.is_empty() && builder.has_scope());
+    }
+
+    #[test]
+    fn an_operator_becomes_one_of_the_engine_as_often_as_wanted() {
+        let operator = Operator::builder()
+            .handler(on::create("things", handler))
+            .build()
+            .unwrap();
+        let first = format!("{:?}", operator.to_engine());
+        assert_eq!(first, format!("{:?}", operator.clone().to_engine()));
+        assert!(first.contains("handlers: 1"), "{first}");
+    }
+}

@@ -1,0 +1,29 @@
+//! Connections that an operator can run on.
+
+/// A client that an operator can run on: kube's one, or the one of [`kopf::client`](crate::client).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a client that an operator can run on",
+    label = "not a client",
+    note = "accepted are `kube::Client` and `kopf::client::Client`"
+)]
+pub trait IntoClient {
+    /// Converts it.
+    fn into_client(self) -> kopf_client::Client;
+}
+
+impl IntoClient for kopf_client::Client {
+    fn into_client(self) -> kopf_client::Client {
+        self
+    }
+}
+
+impl IntoClient for kube::Client {
+    fn into_client(self) -> kopf_client::Client {
+        let namespace = self.default_namespace().to_owned();
+        let service = tower::service_fn(move |request| {
+            let client = self.clone();
+            async move { client.send(request).await }
+        });
+        kopf_client::Client::from_service(service, namespace)
+    }
+}

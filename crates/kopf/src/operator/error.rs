@@ -1,0 +1,39 @@
+//! Why an operator cannot be built, or cannot run.
+
+use kopf_core::{namespace, settings};
+use tokio::task::JoinError;
+
+/// Why an operator cannot be built, or cannot run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A handler is declared wrongly.
+    #[error("handler {handler:?} is declared wrongly: {message}")]
+    Handler {
+        /// The id, or the name of the function.
+        handler: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// A pattern of namespaces is none.
+    #[error("the namespaces {pattern:?} cannot be served")]
+    Namespaces {
+        /// What was given.
+        pattern: String,
+        /// What is wrong with it.
+        #[source]
+        source: namespace::Error,
+    },
+    /// The settings contradict each other.
+    #[error("the settings are wrong")]
+    Settings(#[from] settings::Error),
+    /// It ran, but could not go on.
+    #[error(transparent)]
+    Engine(#[from] kopf_engine::operator::Error),
+    /// It was over before it was ready.
+    #[error("the operator has ended before it was ready")]
+    EndedEarly,
+    /// It has crashed: a mistake in the framework.
+    #[error("the operator has crashed")]
+    Crashed(#[source] JoinError),
+}

@@ -1,0 +1,137 @@
+//! Operators: what they are made of, and how they run.
+//!
+//! An operator is built once, and run as often as wanted, each time with a connection. Several can
+//! be in one process: each has its own handlers, settings and state.
+
+mod builder;
+mod connection;
+mod error;
+mod running;
+
+use std::fmt;
+use std::sync::Arc;
+
+use kopf_core::lifecycle::Lifecycle;
+use kopf_core::namespace::Scope;
+use kopf_core::settings::Settings;
+use kopf_engine::invocation::Registry;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+pub use builder::OperatorBuilder;
+pub use connection::IntoClient;
+pub use error::Error;
+pub use running::Running;
+
+use crate::extract::Front;
+use crate::on::AnyHandler;
+
+/// An operator: handlers with settings, ready to run. Cheap to clone.
+///
+/// Most programs need none: [`kopf::main`](crate::main()) makes one of all handlers that are declared
+/// by attributes. To embed an operator into a program, or to have several of them:
+///
+/// ```no_run
+/// use kopf::prelude::*;
+///
+/// async fn make(Name(name): Name, logger: Logger) {
+///     logger.info(format_args!("making {name}"));
+/// }
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let operator = Operator::builder()
+///     .handler(on::create("things", make))
+///     .namespaces(["team-*,!team-x"])
+///     .settings(|settings| settings.posting.enabled = false)
+///     .build()?;
+///
+/// let client = kopf::kube::Client::try_default().await?;
+/// let running = operator.start(client).await?;
+/// // …
+/// running.stop().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Operator(Arc<Parts>);
+
+/// What an operator is made of.
+struct Parts {
+    handlers: Vec<AnyHandler>,
+    settings: Settings,
+    scope: Scope,
+    lifecycle: Option<Arc<dyn Lifecycle>>,
+    front: Arc<Front>,
+}
+
+impl Operator {
+    /// Starts with nothing.
+    pub fn builder() -> OperatorBuilder {
+        OperatorBuilder::default()
+    }
+
+    /// Runs until it is stopped, or cannot go on.
+    ///
+    /// The client is that of kube, or that of [`kopf::client`](crate::client).
+    ///
+    /// # Errors
+    /// If it cannot run, or has ended without being stopped.
+    ///
+    /// # Cancellation
+    /// Dropping the future aborts everything at once; only blocking handlers run to their end.
+    pub async fn run(self, client: impl IntoClient, stop: CancellationToken) -> Result<(), Error> {
+        let client = client.into_client();
+        self.to_engine()
+            .run(client, stop)
+            .await
+            .map_err(Error::from)
+    }
+
+    /// Starts to run in the background, and waits until it watches all its resources.
+    ///
+    /// # Errors
+    /// If it has ended before.
+    ///
+    /// # Cancellation
+    /// Dropping the future ends the operator.
+    pub async fn start(self, client: impl IntoClient) -> Result<Running, Error> {
+        let (ready, is_ready) = oneshot::channel();
+        let stop = CancellationToken::new();
+        let operator = self.to_engine().on_ready(ready);
+        let mut running = Running::spawn(operator.run(client.into_client(), stop.clone()), stop);
+        if is_ready.await.is_err() {
+            // It says when it is ready, and only the end of it takes that away.
+            running.join().await?;
+            return Err(Error::EndedEarly);
+        }
+        Ok(running)
+    }
+
+    /// The operator as the engine runs it, to be observed or to be given another clock.
+    #[doc(hidden)]
+    pub fn to_engine(&self) -> kopf_engine::Operator {
+        let parts = &self.0;
+        let mut registry = Registry::default();
+        for handler in &parts.handlers {
+            let handler = handler.build(&parts.front);
+            registry.add(handler.expect("it was built before, when the operator was"));
+        }
+        let operator = kopf_engine::Operator::new(registry)
+            .settings(parts.settings.clone())
+            .scope(parts.scope.clone())
+            .front(Arc::clone(&parts.front) as Arc<_>);
+        match &parts.lifecycle {
+            Some(lifecycle) => operator.lifecycle(Arc::clone(lifecycle)),
+            None => operator,
+        }
+    }
+}
+
+impl fmt::Debug for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Operator")
+            .field("handlers", &self.0.handlers)
+            .field("scope", &self.0.scope)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,60 @@
+//! An operator that runs in the background.
+
+use std::future::Future;
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::Error;
+
+/// An operator that runs in the background. Dropping it aborts the operator at once; to end it
+/// properly, [`stop`](Self::stop) it.
+#[derive(Debug)]
+#[must_use = "the operator is aborted when this is dropped"]
+pub struct Running {
+    /// One task; it is aborted together with the set.
+    task: JoinSet<Result<(), kopf_engine::operator::Error>>,
+    stop: CancellationToken,
+}
+
+impl Running {
+    pub(super) fn spawn(
+        operator: impl Future<Output = Result<(), kopf_engine::operator::Error>> + Send + 'static,
+        stop: CancellationToken,
+    ) -> Self {
+        let mut task = JoinSet::new();
+        task.spawn(operator);
+        Self { task, stop }
+    }
+
+    /// Stops the operator: handlers that are running can end for as long as
+    /// `settings.queueing.exit_timeout` says.
+    ///
+    /// # Errors
+    /// If it has ended before, by an error.
+    pub async fn stop(mut self) -> Result<(), Error> {
+        self.stop.cancel();
+        self.join().await
+    }
+
+    /// Waits until the operator ends by itself, which it does only by an error, or is stopped by
+    /// [`stopper`](Self::stopper).
+    ///
+    /// # Errors
+    /// The reason for its end.
+    ///
+    /// # Cancellation
+    /// Dropping the future leaves the operator running.
+    pub async fn join(&mut self) -> Result<(), Error> {
+        match self.task.join_next().await {
+            None => Ok(()),
+            Some(Ok(result)) => result.map_err(Error::from),
+            Some(Err(error)) => Err(Error::Crashed(error)),
+        }
+    }
+
+    /// What stops the operator when it is cancelled, wherever that is done.
+    pub fn stopper(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+}

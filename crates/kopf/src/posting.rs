@@ -1,0 +1,163 @@
+//! Events of objects, which `kubectl describe` shows: posted by the code of handlers.
+
+use std::any::type_name;
+use std::fmt::Display;
+
+use kopf_engine::posting::Poster;
+
+use crate::error::{Error, Result};
+use crate::objects::Referred;
+
+fn poster(function: &str) -> Result<Poster> {
+    let call = kopf_engine::current().ok_or_else(|| {
+        Error::message(format_args!(
+            "kopf::{function}() was called outside of a handler: events are posted by the operator \
+             which the handler runs in"
+        ))
+    })?;
+    Ok(call.logger.poster().clone())
+}
+
+/// Posts an event of any type about an object, or about several ones.
+///
+/// It is posted in the background, while the handler goes on; with `settings.posting.enabled` off, it
+/// is not.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("kopfexamples")]
+/// async fn create_fn(body: Body) -> kopf::Result<()> {
+///     kopf::event(&body, "SomeType", "SomeReason", "Some message")?;
+///     kopf::info(&body, "SomeReason", "Some message")?;
+///     kopf::warn(&body, "SomeReason", "Some message")?;
+///     if let Err(error) = "one".parse::<u32>() {
+///         kopf::exception(&body, "SomeReason", "Some exception:", &error)?;
+///     }
+///     Ok(())
+/// }
+/// ```
+///
+/// # Errors
+/// Outside of handlers: nobody knows which operator posts it.
+pub fn event<M>(
+    objs: &(impl Referred<M> + ?Sized),
+    event_type: &str,
+    reason: &str,
+    message: impl Display,
+) -> Result<()> {
+    let poster = poster("event")?;
+    let message = message.to_string();
+    for reference in objs.references()? {
+        poster.event(&reference, event_type, reason, message.clone());
+    }
+    Ok(())
+}
+
+/// Posts an event of the type `Normal` about an object, or about several ones: see [`event()`].
+///
+/// # Errors
+/// Outside of handlers.
+pub fn info<M>(
+    objs: &(impl Referred<M> + ?Sized),
+    reason: &str,
+    message: impl Display,
+) -> Result<()> {
+    let poster = poster("info")?;
+    let message = message.to_string();
+    for reference in objs.references()? {
+        poster.info(&reference, reason, message.clone());
+    }
+    Ok(())
+}
+
+/// Posts an event of the type `Warning` about an object, or about several ones: see [`event()`].
+///
+/// # Errors
+/// Outside of handlers.
+pub fn warn<M>(
+    objs: &(impl Referred<M> + ?Sized),
+    reason: &str,
+    message: impl Display,
+) -> Result<()> {
+    let poster = poster("warn")?;
+    let message = message.to_string();
+    for reference in objs.references()? {
+        poster.warn(&reference, reason, message.clone());
+    }
+    Ok(())
+}
+
+/// Posts an event of the type `Error` about an object, or about several ones: see [`event()`].
+///
+/// The text of the error follows the message. An empty reason is the name of the error's type.
+///
+/// # Errors
+/// Outside of handlers.
+pub fn exception<M, E: Display + ?Sized>(
+    objs: &(impl Referred<M> + ?Sized),
+    reason: &str,
+    message: impl Display,
+    error: &E,
+) -> Result<()> {
+    let poster = poster("exception")?;
+    let reason = if reason.is_empty() {
+        short_name::<E>()
+    } else {
+        reason
+    };
+    let message = with_error(&message.to_string(), &error.to_string());
+    for reference in objs.references()? {
+        poster.exception(&reference, reason, message.clone());
+    }
+    Ok(())
+}
+
+fn with_error(message: &str, error: &str) -> String {
+    match (message, error) {
+        (message, "") => message.to_owned(),
+        ("", error) => error.to_owned(),
+        (message, error) => format!("{message} {error}"),
+    }
+}
+
+/// The name of a type, without where it is defined.
+fn short_name<E: ?Sized>() -> &'static str {
+    let name = type_name::<E>();
+    let name = name.split('<').next().unwrap_or(name);
+    name.rsplit("::").next().unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn outside_of_handlers_nothing_can_be_posted() {
+        for result in [
+            event(&json!({}), "Normal", "Reason", "message"),
+            info(&json!({}), "Reason", "message"),
+            warn(&json!({}), "Reason", "message"),
+            exception(&json!({}), "Reason", "message", "error"),
+        ] {
+            let message = result.unwrap_err().to_string();
+            assert!(message.contains("outside of a handler"), "{message}");
+        }
+    }
+
+    #[test]
+    fn errors_follow_messages() {
+        assert_eq!(with_error("it failed:", "no way"), "it failed: no way");
+        assert_eq!(with_error("", "no way"), "no way");
+        assert_eq!(with_error("it failed", ""), "it failed");
+    }
+
+    #[test]
+    fn types_have_short_names() {
+        assert_eq!(short_name::<std::num::ParseIntError>(), "ParseIntError");
+        assert_eq!(short_name::<Error>(), "Error");
+        assert_eq!(short_name::<Vec<std::io::Error>>(), "Vec");
+    }
+}

@@ -1,0 +1,13 @@
+//! What almost every operator needs: `use kopf::prelude::*;`
+
+pub use kube::{Client, CustomResource};
+pub use serde::{Deserialize, Serialize};
+pub use serde_json::{Value, json};
+
+pub use crate::extract::{
+    Annotations, Event, Labels, Logger, Meta, Name, Namespace, New, Now, Object, Old, Param, Patch,
+    Retry, Runtime, Spec, Started, State, Status, SubHandlers, Uid,
+};
+pub use crate::{
+    ABSENT, Body, Diff, EVERYTHING, EventType, Operator, PRESENT, Reason, Resource, Settings, on,
+};

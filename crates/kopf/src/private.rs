@@ -1,0 +1,74 @@
+//! What the attribute macros write into the code of users. Not for anybody else: it changes without
+//! notice.
+
+use std::any::TypeId;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+pub use inventory;
+use kopf_core::handler::FunctionId;
+use kopf_core::outcome::HandlerError;
+use kopf_engine::invocation::Function;
+pub use kopf_engine::invocation::{Call, HandlerResult};
+
+use crate::extract::Extract;
+pub use crate::handler::Argument;
+use crate::handler::{self, Asynchronous, Blocking, HandlerFunction};
+use crate::outcome::IntoOutcome;
+pub use crate::registration::Registration;
+use crate::selecting::{IntoSelect, ResourceType, Select};
+
+/// No resources yet: options follow.
+pub fn select() -> Select {
+    Select::default()
+}
+
+/// The resource of a type.
+pub fn select_kind<K: ResourceType>() -> Select {
+    K::select()
+}
+
+/// Texts, a marker, or a predicate.
+pub fn select_from<M>(resource: impl IntoSelect<M>) -> Select {
+    resource.into_select()
+}
+
+/// The identity of a function.
+pub fn function_id<F: 'static>(_: &F) -> FunctionId {
+    FunctionId::Type(TypeId::of::<F>())
+}
+
+/// An async function.
+pub fn asynchronous(run: fn(Call) -> BoxFuture<'static, HandlerResult>) -> Function {
+    Arc::new(Asynchronous(run))
+}
+
+/// A function that can block.
+pub fn blocking(run: fn(Call) -> HandlerResult) -> Function {
+    Arc::new(Blocking(run))
+}
+
+/// An argument of a function.
+pub fn extract<T: Extract>(call: &Call, argument: &str) -> Result<T, HandlerError> {
+    handler::extract(call, argument)
+}
+
+/// The result of a function.
+pub fn outcome<R: IntoOutcome>(result: R) -> HandlerResult {
+    result.into_outcome()
+}
+
+/// A function with all that is known of it.
+pub fn function(
+    name: &'static str,
+    id: FunctionId,
+    arguments: &[Argument],
+    run: Function,
+) -> HandlerFunction {
+    HandlerFunction {
+        name: Some(name),
+        id,
+        arguments: arguments.to_vec(),
+        run,
+    }
+}

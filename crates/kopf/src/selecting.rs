@@ -1,0 +1,267 @@
+//! Which resources a handler is for.
+
+use kopf_core::resource::Resource;
+use kopf_core::selector::{self, Selector, SelectorSpec};
+
+/// All resources, except for events.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::event(EVERYTHING)]
+/// fn seen(Name(name): Name, resource: Resource, logger: Logger) {
+///     logger.info(format_args!("{resource} {name}"));
+/// }
+/// ```
+pub const EVERYTHING: Everything = Everything;
+
+/// The type of [`EVERYTHING`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Everything;
+
+/// Which resources a handler is for, by any of their names.
+///
+/// It is needed only for what cannot be said by a text, a type or a function:
+///
+/// ```
+/// use kopf::prelude::*;
+/// use kopf::Select;
+///
+/// fn seen() {}
+///
+/// let handlers = [
+///     on::event(Select::default().category("all"), seen),
+///     on::event(Select::default().kind("Pod").group(""), seen),
+///     on::event(Select::of::<kopf::k8s_openapi::api::core::v1::Pod>(), seen),
+/// ];
+/// ```
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct Select(SelectorSpec);
+
+impl Select {
+    /// The resource of a type: of one with kube's `CustomResource` derive, or of `k8s-openapi`.
+    pub fn of<K: ResourceType>() -> Self {
+        K::select()
+    }
+
+    /// From one to three texts: the name; group or group/version, and name; group, version, name.
+    pub fn named<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
+        Self(SelectorSpec {
+            positional: names.into_iter().map(Into::into).collect(),
+            ..SelectorSpec::default()
+        })
+    }
+
+    /// The API group; an empty one is the core group.
+    pub fn group(mut self, group: impl Into<String>) -> Self {
+        self.0.group = Some(group.into());
+        self
+    }
+
+    /// The API version; by default, the one that the API prefers.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.0.version = Some(version.into());
+        self
+    }
+
+    /// The name in manifests: `KopfExample`.
+    pub fn kind(mut self, kind: impl Into<String>) -> Self {
+        self.0.kind = Some(kind.into());
+        self
+    }
+
+    /// The name in addresses: `kopfexamples`.
+    pub fn plural(mut self, plural: impl Into<String>) -> Self {
+        self.0.plural = Some(plural.into());
+        self
+    }
+
+    /// The name of one of them: `kopfexample`.
+    pub fn singular(mut self, singular: impl Into<String>) -> Self {
+        self.0.singular = Some(singular.into());
+        self
+    }
+
+    /// One of the short names: `kex`.
+    pub fn shortcut(mut self, shortcut: impl Into<String>) -> Self {
+        self.0.shortcut = Some(shortcut.into());
+        self
+    }
+
+    /// One of the categories: `all`. All resources in it are meant.
+    pub fn category(mut self, category: impl Into<String>) -> Self {
+        self.0.category = Some(category.into());
+        self
+    }
+
+    pub(crate) fn build(self) -> Result<Selector, selector::Error> {
+        self.0.build()
+    }
+}
+
+/// A type of objects, which knows what its resource is called.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of a resource",
+    label = "not a resource",
+    note = "types of resources are those with `#[derive(CustomResource)]` and those of `k8s-openapi`, such as `Pod`"
+)]
+pub trait ResourceType {
+    /// How to find the resource.
+    fn select() -> Select;
+}
+
+#[diagnostic::do_not_recommend]
+impl<K: kube::Resource<DynamicType = ()>> ResourceType for K {
+    fn select() -> Select {
+        let (group, version, plural) = (K::group(&()), K::version(&()), K::plural(&()));
+        if group.is_empty() {
+            Select::named([version, plural])
+        } else {
+            Select::named([group, version, plural])
+        }
+    }
+}
+
+/// What can say which resources are meant: a text, two or three texts, [`EVERYTHING`], a
+/// predicate `Fn(&Resource) -> bool`, or a [`Select`].
+///
+/// | example | meaning |
+/// |---|---|
+/// | `"kopfexamples"` | by plural, singular, kind or short name, in any group |
+/// | `"kopfexamples.kopf.dev"`, `"kopfexamples.v1.kopf.dev"` | with group, and version |
+/// | `("kopf.dev", "kopfexamples")`, `("kopf.dev/v1", "kopfexamples")` | the same in two texts |
+/// | `("kopf.dev", "v1", "kopfexamples")` | the same in three texts |
+/// | `EVERYTHING` | all resources except for events |
+/// | <code>&#124;r: &Resource&#124; r.group == "kopf.dev"</code> | those that the function accepts |
+///
+/// The parameter tells functions from all else. It is always inferred.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say which resources are meant",
+    label = "not a selector of resources",
+    note = "accepted are: \"things\", (\"group\", \"things\"), (\"group\", \"v1\", \"things\"), EVERYTHING, \
+            a function `Fn(&Resource) -> bool`, and `kopf::Select`, as in `Select::of::<Thing>()`"
+)]
+pub trait IntoSelect<M> {
+    /// Converts it.
+    fn into_select(self) -> Select;
+}
+
+/// For [`IntoSelect`]: a value.
+#[derive(Debug)]
+pub struct Plain;
+
+/// For [`IntoSelect`]: a function.
+#[derive(Debug)]
+pub struct Predicate;
+
+impl IntoSelect<Plain> for Select {
+    fn into_select(self) -> Select {
+        self
+    }
+}
+
+impl IntoSelect<Plain> for Everything {
+    fn into_select(self) -> Select {
+        Select(SelectorSpec {
+            everything: true,
+            ..SelectorSpec::default()
+        })
+    }
+}
+
+impl IntoSelect<Plain> for &str {
+    fn into_select(self) -> Select {
+        Select::named([self])
+    }
+}
+
+impl IntoSelect<Plain> for String {
+    fn into_select(self) -> Select {
+        Select::named([self])
+    }
+}
+
+impl<S: Into<String>, const N: usize> IntoSelect<Plain> for [S; N] {
+    fn into_select(self) -> Select {
+        Select::named(self)
+    }
+}
+
+impl<A: Into<String>, B: Into<String>> IntoSelect<Plain> for (A, B) {
+    fn into_select(self) -> Select {
+        Select::named([self.0.into(), self.1.into()])
+    }
+}
+
+impl<A: Into<String>, B: Into<String>, C: Into<String>> IntoSelect<Plain> for (A, B, C) {
+    fn into_select(self) -> Select {
+        Select::named([self.0.into(), self.1.into(), self.2.into()])
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<F> IntoSelect<Predicate> for F
+where
+    F: Fn(&Resource) -> bool + Send + Sync + 'static,
+{
+    fn into_select(self) -> Select {
+        Select(SelectorSpec {
+            predicate: Some(std::sync::Arc::new(self)),
+            ..SelectorSpec::default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selector<M>(select: impl IntoSelect<M>) -> String {
+        select.into_select().build().unwrap().to_string()
+    }
+
+    #[test]
+    fn texts_are_names() {
+        assert_eq!(selector("pods"), r#"name="pods""#);
+        assert_eq!(
+            selector(("kopf.dev", "v1", "kopfexamples")),
+            selector(["kopf.dev", "v1", "kopfexamples"])
+        );
+        assert_eq!(
+            selector(("kopf.dev/v1", "kopfexamples")),
+            r#"group="kopf.dev", version="v1", name="kopfexamples""#
+        );
+    }
+
+    #[test]
+    fn types_are_names() {
+        use k8s_openapi::api::apps::v1::Deployment;
+        use k8s_openapi::api::core::v1::Pod;
+        assert_eq!(selector(Select::of::<Pod>()), selector(("v1", "pods")));
+        assert_eq!(
+            selector(Select::of::<Deployment>()),
+            selector(("apps", "v1", "deployments"))
+        );
+    }
+
+    #[test]
+    fn functions_and_markers_are_selectors() {
+        assert_eq!(selector(EVERYTHING), "everything");
+        assert_eq!(
+            selector(|resource: &Resource| resource.namespaced),
+            "predicate"
+        );
+        assert_eq!(
+            selector(Select::default().kind("Pod").group("")),
+            r#"group="", kind="Pod""#
+        );
+    }
+
+    #[test]
+    fn nothing_is_no_selector() {
+        assert!(Select::default().build().is_err());
+        assert!("".into_select().build().is_err());
+        assert!(["a", "b", "c", "d"].into_select().build().is_err());
+    }
+}

@@ -1,0 +1,107 @@
+//! Command lines that do not lead to a running operator.
+
+use tempfile::TempDir;
+
+use crate::process::{operator, output, text};
+
+pub(crate) fn help_is_0_and_complete() {
+    let folder = TempDir::new().unwrap();
+    let result = output(&mut operator(&folder, &["run", "--help"]));
+    assert_eq!(result.status.code(), Some(0));
+    let help = text(&result.stdout);
+    for option in [
+        "--all-namespaces",
+        "--namespace",
+        "--standalone",
+        "--dev",
+        "--liveness",
+        "--peering",
+        "--priority",
+        "--module",
+        "--verbose",
+        "--debug",
+        "--quiet",
+        "--log-format",
+        "--log-refkey",
+        "--log-prefix",
+        "--no-log-prefix",
+        "--sandbox",
+        "--filename",
+    ] {
+        assert!(help.contains(option), "{option} is not in the help: {help}");
+    }
+    assert_eq!(
+        output(&mut operator(&folder, &["--version"])).status.code(),
+        Some(0)
+    );
+}
+
+fn assert_usage(arguments: &[&str], expected: &str) {
+    let folder = TempDir::new().unwrap();
+    let result = output(&mut operator(&folder, arguments));
+    let stderr = text(&result.stderr);
+    assert_eq!(result.status.code(), Some(2), "{arguments:?}: {stderr}");
+    assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+}
+
+pub(crate) fn wrong_usage_is_2() {
+    assert_usage(&[], "Usage: ");
+    assert_usage(&["nonsense"], "unrecognized subcommand");
+    assert_usage(&["run", "--nonsense"], "unexpected argument");
+    assert_usage(
+        &["run", "--log-format", "xml"],
+        "[possible values: plain, full, json]",
+    );
+    let both = "Either --namespace or --all-namespaces can be used, not both.";
+    assert_usage(&["run", "-A", "-n", "x"], both);
+    assert_usage(&["run", "-f", "x"], "only with --sandbox");
+}
+
+pub(crate) fn what_comes_later_is_refused() {
+    assert_usage(
+        &["run", "--dev"],
+        "--dev is not available yet: it comes with peering",
+    );
+    assert_usage(&["run", "-P", "x"], "--peering is not available yet");
+    assert_usage(&["run", "-p", "5"], "--priority is not available yet");
+    assert_usage(
+        &["run", "-L", "http://:80/"],
+        "--liveness is not available yet",
+    );
+    assert_usage(
+        &["run", "-m", "x"],
+        "the handlers are compiled into this program",
+    );
+    assert_usage(
+        &["run", "x.py"],
+        "the handlers are compiled into this program",
+    );
+    assert_usage(&["freeze", "-P", "x"], "freeze is not available yet");
+    assert_usage(&["resume"], "resume is not available yet");
+}
+
+pub(crate) fn variables_are_read() {
+    let folder = TempDir::new().unwrap();
+    let maybe = "'maybe' for the environment variable KOPF_RUN_CLUSTERWIDE";
+    for (arguments, name, value, expected) in [
+        (&["run"][..], "KOPF_RUN_CLUSTERWIDE", "maybe", maybe),
+        (&["run", "-A"], "KOPF_RUN_NAMESPACE", "x", "not both"),
+        (
+            &["run", "-n", "x"],
+            "KOPF_RUN_CLUSTERWIDE",
+            "true",
+            "not both",
+        ),
+        (
+            &["run"],
+            "KOPF_RUN_PEERING",
+            "x",
+            "--peering is not available yet",
+        ),
+    ] {
+        let result = output(operator(&folder, arguments).env(name, value));
+        let stderr = text(&result.stderr);
+        assert_eq!(result.status.code(), Some(2), "{name}: {stderr}");
+        assert!(stderr.contains(expected), "{name}: {stderr}");
+    }
+}

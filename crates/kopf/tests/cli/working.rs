@@ -1,0 +1,199 @@
+//! Operators that run, and how they end.
+
+use std::fs;
+use std::path::Path;
+
+use kopf::serde_json::{Value, from_str};
+use tempfile::TempDir;
+
+use crate::process::{Running, operator, output, text};
+
+const DEFINITION: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: kopfexamples.kopf.dev}
+spec:
+  scope: Namespaced
+  group: kopf.dev
+  names: {kind: KopfExample, plural: kopfexamples, singular: kopfexample}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
+";
+
+/// A folder with a definition and an object.
+fn folder(namespace: &str, spec: &str) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("crd.yaml"), DEFINITION).unwrap();
+    let object = format!(
+        "apiVersion: kopf.dev/v1\nkind: KopfExample\n\
+         metadata: {{name: example, namespace: {namespace}}}\nspec: {spec}\n"
+    );
+    fs::write(folder.path().join("obj.yaml"), object).unwrap();
+    folder
+}
+
+const SANDBOX: [&str; 6] = ["run", "--sandbox", "-f", "obj.yaml", "-f", "crd.yaml"];
+
+fn files(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = names
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+pub(crate) fn without_a_cluster_it_ends_with_1() {
+    let folder = TempDir::new().unwrap();
+    let result = output(&mut operator(&folder, &["run", "--log-format", "plain"]));
+    let stderr = text(&result.stderr);
+    assert_eq!(result.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.starts_with("Absence of either namespaces or cluster-wide flag"),
+        "{stderr}"
+    );
+    assert!(
+        stderr.contains("\nThere is no cluster to work with\n"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("\nWhat to do: set KUBECONFIG"), "{stderr}");
+
+    let result = output(&mut operator(
+        &folder,
+        &["run", "-A", "--log-format", "json"],
+    ));
+    assert_eq!(result.status.code(), Some(1));
+    let stderr = text(&result.stderr);
+    let last: Value = from_str(stderr.lines().last().unwrap()).unwrap();
+    assert_eq!(last["severity"], "error");
+    assert_eq!(last["message"], "There is no cluster to work with");
+    assert!(last["exc_info"].is_string());
+}
+
+pub(crate) fn bad_manifests_are_1_and_leave_nothing_behind() {
+    let folder = folder("default", "{}");
+    fs::write(folder.path().join("bad.yaml"), "a: [1\n").unwrap();
+    let result = output(&mut operator(
+        &folder,
+        &["run", "--sandbox", "-f", "bad.yaml"],
+    ));
+    let stderr = text(&result.stderr);
+    assert_eq!(result.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.contains("bad.yaml, document 1 cannot be understood"),
+        "{stderr}"
+    );
+    let result = output(&mut operator(
+        &folder,
+        &["run", "--sandbox", "-f", "obj.yaml"],
+    ));
+    let stderr = text(&result.stderr);
+    assert_eq!(result.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.contains("there is no kind KopfExample in kopf.dev/v1"),
+        "{stderr}"
+    );
+    assert_eq!(text(&result.stdout), "");
+    assert_eq!(files(folder.path()), ["bad.yaml", "crd.yaml", "obj.yaml"]);
+}
+
+pub(crate) fn objects_of_a_sandbox_are_handled_until_a_signal() {
+    for (signal, name) in [("-INT", "SIGINT"), ("-TERM", "SIGTERM")] {
+        let folder = folder("default", "{field: value}");
+        let mut running = Running::start(&mut operator(&folder, &SANDBOX));
+        running.until("Creation is processed: 1 succeeded; 0 failed.");
+        let kubeconfig = files(folder.path())
+            .into_iter()
+            .find(|name| name.ends_with(".kubeconfig"));
+        let kubeconfig = folder.path().join(kubeconfig.unwrap());
+        running.signal(signal);
+        let (code, stdout, log) = running.end();
+        assert_eq!(code, Some(0), "{log}");
+        let line = " kopf.objects         [INFO    ] [default/example] Here we are: ";
+        assert!(log.contains(line), "{log}");
+        assert!(
+            log.contains(&format!("Signal {name} is received. Operator is stopping.")),
+            "{log}"
+        );
+        assert!(!log.contains("Absence of"), "{log}");
+        let expected = format!("export KUBECONFIG={}\n", kubeconfig.display());
+        assert!(stdout.contains(&expected), "{stdout}");
+        assert!(stdout.contains("  loaded      2 objects\n"), "{stdout}");
+        assert_eq!(files(folder.path()), ["crd.yaml", "obj.yaml"]);
+    }
+}
+
+pub(crate) fn json_has_the_object_under_the_chosen_key() {
+    let folder = folder("default", "{bad: true}");
+    let mut command = operator(&folder, &["run"]);
+    command.envs([
+        ("KOPF_RUN_SANDBOX", "true"),
+        ("KOPF_RUN_FILENAMES", "crd.yaml obj.yaml"),
+        ("KOPF_RUN_LOG_FORMAT", "JSON"),
+        ("KOPF_RUN_LOG_REFKEY", "k8s"),
+        ("KOPF_RUN_NAMESPACES", "default other"),
+    ]);
+    let mut running = Running::start(&mut command);
+    running.until("Creation is processed: 0 succeeded; 1 failed.");
+    running.signal("-TERM");
+    let (code, _, log) = running.end();
+    assert_eq!(code, Some(0), "{log}");
+    let records: Vec<Value> = log.lines().map(|line| from_str(line).unwrap()).collect();
+    let failed = records.iter().find(|record| {
+        let message = record["message"].as_str().unwrap();
+        message.contains("no good")
+    });
+    let failed = failed.unwrap();
+    assert_eq!(
+        failed["message"],
+        "Handler 'greet' failed permanently: no good"
+    );
+    assert_eq!(failed["severity"], "error");
+    assert_eq!(failed["k8s"]["name"], "example");
+    assert_eq!(failed["k8s"]["namespace"], "default");
+    assert_eq!(failed["k8s"]["kind"], "KopfExample");
+}
+
+pub(crate) fn a_second_signal_ends_it_at_once() {
+    let folder = folder("default", "{slow: true}");
+    let mut running = Running::start(&mut operator(&folder, &SANDBOX));
+    running.until("Here we are");
+    running.signal("-TERM");
+    running.until("Signal SIGTERM is received. Operator is stopping.");
+    running.signal("-INT");
+    let (code, _, log) = running.end();
+    assert_eq!(code, Some(1), "{log}");
+    assert!(log.contains("Signal SIGINT is received again."), "{log}");
+    assert_eq!(files(folder.path()), ["crd.yaml", "obj.yaml"]);
+}
+
+pub(crate) fn a_builder_can_bring_its_settings_and_namespaces() {
+    let folder = folder("chosen", "{}");
+    let object = fs::read_to_string(folder.path().join("obj.yaml")).unwrap();
+    let other = object.replace("namespace: chosen", "namespace: other");
+    fs::write(folder.path().join("other.yaml"), other).unwrap();
+    let all = ["run", "--sandbox", "-f", ".", "--log-format", "plain"];
+    let mut command = operator(&folder, &all);
+    let mut running = Running::start(command.env(crate::OPERATOR, "builder"));
+    running.until("[chosen/example] Creation is processed");
+    running.signal("-TERM");
+    let (code, _, log) = running.end();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(!log.contains("[other/example]"), "{log}");
+
+    // The command line goes first.
+    let mut command = operator(&folder, &all);
+    command
+        .args(["-n", "other"])
+        .env(crate::OPERATOR, "builder");
+    let mut running = Running::start(&mut command);
+    running.until("[other/example] Creation is processed");
+    running.signal("-TERM");
+    let (code, _, log) = running.end();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(!log.contains("[chosen/example]"), "{log}");
+}

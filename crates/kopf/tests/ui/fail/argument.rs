@@ -1,0 +1,15 @@
+//! An argument that is no extractor is pointed at.
+
+use kopf::prelude::*;
+
+#[kopf::on::create("things")]
+async fn create_fn(Name(name): Name, size: u32) {
+    let _ = (name, size);
+}
+
+#[kopf::on::create("things")]
+fn by_reference(body: &Body) {
+    let _ = body;
+}
+
+fn main() {}

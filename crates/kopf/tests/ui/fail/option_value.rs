@@ -1,0 +1,23 @@
+//! Types of options which only the compiler knows are checked by traits with messages.
+
+use kopf::prelude::*;
+
+const LIMIT: &str = "1m";
+
+#[kopf::on::create("things", timeout = LIMIT)]
+fn timeout() {}
+
+#[kopf::on::create("things", labels = {"app": 5})]
+fn label() {}
+
+#[kopf::on::create("things", field = "spec.x", value = vec![1])]
+fn value() {}
+
+fn needs_logger(_: Logger) -> bool {
+    true
+}
+
+#[kopf::on::create("things", when = needs_logger)]
+fn when() {}
+
+fn main() {}

@@ -1,0 +1,16 @@
+//! What cannot be sent to other threads cannot be kept over an await.
+
+use std::rc::Rc;
+
+use kopf::prelude::*;
+
+async fn elsewhere() {}
+
+#[kopf::on::create("things")]
+async fn create_fn(Name(name): Name) {
+    let name = Rc::new(name);
+    elsewhere().await;
+    let _ = name;
+}
+
+fn main() {}

@@ -1,0 +1,13 @@
+//! Sub-handlers have arguments which are extractors.
+
+use kopf::prelude::*;
+
+#[kopf::on::create("things")]
+fn create_fn(subs: SubHandlers) {
+    subs.register("a", |size: u32| async move {
+        let _ = size;
+        Ok(())
+    });
+}
+
+fn main() {}

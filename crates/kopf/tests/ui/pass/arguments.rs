@@ -1,0 +1,82 @@
+//! All arguments, in any order, any number of them.
+
+use std::sync::Arc;
+
+use kopf::extract::Rejection;
+use kopf::prelude::*;
+
+#[derive(Deserialize)]
+struct Sized {
+    #[allow(dead_code)]
+    size: String,
+}
+
+#[kopf::on::update("things", param = 5)]
+async fn all(
+    _: Body,
+    _: Spec,
+    _: Status,
+    _: Meta,
+    _: Name,
+    _: Namespace,
+    _: Uid,
+    _: Labels,
+    _: Annotations,
+    _: Old,
+    _: New,
+    _: Diff,
+    _: Reason,
+    _: Retry,
+    _: Started,
+    _: Runtime,
+    _: Now,
+    _: Param<i32>,
+    _: Patch,
+    _: Logger,
+    _: Resource,
+    _: Arc<Resource>,
+    _: Client,
+    _: Settings,
+    _: Arc<Settings>,
+    _: SubHandlers,
+    _: Option<State<String>>,
+) {
+}
+
+#[kopf::on::event("things")]
+fn raw(_: Event, _: Object<kopf::k8s_openapi::api::core::v1::Pod>) {}
+
+#[kopf::on::create("things")]
+async fn typed(
+    _: Spec<Sized>,
+    _: Option<Status<Sized>>,
+    _: Result<Spec<Sized>, Rejection>,
+    _: Option<Namespace>,
+    _: Result<Option<Old<Sized>>, Rejection>,
+) -> kopf::Result<()> {
+    Ok(())
+}
+
+async fn sixteen(
+    _: Body,
+    _: Spec,
+    _: Status,
+    _: Meta,
+    _: Name,
+    _: Namespace,
+    _: Uid,
+    _: Labels,
+    _: Annotations,
+    _: Old,
+    _: New,
+    _: Diff,
+    _: Reason,
+    _: Retry,
+    _: Started,
+    _: Runtime,
+) {
+}
+
+pub(crate) fn main() {
+    let _ = on::update("things", sixteen);
+}

@@ -11,15 +11,16 @@ CARGO_DENY_VERSION := 0.20.2
 .PHONY: help demo test e2e lint fmt bench need-cargo need-cargo-deny
 
 help: ## Show this list
-	@echo "make demo   builds the kopf command and shows what it does, in a few seconds"
+	@echo "make demo   shows an operator at work on a sandbox, and stays up to be played with, until Ctrl-C"
+	@echo "            (with ONCE=1, it ends when all is told)"
 	@echo "make test   runs all tests which need nothing but Rust; the API behaviour suite on the sandbox"
 	@echo "make e2e    runs the same suite, kubectl and the Python client on a real Kubernetes as well"
 	@echo "            (needs Go and Python 3.9+; the first time, Kubernetes is built: some ten minutes)"
 	@echo "make lint   checks formatting, clippy, what we depend on, the layers of crates, texts"
 	@echo "            (the first time, cargo-deny is built: some minutes)"
 	@echo "make fmt    formats the code"
-	@echo "make bench  measures the sandbox next to kube-apiserver and etcd (needs Go; the first time some ten"
-	@echo "            minutes, then three)"
+	@echo "make bench  measures the sandbox next to kube-apiserver and etcd, and an operator next to the original"
+	@echo "            and to kube-rs (needs Go and Python 3.10+; the first time some 30 minutes, then 15)"
 	@echo
 	@echo "Kept between runs, outside of the tree: $(CACHE)"
 
@@ -34,7 +35,7 @@ need-cargo-deny: need-cargo
 
 demo: need-cargo
 	@echo "Building the kopf command (the first time, with all it depends on: some two minutes)…"
-	@cargo run --quiet --bin kopf -- demo
+	@cargo run --quiet --bin kopf -- demo $(if $(ONCE),--once)
 
 test: need-cargo
 	@echo "All tests; the API behaviour suite runs against the sandbox in process…"
@@ -60,7 +61,11 @@ fmt: need-cargo
 	cargo fmt --all
 
 bench: need-cargo
-	@echo "Building with optimisation (some six minutes, once), then measuring for three: other load spoils it…"
-	@cargo build --quiet --release --bin kopf --bin kopf-benches
+	@echo "Building with optimisation (some ten minutes, once)…"
+	@cargo build --quiet --release --package kopf-cli --package kopf-benches
+	@# Not in our workspace, but beside our programs.
+	@cargo build --quiet --release --manifest-path benches/contestants/kube-rs/Cargo.toml \
+		--target-dir "$${CARGO_TARGET_DIR:-target}"
+	@echo "Measuring: some 15 minutes, and any other load spoils it…"
 	@# A thousand watchers are a thousand connections.
 	@ulimit -n "$$(ulimit -Hn)" && KOPF_CACHE="$(CACHE)" cargo run --quiet --release --bin kopf-benches

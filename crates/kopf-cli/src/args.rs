@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
-/// Kubernetes operators: a sandbox API server to write, try and test them.
+/// Kubernetes operators: a demo, and a sandbox API server to write, try and test them.
 #[derive(Debug, Parser)]
 #[command(name = "kopf", version, propagate_version = true, after_help = EXIT_CODES)]
 pub(crate) struct Args {
@@ -20,13 +20,20 @@ Set NO_COLOR to have no colours on a terminal; there are none in a pipe.";
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Sandbox(SandboxOptions),
-    /// Show in a few seconds what the sandbox does, step by step, and end
-    ///
-    /// Starts a sandbox, defines a custom resource in it, creates, changes, watches and deletes
-    /// objects, and explains each step. It needs no cluster and no kubectl, changes nothing on
-    /// this machine, and ends by itself.
-    #[command(after_help = "Example:\n  kopf demo")]
-    Demo,
+    Demo(DemoOptions),
+}
+
+/// Show what an operator does, step by step, and stay to be played with until Ctrl-C
+///
+/// Starts a sandbox with a custom resource and an operator with a few handlers; creates, changes and
+/// deletes an object; and tells what comes of it: handlers, retries, differences, the resulting object.
+/// It needs no cluster and no kubectl, and changes nothing on this machine.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  kopf demo\n  kopf demo --once")]
+pub(crate) struct DemoOptions {
+    /// End when everything is told
+    #[arg(long)]
+    pub(crate) once: bool,
 }
 
 /// Run a Kubernetes API server in this process until Ctrl-C

@@ -10,6 +10,16 @@ pub(crate) struct Failure {
     advice: Option<String>,
 }
 
+impl From<kopf_sandbox::manifests::Error> for Failure {
+    fn from(error: kopf_sandbox::manifests::Error) -> Self {
+        Self {
+            what: error.what().to_owned(),
+            causes: error.causes().to_vec(),
+            advice: error.advice().map(str::to_owned),
+        }
+    }
+}
+
 impl Failure {
     /// A failure with an error that caused it, and whatever caused that.
     pub(crate) fn new(what: impl Into<String>, cause: impl Error) -> Self {

@@ -4,13 +4,9 @@
 //! It holds no logic of Kubernetes: that is in the crates that it calls.
 
 mod args;
-mod client;
 mod demo;
 mod ending;
 mod failure;
-mod kubeconfig;
-mod loading;
-mod manifest;
 mod sandbox;
 mod table;
 mod terminal;
@@ -18,6 +14,7 @@ mod terminal;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use kopf_sandbox::manifests::Manifests;
 
 use crate::args::{Args, Command};
 use crate::failure::Failure;
@@ -44,9 +41,9 @@ fn run(command: &Command, terminal: &Terminal) -> Result<(), Failure> {
     match command {
         Command::Sandbox(options) => {
             // Everything is read before anything is started: bad input leaves nothing behind.
-            let documents = manifest::read_all(&options.filename)?;
-            runtime.block_on(sandbox::run(options, documents, terminal))
+            let manifests = Manifests::read(&options.filename)?;
+            runtime.block_on(sandbox::run(options, manifests, terminal))
         }
-        Command::Demo => runtime.block_on(demo::run(terminal)),
+        Command::Demo(options) => runtime.block_on(demo::run(options, terminal)),
     }
 }

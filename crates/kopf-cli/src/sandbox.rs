@@ -3,15 +3,12 @@
 use std::future::Future;
 use std::path::Path;
 
-use kopf_sandbox::{Listen, Listening, Sandbox};
+use kopf_sandbox::manifests::{self, Loaded, Manifests};
+use kopf_sandbox::{Fate, KubeconfigFile, Listen, Listening, Sandbox};
 
 use crate::args::SandboxOptions;
-use crate::client::Client;
 use crate::ending::Ending;
 use crate::failure::Failure;
-use crate::kubeconfig::{Fate, KubeconfigFile};
-use crate::loading::{self, Loaded};
-use crate::manifest::Document;
 use crate::terminal::{Style, Terminal};
 
 /// More are of no use to anybody who looks at a terminal.
@@ -20,7 +17,7 @@ const MAX_LISTED: usize = 20;
 /// Runs until a signal. Everything that can fail does so before the first word of success.
 pub(crate) async fn run(
     options: &SandboxOptions,
-    documents: Vec<Document>,
+    documents: Manifests,
     terminal: &Terminal,
 ) -> Result<(), Failure> {
     // Before the kubeconfig exists, so that a signal at any time leaves nothing behind.
@@ -30,12 +27,12 @@ pub(crate) async fn run(
         .build()
         .map_err(|error| Failure::new("the sandbox cannot be started", error))?;
     let start = async {
-        let loaded = loading::load(&Client::new(sandbox.service()), &documents).await?;
+        let loaded = documents.load(&sandbox).await?;
         Ok((loaded, listen(&sandbox, options).await?))
     };
     let (loaded, listening) = unless_interrupted(ending.wait(), start).await?;
     drop(documents);
-    let kubeconfig = KubeconfigFile::write(options.kubeconfig.as_deref(), &listening)?;
+    let kubeconfig = write_kubeconfig(options.kubeconfig.as_deref(), &listening)?;
 
     if !options.address.is_loopback() {
         terminal.warning(&format!(
@@ -51,7 +48,7 @@ pub(crate) async fn run(
             names.join(", ")
         ));
     }
-    if let Some(warning) = dropped_owners(&loaded) {
+    if let Some(warning) = manifests::dropped_owners(&loaded) {
         terminal.warning(&warning);
     }
     greet(terminal, &listening, &kubeconfig, &loaded);
@@ -93,27 +90,6 @@ fn shown(name: &Path) -> String {
     }
 }
 
-/// One line, however many there are.
-fn dropped_owners(loaded: &[Loaded]) -> Option<String> {
-    let count: usize = loaded
-        .iter()
-        .map(|loaded| loaded.dropped_owners.len())
-        .sum();
-    let (first, owner) = loaded
-        .iter()
-        .find_map(|loaded| Some((loaded, loaded.dropped_owners.first()?)))?;
-    let Loaded { object, place, .. } = first;
-    let example = format!("{owner} of {object} ({place})");
-    Some(if count == 1 {
-        format!("an owner is not among the loaded objects, and the reference is dropped: {example}")
-    } else {
-        format!(
-            "{count} references to owners that are not among the loaded objects are dropped, the \
-             first to {example}"
-        )
-    })
-}
-
 async fn listen(sandbox: &Sandbox, options: &SandboxOptions) -> Result<Listening, Failure> {
     let listen = Listen {
         address: options.address,
@@ -126,6 +102,21 @@ async fn listen(sandbox: &Sandbox, options: &SandboxOptions) -> Result<Listening
             "see that nobody else uses the port and that the address is of this machine; without \
              --port, a free one is taken",
         )
+    })
+}
+
+/// With the name of the file as the user knows it.
+fn write_kubeconfig(
+    chosen: Option<&Path>,
+    listening: &Listening,
+) -> Result<KubeconfigFile, Failure> {
+    KubeconfigFile::write(chosen, listening).map_err(|error| {
+        let path = chosen.map_or_else(|| KubeconfigFile::default_path(listening), Path::to_owned);
+        Failure::new(
+            format!("the kubeconfig {} is not written", path.display()),
+            error,
+        )
+        .advise("name another file with --kubeconfig")
     })
 }
 
@@ -182,21 +173,12 @@ fn greet(
     terminal.plain("In another terminal:");
     terminal.line(&[(
         Style::Command,
-        &format!("  export KUBECONFIG={}", quoted(&path)),
+        &format!("  export KUBECONFIG={}", kubeconfig.quoted_path()),
     )]);
     terminal.line(&[(Style::Command, "  kubectl get namespaces")]);
     terminal.line(&[(Style::Command, "  kubectl api-resources")]);
     terminal.plain("");
     terminal.plain("Ctrl-C ends it, and all objects with it.");
-}
-
-/// The text as one word for a shell.
-fn quoted(text: &str) -> String {
-    let harmless = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,".contains(c);
-    if !text.is_empty() && text.chars().all(harmless) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -214,29 +196,5 @@ mod tests {
         );
         let result = unless_interrupted(pending(), ready(Ok(5))).await;
         assert_eq!(result.unwrap(), 5);
-    }
-
-    #[test]
-    fn dropped_owners_are_one_line() {
-        let loaded = |owners: &[&str]| Loaded {
-            object: "pod/a".to_owned(),
-            namespace: None,
-            place: "f".to_owned(),
-            dropped_owners: owners.iter().map(|&owner| owner.to_owned()).collect(),
-        };
-        assert_eq!(dropped_owners(&[loaded(&[])]), None);
-        let one = dropped_owners(&[loaded(&[]), loaded(&["Job x"])]).unwrap();
-        assert!(one.ends_with("dropped: Job x of pod/a (f)"), "{one}");
-        let more = dropped_owners(&[loaded(&["Job x", "Job y"]), loaded(&["Job z"])]).unwrap();
-        assert!(more.starts_with("3 references"), "{more}");
-    }
-
-    #[test]
-    fn paths_can_be_pasted_into_a_shell() {
-        assert_eq!(
-            quoted("/run/user/1/kopf.kubeconfig"),
-            "/run/user/1/kopf.kubeconfig"
-        );
-        assert_eq!(quoted("/my files/it's"), r"'/my files/it'\''s'");
     }
 }

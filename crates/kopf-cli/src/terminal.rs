@@ -46,7 +46,7 @@ impl Style {
 }
 
 /// Where the words go.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Terminal {
     stdout_colours: bool,
     stderr_colours: bool,

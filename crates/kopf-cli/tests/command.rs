@@ -58,7 +58,7 @@ fn files(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A running `kopf sandbox`, killed when dropped.
+/// A running command, killed when dropped.
 struct Running {
     child: Child,
     greeting: String,
@@ -66,6 +66,10 @@ struct Running {
 
 impl Running {
     fn start(command: &mut Command) -> Self {
+        Self::until("Ctrl-C ends it", command)
+    }
+
+    fn until(words: &str, command: &mut Command) -> Self {
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -73,7 +77,7 @@ impl Running {
             .unwrap();
         let mut greeting = String::new();
         let mut lines = BufReader::new(child.stdout.as_mut().unwrap());
-        while !greeting.contains("Ctrl-C ends it") {
+        while !greeting.contains(words) {
             if lines.read_line(&mut greeting).unwrap() == 0 {
                 let output = child.wait_with_output().unwrap();
                 panic!("it ended early: {greeting}{}", text(&output.stderr));
@@ -416,6 +420,7 @@ fn wrong_usage_is_2_and_help_is_0() {
         &["sandbox", "--address", "example"],
         &["sandbox", "-f"],
         &["demo", "more"],
+        &["demo", "--twice"],
     ] {
         let output = run(&folder, arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
@@ -439,31 +444,75 @@ fn wrong_usage_is_2_and_help_is_0() {
     assert_eq!(version, format!("kopf {}\n", env!("CARGO_PKG_VERSION")));
 }
 
-#[test]
-fn the_demo_shows_its_steps_and_ends() {
-    let folder = TempDir::new().unwrap();
-    let output = finish(kopf(&folder).arg("demo").env("PATH", ""));
-    let stdout = text(&output.stdout);
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "{stdout}{}",
-        text(&output.stderr)
-    );
-    for words in [
-        "=> Start a Kubernetes API in this process\n",
-        "   bakery.demo.kopf.dev/corner\n",
-        "   NAME     BREAD   LOAVES   STATE",
-        "   422 Invalid: ",
-        "   MODIFIED corner: generation 2, loaves 25, state -\n",
-        "   MODIFIED corner: generation 2, loaves 25, state baking\n",
-        "being deleted\n",
-        "   DELETED  corner: ",
-        "it is not installed here",
-        "=> That is all",
-    ] {
-        assert!(stdout.contains(words), "{words:?} is not in:\n{stdout}");
+/// What the story has to say, in this order.
+const STORY: [&str; 17] = [
+    "=> A Kubernetes API in this process",
+    "=> An operator, with four handlers",
+    "   on::create  open",
+    "=> Create a bakery",
+    "   | [town/corner] Handler 'open' is invoked.\n",
+    "   | [town/corner] Handler 'open' failed temporarily: the oven is cold\n",
+    "   | [town/corner] Baking 10 loaves of \"rye\".\n",
+    "   | [town/corner] Handler 'open' succeeded.\n",
+    "   | [town/corner] Creation is processed: 2 succeeded; 0 failed.\n",
+    "attempts: 2\n",
+    "=> Change it",
+    "Difference: change spec.loaves: 10 -> 25\n",
+    "   | [town/corner] Updating is processed: 2 succeeded; 0 failed.\n",
+    "     corner   wheat   25       hot",
+    "=> Delete it",
+    "   | [town/corner] The oven is off.\n",
+    "   Now it is gone.\n",
+];
+
+fn assert_story(stdout: &str) {
+    let mut rest = stdout;
+    for words in STORY {
+        let Some((_, after)) = rest.split_once(words) else {
+            panic!("{words:?} is not there, or not in its place:\n{stdout}");
+        };
+        rest = after;
     }
+}
+
+#[test]
+fn the_demo_can_end_when_all_is_told() {
+    let folder = TempDir::new().unwrap();
+    let output = run(&folder, &["demo", "--once"]);
+    let stdout = text(&output.stdout);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+    assert_story(&stdout);
+    assert!(
+        stdout.ends_with("stopped; nothing is left of it\n"),
+        "{stdout}"
+    );
     assert!(!stdout.contains('\u{1b}'));
+    assert_eq!(stderr, "");
+    assert_eq!(files(folder.path()), Vec::<String>::new());
+}
+
+#[test]
+fn the_demo_stays_up_to_be_played_with() {
+    let folder = TempDir::new().unwrap();
+    let running = Running::until("delete bakery corner\n", kopf(&folder).arg("demo"));
+    assert_story(&running.greeting);
+    let kubeconfig = running.value("export KUBECONFIG=");
+    let path = folder.path().to_str().unwrap();
+    assert!(kubeconfig.starts_with(path), "{kubeconfig}");
+    assert!(fs::exists(&kubeconfig).unwrap());
+    let (code, stdout, stderr) = running.end("-INT");
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(stdout, "stopped; nothing is left of it\n");
+    assert_eq!(files(folder.path()), Vec::<String>::new());
+}
+
+#[test]
+fn the_demo_can_be_interrupted() {
+    let folder = TempDir::new().unwrap();
+    let running = Running::until("=> Create a bakery", kopf(&folder).arg("demo"));
+    let (code, stdout, stderr) = running.end("-INT");
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(!stdout.contains("=> Change it"), "{stdout}");
     assert_eq!(files(folder.path()), Vec::<String>::new());
 }

@@ -35,6 +35,8 @@ mod field_error;
 mod ids;
 mod json_path;
 mod kinds;
+mod kubeconfig_file;
+pub mod manifests;
 mod object;
 mod openapi;
 mod patch;
@@ -52,5 +54,6 @@ mod typing;
 mod verbs;
 
 pub use self::body::{Body, BodyError};
+pub use self::kubeconfig_file::{Fate, KubeconfigFile};
 pub use self::sandbox::{Builder, Error, Listen, Listening, Sandbox};
 pub use self::service::Service;

@@ -1,38 +1,55 @@
 //! Creates the objects of manifests in a sandbox, so that a copy of a cluster looks like the
 //! original: with its owners, its status and its namespaces.
 
-mod kinds;
-mod owners;
-
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use self::kinds::{Kinds, version_path};
-use self::owners::{Owners, with_references};
-use crate::client::{Api, Client, segment};
-use crate::failure::Failure;
-use crate::manifest::Document;
+use super::client::{Client, segment};
+use super::kinds::{Kinds, version_path};
+use super::owners::{Owners, with_references};
+use super::{Document, Error};
 
 /// An object that is there now.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Loaded {
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Loaded {
     /// As kubectl names it: "deployment.apps/web".
-    pub(crate) object: String,
-    pub(crate) namespace: Option<String>,
+    pub object: String,
+    /// Where it is; none for those that are in no namespace.
+    pub namespace: Option<String>,
     /// Where it is from, or what it was made for.
-    pub(crate) place: String,
-    /// Its owners that are not loaded, by kind and name. Without them, it would be removed at once.
-    pub(crate) dropped_owners: Vec<String>,
+    pub place: String,
+    /// Its owners that are not loaded, by kind and name: the references to them are dropped, because
+    /// with them it would be removed at once.
+    pub dropped_owners: Vec<String>,
 }
 
-/// Creates all objects. All are tried, so that one look at the failures is enough to mend them all.
+/// What to warn about, in one line, if references to owners were dropped, however many they are.
+pub fn dropped_owners(loaded: &[Loaded]) -> Option<String> {
+    let count: usize = loaded
+        .iter()
+        .map(|loaded| loaded.dropped_owners.len())
+        .sum();
+    let (first, owner) = loaded
+        .iter()
+        .find_map(|loaded| Some((loaded, loaded.dropped_owners.first()?)))?;
+    let Loaded { object, place, .. } = first;
+    let example = format!("{owner} of {object} ({place})");
+    Some(if count == 1 {
+        format!("an owner is not among the loaded objects, and the reference is dropped: {example}")
+    } else {
+        format!(
+            "{count} references to owners that are not among the loaded objects are dropped, the \
+             first to {example}"
+        )
+    })
+}
+
+/// Creates all objects. All are tried, so that one look at the errors is enough to mend them all.
 ///
 /// Can be dropped between any two objects.
-pub(crate) async fn load<A: Api>(
-    client: &Client<A>,
-    documents: &[Document],
-) -> Result<Vec<Loaded>, Failure> {
+pub(super) async fn load(client: &Client, documents: &[Document]) -> Result<Vec<Loaded>, Error> {
     let mut loading = Loading {
         client,
         kinds: Kinds::new(client),
@@ -55,20 +72,20 @@ pub(crate) async fn load<A: Api>(
     if problems.is_empty() {
         return Ok(loading.loaded);
     }
-    let mut failure = Failure::plain(format!(
+    let mut error = Error::new(format!(
         "{} of {} objects cannot be created",
         problems.len(),
         documents.len(),
     ));
     for problem in problems {
-        failure = failure.because(problem);
+        error = error.because(problem);
     }
-    Err(failure.advise("correct the manifests and start again; nothing is left running"))
+    Err(error.advise("correct the manifests and start again; nothing is left running"))
 }
 
-struct Loading<'a, A> {
-    client: &'a Client<A>,
-    kinds: Kinds<'a, A>,
+struct Loading<'a> {
+    client: &'a Client,
+    kinds: Kinds<'a>,
     owners: Owners,
     /// Those that are known to exist.
     namespaces: BTreeSet<String>,
@@ -77,7 +94,7 @@ struct Loading<'a, A> {
     late: Vec<(&'a Document, String)>,
 }
 
-impl<'a, A: Api> Loading<'a, A> {
+impl<'a> Loading<'a> {
     async fn load(&mut self, document: &'a Document) -> Result<(), String> {
         let problem = |cause: &str| problem(document, cause);
         let Document {
@@ -227,10 +244,28 @@ fn status_to_copy(document: &Document) -> Option<&Value> {
 
 #[cfg(test)]
 mod tests {
-    use kopf_sandbox::Sandbox;
-
     use super::*;
-    use crate::manifest::read_texts;
+    use crate::Sandbox;
+    use crate::manifests::Manifests;
+
+    fn read(text: &str) -> Vec<Document> {
+        Manifests::parse([("f", text)]).unwrap().documents
+    }
+
+    #[test]
+    fn dropped_owners_are_one_line() {
+        let loaded = |owners: &[&str]| Loaded {
+            object: "pod/a".to_owned(),
+            place: "f".to_owned(),
+            dropped_owners: owners.iter().map(|&owner| owner.to_owned()).collect(),
+            ..Loaded::default()
+        };
+        assert_eq!(dropped_owners(&[loaded(&[])]), None);
+        let one = dropped_owners(&[loaded(&[]), loaded(&["Job x"])]).unwrap();
+        assert!(one.ends_with("dropped: Job x of pod/a (f)"), "{one}");
+        let more = dropped_owners(&[loaded(&["Job x", "Job y"]), loaded(&["Job z"])]).unwrap();
+        assert!(more.starts_with("3 references"), "{more}");
+    }
 
     const OWNED: &str = "
 apiVersion: v1
@@ -263,7 +298,7 @@ items:
     async fn owners_are_found_by_their_new_uids_and_absent_ones_are_dropped() {
         let sandbox = Sandbox::builder().build().unwrap();
         let client = Client::new(sandbox.service());
-        let documents = read_texts(&[("f", OWNED)]).unwrap();
+        let documents = read(OWNED);
         let loaded = load(&client, &documents).await.unwrap();
         let dropped: Vec<_> = loaded
             .iter()
@@ -307,7 +342,7 @@ kind: Namespace
 metadata: {name: shop}
 status: {phase: Terminating}
 ";
-        let documents = read_texts(&[("f", text)]).unwrap();
+        let documents = read(text);
         load(&client, &documents).await.unwrap();
         let pod = client.get("/api/v1/namespaces/shop/pods/a").await.unwrap();
         assert_eq!(pod["status"]["phase"], "Running");
@@ -327,7 +362,7 @@ status: {phase: Terminating}
             )
         };
         let text = format!("{}---\n{}", object("a"), object("b"));
-        let documents = read_texts(&[("f", text.as_str())]).unwrap();
+        let documents = read(&text);
         let loaded = load(&client, &documents).await.unwrap();
         let loaded: Vec<_> = loaded
             .iter()
@@ -346,7 +381,7 @@ status: {phase: Terminating}
     async fn others_get_their_turn_while_objects_are_loaded() {
         let sandbox = Sandbox::builder().build().unwrap();
         let client = Client::new(sandbox.service());
-        let documents = read_texts(&[("f", OWNED)]).unwrap();
+        let documents = read(OWNED);
         tokio::select! {
             biased;
             result = load(&client, &documents) => panic!("nothing could stop it: {result:?}"),

@@ -5,42 +5,38 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
+use super::Error;
 
 /// Links in a folder can form a circle; no folder of manifests is really that deep.
 const MAX_DEPTH: usize = 32;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(super) enum Source {
     Stdin,
     File(PathBuf),
 }
 
 /// Replaces folders by the manifests in them.
-pub(crate) fn expand(names: &[PathBuf]) -> Result<Vec<Source>, Failure> {
+pub(super) fn expand(names: &[PathBuf]) -> Result<Vec<Source>, Error> {
     let mut sources = Vec::new();
     for name in names {
         if name == Path::new("-") {
             if sources.contains(&Source::Stdin) {
-                return Err(
-                    Failure::plain("stdin is asked for twice").advise("give `-f -` only once")
-                );
+                return Err(Error::new("stdin is asked for twice").advise("give `-f -` only once"));
             }
             sources.push(Source::Stdin);
         } else if is_url(name) {
             let url = name.display();
-            return Err(Failure::plain(format!("{url} is not read"))
+            return Err(Error::new(format!("{url} is not read"))
                 .because("manifests are read from files, folders and stdin, not from URLs")
-                .advise(format!("curl -fsSL {url} | kopf sandbox -f -")));
+                .advise(format!("curl -fsSL {url} | … -f -")));
         } else if name.is_dir() {
             let before = sources.len();
             walk(name, 0, &mut sources)?;
             if sources.len() == before {
-                return Err(
-                    Failure::plain(format!("{} has no manifests", name.display()))
-                        .because("there is no *.yaml, *.yml or *.json in it or below")
-                        .advise("check the path, or name a file"),
-                );
+                return Err(Error::new(format!("{} has no manifests", name.display()))
+                    .because("there is no *.yaml, *.yml or *.json in it or below")
+                    .advise("check the path, or name a file"));
             }
         } else {
             sources.push(Source::File(name.clone()));
@@ -51,20 +47,20 @@ pub(crate) fn expand(names: &[PathBuf]) -> Result<Vec<Source>, Failure> {
 }
 
 /// Nobody means to load a file twice; to name each of its objects as repeated would be of no help.
-fn refuse_repeated(sources: &[Source]) -> Result<(), Failure> {
+fn refuse_repeated(sources: &[Source]) -> Result<(), Error> {
     let mut seen = BTreeMap::new();
     for source in sources {
         let Source::File(path) = source else { continue };
-        // A path that does not exist is a failure of reading.
+        // A path that does not exist is an error of reading.
         let Ok(real) = path.canonicalize() else {
             continue;
         };
         if let Some(first) = seen.insert(real, path) {
-            let mut failure = Failure::plain(format!("{} is given twice", path.display()));
+            let mut error = Error::new(format!("{} is given twice", path.display()));
             if first != path {
-                failure = failure.because(format!("also as {}", first.display()));
+                error = error.because(format!("also as {}", first.display()));
             }
-            return Err(failure.advise("give it once; a folder has all files in it"));
+            return Err(error.advise("give it once; a folder has all files in it"));
         }
     }
     Ok(())
@@ -75,19 +71,18 @@ fn is_url(name: &Path) -> bool {
     name.starts_with("https://") || name.starts_with("http://")
 }
 
-fn walk(folder: &Path, depth: usize, sources: &mut Vec<Source>) -> Result<(), Failure> {
-    let unreadable =
-        |error: io::Error| Failure::new(format!("cannot read {}", folder.display()), error);
+fn walk(folder: &Path, depth: usize, sources: &mut Vec<Source>) -> Result<(), Error> {
+    let unreadable_folder = |error: io::Error| unreadable(&folder.display().to_string(), &error);
     if depth > MAX_DEPTH {
-        return Err(Failure::plain(format!("{} is too deep", folder.display()))
+        return Err(Error::new(format!("{} is too deep", folder.display()))
             .because(format!("folders are read to a depth of {MAX_DEPTH}"))
             .advise("check for links that lead back to a folder above"));
     }
-    let entries = fs::read_dir(folder).map_err(unreadable)?;
+    let entries = fs::read_dir(folder).map_err(unreadable_folder)?;
     let mut paths: Vec<_> = entries
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<Result<_, _>>()
-        .map_err(unreadable)?;
+        .map_err(unreadable_folder)?;
     // The order of a folder is the file system's whim; the order of loading must not be.
     paths.sort();
     for path in paths {
@@ -100,6 +95,10 @@ fn walk(folder: &Path, depth: usize, sources: &mut Vec<Source>) -> Result<(), Fa
     Ok(())
 }
 
+fn unreadable(name: &str, error: &io::Error) -> Error {
+    Error::new(format!("cannot read {name}")).because(error.to_string())
+}
+
 fn is_manifest(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     matches!(extension, Some("yaml" | "yml" | "json"))
@@ -107,14 +106,14 @@ fn is_manifest(path: &Path) -> bool {
 
 impl Source {
     /// How it is called in messages.
-    pub(crate) fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         match self {
             Self::Stdin => "stdin".to_owned(),
             Self::File(path) => path.display().to_string(),
         }
     }
 
-    pub(crate) fn read(&self) -> Result<String, Failure> {
+    pub(super) fn read(&self) -> Result<String, Error> {
         let bytes = match self {
             Self::Stdin => {
                 let mut bytes = Vec::new();
@@ -123,11 +122,12 @@ impl Source {
             Self::File(path) => fs::read(path),
         };
         let bytes = bytes.map_err(|error| {
-            Failure::new(format!("cannot read {}", self.name()), error)
+            unreadable(&self.name(), &error)
                 .advise("check the path and the permissions; for stdin, use `-f -`")
         })?;
         String::from_utf8(bytes).map_err(|error| {
-            Failure::new(format!("{} is not a text", self.name()), error.utf8_error())
+            Error::new(format!("{} is not a text", self.name()))
+                .because(error.utf8_error().to_string())
                 .advise("manifests are YAML or JSON in UTF-8")
         })
     }
@@ -156,8 +156,8 @@ mod tests {
     #[test]
     fn a_folder_without_manifests_is_a_mistake() {
         let folder = tempfile::tempdir().unwrap();
-        let failure = expand(&[folder.path().to_owned()]).unwrap_err();
-        assert!(failure.what().ends_with("has no manifests"), "{failure:?}");
+        let error = expand(&[folder.path().to_owned()]).unwrap_err();
+        assert!(error.what().ends_with("has no manifests"), "{error:?}");
     }
 
     #[test]
@@ -171,9 +171,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.yaml");
         fs::write(&file, "").unwrap();
-        let failure = expand(&[file.clone(), file.clone()]).unwrap_err();
-        assert_eq!(failure.what(), format!("{} is given twice", file.display()));
-        assert!(failure.causes().is_empty());
+        let error = expand(&[file.clone(), file.clone()]).unwrap_err();
+        assert_eq!(error.what(), format!("{} is given twice", file.display()));
+        assert!(error.causes().is_empty());
         let other = folder.path().join("./a.yaml");
         assert!(expand(&[folder.path().to_owned(), other]).is_err());
         assert!(expand(&[file]).is_ok());
@@ -181,10 +181,10 @@ mod tests {
 
     #[test]
     fn urls_are_refused_with_a_way_to_read_them() {
-        let failure = expand(&["https://example.com/a.yaml".into()]).unwrap_err();
+        let error = expand(&["https://example.com/a.yaml".into()]).unwrap_err();
         assert_eq!(
-            failure.advice(),
-            Some("curl -fsSL https://example.com/a.yaml | kopf sandbox -f -")
+            error.advice(),
+            Some("curl -fsSL https://example.com/a.yaml | … -f -")
         );
     }
 

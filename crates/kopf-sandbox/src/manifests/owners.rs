@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::manifest::Document;
+use super::Document;
 
 /// The uids of manifests, and what the server has made of them.
 pub(super) struct Owners {

@@ -4,29 +4,29 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::failure::Failure;
+use super::Error;
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Document {
+pub(super) struct Document {
     /// Where it is from, for messages: "crd.yaml, document 2".
-    pub(crate) place: String,
-    pub(crate) api_version: String,
-    pub(crate) kind: String,
+    pub(super) place: String,
+    pub(super) api_version: String,
+    pub(super) kind: String,
     /// Absent for cluster-wide objects, and where the default one is meant.
-    pub(crate) namespace: Option<String>,
+    pub(super) namespace: Option<String>,
     /// Absent if the server is to make it up from `generateName`.
-    pub(crate) name: Option<String>,
+    pub(super) name: Option<String>,
     /// What other objects of the same origin call it by; this server gives it another one.
-    pub(crate) uid: Option<String>,
-    pub(crate) value: Value,
+    pub(super) uid: Option<String>,
+    pub(super) value: Value,
 }
 
 impl Document {
     /// Takes a parsed document, if it looks like an object of Kubernetes.
-    pub(crate) fn new(place: String, mut value: Value) -> Result<Self, Failure> {
+    pub(super) fn new(place: String, mut value: Value) -> Result<Self, Error> {
         let bad = |cause: &str| {
             Err(
-                Failure::plain(format!("{place} is not an object of Kubernetes"))
+                Error::new(format!("{place} is not an object of Kubernetes"))
                     .because(cause)
                     .advise("an object has apiVersion, kind and metadata with a name"),
             )
@@ -74,7 +74,7 @@ impl Document {
     }
 
     /// The uids of its owners.
-    pub(crate) fn owners(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn owners(&self) -> impl Iterator<Item = &str> {
         let references = self.value.pointer("/metadata/ownerReferences");
         references
             .and_then(Value::as_array)
@@ -84,7 +84,7 @@ impl Document {
     }
 
     /// The API group; empty for the core one.
-    pub(crate) fn group(&self) -> &str {
+    pub(super) fn group(&self) -> &str {
         self.api_version
             .split_once('/')
             .map_or("", |(group, _)| group)
@@ -92,7 +92,7 @@ impl Document {
 }
 
 /// The second of two objects with one identity could only replace the first, which nobody means.
-pub(crate) fn refuse_repeated(documents: &[Document]) -> Result<(), Failure> {
+pub(super) fn refuse_repeated(documents: &[Document]) -> Result<(), Error> {
     let mut seen = BTreeMap::new();
     for document in documents.iter().filter(|document| document.name.is_some()) {
         let Document {
@@ -102,7 +102,7 @@ pub(crate) fn refuse_repeated(documents: &[Document]) -> Result<(), Failure> {
         let identity = (document.group(), kind, namespace, name);
         if let Some(first) = seen.insert(identity, place) {
             let name = name.as_deref().unwrap_or_default();
-            return Err(Failure::plain(format!("{kind} {name} is there twice"))
+            return Err(Error::new(format!("{kind} {name} is there twice"))
                 .because(format!("{first}\n{place}"))
                 .advise("remove one of them"));
         }
@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    fn document(value: Value) -> Result<Document, Failure> {
+    fn document(value: Value) -> Result<Document, Error> {
         Document::new("a.yaml, document 1".to_owned(), value)
     }
 
@@ -151,10 +151,10 @@ mod tests {
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": 1}}),
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": []}),
         ] {
-            let failure = document(value.clone()).expect_err(&value.to_string());
+            let error = document(value.clone()).expect_err(&value.to_string());
             assert!(
-                failure.what().starts_with("a.yaml, document 1 is not"),
-                "{failure:?}"
+                error.what().starts_with("a.yaml, document 1 is not"),
+                "{error:?}"
             );
         }
     }

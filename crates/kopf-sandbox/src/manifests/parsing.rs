@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Document, yaml};
-use crate::failure::Failure;
+use super::{Document, Error, yaml};
 
 /// Lists can hold lists. The parsers bound the depth; this bounds the number of objects in messages
 /// and memory: nobody writes as many, and the sandbox holds all in memory.
@@ -13,9 +12,9 @@ const MAX_OBJECTS: usize = 1_000_000;
 const MAX_BYTES: usize = 256 * 1024 * 1024;
 
 /// All objects of a text, in its order. Empty documents are none.
-pub(crate) fn parse(source: &str, text: &str) -> Result<Vec<Document>, Failure> {
+pub(super) fn parse(source: &str, text: &str) -> Result<Vec<Document>, Error> {
     if text.len() > MAX_BYTES {
-        return Err(Failure::plain(format!("{source} is too large"))
+        return Err(Error::new(format!("{source} is too large"))
             .because(format!(
                 "at most {} MB can be read at once",
                 MAX_BYTES >> 20
@@ -28,7 +27,7 @@ pub(crate) fn parse(source: &str, text: &str) -> Result<Vec<Document>, Failure> 
         yaml::read(text)
     };
     let values = values.map_err(|(index, cause)| {
-        Failure::plain(format!("{source}, document {index} cannot be understood"))
+        Error::new(format!("{source}, document {index} cannot be understood"))
             .because(cause)
             .advise("correct the text; `kubectl create --dry-run=client -f …` can help")
     })?;
@@ -53,12 +52,12 @@ fn json(text: &str) -> Result<Vec<(usize, Value)>, (usize, String)> {
 }
 
 /// Takes lists apart, also lists in lists, without recursion.
-fn flatten(place: String, value: Value, documents: &mut Vec<Document>) -> Result<(), Failure> {
+fn flatten(place: String, value: Value, documents: &mut Vec<Document>) -> Result<(), Error> {
     let mut pending = vec![(place, value)];
     while let Some((place, mut value)) = pending.pop() {
         let Some(items) = take_items(&mut value) else {
             if documents.len() >= MAX_OBJECTS {
-                return Err(Failure::plain(format!("{place} is one object too many"))
+                return Err(Error::new(format!("{place} is one object too many"))
                     .because(format!("at most {MAX_OBJECTS} can be loaded")));
             }
             documents.push(Document::new(place, value)?);
@@ -206,10 +205,10 @@ mod tests {
             ("a: *nobody\n", 1),
             ("a: 1\na: 2\n", 1),
         ] {
-            let failure = parse("f", text).expect_err(text);
+            let error = parse("f", text).expect_err(text);
             let expected = format!("f, document {index} cannot be understood");
-            assert_eq!(failure.what(), expected, "{text:?}: {failure:?}");
-            assert!(!failure.causes().is_empty());
+            assert_eq!(error.what(), expected, "{text:?}: {error:?}");
+            assert!(!error.causes().is_empty());
         }
     }
 

@@ -1,18 +1,29 @@
 //! The kubeconfig file of a running sandbox: where it is, and that it goes away with the sandbox if
-//! its place was our choice. How it is written is the sandbox's business.
+//! its place was our choice. How it is written is `server::kubeconfig`'s business.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use kopf_sandbox::Listening;
+use crate::sandbox::{Error, Listening};
 
-use crate::failure::Failure;
-
-/// A file that exists now. Removed on drop, unless the user has named it or somebody else has
-/// written another one to its place.
+/// A kubeconfig that exists now. It is removed on drop, unless the user has named it or somebody else
+/// has written another one to its place.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let sandbox = kopf_sandbox::Sandbox::builder().build()?;
+/// let listening = sandbox.listen(kopf_sandbox::Listen::default()).await?;
+/// let kubeconfig = kopf_sandbox::KubeconfigFile::write(None, &listening)?;
+/// let path = kubeconfig.path().to_owned(); // for kubectl
+/// assert!(path.exists());
+/// drop(kubeconfig);
+/// assert!(!path.exists());
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
-pub(crate) struct KubeconfigFile {
+pub struct KubeconfigFile {
     path: PathBuf,
     /// Of the server that it leads to.
     url: String,
@@ -21,7 +32,8 @@ pub(crate) struct KubeconfigFile {
 
 /// What becomes of the file at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub enum Fate {
+    /// It goes with the sandbox.
     Removed,
     /// The user has named it.
     Left,
@@ -30,29 +42,41 @@ pub(crate) enum Fate {
 }
 
 impl KubeconfigFile {
-    /// Writes the file to the chosen place, or to one of our choice. Files of others stay as they are.
-    pub(crate) fn write(chosen: Option<&Path>, listening: &Listening) -> Result<Self, Failure> {
+    /// Where the file would be by default: in a folder of this user if the system has one, else in the
+    /// one for temporary files.
+    pub fn default_path(listening: &Listening) -> PathBuf {
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        let folder = runtime
+            .filter(|path| path.is_dir())
+            .unwrap_or_else(std::env::temp_dir);
+        folder.join(default_name(listening.local_addr()))
+    }
+
+    /// Writes the file to the chosen place, or to the default one. Files of others stay as they are.
+    pub fn write(chosen: Option<&Path>, listening: &Listening) -> Result<Self, Error> {
         let (path, ours) = match chosen {
             Some(path) => (path.to_owned(), false),
-            None => (default_path(listening.local_addr()), true),
+            None => (Self::default_path(listening), true),
         };
-        let what = format!("the kubeconfig {} is not written", path.display());
-        let advice = "name another file with --kubeconfig";
         // A relative path would be wrong in another folder's terminal.
-        let path = std::path::absolute(path)
-            .map_err(|error| Failure::new(what.clone(), error).advise(advice))?;
-        listening
-            .write_kubeconfig(&path)
-            .map_err(|error| Failure::new(what, error).advise(advice))?;
+        let path = std::path::absolute(path).map_err(|error| Error::Kubeconfig(Box::new(error)))?;
+        listening.write_kubeconfig(&path)?;
         let url = listening.url().to_owned();
         Ok(Self { path, url, ours })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// The absolute path.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(crate) fn fate(&self) -> Fate {
+    /// The path as one word for a shell, to be pasted after `export KUBECONFIG=`.
+    pub fn quoted_path(&self) -> String {
+        quoted(&self.path.display().to_string())
+    }
+
+    /// What would become of the file if this was dropped now.
+    pub fn fate(&self) -> Fate {
         match fs::read_to_string(&self.path) {
             Ok(content) if !leads_to(&content, &self.url) => Fate::Replaced,
             _ if self.ours => Fate::Removed,
@@ -70,15 +94,6 @@ impl Drop for KubeconfigFile {
     }
 }
 
-/// A file in a folder of this user if the system has one, else in the one for temporary files.
-fn default_path(address: SocketAddr) -> PathBuf {
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let folder = runtime
-        .filter(|path| path.is_dir())
-        .unwrap_or_else(std::env::temp_dir);
-    folder.join(default_name(address))
-}
-
 /// One port can be in use on several addresses, by several sandboxes.
 fn default_name(address: SocketAddr) -> String {
     let port = address.port();
@@ -88,6 +103,14 @@ fn default_name(address: SocketAddr) -> String {
     // Colons separate the files in $KUBECONFIG.
     let ip = address.ip().to_string().replace([':', '%'], "_");
     format!("kopf-sandbox-{ip}-{port}.kubeconfig")
+}
+
+fn quoted(text: &str) -> String {
+    let harmless = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,".contains(c);
+    if !text.is_empty() && text.chars().all(harmless) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Whether a kubeconfig has this server, quoted (as it is written) or not (after `kubectl config`).
@@ -114,6 +137,15 @@ mod tests {
             "kopf-sandbox-127.0.0.2-6443.kubeconfig"
         );
         assert_eq!(name("[::1]:6443"), "kopf-sandbox-__1-6443.kubeconfig");
+    }
+
+    #[test]
+    fn paths_can_be_pasted_into_a_shell() {
+        assert_eq!(
+            quoted("/run/user/1/kopf.kubeconfig"),
+            "/run/user/1/kopf.kubeconfig"
+        );
+        assert_eq!(quoted("/my files/it's"), r"'/my files/it'\''s'");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::Document;
 
 /// Sorts by need, then owners before what they own; else, the order in which the documents are given
 /// stays.
-pub(crate) fn sort(documents: &mut Vec<Document>) {
+pub(super) fn sort(documents: &mut Vec<Document>) {
     documents.sort_by_key(rank);
     let order = owners_first(documents);
     let mut taken: Vec<_> = std::mem::take(documents).into_iter().map(Some).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::client::{Api, Client, Refusal, segment};
+use super::client::{Client, Refusal, segment};
 
 /// The path of a version: the core group has one of its own.
 pub(super) fn version_path(api_version: &str) -> String {
@@ -23,13 +23,13 @@ pub(super) struct Resource {
 }
 
 /// Asks the server once per kind.
-pub(super) struct Kinds<'a, A> {
-    client: &'a Client<A>,
+pub(super) struct Kinds<'a> {
+    client: &'a Client,
     known: BTreeMap<(String, String), Resource>,
 }
 
-impl<'a, A: Api> Kinds<'a, A> {
-    pub(super) fn new(client: &'a Client<A>) -> Self {
+impl<'a> Kinds<'a> {
+    pub(super) fn new(client: &'a Client) -> Self {
         Self {
             client,
             known: BTreeMap::new(),

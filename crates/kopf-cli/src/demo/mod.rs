@@ -1,0 +1,109 @@
+//! `kopf demo`: an operator on a sandbox, and the life of an object with both, told step by step.
+//!
+//! With `--once` it ends when the story is told; otherwise, everything stays up to be played with.
+
+mod bakeries;
+mod handlers;
+mod log;
+mod story;
+
+use kopf::kube;
+use kopf_sandbox::manifests::Manifests;
+use kopf_sandbox::{KubeconfigFile, Listen, Listening, Sandbox};
+use tokio::time::Instant;
+
+use self::bakeries::Bakeries;
+use self::story::Story;
+use crate::args::DemoOptions;
+use crate::ending::Ending;
+use crate::failure::Failure;
+use crate::terminal::{Style, Terminal};
+
+const DEFINITION: &str = include_str!("../../demo/1-definition.yaml");
+
+pub(crate) async fn run(options: &DemoOptions, terminal: &Terminal) -> Result<(), Failure> {
+    let mut ending =
+        Ending::catch().map_err(|error| Failure::new("signals cannot be caught", error))?;
+    let began = Instant::now();
+    let sandbox = Sandbox::builder()
+        .build()
+        .map_err(|error| Failure::new("the sandbox cannot be started", error))?;
+    let client = kube::Client::new(sandbox.service(), "default");
+    let story = Story {
+        terminal,
+        sandbox: &sandbox,
+        bakeries: Bakeries::new(client.clone()),
+    };
+    let listening = sandbox
+        .listen(Listen::default())
+        .await
+        .map_err(|error| Failure::new("the sandbox cannot listen", error))?;
+    let definition = Manifests::parse([("1-definition.yaml", DEFINITION)])?;
+    definition.load(&sandbox).await?;
+    story.step("A Kubernetes API in this process, with a kind of its own: bakeries");
+    let elapsed = began.elapsed().as_secs_f64() * 1000.0;
+    story.explain(&format!(
+        "{} is ready after {elapsed:.0} ms",
+        listening.url()
+    ));
+
+    story.handlers();
+    log::show(terminal);
+    let operator = kopf::Operator::builder()
+        .handlers_from_macros()
+        .all_namespaces()
+        .build()
+        .map_err(|error| Failure::new("the operator cannot be made", error))?;
+    let running = operator
+        .start(client)
+        .await
+        .map_err(|error| Failure::new("the operator cannot be started", error))?;
+
+    // Ctrl-C ends it at any time; nothing is lost, because nothing is kept.
+    let result = tokio::select! {
+        () = ending.wait() => Ok(()),
+        result = play(options, &story, &listening) => result,
+    };
+    let stopped = running.stop().await;
+    listening.shutdown().await;
+    drop(story);
+    sandbox.shutdown().await;
+    result?;
+    stopped.map_err(|error| Failure::new("the operator has failed", error))?;
+    terminal.plain("stopped; nothing is left of it");
+    Ok(())
+}
+
+async fn play(
+    options: &DemoOptions,
+    story: &Story<'_>,
+    listening: &Listening,
+) -> Result<(), Failure> {
+    story.tell().await?;
+    if options.once {
+        return Ok(());
+    }
+    story.begin_again().await?;
+    let kubeconfig = KubeconfigFile::write(None, listening)
+        .map_err(|error| Failure::new("the kubeconfig is not written", error))?;
+    invite(story.terminal, &kubeconfig);
+    std::future::pending().await
+}
+
+fn invite(terminal: &Terminal, kubeconfig: &KubeconfigFile) {
+    terminal.line(&[
+        (Style::Good, "=> "),
+        (
+            Style::Strong,
+            "Your turn, in another terminal, until Ctrl-C here",
+        ),
+    ]);
+    for command in [
+        &format!("export KUBECONFIG={}", kubeconfig.quoted_path()),
+        "kubectl -n town get bakeries,events",
+        r#"kubectl -n town patch bakery corner --type merge -p '{"spec": {"loaves": 50}}'"#,
+        "kubectl -n town delete bakery corner",
+    ] {
+        terminal.line(&[(Style::Command, &format!("     {command}"))]);
+    }
+}

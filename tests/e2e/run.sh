@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The end-to-end tests: one set of checks, two servers. Starts a real control plane and a sandbox,
 # and runs on both of them the kubectl checks and the Python client's checks; on the real one, also
-# the API behaviour suite (on the sandbox, it is in `make test`).
+# the behaviours of the API and of operators, and the examples (on the sandbox, they are in `make test`).
 # Fails if anything is missing or wrong; nothing survives it.
 set -euo pipefail
 
@@ -81,10 +81,16 @@ check() {
         failed+=("$what")
     fi
 }
-check "API behaviours on the real control plane" \
+# on_control_plane TEST: a test of the workspace that chooses its server by the environment.
+on_control_plane() {
+    # They mostly wait for the server: more of them at once than there are processors.
     env KOPF_TEST_API=control-plane KOPF_TEST_KUBECONFIG="$work/control-plane/kubeconfig" \
-    KOPF_TEST_ETCD="$(sed -n 's/^etcd=//p' "$work/control-plane.out")" \
-    cargo test --quiet --workspace --test api
+        KOPF_TEST_ETCD="$(sed -n 's/^etcd=//p' "$work/control-plane.out")" \
+        RUST_TEST_THREADS=8 cargo test --quiet --workspace --test "$1"
+}
+check "API behaviours on the real control plane" on_control_plane api
+check "operators on the real control plane" on_control_plane handling
+check "the examples on the real control plane" on_control_plane examples
 for server in control-plane sandbox; do
     kubeconfig="$work/$server.kubeconfig"
     [ "$server" = sandbox ] || kubeconfig="$work/control-plane/kubeconfig"

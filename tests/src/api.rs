@@ -96,6 +96,18 @@ impl Api {
         &self.connection.client
     }
 
+    /// The sandbox behind it, for cases about its faults; none on a real control plane.
+    pub fn sandbox(&self) -> Option<&kopf_sandbox::Sandbox> {
+        self.connection.sandbox()
+    }
+
+    /// The file which leads other programs to the server, for as long as the test runs.
+    ///
+    /// Only for what [`start_over_tls`](Self::start_over_tls) gave.
+    pub fn kubeconfig_path(&self) -> std::path::PathBuf {
+        self.connection.kubeconfig_path()
+    }
+
     /// The test's own namespace.
     pub fn namespace(&self) -> &str {
         &self.namespace

@@ -39,4 +39,4 @@ pub use watch::{Event, Watch};
 /// The examples of docs/sandbox.md: they compile, and its test passes.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/sandbox.md")]
-struct Documentation;
+struct SandboxGuide;

@@ -1,5 +1,8 @@
 //! Which API server a test talks to, and how it is reached.
 
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
 use http::Method;
 use kube::{
     Client, Config,
@@ -51,20 +54,22 @@ pub(crate) struct Connection {
     // Only where there is a socket to connect to.
     kubeconfig: Option<Kubeconfig>,
     sandbox: Option<(kopf_sandbox::Sandbox, Option<kopf_sandbox::Listening>)>,
+    // Of a sandbox, from when somebody asks for it.
+    kubeconfig_file: OnceLock<kopf_sandbox::KubeconfigFile>,
 }
 
 impl Connection {
     pub(crate) async fn open(server: Server) -> Self {
         match server {
             Server::ControlPlane => {
-                let file = std::env::var("KOPF_TEST_KUBECONFIG")
-                    .expect("KOPF_TEST_KUBECONFIG names the kubeconfig of the control plane");
+                let file = control_plane_kubeconfig();
                 let kubeconfig = Kubeconfig::read_from(&file)
-                    .unwrap_or_else(|error| panic!("cannot use {file}: {error:?}"));
+                    .unwrap_or_else(|error| panic!("cannot use {}: {error:?}", file.display()));
                 Self {
                     client: client(kubeconfig.clone()).await,
                     kubeconfig: Some(kubeconfig),
                     sandbox: None,
+                    kubeconfig_file: OnceLock::new(),
                 }
             }
             Server::Sandbox => {
@@ -74,6 +79,7 @@ impl Connection {
                     client,
                     kubeconfig: None,
                     sandbox: Some((sandbox, None)),
+                    kubeconfig_file: OnceLock::new(),
                 }
             }
             Server::SandboxTls => {
@@ -88,6 +94,7 @@ impl Connection {
                     client: client(kubeconfig.clone()).await,
                     kubeconfig: Some(kubeconfig),
                     sandbox: Some((sandbox, Some(listening))),
+                    kubeconfig_file: OnceLock::new(),
                 }
             }
         }
@@ -103,6 +110,21 @@ impl Connection {
             user.auth_info = Some(AuthInfo::default());
         }
         client(kubeconfig).await
+    }
+
+    /// The kubeconfig as a file, for other programs.
+    pub(crate) fn kubeconfig_path(&self) -> PathBuf {
+        let Some((_, listening)) = &self.sandbox else {
+            return control_plane_kubeconfig();
+        };
+        let listening = listening
+            .as_ref()
+            .expect("a case with other programs starts over TLS");
+        let file = self.kubeconfig_file.get_or_init(|| {
+            kopf_sandbox::KubeconfigFile::write(None, listening)
+                .unwrap_or_else(|error| panic!("cannot write the kubeconfig: {error:?}"))
+        });
+        file.path().to_owned()
     }
 
     /// Makes the server forget at least its very first version.
@@ -127,6 +149,10 @@ impl Connection {
         assert!(answer.code == 200 || done_before, "{}", answer.text());
     }
 
+    pub(crate) fn sandbox(&self) -> Option<&kopf_sandbox::Sandbox> {
+        self.sandbox.as_ref().map(|(sandbox, _)| sandbox)
+    }
+
     pub(crate) async fn close(self) {
         drop(self.client);
         if let Some((sandbox, listening)) = self.sandbox {
@@ -134,6 +160,12 @@ impl Connection {
             drop(listening);
         }
     }
+}
+
+fn control_plane_kubeconfig() -> PathBuf {
+    std::env::var_os("KOPF_TEST_KUBECONFIG")
+        .expect("KOPF_TEST_KUBECONFIG names the kubeconfig of the control plane")
+        .into()
 }
 
 fn sandbox() -> kopf_sandbox::Sandbox {

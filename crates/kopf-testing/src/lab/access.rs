@@ -1,0 +1,283 @@
+//! The test's own way to the API, past the operator.
+
+use http::{Method, Request};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::objects::{KindRef, ObjectRef};
+
+/// A client that fails the test when something does not work.
+pub(super) struct Access {
+    client: Client,
+}
+
+/// Where the objects of a kind are.
+struct Place {
+    /// `/api/v1` or `/apis/<group>/<version>`.
+    root: String,
+    plural: String,
+    namespaced: bool,
+}
+
+impl Place {
+    fn path(&self, namespace: Option<&str>, name: &str) -> String {
+        let Self { root, plural, .. } = self;
+        let namespace = namespace.unwrap_or("default");
+        if self.namespaced {
+            format!("{root}/namespaces/{namespace}/{plural}/{name}")
+        } else {
+            format!("{root}/{plural}/{name}")
+        }
+    }
+
+    fn path_of(&self, object: &ObjectRef) -> String {
+        self.path(object.namespace.as_deref(), &object.name)
+    }
+}
+
+impl Access {
+    pub(super) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    pub(super) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    pub(super) async fn apply(&self, object: Value) -> Value {
+        let reference = ObjectRef::from(&object);
+        let place = self.place(&reference.kind).await;
+        let path = place.path_of(&reference);
+        let collection = place.path(reference.namespace.as_deref(), "");
+        let collection = collection.trim_end_matches('/');
+        if place.namespaced {
+            self.ensure_namespace(reference.namespace.as_deref()).await;
+        }
+        let (code, answer) = self
+            .request(Method::POST, collection, "application/json", &object)
+            .await;
+        let made = match code {
+            201 => answer,
+            409 => self.merge(&path, &object).await,
+            _ => panic!("cannot create {path}: {code}: {answer}"),
+        };
+        if object["kind"] == "CustomResourceDefinition" {
+            self.served(&made).await;
+        }
+        made
+    }
+
+    pub(super) async fn get(&self, object: &ObjectRef) -> Value {
+        let path = self.place(&object.kind).await.path_of(object);
+        match self.request(Method::GET, &path, "", &Value::Null).await {
+            (200, object) => object,
+            (404, _) => Value::Null,
+            (code, answer) => panic!("cannot get {path}: {code}: {answer}"),
+        }
+    }
+
+    pub(super) async fn list(&self, resource: &str) -> Vec<Value> {
+        let place = self.place(&KindRef::named(resource)).await;
+        let mut list = self.read(&format!("{}/{}", place.root, place.plural)).await;
+        let api_version = list["apiVersion"].take();
+        let kind = list["kind"].as_str().unwrap_or_default();
+        let kind = json!(kind.strip_suffix("List").unwrap_or(kind));
+        let mut items = match list["items"].take() {
+            Value::Array(items) => items,
+            _ => Vec::new(),
+        };
+        for item in &mut items {
+            item["apiVersion"] = api_version.clone();
+            item["kind"] = kind.clone();
+        }
+        items
+    }
+
+    pub(super) async fn patch(
+        &self,
+        object: &ObjectRef,
+        subresource: Option<&str>,
+        patch: &Value,
+    ) -> Value {
+        let mut path = self.place(&object.kind).await.path_of(object);
+        if let Some(subresource) = subresource {
+            path = format!("{path}/{subresource}");
+        }
+        self.merge(&path, patch).await
+    }
+
+    pub(super) async fn delete(&self, object: &ObjectRef) {
+        let path = self.place(&object.kind).await.path_of(object);
+        let (code, answer) = self.request(Method::DELETE, &path, "", &Value::Null).await;
+        assert!(
+            (200..300).contains(&code),
+            "cannot delete {path}: {code}: {answer}"
+        );
+    }
+
+    pub(super) async fn events(&self, object: &ObjectRef) -> Vec<Value> {
+        let namespace = object.namespace.as_deref().unwrap_or("default");
+        let mut list = self
+            .read(&format!("/api/v1/namespaces/{namespace}/events"))
+            .await;
+        let mut events: Vec<Value> = match list["items"].take() {
+            Value::Array(items) => items,
+            _ => Vec::new(),
+        };
+        events.retain(|event| event["involvedObject"]["name"] == *object.name);
+        // Their names are generated: the order of names says nothing, that of versions does.
+        events.sort_by_key(|event| {
+            let version = event["metadata"]["resourceVersion"].as_str();
+            version.and_then(|version| version.parse::<u64>().ok())
+        });
+        events
+    }
+
+    /// A definition is there at once, its objects a moment later.
+    async fn served(&self, definition: &Value) {
+        let spec = &definition["spec"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let path = format!(
+            "/apis/{}/{}/{}",
+            text(&spec["group"]),
+            text(&spec["versions"][0]["name"]),
+            text(&spec["names"]["plural"])
+        );
+        for _ in 0..1000 {
+            let (code, _) = self.request(Method::GET, &path, "", &Value::Null).await;
+            if code == 200 {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        panic!("a custom resource is defined, but not served: {definition}");
+    }
+
+    async fn ensure_namespace(&self, name: Option<&str>) {
+        let Some(name) = name else { return };
+        let namespace = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name},
+        });
+        let (code, answer) = self
+            .request(
+                Method::POST,
+                "/api/v1/namespaces",
+                "application/json",
+                &namespace,
+            )
+            .await;
+        assert!(
+            matches!(code, 201 | 409),
+            "cannot create the namespace {name}: {code}: {answer}"
+        );
+    }
+
+    /// Finds a kind by asking the API what it serves.
+    async fn place(&self, kind: &KindRef) -> Place {
+        match kind {
+            KindRef::Kind { api_version, kind } => {
+                let root = match api_version.split_once('/') {
+                    Some(_) => format!("/apis/{api_version}"),
+                    None => format!("/api/{api_version}"),
+                };
+                self.find(&root, |resource| resource["kind"] == **kind)
+                    .await
+            }
+            KindRef::Named { name, group } => self.find_named(name, group.as_deref()).await,
+        }
+        .unwrap_or_else(|| panic!("the API has no such kind: {kind:?}; is its CRD there?"))
+    }
+
+    async fn find_named(&self, name: &str, group: Option<&str>) -> Option<Place> {
+        let mut roots = Vec::new();
+        if group.is_none_or(str::is_empty) {
+            roots.push("/api/v1".to_owned());
+        }
+        let groups = self.read("/apis").await;
+        for found in groups["groups"].as_array().into_iter().flatten() {
+            if group.is_none_or(|group| found["name"] == group)
+                && let Some(version) = found["preferredVersion"]["groupVersion"].as_str()
+            {
+                roots.push(format!("/apis/{version}"));
+            }
+        }
+        let called = |resource: &Value| {
+            let kind = resource["kind"].as_str().unwrap_or_default();
+            let mut short = resource["shortNames"].as_array().into_iter().flatten();
+            resource["name"] == name
+                || resource["singularName"] == name
+                || kind.eq_ignore_ascii_case(name)
+                || short.any(|short| short == name)
+        };
+        for root in roots {
+            if let Some(place) = self.find(&root, called).await {
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    async fn find(&self, root: &str, wanted: impl Fn(&Value) -> bool) -> Option<Place> {
+        let (code, found) = self.request(Method::GET, root, "", &Value::Null).await;
+        if code == 404 {
+            return None;
+        }
+        let mut resources = found["resources"].as_array()?.iter();
+        let resource = resources.find(|resource| {
+            let name = resource["name"].as_str().unwrap_or_default();
+            !name.contains('/') && wanted(resource)
+        })?;
+        Some(Place {
+            root: root.to_owned(),
+            plural: resource["name"].as_str()?.to_owned(),
+            namespaced: resource["namespaced"] == true,
+        })
+    }
+
+    async fn read(&self, path: &str) -> Value {
+        let (code, answer) = self.request(Method::GET, path, "", &Value::Null).await;
+        assert_eq!(code, 200, "cannot read {path}: {answer}");
+        answer
+    }
+
+    async fn merge(&self, path: &str, patch: &Value) -> Value {
+        let (code, answer) = self
+            .request(Method::PATCH, path, "application/merge-patch+json", patch)
+            .await;
+        assert_eq!(code, 200, "cannot patch {path}: {answer}");
+        answer
+    }
+
+    async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: &Value,
+    ) -> (u16, Value) {
+        let bytes = match body {
+            Value::Null => Vec::new(),
+            body => body.to_string().into_bytes(),
+        };
+        let mut request = Request::builder().method(method).uri(path);
+        if !content_type.is_empty() {
+            request = request.header("content-type", content_type);
+        }
+        let request = request
+            .body(Body::from(bytes))
+            .unwrap_or_else(|error| panic!("{path}: not a valid path: {error}"));
+        let response = self
+            .client
+            .send(request)
+            .await
+            .unwrap_or_else(|error| panic!("{path}: no answer: {error}"));
+        let (parts, body) = response.into_parts();
+        let bytes = body
+            .collect_bytes()
+            .await
+            .unwrap_or_else(|error| panic!("{path}: the answer broke off: {error}"));
+        let answer = serde_json::from_slice(&bytes).unwrap_or_default();
+        (parts.status.as_u16(), answer)
+    }
+}

@@ -1,0 +1,102 @@
+//! What is in a lab before it starts.
+
+use std::time::Duration;
+
+use kopf::Operator;
+use kopf_sandbox::Sandbox;
+use kube::CustomResourceExt;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::access::Access;
+use super::running::Runner;
+use super::{Lab, Recorder};
+use crate::Manifest;
+
+/// A lab to be started; see [`Lab::new`].
+#[derive(Debug, Default)]
+#[must_use = "a lab does nothing until `.start().await`"]
+pub struct Builder {
+    objects: Vec<Value>,
+    operator: Option<Operator>,
+    seed: Option<u64>,
+}
+
+impl Builder {
+    /// Defines the custom resource of this type, as derived with [`kube::CustomResource`].
+    ///
+    /// ```
+    /// use kube::CustomResource;
+    /// use schemars::JsonSchema;
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
+    /// #[kube(group = "kopf.dev", version = "v1", kind = "KopfExample", namespaced)]
+    /// struct KopfExampleSpec {
+    ///     field: Option<String>,
+    /// }
+    ///
+    /// let lab = kopf_testing::Lab::new().crd::<KopfExample>();
+    /// # let _ = lab;
+    /// ```
+    pub fn crd<K: CustomResourceExt>(self) -> Self {
+        let definition = serde_json::to_value(K::crd())
+            .unwrap_or_else(|error| panic!("a definition cannot be written as JSON: {error}"));
+        self.with(definition)
+    }
+
+    /// Objects that are there before the operator starts: definitions of custom resources, and
+    /// anything else. See [`manifest!`](crate::manifest!).
+    pub fn with(mut self, manifest: impl Into<Manifest>) -> Self {
+        self.objects.extend(manifest.into().into_objects());
+        self
+    }
+
+    /// The operator under test.
+    pub fn operator(mut self, operator: Operator) -> Self {
+        self.operator = Some(operator);
+        self
+    }
+
+    /// Makes uids, generated names and faults the same in every run.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Starts the API, creates the objects, starts the operator, and waits until it watches.
+    ///
+    /// Objects which exist already may still be unhandled then: see [`Lab::settled`].
+    pub async fn start(self) -> Lab {
+        let Some(operator) = self.operator else {
+            panic!("a lab needs an operator: .operator(…)");
+        };
+        let mut sandbox = Sandbox::builder();
+        if let Some(seed) = self.seed {
+            sandbox = sandbox.seed(seed);
+        }
+        let sandbox = sandbox
+            .build()
+            .unwrap_or_else(|error| panic!("no sandbox: {error}"));
+        let access = Access::new(kube::Client::new(sandbox.service(), "default"));
+        for object in self.objects {
+            access.apply(object).await;
+        }
+        let lab = Lab {
+            runner: Runner::new(operator),
+            recorder: Recorder::default(),
+            paused: is_time_paused(),
+            sandbox,
+            access,
+        };
+        lab.start_operator().await;
+        lab
+    }
+}
+
+/// Whether time is virtual. Tokio does not tell, but virtual time does not pass by itself.
+fn is_time_paused() -> bool {
+    let before = Instant::now();
+    std::thread::sleep(Duration::from_micros(50));
+    Instant::now() == before
+}

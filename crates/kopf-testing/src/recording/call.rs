@@ -1,0 +1,155 @@
+//! One request that changes something, and what was answered.
+
+use http::Method;
+use serde_json::Value;
+
+/// A write to the API, as it was sent.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Call {
+    /// What it does, as Kubernetes names it: `create`, `update`, `patch`, `delete`.
+    pub verb: &'static str,
+    /// The path of the URL, without the query.
+    pub path: String,
+    /// The API group; empty for the core one.
+    pub group: String,
+    /// The plural name of the resource.
+    pub resource: String,
+    /// The subresource, e.g. `status`.
+    pub subresource: Option<String>,
+    /// The namespace, if the path has one.
+    pub namespace: Option<String>,
+    /// The name of the object, if the path has one.
+    pub name: Option<String>,
+    /// The content type, which tells the kinds of patches apart.
+    pub content_type: String,
+    /// What was sent: for patches, an object is a merge-patch, a list is a JSON-patch.
+    pub body: Value,
+    /// The HTTP status of the answer; none if there was no answer.
+    pub status: Option<u16>,
+    /// What was answered; null if it was no JSON or nothing.
+    pub answer: Value,
+}
+
+impl Call {
+    pub(super) fn new(verb: &'static str, path: &str, content_type: &str, body: &[u8]) -> Self {
+        let place = Place::of(path);
+        Self {
+            verb,
+            path: path.to_owned(),
+            group: place.group.to_owned(),
+            resource: place.resource.to_owned(),
+            subresource: place.subresource.map(str::to_owned),
+            namespace: place.namespace.map(str::to_owned),
+            name: place.name.map(str::to_owned),
+            content_type: content_type.to_owned(),
+            body: serde_json::from_slice(body).unwrap_or_default(),
+            status: None,
+            answer: Value::Null,
+        }
+    }
+
+    /// Whether the server has done it.
+    pub fn is_accepted(&self) -> bool {
+        self.status
+            .is_some_and(|status| (200..300).contains(&status))
+    }
+
+    /// Whether it is about the k8s-events with which an operator tells what it does.
+    pub fn is_event(&self) -> bool {
+        self.resource == "events" && matches!(&*self.group, "" | "events.k8s.io")
+    }
+
+    /// The version of the object in the answer, if there was one.
+    pub fn resource_version(&self) -> Option<&str> {
+        self.answer["metadata"]["resourceVersion"].as_str()
+    }
+}
+
+/// The verb of a request that changes something; none for others.
+pub(super) fn verb(method: &Method) -> Option<&'static str> {
+    match method.as_str() {
+        "POST" => Some("create"),
+        "PUT" => Some("update"),
+        "PATCH" => Some("patch"),
+        "DELETE" => Some("delete"),
+        _ => None,
+    }
+}
+
+/// Where a path leads to.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Place<'a> {
+    group: &'a str,
+    resource: &'a str,
+    namespace: Option<&'a str>,
+    name: Option<&'a str>,
+    subresource: Option<&'a str>,
+}
+
+impl<'a> Place<'a> {
+    fn of(path: &'a str) -> Self {
+        let mut steps = path.split('/').filter(|step| !step.is_empty()).peekable();
+        let group = match steps.next() {
+            Some("api") => "",
+            Some("apis") => steps.next().unwrap_or_default(),
+            _ => return Self::default(),
+        };
+        let _version = steps.next();
+        let mut place = Self {
+            group,
+            resource: steps.next().unwrap_or_default(),
+            name: steps.next(),
+            ..Self::default()
+        };
+        // `namespaces/<name>/<resource>`; but `namespaces/<name>/status` is of the namespace.
+        if place.resource == "namespaces"
+            && steps
+                .peek()
+                .is_some_and(|step| !matches!(*step, "status" | "finalize"))
+        {
+            place.namespace = place.name;
+            place.resource = steps.next().unwrap_or_default();
+            place.name = steps.next();
+        }
+        place.subresource = steps.next();
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_taken_apart() {
+        let place = Place::of("/apis/kopf.dev/v1/namespaces/ns/kopfexamples/obj/status");
+        assert_eq!(
+            place,
+            Place {
+                group: "kopf.dev",
+                resource: "kopfexamples",
+                namespace: Some("ns"),
+                name: Some("obj"),
+                subresource: Some("status"),
+            }
+        );
+        let place = Place::of("/api/v1/namespaces/ns/events");
+        assert_eq!((place.resource, place.namespace), ("events", Some("ns")));
+        let place = Place::of("/api/v1/namespaces/ns");
+        assert_eq!((place.resource, place.name), ("namespaces", Some("ns")));
+        let place = Place::of("/api/v1/namespaces/ns/status");
+        assert_eq!(
+            (place.name, place.subresource),
+            (Some("ns"), Some("status"))
+        );
+        assert_eq!(Place::of("/version"), Place::default());
+    }
+
+    #[test]
+    fn events_are_told_apart() {
+        let call = |path| Call::new("create", path, "", b"{}");
+        assert!(call("/api/v1/namespaces/ns/events").is_event());
+        assert!(!call("/apis/example.com/v1/namespaces/ns/events").is_event());
+    }
+}

@@ -1,0 +1,217 @@
+//! A lab as users use it: with the Rust front, in virtual time.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helper functions of tests are tests, too"
+)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kopf::prelude::*;
+use kopf_sandbox::fault::{Fault, Verb};
+use kopf_testing::recording::Moment;
+use kopf_testing::{Lab, Manifest, manifest};
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
+#[kube(
+    group = "example.com",
+    version = "v1",
+    kind = "Claim",
+    namespaced,
+    shortname = "cl"
+)]
+#[kube(status = "ClaimStatus")]
+struct ClaimSpec {
+    size: Option<String>,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug)]
+struct ClaimStatus {
+    phase: Option<String>,
+    make: Option<Made>,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug)]
+struct Made {
+    made: bool,
+}
+
+/// How often the handler was called.
+type Calls = Arc<AtomicUsize>;
+
+async fn make(Retry(retry): Retry, State(calls): State<Calls>) -> kopf::Result<Value> {
+    calls.fetch_add(1, Ordering::SeqCst);
+    if retry < 2 {
+        return Err(kopf::temporary("not yet").delay(3600));
+    }
+    Ok(json!({"made": true}))
+}
+
+async fn unmake() {}
+
+fn operator(calls: &Calls) -> Operator {
+    Operator::builder()
+        .handler(on::create("claims", make).id("make"))
+        .handler(on::delete("claims", unmake).id("unmake"))
+        .state(Arc::clone(calls))
+        .build()
+        .unwrap()
+}
+
+fn claim() -> Manifest {
+    manifest!("claim.yaml")
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_lives_its_life_in_virtual_time() {
+    let calls = Calls::default();
+    let lab = Lab::new()
+        .crd::<Claim>()
+        .operator(operator(&calls))
+        .start()
+        .await;
+    let object = lab.apply(claim()).await;
+    lab.settled().await;
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+
+    lab.advance(3601).await;
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
+    lab.restart_operator().await;
+    lab.advance(3601.0).await;
+    assert_eq!(calls.load(Ordering::SeqCst), 3);
+    let object = lab.get(&object).await;
+    assert_eq!(object["status"]["make"], json!({"made": true}));
+    for name in [
+        "claims/obj",
+        "claim/obj",
+        "cl/default/obj",
+        "claims.example.com/obj",
+    ] {
+        assert_eq!(lab.get(name).await, object, "{name}");
+    }
+
+    lab.delete(&object).await;
+    lab.settled().await;
+    assert!(!lab.exists(&object).await);
+    lab.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn users_change_objects_past_the_records() {
+    let calls = Calls::default();
+    let lab = Lab::new()
+        .crd::<Claim>()
+        .with("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: early, namespace: shop}\n")
+        .operator(operator(&calls))
+        .seed(7)
+        .start()
+        .await;
+    assert!(lab.exists("configmaps/shop/early").await);
+    let object = lab.apply(claim()).await;
+    let changed = json!({"spec": {"size": "2G"}});
+    assert_eq!(lab.patch(&object, changed).await["spec"]["size"], "2G");
+    assert_eq!(lab.apply(claim()).await["spec"]["size"], "1G");
+    let status = json!({"status": {"phase": "x"}});
+    assert_eq!(
+        lab.patch_status(&object, status).await["status"]["phase"],
+        "x"
+    );
+    lab.settled().await;
+    assert_eq!(lab.list("claims").await.len(), 1);
+    let calls = lab.calls();
+    assert!(calls.iter().all(|call| call.body.get("spec").is_none()));
+    assert!(calls.iter().any(|call| call.verb == "patch"));
+    let events = lab.events(&object).await;
+    assert_eq!(
+        events[0]["message"],
+        "Handler 'make' failed temporarily: not yet"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_killed_operator_never_learns_of_its_last_write() {
+    let calls = Calls::default();
+    let lab = Lab::new()
+        .crd::<Claim>()
+        .operator(operator(&calls))
+        .start()
+        .await;
+    // The first write is the finalizer, the second one is the outcome of the handler.
+    let written = lab.breakpoint(2, Moment::After);
+    let object = lab.apply(claim()).await;
+    written.reached().await;
+    lab.kill_operator().await;
+    drop(written);
+    lab.settled().await;
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+    lab.start_operator().await;
+    lab.settled().await;
+    assert_eq!(
+        calls.load(Ordering::SeqCst),
+        1,
+        "it was recorded, and is not due yet"
+    );
+    lab.advance(2 * 3601).await;
+    assert_eq!(calls.load(Ordering::SeqCst), 3);
+    assert_eq!(lab.get(&object).await["status"]["make"]["made"], true);
+}
+
+#[tokio::test(start_paused = true)]
+async fn faults_are_survived() {
+    let calls = Calls::default();
+    let lab = Lab::new()
+        .crd::<Claim>()
+        .operator(operator(&calls))
+        .start()
+        .await;
+    let refused = lab
+        .faults()
+        .inject(Fault::error(503).verb(Verb::Patch).times(3));
+    lab.faults().kill_watches();
+    let object = lab.apply(claim()).await;
+    lab.advance(3 * 3601).await;
+    assert_eq!(lab.faults().count(refused), 3);
+    assert_eq!(lab.get(&object).await["status"]["make"]["made"], true);
+    assert_eq!(calls.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn real_time_works_too() {
+    let calls = Calls::default();
+    let lab = Lab::new()
+        .crd::<Claim>()
+        .operator(operator(&calls))
+        .start()
+        .await;
+    let object = lab.apply(claim()).await;
+    lab.settled().await;
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+    let finalizers = &lab.get(&object).await["metadata"]["finalizers"];
+    assert_eq!(finalizers.as_array().map(Vec::len), Some(1));
+    lab.finish().await;
+}
+
+#[tokio::test]
+#[should_panic(expected = "start_paused = true")]
+async fn real_time_cannot_be_advanced() {
+    let lab = Lab::new()
+        .crd::<Claim>()
+        .operator(operator(&Calls::default()))
+        .start()
+        .await;
+    lab.advance(1).await;
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "the API has no such kind")]
+async fn unknown_kinds_fail_the_test() {
+    let lab = Lab::new()
+        .operator(operator(&Calls::default()))
+        .start()
+        .await;
+    lab.get("claims/obj").await;
+}

@@ -1,0 +1,164 @@
+//! Own writes are seen first (§8).
+
+use std::time::Duration;
+
+use kopf_core::cause::EventType;
+use kopf_sandbox::fault::{Fault, Verb};
+use kopf_testing::recording::Moment;
+use serde_json::json;
+
+use crate::front::{done, gives, on, temporary};
+use crate::stage::{Stage, everywhere, is_handled, sandboxed};
+
+/// Makes events come so many seconds late, from now on.
+fn delay_events(stage: &Stage, seconds: u64) {
+    let faults = stage.faults();
+    faults.inject(Fault::delay_events(Duration::from_secs(seconds)).verb(Verb::Watch));
+}
+
+#[test]
+fn a_late_echo_of_an_own_write_does_not_repeat_handlers() {
+    sandboxed(async |stage| {
+        let make = on::create("make").does(|_| async { gives(json!(1)) });
+        let _operator = stage.run([on::create("first"), make]).await;
+        delay_events(stage, 3);
+        stage.create("obj", json!({})).await;
+        stage.pass(60.0).await;
+        assert_eq!(stage.journal.ids(), ["first", "make"]);
+        assert!(is_handled(&stage.get("obj").await));
+    });
+}
+
+#[test]
+fn a_foreign_change_before_the_echo_does_not_repeat_handlers() {
+    everywhere(async |stage| {
+        let _operator = stage.run([on::create("make"), on::update("updated")]).await;
+        let breakpoint = stage.breakpoint(1, Moment::After);
+        stage.create("obj", json!({"field": 1})).await;
+        stage.within("the write", breakpoint.reached()).await;
+        stage
+            .merge("obj", json!({"metadata": {"labels": {"a": "b"}}}))
+            .await;
+        breakpoint.release();
+        stage.until_handled("obj").await;
+        stage
+            .until_so("the label to be handled", || {
+                stage.journal.count("updated") > 0
+            })
+            .await;
+        stage.settled().await;
+        assert_eq!(stage.journal.ids(), ["make", "updated"]);
+    });
+}
+
+#[test]
+fn an_older_version_that_comes_after_an_own_write_is_not_handled() {
+    sandboxed(async |stage| {
+        // The handler runs while a foreign change is on its way.
+        let make = on::create("make").does(|call| async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            gives(json!(call.cause.body.spec()["field"]))
+        });
+        let _operator = stage.run([make, on::update("updated")]).await;
+        stage.create("obj", json!({"field": 1})).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        delay_events(stage, 2);
+        stage.merge("obj", json!({"spec": {"field": 2}})).await;
+        stage.pass(60.0).await;
+        assert_eq!(stage.journal.ids(), ["make", "updated"]);
+        let diff = stage.journal.only("updated").diff;
+        assert_eq!(diff, json!([["change", ["spec", "field"], 1, 2]]));
+        assert!(is_handled(&stage.get("obj").await));
+    });
+}
+
+#[test]
+fn an_own_write_that_is_never_seen_is_taken_from_its_answer() {
+    sandboxed(async |stage| {
+        let make = on::create("make").does(|call| async move {
+            if call.retry < 2 {
+                return temporary("not yet", 1.0);
+            }
+            done()
+        });
+        let _operator = stage.run([make]).await;
+        let breakpoint = stage.breakpoint(1, Moment::Before);
+        stage.create("obj", json!({})).await;
+        breakpoint.reached().await;
+        stage.faults().inject(Fault::drop_events().name("obj"));
+        breakpoint.release();
+        stage.pass(60.0).await;
+        let retries: Vec<_> = stage.journal.of("make").iter().map(|e| e.retry).collect();
+        assert_eq!(retries, [0, 1, 2]);
+        assert!(is_handled(&stage.get("obj").await));
+        let started: Vec<_> = stage
+            .journal
+            .of("make")
+            .iter()
+            .map(|e| e.runtime.as_secs())
+            .collect();
+        assert!(
+            started[1] >= 5,
+            "not before the consistency timeout: {started:?}"
+        );
+    });
+}
+
+#[test]
+fn the_wait_can_be_switched_off() {
+    sandboxed(async |stage| {
+        let make = on::create("make").does(|call| async move {
+            if call.retry < 1 {
+                return temporary("not yet", 0.0);
+            }
+            done()
+        });
+        let _operator = stage
+            .operator([make])
+            .settings(|settings| settings.persistence.consistency_timeout = Duration::ZERO)
+            .start()
+            .await;
+        stage.create("obj", json!({})).await;
+        stage.settled().await;
+        assert_eq!(stage.journal.count("make"), 2);
+        assert!(is_handled(&stage.get("obj").await));
+    });
+}
+
+#[test]
+fn handlers_of_events_do_not_wait() {
+    sandboxed(async |stage| {
+        let make = on::create("make").does(|_| async { gives(json!(1)) });
+        let _operator = stage
+            .run([on::event("spy"), make, on::update("updated")])
+            .await;
+        let breakpoint = stage.breakpoint(1, Moment::After);
+        stage.create("obj", json!({"field": 1})).await;
+        breakpoint.reached().await;
+        // From here on, the operator sees a foreign change at once, and its own only much later.
+        stage.merge("obj", json!({"spec": {"field": 2}})).await;
+        breakpoint.release();
+        stage.settled().await;
+        let seen = stage.journal.of("spy");
+        assert!(seen.iter().any(|entry| entry.body["spec"]["field"] == 2));
+        assert_eq!(seen[0].event, Some(EventType::Added));
+        assert_eq!(stage.journal.count("make"), 1);
+        assert_eq!(stage.journal.count("updated"), 1);
+        assert!(is_handled(&stage.get("obj").await));
+    });
+}
+
+#[test]
+fn an_object_that_is_about_to_vanish_is_not_handled_any_more() {
+    sandboxed(async |stage| {
+        let _operator = stage.run([on::create("make"), on::delete("unmake")]).await;
+        stage.create("obj", json!({})).await;
+        stage.settled().await;
+        delay_events(stage, 2);
+        stage.delete("obj").await;
+        stage.pass(60.0).await;
+        assert!(stage.get("obj").await.is_null());
+        assert_eq!(stage.journal.ids(), ["make", "unmake"]);
+        assert!(stage.log.has("obj", "Deleted, really deleted"));
+    });
+}

@@ -1,0 +1,180 @@
+//! Waiting for the next attempt (§14): asleep in memory, or touching the object as the original does.
+
+use serde_json::json;
+
+use crate::front::{Declaration, done, on, temporary};
+use crate::stage::{annotation, everywhere, is_handled, own_annotations, progress, sandboxed};
+
+const TOUCH: &str = "kopf.zalando.org/touch-dummy";
+
+/// Fails so many times, with this delay.
+fn failing(times: u32, delay: f64) -> Declaration {
+    on::create("make").does(move |call| async move {
+        if call.retry < times {
+            return temporary("not yet", delay);
+        }
+        done()
+    })
+}
+
+#[test]
+fn objects_are_woken_up_without_a_write() {
+    sandboxed(async |stage| {
+        let operator = stage.run([failing(2, 1000.0)]).await;
+        stage.create("obj", json!({})).await;
+        stage.settled().await;
+        assert_eq!(operator.inspect().snapshot().sleeping, 1);
+        stage.pass(999.0).await;
+        assert_eq!(stage.journal.count("make"), 1);
+        assert_eq!(stage.writes().len(), 1);
+        stage.pass(2.0).await;
+        assert_eq!(stage.journal.count("make"), 2);
+        stage.pass(1000.0).await;
+        assert!(is_handled(&stage.get("obj").await));
+        assert_eq!(stage.writes().len(), 3, "one per attempt");
+        assert_eq!(operator.inspect().snapshot().sleeping, 0);
+    });
+}
+
+#[test]
+fn objects_can_be_touched_instead() {
+    sandboxed(async |stage| {
+        let _operator = stage
+            .operator([failing(1, 10.0)])
+            .settings(|settings| settings.persistence.touching = true)
+            .start()
+            .await;
+        stage.create("obj", json!({})).await;
+        stage.settled().await;
+        assert_eq!(own_annotations(&stage.get("obj").await), ["make"]);
+        stage.pass(20.0).await;
+        let bodies: Vec<_> = stage.writes().into_iter().map(|call| call.body).collect();
+        assert_eq!(bodies.len(), 3, "{bodies:#?}");
+        let touch = &bodies[1]["metadata"]["annotations"];
+        assert_eq!(touch.as_object().map(serde_json::Map::len), Some(1));
+        let time = touch[TOUCH].as_str().unwrap();
+        assert_eq!(time.len(), "2026-01-02T03:04:05.678901+00:00".len());
+        let last = &bodies[2]["metadata"]["annotations"];
+        assert_eq!(last.get(TOUCH), Some(&json!(null)));
+        assert_eq!(last.get("kopf.zalando.org/make"), Some(&json!(null)));
+        assert!(is_handled(&stage.get("obj").await));
+    });
+}
+
+#[test]
+fn long_delays_are_touched_every_ten_minutes_at_most() {
+    sandboxed(async |stage| {
+        let _operator = stage
+            .operator([failing(1, 1500.0)])
+            .settings(|settings| settings.persistence.touching = true)
+            .start()
+            .await;
+        stage.create("obj", json!({})).await;
+        stage.pass(1499.0).await;
+        assert_eq!(stage.journal.count("make"), 1);
+        stage.pass(700.0).await;
+        assert_eq!(stage.journal.count("make"), 2);
+        assert!(is_handled(&stage.get("obj").await));
+    });
+}
+
+#[test]
+fn the_originals_touch_is_no_change_and_goes_with_the_next_patch() {
+    everywhere(async |stage| {
+        let _operator = stage
+            .run([on::create("created"), on::update("updated")])
+            .await;
+        stage.create("obj", json!({"field": 1})).await;
+        stage.until_handled("obj").await;
+        stage.settled().await;
+        let touch =
+            json!({"metadata": {"annotations": {TOUCH: "2026-01-02T03:04:05.678901+00:00"}}});
+        stage.merge("obj", touch).await;
+        stage.settled().await;
+        assert_eq!(stage.journal.ids(), ["created"]);
+        assert_eq!(stage.writes().len(), 1, "never patched only for that");
+        stage.merge("obj", json!({"spec": {"field": 2}})).await;
+        let object = stage.until_handled("obj").await;
+        stage.settled().await;
+        assert_eq!(annotation(&object, TOUCH), "");
+        assert_eq!(stage.writes().len(), 2);
+    });
+}
+
+#[test]
+fn a_change_ends_the_sleep_and_the_delay_goes_on() {
+    sandboxed(async |stage| {
+        let _operator = stage.run([failing(1, 100.0)]).await;
+        stage.create("obj", json!({"field": 1})).await;
+        stage.settled().await;
+        for value in 2..5 {
+            stage.pass(20.0).await;
+            stage.merge("obj", json!({"spec": {"field": value}})).await;
+            stage.settled().await;
+        }
+        assert_eq!(stage.journal.count("make"), 1, "it is not due yet");
+        stage.pass(35.0).await;
+        assert_eq!(stage.journal.count("make"), 1);
+        stage.pass(10.0).await;
+        assert_eq!(stage.journal.count("make"), 2);
+        assert!(is_handled(&stage.get("obj").await));
+    });
+}
+
+#[test]
+fn the_shortest_delay_counts() {
+    sandboxed(async |stage| {
+        let handler = |id: &str, delay: f64| {
+            on::create(id).does(move |call| async move {
+                if call.retry < 1 {
+                    return temporary("not yet", delay);
+                }
+                done()
+            })
+        };
+        let _operator = stage
+            .run([handler("slow", 100.0), handler("quick", 10.0)])
+            .await;
+        stage.create("obj", json!({})).await;
+        stage.pass(11.0).await;
+        assert_eq!(stage.journal.ids(), ["slow", "quick", "quick"]);
+        let object = stage.get("obj").await;
+        assert_eq!(progress(&object, "quick")["success"], true);
+        stage.pass(90.0).await;
+        assert_eq!(stage.journal.ids(), ["slow", "quick", "quick", "slow"]);
+        assert!(is_handled(&stage.get("obj").await));
+    });
+}
+
+#[test]
+fn the_log_tells_what_the_object_waits_for() {
+    sandboxed(async |stage| {
+        let _operator = stage.run([failing(1, 10.0)]).await;
+        stage.create("obj", json!({})).await;
+        stage.settled().await;
+        assert!(stage.log.has("obj", "Sleeping for "));
+        assert!(stage.log.has("obj", "seconds for the delayed handlers."));
+        stage.pass(11.0).await;
+        assert!(stage.log.has(
+            "obj",
+            "Handling cycle is finished, waiting for new changes."
+        ));
+    });
+}
+
+#[test]
+fn an_object_that_vanishes_in_its_sleep_is_forgotten() {
+    sandboxed(async |stage| {
+        let operator = stage.run([failing(1, 100.0)]).await;
+        stage.create("obj", json!({})).await;
+        stage.settled().await;
+        assert_eq!(operator.inspect().snapshot().sleeping, 1);
+        stage.delete("obj").await;
+        stage.settled().await;
+        let snapshot = operator.inspect().snapshot();
+        assert_eq!((snapshot.sleeping, snapshot.objects), (0, 0));
+        stage.pass(200.0).await;
+        assert_eq!(stage.journal.count("make"), 1);
+        assert_eq!(stage.writes().len(), 1);
+    });
+}

@@ -1,0 +1,275 @@
+//! A second front: functions as closures over the engine's own [`Call`], without extractors and
+//! without macros. It is all that a front must do, and it proves that the seam needs no more.
+
+mod outcomes;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use kopf_core::cause::Cause;
+use kopf_core::field::FieldPath;
+use kopf_core::filter::{Filters, MetaCriterion, ValueCriterion, when_fn};
+use kopf_core::handler::{ErrorsMode, FunctionId, HandlerKind, HandlerSpec, Param, Retrying};
+use kopf_core::selector::Selector;
+use kopf_engine::invocation::{Call, Function, Handler, HandlerResult, Invoke, Registry, Work};
+use kopf_testing::recording::Recorder;
+
+pub(crate) use self::outcomes::{arbitrary, done, gives, permanent, temporary};
+use crate::stage::Journal;
+
+/// A handler as a case declares it. It can be used again and again, in several operators.
+#[derive(Clone)]
+pub(crate) struct Declaration {
+    id: String,
+    function: u64,
+    kind: HandlerKind,
+    selector: Option<Vec<String>>,
+    filters: Filters,
+    retrying: Retrying,
+    param: Option<Param>,
+    run: Arc<dyn Fn(Call) -> Work + Send + Sync>,
+}
+
+/// Handlers of creations, and so on. They do nothing, successfully, unless told otherwise.
+pub(crate) mod on {
+    use kopf_core::handler::HandlerKind;
+
+    use super::Declaration;
+
+    pub(crate) fn create(id: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Create)
+    }
+
+    pub(crate) fn update(id: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Update)
+    }
+
+    pub(crate) fn delete(id: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Delete { optional: false })
+    }
+
+    pub(crate) fn optional_delete(id: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Delete { optional: true })
+    }
+
+    pub(crate) fn resume(id: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Resume { deleted: false })
+    }
+
+    pub(crate) fn resume_deleted(id: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Resume { deleted: true })
+    }
+
+    pub(crate) fn field(id: &str, field: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Field).field(field)
+    }
+
+    pub(crate) fn event(id: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Event)
+    }
+
+    pub(crate) fn sub(id: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Sub { needs_change: true })
+    }
+}
+
+impl Declaration {
+    fn new(id: &str, kind: HandlerKind) -> Self {
+        static FUNCTIONS: AtomicU64 = AtomicU64::new(0);
+        Self {
+            id: id.to_owned(),
+            function: FUNCTIONS.fetch_add(1, Ordering::Relaxed),
+            kind,
+            selector: None,
+            filters: Filters::default(),
+            retrying: Retrying::default(),
+            param: None,
+            run: Arc::new(|_| Work::Async(Box::pin(async { done() }))),
+        }
+    }
+
+    /// What the handler does.
+    pub(crate) fn does<F, W>(mut self, function: F) -> Self
+    where
+        F: Fn(Call) -> W + Send + Sync + 'static,
+        W: Future<Output = HandlerResult> + Send + 'static,
+    {
+        self.run = Arc::new(move |call| Work::Async(Box::pin(function(call))));
+        self
+    }
+
+    /// What the handler does, in a thread.
+    pub(crate) fn blocks<F>(mut self, function: F) -> Self
+    where
+        F: Fn(Call) -> HandlerResult + Send + Sync + 'static,
+    {
+        let function = Arc::new(function);
+        self.run = Arc::new(move |call| {
+            let function = Arc::clone(&function);
+            Work::Blocking(Box::new(move || function(call)))
+        });
+        self
+    }
+
+    /// The same function as a handler of another kind, as decorators are stacked.
+    pub(crate) fn also(&self, other: Self) -> Self {
+        Self {
+            function: self.function,
+            run: Arc::clone(&self.run),
+            ..other
+        }
+    }
+
+    /// Other objects than the things of the case.
+    pub(crate) fn on(mut self, selector: &[&str]) -> Self {
+        self.selector = Some(selector.iter().copied().map(str::to_owned).collect());
+        self
+    }
+
+    pub(crate) fn label(mut self, key: &str, criterion: MetaCriterion) -> Self {
+        self.filters.labels.insert(key.to_owned(), criterion);
+        self
+    }
+
+    pub(crate) fn annotation(mut self, key: &str, criterion: MetaCriterion) -> Self {
+        self.filters.annotations.insert(key.to_owned(), criterion);
+        self
+    }
+
+    pub(crate) fn field(mut self, field: &str) -> Self {
+        self.filters.field = Some(FieldPath::parse(field));
+        self
+    }
+
+    pub(crate) fn value(mut self, criterion: ValueCriterion) -> Self {
+        self.filters.value = Some(criterion);
+        self
+    }
+
+    pub(crate) fn old(mut self, criterion: ValueCriterion) -> Self {
+        self.filters.old = Some(criterion);
+        self
+    }
+
+    pub(crate) fn new_value(mut self, criterion: ValueCriterion) -> Self {
+        self.filters.new = Some(criterion);
+        self
+    }
+
+    pub(crate) fn when<F>(mut self, filter: F) -> Self
+    where
+        F: Fn(&Cause) -> bool + Send + Sync + 'static,
+    {
+        self.filters.when = Some(when_fn(move |cause: &Cause, _| Ok(filter(cause))));
+        self
+    }
+
+    /// A filter that fails.
+    pub(crate) fn when_fails(mut self, message: &'static str) -> Self {
+        self.filters.when = Some(when_fn(move |_: &Cause, _| Err(message.into())));
+        self
+    }
+
+    pub(crate) fn retries(mut self, retries: u32) -> Self {
+        self.retrying.retries = Some(retries);
+        self
+    }
+
+    pub(crate) fn timeout(mut self, seconds: f64) -> Self {
+        self.retrying.timeout = Some(Duration::from_secs_f64(seconds));
+        self
+    }
+
+    pub(crate) fn backoff(mut self, seconds: f64) -> Self {
+        self.retrying.backoff = Some(Duration::from_secs_f64(seconds));
+        self
+    }
+
+    pub(crate) fn errors(mut self, mode: ErrorsMode) -> Self {
+        self.retrying.errors = Some(mode);
+        self
+    }
+
+    pub(crate) fn param(mut self, param: &'static str) -> Self {
+        self.param = Some(Arc::new(param));
+        self
+    }
+
+    fn build(&self, group: &str, witness: &Witness) -> Handler {
+        let selector = match &self.selector {
+            Some(parts) => parts.clone(),
+            None => vec![group.to_owned(), "v1".to_owned(), "things".to_owned()],
+        };
+        let parts: Vec<&str> = selector.iter().map(String::as_str).collect();
+        let selector = Selector::parse(&parts).expect("cases give valid selectors");
+        let mut spec = HandlerSpec::new(&*self.id, FunctionId::Number(self.function), self.kind);
+        if !matches!(self.kind, HandlerKind::Sub { .. }) {
+            spec.selector = Some(selector);
+        }
+        spec.filters = self.filters.clone();
+        spec.retrying = self.retrying;
+        spec.param.clone_from(&self.param);
+        let function: Function = Arc::new(Closure {
+            run: Arc::clone(&self.run),
+            witness: witness.clone(),
+        });
+        spec.build(function).expect("cases declare valid handlers")
+    }
+}
+
+/// The engine's registry of these handlers.
+pub(crate) fn registry(handlers: &[Declaration], group: &str, witness: &Witness) -> Registry {
+    let mut registry = Registry::default();
+    for handler in handlers {
+        registry.add(handler.build(group, witness));
+    }
+    registry
+}
+
+/// Registers a sub-handler of the handler that is called.
+pub(crate) fn register(call: &Call, handler: &Declaration) {
+    let subs = call.subs.as_ref().expect("this is a handler of changes");
+    subs.register(build_sub(call, handler))
+        .expect("cases declare valid sub-handlers");
+}
+
+/// A sub-handler for explicit execution.
+pub(crate) fn build_sub(call: &Call, handler: &Declaration) -> Handler {
+    let witness = call.operator.front.downcast_ref::<Witness>();
+    handler.build(
+        "",
+        witness.expect("it was given to the operator by this front"),
+    )
+}
+
+/// What all functions of this front have in common: they are noted when they are called.
+#[derive(Clone)]
+pub(crate) struct Witness {
+    journal: Journal,
+    recorder: Recorder,
+}
+
+impl Witness {
+    pub(crate) fn new(journal: Journal, recorder: Recorder) -> Self {
+        Self { journal, recorder }
+    }
+}
+
+/// A function of this front, as the engine sees it.
+struct Closure {
+    run: Arc<dyn Fn(Call) -> Work + Send + Sync>,
+    witness: Witness,
+}
+
+impl Invoke for Closure {
+    fn invoke(&self, call: Call) -> Work {
+        let calls = self.witness.recorder.calls();
+        let accepted = calls
+            .iter()
+            .filter(|call| call.is_accepted() && !call.is_event());
+        self.witness.journal.note(&call, accepted.count());
+        (self.run)(call)
+    }
+}

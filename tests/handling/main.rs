@@ -1,0 +1,41 @@
+//! What users see of the handling of objects: on the objects, in the calls to the API, in the logs.
+//!
+//! One file per subject, one function per behaviour; sections (§) are those of the description of
+//! handling in the original. Cases that need neither virtual time nor faults also run on the real
+//! control plane.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helper functions of tests are tests, too"
+)]
+#![allow(
+    clippy::needless_pass_by_value,
+    clippy::similar_names,
+    reason = "helper functions take `json!(…)` as it is, and every patch has a path"
+)]
+
+mod front;
+mod golden;
+mod stage;
+
+mod causes;
+mod consistency;
+mod delays;
+mod essence;
+mod events;
+mod faults;
+mod filters;
+mod finalizers;
+mod outcomes;
+mod patching;
+mod posting;
+mod progress;
+mod queueing;
+mod restarts;
+mod results;
+mod selection;
+mod storages;
+mod subhandlers;
+mod takeover;
+mod throttling;
+mod traces;

@@ -1,0 +1,394 @@
+//! From what handlers want to be written to calls of the API (§13).
+
+use kopf_core::field::FieldPath;
+use kopf_core::patch::PatchFn;
+use kopf_sandbox::fault::{Fault, Verb};
+use kopf_testing::recording::Moment;
+use serde_json::{Value, json};
+
+use crate::front::{done, gives, on};
+use crate::stage::{
+    FINALIZER, Kind, everywhere, everywhere_on, finalizers, is_handled, last_handled, sandboxed,
+};
+
+/// A transformation that puts a value there.
+fn put(path: &'static [&'static str], value: Value) -> PatchFn {
+    PatchFn::new("put", move |body: &mut Value| {
+        let mut place = body;
+        for step in path {
+            place = &mut place[*step];
+        }
+        *place = value.clone();
+        Ok(())
+    })
+}
+
+#[test]
+fn everything_is_written_in_four_calls_in_their_order() {
+    everywhere(async |stage| {
+        let make = on::create("make").does(|call| async move {
+            call.patch.with(|patch| {
+                patch.set(&FieldPath::parse("spec.merged"), json!(1));
+                patch.set(&FieldPath::parse("metadata.labels.merged"), json!("yes"));
+                patch.add_fn(put(&["spec", "put"], json!([1, 2])));
+                patch.add_fn(put(&["status", "put"], json!("there")));
+            });
+            gives(json!("result"))
+        });
+        let _operator = stage.run([make]).await;
+        stage.create("obj", json!({"field": 1})).await;
+        let object = stage
+            .until("obj", "written", |object| {
+                object["status"]["put"] == "there"
+            })
+            .await;
+        stage.settled().await;
+        assert_eq!(
+            object["spec"],
+            json!({"field": 1, "merged": 1, "put": [1, 2]})
+        );
+        assert_eq!(object["metadata"]["labels"]["merged"], "yes");
+        assert_eq!(object["status"], json!({"make": "result", "put": "there"}));
+
+        let writes = stage.writes();
+        let kinds: Vec<_> = writes[..4]
+            .iter()
+            .map(|call| (&*call.content_type, call.subresource.as_deref()))
+            .collect();
+        assert_eq!(
+            kinds,
+            [
+                ("application/merge-patch+json", None),
+                ("application/merge-patch+json", Some("status")),
+                ("application/json-patch+json", None),
+                ("application/json-patch+json", Some("status")),
+            ]
+        );
+        assert!(writes[0].body.get("status").is_none());
+        assert_eq!(writes[1].body, json!({"status": {"make": "result"}}));
+        let test = |call: usize| {
+            let version = writes[call].resource_version();
+            json!({"op": "test", "path": "/metadata/resourceVersion", "value": version})
+        };
+        let add = json!({"op": "add", "path": "/spec/put", "value": [1, 2]});
+        assert_eq!(writes[2].body, json!([test(1), add]));
+        let add = json!({"op": "add", "path": "/status/put", "value": "there"});
+        assert_eq!(writes[3].body, json!([test(2), add]));
+    });
+}
+
+#[test]
+fn without_the_subresource_there_are_two_calls() {
+    everywhere_on(Kind::Plain, async |stage| {
+        let make = on::create("make").does(|call| async move {
+            call.patch.with(|patch| {
+                patch.add_fn(put(&["spec", "put"], json!(1)));
+                patch.add_fn(put(&["status", "put"], json!(2)));
+            });
+            gives(json!("result"))
+        });
+        let _operator = stage.run([make]).await;
+        stage.create("obj", json!({})).await;
+        let object = stage
+            .until("obj", "written", |object| object["status"]["put"] == 2)
+            .await;
+        assert_eq!(object["spec"], json!({"put": 1}));
+        assert_eq!(object["status"], json!({"make": "result", "put": 2}));
+        stage.settled().await;
+        let types: Vec<_> = stage
+            .writes()
+            .into_iter()
+            .take(2)
+            .map(|c| c.content_type)
+            .collect();
+        assert_eq!(
+            types,
+            [
+                "application/merge-patch+json",
+                "application/json-patch+json"
+            ]
+        );
+    });
+}
+
+#[test]
+fn objects_outside_of_namespaces_are_served_alike() {
+    everywhere_on(Kind::Cluster, async |stage| {
+        let make = on::create("make").does(|_| async { gives(json!(1)) });
+        let _operator = stage.run([make, on::delete("unmake")]).await;
+        stage.create("obj", json!({})).await;
+        let object = stage
+            .until("obj", "handled", |object| {
+                is_handled(object) && object["status"]["make"] == 1
+            })
+            .await;
+        assert_eq!(finalizers(&object), [FINALIZER]);
+        stage.delete("obj").await;
+        stage.until_gone("obj").await;
+        assert_eq!(stage.journal.ids(), ["make", "unmake"]);
+        assert!(stage.writes().iter().all(|call| call.namespace.is_none()));
+    });
+}
+
+#[test]
+fn a_transformation_that_changes_nothing_is_not_written() {
+    everywhere(async |stage| {
+        let make = on::create("make").does(|call| async move {
+            call.patch
+                .with(|patch| patch.add_fn(put(&["spec", "field"], json!(1))));
+            done()
+        });
+        let _operator = stage.run([make]).await;
+        stage.create("obj", json!({"field": 1})).await;
+        stage.until_handled("obj").await;
+        stage.settled().await;
+        assert_eq!(stage.writes().len(), 1);
+    });
+}
+
+#[test]
+fn a_handler_that_changes_its_object_sees_that_as_handled() {
+    everywhere(async |stage| {
+        let make = on::create("make").does(|call| async move {
+            call.patch
+                .with(|patch| patch.set(&FieldPath::parse("spec.defaulted"), json!(1)));
+            done()
+        });
+        let _operator = stage.run([make, on::update("updated")]).await;
+        stage.create("obj", json!({})).await;
+        stage
+            .until("obj", "handled", |object| {
+                last_handled(object)["spec"]["defaulted"] == 1
+            })
+            .await;
+        stage.settled().await;
+        // The diff-base is of what the handler has seen, therefore its own change is an update.
+        assert_eq!(stage.journal.ids(), ["make", "updated"]);
+        let diff = stage.journal.only("updated").diff;
+        assert_eq!(diff, json!([["add", ["spec", "defaulted"], null, 1]]));
+    });
+}
+
+#[test]
+fn an_object_that_is_gone_when_it_is_to_be_written_is_no_error() {
+    everywhere(async |stage| {
+        let make = on::create("make").does(|_| async { gives(json!(1)) });
+        let _operator = stage.run([make]).await;
+        let breakpoint = stage.breakpoint(1, Moment::Before);
+        stage.create("obj", json!({})).await;
+        stage.within("the write", breakpoint.reached()).await;
+        stage.delete("obj").await;
+        breakpoint.release();
+        stage
+            .until_so("the end to be noticed", || {
+                stage.log.has("obj", "Deleted, really deleted")
+            })
+            .await;
+        stage.settled().await;
+        let writes = stage.writes();
+        assert_eq!(writes.len(), 1, "nothing is sent after a 404: {writes:#?}");
+        assert_eq!(writes[0].status, Some(404));
+        assert!(
+            stage
+                .log
+                .records()
+                .iter()
+                .all(|r| r.level > tracing::Level::WARN)
+        );
+    });
+}
+
+#[test]
+fn a_refused_transformation_is_repeated_on_the_newer_object() {
+    everywhere(async |stage| {
+        let make = on::create("make");
+        let _operator = stage.run([make, on::delete("unmake")]).await;
+        let breakpoint = stage.breakpoint(1, Moment::Before);
+        stage.create("obj", json!({"field": 1})).await;
+        stage.within("the write", breakpoint.reached()).await;
+        let others = json!({"metadata": {"finalizers": ["example.com/other"]}});
+        stage.merge("obj", others).await;
+        breakpoint.release();
+        let object = stage.until_handled("obj").await;
+        assert_eq!(finalizers(&object), ["example.com/other", FINALIZER]);
+        let writes = stage.writes();
+        assert_eq!(writes[0].status, Some(422));
+        assert!(
+            writes[1..]
+                .iter()
+                .all(kopf_testing::recording::Call::is_accepted)
+        );
+        assert_eq!(stage.journal.ids(), ["make"]);
+        assert!(
+            stage
+                .log
+                .records()
+                .iter()
+                .all(|r| r.level > tracing::Level::WARN)
+        );
+    });
+}
+
+#[test]
+fn the_transformations_of_handlers_survive_a_refusal_too() {
+    everywhere(async |stage| {
+        let make = on::create("make").does(|call| async move {
+            call.patch
+                .with(|patch| patch.add_fn(put(&["spec", "put"], json!(1))));
+            gives(json!("result"))
+        });
+        let _operator = stage.run([make]).await;
+        // The third call is the JSON-patch.
+        let breakpoint = stage.breakpoint(3, Moment::Before);
+        stage.create("obj", json!({"field": 1})).await;
+        stage.within("the write", breakpoint.reached()).await;
+        stage
+            .merge("obj", json!({"metadata": {"labels": {"a": "b"}}}))
+            .await;
+        breakpoint.release();
+        let object = stage
+            .until("obj", "written", |object| object["spec"]["put"] == 1)
+            .await;
+        assert_eq!(object["spec"], json!({"field": 1, "put": 1}));
+        assert_eq!(object["status"]["make"], "result");
+        stage.settled().await;
+        assert_eq!(stage.journal.ids(), ["make"], "its outcome was recorded");
+        let refused = stage
+            .writes()
+            .into_iter()
+            .filter(|call| call.status == Some(422));
+        assert_eq!(refused.count(), 1);
+    });
+}
+
+#[test]
+fn what_the_server_does_not_keep_is_worth_a_warning() {
+    everywhere(async |stage| {
+        let make = on::create("make").does(|call| async move {
+            // The schema knows spec and status only.
+            call.patch
+                .with(|patch| patch.set(&FieldPath::parse("unknown.field"), json!(1)));
+            done()
+        });
+        let _operator = stage.run([make]).await;
+        stage.create("obj", json!({})).await;
+        stage.until_handled("obj").await;
+        stage.settled().await;
+        let warnings: Vec<_> = stage
+            .log
+            .of("obj")
+            .into_iter()
+            .filter(|record| record.level == tracing::Level::WARN)
+            .map(|record| record.message)
+            .collect();
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(
+            warnings[0].starts_with("Merge-patching finished with inconsistencies: "),
+            "{warnings:?}"
+        );
+        assert!(warnings[0].contains("unknown"), "{warnings:?}");
+    });
+}
+
+#[test]
+fn lists_replace_lists_and_null_removes() {
+    everywhere(async |stage| {
+        let make = on::create("make").does(|call| async move {
+            call.patch.with(|patch| {
+                patch.set(&FieldPath::parse("spec.list"), json!([3]));
+                patch.set(&FieldPath::parse("spec.gone"), json!(null));
+            });
+            done()
+        });
+        let _operator = stage.run([make]).await;
+        stage
+            .create("obj", json!({"list": [1, 2], "gone": 1, "deep": {}}))
+            .await;
+        let object = stage
+            .until("obj", "written", |object| {
+                object["spec"]["list"] == json!([3])
+            })
+            .await;
+        assert_eq!(object["spec"], json!({"list": [3], "deep": {}}));
+    });
+}
+
+#[test]
+fn a_refusal_without_a_visible_reason_is_not_the_end() {
+    sandboxed(async |stage| {
+        let refusal = Fault::error(422).verb(Verb::Patch);
+        stage.faults().inject(refusal.times(1));
+        let _operator = stage.run([on::delete("unmake")]).await;
+        stage.create("obj", json!({})).await;
+        stage.pass(1000.0).await;
+        stage
+            .merge("obj", json!({"metadata": {"labels": {"a": "b"}}}))
+            .await;
+        stage.settled().await;
+        let object = stage.get("obj").await;
+        assert_eq!(finalizers(&object), [FINALIZER]);
+        assert!(is_handled(&object), "{object:#}");
+    });
+}
+
+#[test]
+fn what_the_server_will_never_accept_waits_for_a_change() {
+    everywhere(async |stage| {
+        let make = on::create("make").does(|call| async move {
+            let label = call.cause.body.spec()["label"].clone();
+            call.patch
+                .with(|patch| patch.set(&FieldPath::parse("metadata.labels.made"), label));
+            done()
+        });
+        let _operator = stage.run([make]).await;
+        stage
+            .create("obj", json!({"label": "not a valid label!"}))
+            .await;
+        stage
+            .until_so("the refusal", || {
+                stage.writes().iter().any(|call| call.status == Some(422))
+            })
+            .await;
+        stage.create("other", json!({"label": "fine"})).await;
+        stage
+            .until("other", "labelled", |object| {
+                object["metadata"]["labels"]["made"] == "fine"
+            })
+            .await;
+        let tried = stage.journal.all().into_iter();
+        let tried = tried.filter(|entry| entry.object == "obj");
+        assert_eq!(tried.count(), 1, "it would come to the same");
+
+        stage
+            .merge("obj", json!({"spec": {"label": "better"}}))
+            .await;
+        stage
+            .until("obj", "labelled", |object| {
+                object["metadata"]["labels"]["made"] == "better"
+            })
+            .await;
+    });
+}
+
+#[test]
+fn results_that_the_kind_has_no_place_for_are_lost_with_a_warning() {
+    everywhere(async |stage| {
+        let make = on::create("make").on(&["", "v1", "configmaps"]);
+        let make = make.does(|_| async { gives(json!({"a": 1})) });
+        let _operator = stage.run([make]).await;
+        let path = stage.api.ns_path("configmaps");
+        let config_map = kopf_tests::objects::config_map("settings", json!({"a": "1"}));
+        stage.api.create(&path, &config_map).await.expect_code(201);
+        stage
+            .until_so("the object to be handled", || {
+                stage.log.has("settings", "inconsistencies")
+            })
+            .await;
+        stage.settled().await;
+        assert_eq!(stage.journal.count("make"), 1);
+        assert_eq!(stage.writes_to("settings").len(), 1);
+        let object = stage.api.get(&format!("{path}/settings")).await;
+        let essence = json!({"data": {"a": "1"}});
+        assert_eq!(last_handled(&object.json), essence);
+    });
+}

@@ -1,0 +1,101 @@
+//! What handlers return goes to the status (§12).
+
+use kopf_core::lifecycle::AllAtOnce;
+use serde_json::json;
+
+use crate::front::{done, gives, on, permanent};
+use crate::stage::{Kind, everywhere, everywhere_on, is_handled};
+
+#[test]
+fn results_of_any_shape_go_to_the_status_under_the_full_id() {
+    everywhere(async |stage| {
+        let values = json!({
+            "object": {"a": {"b": 1}}, "list": [1, "x", null], "text": "t", "number": 1.5,
+            "yes": true, "no": false, "empty": {},
+        });
+        let handlers = values
+            .as_object()
+            .unwrap()
+            .clone()
+            .into_iter()
+            .map(|(id, value)| {
+                on::create(&id).does(move |_| {
+                    let value = value.clone();
+                    async move { gives(value) }
+                })
+            });
+        let mut handlers: Vec<_> = handlers.collect();
+        handlers.push(
+            on::create("with")
+                .field("spec.field")
+                .does(|_| async { gives(json!(1)) }),
+        );
+        handlers.push(on::create("nothing"));
+        handlers.push(on::create("failed").does(|_| async { permanent("no") }));
+        let _operator = stage.operator(handlers).lifecycle(AllAtOnce).start().await;
+        stage.create("obj", json!({"field": 1})).await;
+        let object = stage
+            .until("obj", "handled", |object| {
+                is_handled(object) && object["status"].is_object()
+            })
+            .await;
+        let mut expected = values;
+        expected["with/spec.field"] = json!(1);
+        assert_eq!(object["status"], expected);
+    });
+}
+
+#[test]
+fn objects_are_merged_into_what_is_there() {
+    everywhere(async |stage| {
+        let updated = on::update("fn")
+            .does(|call| async move { gives(json!({"new": call.cause.body.spec()["field"]})) });
+        let created = on::create("fn").does(|_| async { gives(json!({"old": 1, "new": 1})) });
+        let _operator = stage.run([created, updated]).await;
+        stage.create("obj", json!({"field": 1})).await;
+        stage.until_handled("obj").await;
+        stage.settled().await;
+        stage.merge("obj", json!({"spec": {"field": 2}})).await;
+        let object = stage
+            .until("obj", "updated", |object| {
+                object["status"]["fn"]["new"] == 2
+            })
+            .await;
+        assert_eq!(object["status"]["fn"], json!({"old": 1, "new": 2}));
+    });
+}
+
+#[test]
+fn without_the_subresource_results_go_with_everything_else() {
+    everywhere_on(Kind::Plain, async |stage| {
+        let make = on::create("make").does(|_| async { gives(json!({"a": 1})) });
+        let _operator = stage.run([make]).await;
+        stage.create("obj", json!({})).await;
+        let object = stage.until_handled("obj").await;
+        assert_eq!(object["status"], json!({"make": {"a": 1}}));
+        stage.settled().await;
+        let writes = stage.writes();
+        assert_eq!(writes.len(), 1);
+        assert_eq!(writes[0].body["status"], json!({"make": {"a": 1}}));
+    });
+}
+
+#[test]
+fn handlers_of_events_have_results_too() {
+    everywhere(async |stage| {
+        let spy = on::event("spy").does(|call| async move {
+            if call.cause.body.status()["spy"].is_null() {
+                return gives(json!({"seen": true}));
+            }
+            done()
+        });
+        let _operator = stage.run([spy]).await;
+        stage.create("obj", json!({})).await;
+        let object = stage
+            .until("obj", "seen", |object| object["status"].is_object())
+            .await;
+        stage.settled().await;
+        assert_eq!(object["status"], json!({"spy": {"seen": true}}));
+        assert_eq!(stage.writes().len(), 1);
+    });
+}

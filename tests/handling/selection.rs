@@ -1,0 +1,169 @@
+//! Which handlers are called for a cause, and in which order (§6.1–6.3, 6.5).
+
+use kopf_core::cause::Reason;
+use kopf_core::lifecycle::AllAtOnce;
+use serde_json::json;
+
+use crate::front::{Declaration, on};
+use crate::stage::{everywhere, last_handled};
+
+#[test]
+fn handlers_are_called_in_the_order_of_their_registration() {
+    everywhere(async |stage| {
+        let handlers = ["c", "a", "b"].map(on::create);
+        let _operator = stage.operator(handlers).lifecycle(AllAtOnce).start().await;
+        stage.create("obj", json!({})).await;
+        stage.until_handled("obj").await;
+        assert_eq!(stage.journal.ids(), ["c", "a", "b"]);
+    });
+}
+
+#[test]
+fn a_function_is_called_once_per_id() {
+    everywhere(async |stage| {
+        let both = on::create("both");
+        let handlers = [
+            both.also(on::resume("both")),
+            both.clone(),
+            both.also(on::field("both", "spec.field")),
+            both.also(on::create("both").field("spec.field")),
+            both.also(on::create("other")),
+        ];
+        let operator = stage.operator(handlers).lifecycle(AllAtOnce).start().await;
+        stage.create("obj", json!({"field": 1})).await;
+        stage.until_handled("obj").await;
+        assert_eq!(stage.journal.ids(), ["both", "both/spec.field", "other"]);
+
+        stage.settled().await;
+        stage.journal.clear();
+        operator.restart().await;
+        stage
+            .until_so("resuming", || !stage.journal.ids().is_empty())
+            .await;
+        stage.settled().await;
+        assert_eq!(stage.journal.reasons(), [("both".to_owned(), "resume")]);
+    });
+}
+
+#[test]
+fn a_handler_of_a_field_is_called_for_any_reason() {
+    everywhere(async |stage| {
+        let _operator = stage
+            .run([on::field("watched", "spec.field"), on::delete("deleted")])
+            .await;
+        stage.create("without", json!({"other": 1})).await;
+        stage.until_handled("without").await;
+        stage.create("with", json!({"field": 1})).await;
+        stage.until_handled("with").await;
+        stage.settled().await;
+        let id = "watched/spec.field";
+        let created = stage.journal.only(id);
+        assert_eq!(
+            (&*created.object, created.reason),
+            ("with", Some(Reason::Create))
+        );
+        assert_eq!((created.old, created.new), (json!(null), json!(1)));
+
+        stage.merge("with", json!({"spec": {"other": 2}})).await;
+        stage.until_handled("with").await;
+        assert_eq!(stage.journal.count(id), 1, "another field has changed");
+        stage.merge("with", json!({"spec": {"field": null}})).await;
+        stage.until_handled("with").await;
+        stage.settled().await;
+        let changed = stage.journal.of(id).pop().unwrap();
+        assert_eq!(changed.reason, Some(Reason::Update));
+        assert_eq!((changed.old, changed.new), (json!(1), json!(null)));
+        assert_eq!(changed.diff, json!([["remove", [], 1, null]]));
+    });
+}
+
+#[test]
+fn a_change_that_comes_with_the_deletion_is_seen_by_handlers_of_the_field() {
+    everywhere(async |stage| {
+        let operator = stage
+            .run([on::field("watched", "spec.field"), on::delete("deleted")])
+            .await;
+        stage.create("obj", json!({"field": 1})).await;
+        stage.until_handled("obj").await;
+        stage.settled().await;
+        operator.stop().await;
+        stage.journal.clear();
+        stage.merge("obj", json!({"spec": {"field": 2}})).await;
+        stage.delete("obj").await;
+        operator.start().await;
+        stage.until_gone("obj").await;
+        let mut calls = stage.journal.reasons();
+        calls.sort();
+        let expected = [("deleted", "delete"), ("watched/spec.field", "delete")];
+        assert_eq!(calls, expected.map(|(id, reason)| (id.to_owned(), reason)));
+    });
+}
+
+#[test]
+fn handlers_with_a_field_see_only_the_field_whatever_the_reason() {
+    everywhere(async |stage| {
+        let seen = |handler: Declaration| handler.field("spec.deep");
+        let handlers = [
+            seen(on::create("created")),
+            seen(on::update("updated")),
+            seen(on::delete("deleted")),
+        ];
+        let _operator = stage.run(handlers).await;
+        stage
+            .create("obj", json!({"deep": {"x": 1}, "other": 1}))
+            .await;
+        stage.until_handled("obj").await;
+        stage
+            .merge("obj", json!({"spec": {"deep": {"x": 2}, "other": 2}}))
+            .await;
+        stage.until_handled("obj").await;
+        stage.settled().await;
+        stage.delete("obj").await;
+        stage.until_gone("obj").await;
+
+        let entry = stage.journal.only("created/spec.deep");
+        assert_eq!((entry.old, entry.new), (json!(null), json!({"x": 1})));
+        assert_eq!(entry.diff, json!([["add", [], null, {"x": 1}]]));
+        assert_eq!(entry.body["spec"]["other"], 1, "the body is whole");
+        let entry = stage.journal.only("updated/spec.deep");
+        assert_eq!((entry.old, entry.new), (json!({"x": 1}), json!({"x": 2})));
+        assert_eq!(entry.diff, json!([["change", ["x"], 1, 2]]));
+        let entry = stage.journal.only("deleted/spec.deep");
+        assert_eq!((entry.old, entry.new), (json!({"x": 2}), json!({"x": 2})));
+        assert_eq!(entry.diff, json!([]));
+    });
+}
+
+#[test]
+fn without_handlers_for_the_cause_it_is_still_handled() {
+    everywhere(async |stage| {
+        let _operator = stage.run([on::update("updated")]).await;
+        stage.create("obj", json!({"field": 1})).await;
+        let object = stage.until_handled("obj").await;
+        stage.settled().await;
+        assert_eq!(last_handled(&object), json!({"spec": {"field": 1}}));
+        assert_eq!(stage.journal.ids(), [""; 0]);
+        assert_eq!(stage.writes().len(), 1);
+    });
+}
+
+#[test]
+fn handlers_get_what_they_were_declared_with() {
+    everywhere(async |stage| {
+        let make = on::create("make")
+            .param("the param")
+            .does(|call| async move {
+                let param = call
+                    .param
+                    .as_ref()
+                    .and_then(|param| param.downcast_ref::<&str>());
+                crate::front::gives(json!(param))
+            });
+        let _operator = stage.run([make]).await;
+        stage.create("obj", json!({})).await;
+        let object = stage
+            .until("obj", "handled", |object| object["status"].is_object())
+            .await;
+        assert_eq!(object["status"]["make"], "the param");
+    });
+}

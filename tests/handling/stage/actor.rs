@@ -1,0 +1,184 @@
+//! An operator in a case: prepared, started, stopped, killed, started again.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kopf_client::Client;
+use kopf_core::lifecycle::Lifecycle;
+use kopf_core::namespace::{NamespacePattern, Scope};
+use kopf_core::settings::Settings;
+use kopf_engine::Operator;
+use kopf_engine::inspect::Inspect;
+use kopf_testing::recording::Line;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::{Kind, Stage};
+use crate::front::{Declaration, Witness, registry};
+
+/// An operator to be started.
+#[must_use = "an operator does nothing until `.start().await`"]
+pub(crate) struct Setup<'a> {
+    stage: &'a Stage,
+    handlers: Vec<Declaration>,
+    settings: Settings,
+    lifecycle: Option<Arc<dyn Lifecycle>>,
+}
+
+impl<'a> Setup<'a> {
+    pub(super) fn new(stage: &'a Stage, handlers: Vec<Declaration>) -> Self {
+        let mut settings = Settings::default();
+        // As the original does by default; cases about posting switch it on.
+        settings.posting.loggers = false;
+        Self {
+            stage,
+            handlers,
+            settings,
+            lifecycle: None,
+        }
+    }
+
+    /// Changes the settings.
+    pub(crate) fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
+        self
+    }
+
+    /// Another lifecycle than the default one.
+    pub(crate) fn lifecycle(mut self, lifecycle: impl Lifecycle + 'static) -> Self {
+        self.lifecycle = Some(Arc::new(lifecycle));
+        self
+    }
+
+    /// Starts it, and waits until it watches.
+    pub(crate) async fn start(self) -> Actor<'a> {
+        let actor = Actor {
+            setup: self,
+            running: Mutex::default(),
+        };
+        actor.start().await;
+        actor
+    }
+
+    fn operator(&self) -> Operator {
+        let witness = Witness::new(self.stage.journal.clone(), self.stage.recorder.clone());
+        let group = self.stage.api.group();
+        let mut operator = Operator::new(registry(&self.handlers, &group, &witness))
+            .settings(self.settings.clone())
+            .front(Arc::new(witness))
+            .clock(self.stage.clock)
+            .scope(self.scope());
+        if let Some(lifecycle) = &self.lifecycle {
+            operator = operator.lifecycle(Arc::clone(lifecycle));
+        }
+        operator
+    }
+
+    fn scope(&self) -> Scope {
+        if self.stage.kind == Kind::Cluster {
+            return Scope::Cluster;
+        }
+        let namespace = NamespacePattern::parse(self.stage.api.namespace())
+            .expect("the namespace of a test is a valid pattern");
+        Scope::Namespaces(vec![namespace])
+    }
+}
+
+/// An operator that was started at least once. It ends when it is dropped.
+pub(crate) struct Actor<'a> {
+    setup: Setup<'a>,
+    running: Mutex<Option<Running>>,
+}
+
+struct Running {
+    inspect: Inspect,
+    stop: CancellationToken,
+    line: Line,
+    task: JoinSet<Result<(), String>>,
+}
+
+impl Actor<'_> {
+    /// Starts it (again): a new process, as far as one can see from outside.
+    pub(crate) async fn start(&self) {
+        let stage = self.setup.stage;
+        let (service, line) = stage.recorder.record(stage.api.client().clone());
+        let client = Client::from_service(service, "default");
+        let (ready, is_ready) = oneshot::channel();
+        let operator = self.setup.operator().on_ready(ready);
+        let inspect = operator.inspect();
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            let outcome = operator.run(client, stopped).await;
+            outcome.map_err(|error| format!("{error:?}"))
+        });
+        stage
+            .within("the operator to be ready", async {
+                tokio::select! {
+                    Ok(()) = is_ready => {}
+                    ended = task.join_next() => panic!("the operator did not start: {ended:?}"),
+                }
+            })
+            .await;
+        stage
+            .inspects
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(inspect.clone());
+        let running = Running {
+            inspect,
+            stop,
+            line,
+            task,
+        };
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub(crate) async fn stop(&self) {
+        if let Some(mut running) = self.take() {
+            running.stop.cancel();
+            let ended = running.task.join_next();
+            let ended = self.setup.stage.within("the operator to stop", ended).await;
+            assert!(matches!(ended, Some(Ok(Ok(())))), "{ended:?}");
+        }
+    }
+
+    /// Ends it without a word: nothing of it reaches the API any more.
+    pub(crate) async fn kill(&self) {
+        if let Some(mut running) = self.take() {
+            running.line.cut();
+            running.task.shutdown().await;
+        }
+    }
+
+    /// Stops it and starts it again.
+    pub(crate) async fn restart(&self) {
+        self.stop().await;
+        self.start().await;
+    }
+
+    /// What it is busy with.
+    pub(crate) fn inspect(&self) -> Inspect {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = running.as_ref().expect("the operator is running");
+        running.inspect.clone()
+    }
+
+    fn take(&self) -> Option<Running> {
+        let running = self
+            .running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        // What was killed does not come to rest by itself.
+        self.setup
+            .stage
+            .inspects
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+        running
+    }
+}

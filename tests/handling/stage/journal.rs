@@ -1,0 +1,114 @@
+//! What the handlers of a case were called with.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kopf_core::cause::{Cause, EventType, Reason};
+use kopf_engine::invocation::Call;
+use serde_json::{Value, json};
+
+/// One invocation of one handler.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) id: String,
+    pub(crate) object: String,
+    pub(crate) body: Value,
+    pub(crate) retry: u32,
+    pub(crate) started: Timestamp,
+    pub(crate) runtime: Duration,
+    pub(crate) event: Option<EventType>,
+    pub(crate) reason: Option<Reason>,
+    pub(crate) initial: bool,
+    pub(crate) old: Value,
+    pub(crate) new: Value,
+    /// As handlers would put it into the status: `[[op, [path…], old, new], …]`.
+    pub(crate) diff: Value,
+    /// How many accepted writes of the operator came before.
+    pub(crate) writes_before: usize,
+}
+
+impl Entry {
+    /// What most cases compare.
+    pub(crate) fn brief(&self) -> (&str, u32) {
+        (&self.id, self.retry)
+    }
+}
+
+/// The invocations in their order. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Journal(Arc<Mutex<Vec<Entry>>>);
+
+impl Journal {
+    pub(crate) fn note(&self, call: &Call, writes_before: usize) {
+        let cause: &Cause = &call.cause;
+        let change = cause.change.as_ref();
+        let value = |value: Option<&Arc<Value>>| value.map_or(Value::Null, |v| (**v).clone());
+        let entry = Entry {
+            id: call.id.to_string(),
+            object: cause.body.name().unwrap_or_default().to_owned(),
+            body: cause.body.value().clone(),
+            retry: call.retry,
+            started: call.started,
+            runtime: call.runtime,
+            event: cause.event,
+            reason: change.map(|change| change.reason),
+            initial: change.is_some_and(|change| change.initial),
+            old: value(change.and_then(|change| change.old.as_ref())),
+            new: value(change.and_then(|change| change.new.as_ref())),
+            diff: change.map_or(Value::Null, |change| json!(change.diff)),
+            writes_before,
+        };
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(entry);
+    }
+
+    pub(crate) fn all(&self) -> Vec<Entry> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The invocations of one handler.
+    pub(crate) fn of(&self, id: &str) -> Vec<Entry> {
+        let mut entries = self.all();
+        entries.retain(|entry| entry.id == id);
+        entries
+    }
+
+    pub(crate) fn count(&self, id: &str) -> usize {
+        self.of(id).len()
+    }
+
+    /// The only invocation of this handler; fails the test if there are more or less.
+    #[track_caller]
+    pub(crate) fn only(&self, id: &str) -> Entry {
+        let mut entries = self.of(id);
+        assert_eq!(entries.len(), 1, "{id:?} was invoked {entries:#?}");
+        entries.remove(0)
+    }
+
+    /// The ids in the order of their invocations.
+    pub(crate) fn ids(&self) -> Vec<String> {
+        self.all().into_iter().map(|entry| entry.id).collect()
+    }
+
+    /// The ids and the reasons, in order.
+    pub(crate) fn reasons(&self) -> Vec<(String, &'static str)> {
+        let reason = |entry: &Entry| entry.reason.map_or("", |reason| reason.as_str());
+        self.all()
+            .iter()
+            .map(|entry| (entry.id.clone(), reason(entry)))
+            .collect()
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+}

@@ -1,0 +1,119 @@
+//! Waiting for the operator: until something is so, until it rests, for some time.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::Stage;
+
+/// For how long a case waits, in virtual time: longer than any request is tried, and longer than
+/// any delay in the cases, but those that say so.
+const PATIENCE: Duration = Duration::from_secs(900);
+/// The same in real time.
+const REAL_PATIENCE: Duration = Duration::from_secs(60);
+
+impl Stage {
+    fn patience(&self) -> Duration {
+        if self.is_virtual() {
+            PATIENCE
+        } else {
+            REAL_PATIENCE
+        }
+    }
+
+    /// Waits until the object is so, and gives it; null is for an object that is gone.
+    pub(crate) async fn until(
+        &self,
+        name: &str,
+        what: &str,
+        is_so: impl Fn(&Value) -> bool,
+    ) -> Value {
+        let since = Instant::now();
+        let mut pause = Duration::from_millis(5);
+        loop {
+            let object = self.get(name).await;
+            if is_so(&object) {
+                return object;
+            }
+            assert!(
+                since.elapsed() < self.patience(),
+                "gave up waiting for {name:?} to be {what}: {object:#}"
+            );
+            sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(200));
+        }
+    }
+
+    /// Waits until this is so, whatever it is.
+    pub(crate) async fn until_so(&self, what: &str, is_so: impl Fn() -> bool) {
+        let since = Instant::now();
+        while !is_so() {
+            assert!(
+                since.elapsed() < self.patience(),
+                "gave up waiting for {what}"
+            );
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until the object is handled to the end, and gives it.
+    pub(crate) async fn until_handled(&self, name: &str) -> Value {
+        self.until(name, "handled", super::is_handled).await
+    }
+
+    /// Waits until the object is gone.
+    pub(crate) async fn until_gone(&self, name: &str) {
+        self.until(name, "gone", Value::is_null).await;
+    }
+
+    /// Waits for what must come within the patience of a case.
+    pub(crate) async fn within<T>(&self, what: &str, work: impl Future<Output = T>) -> T {
+        timeout(self.patience(), work)
+            .await
+            .unwrap_or_else(|_| panic!("gave up waiting for {what}"))
+    }
+
+    /// Waits until the operator has nothing to do now. It may still wait for a time to come.
+    ///
+    /// With real time, this is a guess, good enough to notice what should not happen.
+    pub(crate) async fn settled(&self) {
+        let (pause, rounds) = if self.is_virtual() {
+            (Duration::from_millis(1), 3)
+        } else {
+            (Duration::from_millis(50), 4)
+        };
+        let since = Instant::now();
+        let activity = || (self.recorder.requests(), self.log.len());
+        let mut quiet = 0;
+        while quiet < rounds {
+            let before = activity();
+            sleep(pause).await;
+            let rests = self.is_settled() && self.recorder.pending() == 0;
+            quiet = if rests && activity() == before {
+                quiet + 1
+            } else {
+                0
+            };
+            assert!(
+                since.elapsed() < self.patience(),
+                "the operator does not come to rest; {} requests are not answered",
+                self.recorder.pending(),
+            );
+        }
+    }
+
+    /// Lets time pass, with all that happens meanwhile.
+    pub(crate) async fn pass(&self, seconds: f64) {
+        sleep(Duration::from_secs_f64(seconds)).await;
+        self.settled().await;
+    }
+
+    fn is_settled(&self) -> bool {
+        let inspects = self.inspects.lock().unwrap_or_else(PoisonError::into_inner);
+        inspects
+            .iter()
+            .all(kopf_engine::inspect::Inspect::is_settled)
+    }
+}

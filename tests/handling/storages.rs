@@ -1,0 +1,263 @@
+//! Where state is kept: other prefixes, other places, several places, other kinds.
+
+use std::sync::Arc;
+
+use kopf_core::diffbase::{AnnotationsDiffBaseStorage, DiffBaseStorage, StatusDiffBaseStorage};
+use kopf_core::progress::{
+    AnnotationsProgressStorage, MultiProgressStorage, ProgressStorage, StatusProgressStorage,
+};
+use kopf_tests::objects;
+use serde_json::{Value, json};
+
+use crate::front::{Declaration, done, on, temporary};
+use crate::stage::{annotation, everywhere, own_annotations, progress, sandboxed};
+
+fn failing_once() -> Declaration {
+    on::create("make").does(|call| async move {
+        if call.retry == 0 {
+            return temporary("not yet", 1.0);
+        }
+        done()
+    })
+}
+
+#[test]
+fn state_under_another_prefix_is_marked_as_such() {
+    sandboxed(async |stage| {
+        let prefix = "my-op.example.com";
+        let setup = stage.operator([failing_once()]);
+        let _operator = setup
+            .settings(|settings| {
+                let persistence = &mut settings.persistence;
+                let progress = AnnotationsProgressStorage::new(prefix).unwrap();
+                persistence.progress_storage = Arc::new(progress);
+                let diffbase = AnnotationsDiffBaseStorage::new(prefix).unwrap();
+                persistence.diffbase_storage = Arc::new(diffbase);
+            })
+            .start()
+            .await;
+        stage.create("obj", json!({"field": 1})).await;
+        stage.settled().await;
+        let object = stage.get("obj").await;
+        assert_eq!(annotation(&object, "my-op.example.com/kopf-managed"), "yes");
+        assert_ne!(annotation(&object, "my-op.example.com/make"), "");
+        stage.pass(2.0).await;
+        let object = stage.get("obj").await;
+        let annotations = object["metadata"]["annotations"].as_object().unwrap();
+        let keys: Vec<_> = annotations.keys().collect();
+        assert_eq!(
+            keys,
+            [
+                "my-op.example.com/kopf-managed",
+                "my-op.example.com/last-handled-configuration"
+            ]
+        );
+    });
+}
+
+#[test]
+fn two_operators_with_different_prefixes_do_not_see_each_other() {
+    everywhere(async |stage| {
+        let first = stage.operator([on::create("make_a"), on::update("updated_a")]);
+        let _first = first.start().await;
+        let second = stage.operator([on::create("make_b"), on::update("updated_b")]);
+        let _second = second
+            .settings(|settings| {
+                let persistence = &mut settings.persistence;
+                let prefix = "other.example.com";
+                persistence.progress_storage =
+                    Arc::new(AnnotationsProgressStorage::new(prefix).unwrap());
+                persistence.diffbase_storage =
+                    Arc::new(AnnotationsDiffBaseStorage::new(prefix).unwrap());
+                persistence.finalizer = "other.example.com/finalizer".into();
+            })
+            .start()
+            .await;
+        stage.create("obj", json!({"field": 1})).await;
+        let both = |object: &Value| {
+            annotation(object, "kopf.zalando.org/last-handled-configuration")
+                == annotation(object, "other.example.com/last-handled-configuration")
+        };
+        let handled = |object: &Value, field: i32| {
+            let text = annotation(object, "other.example.com/last-handled-configuration");
+            both(object) && text.contains(&format!("\"field\":{field}"))
+        };
+        stage
+            .until("obj", "handled by both", |o| handled(o, 1))
+            .await;
+        stage.settled().await;
+        stage.merge("obj", json!({"spec": {"field": 2}})).await;
+        stage
+            .until("obj", "handled by both", |o| handled(o, 2))
+            .await;
+        stage.settled().await;
+        let mut ids = stage.journal.ids();
+        ids.sort();
+        assert_eq!(ids, ["make_a", "make_b", "updated_a", "updated_b"]);
+    });
+}
+
+#[test]
+fn state_can_be_kept_in_the_status() {
+    sandboxed(async |stage| {
+        let setup = stage.operator([failing_once(), on::update("updated")]);
+        let _operator = setup
+            .settings(|settings| {
+                let persistence = &mut settings.persistence;
+                persistence.progress_storage = Arc::new(StatusProgressStorage::default());
+                persistence.diffbase_storage = Arc::new(StatusDiffBaseStorage::default());
+            })
+            .start()
+            .await;
+        stage.create("obj", json!({"field": 1})).await;
+        stage.settled().await;
+        let object = stage.get("obj").await;
+        assert_eq!(object["status"]["kopf"]["progress"]["make"]["retries"], 1);
+        assert!(object["metadata"]["annotations"].is_null());
+        stage.pass(2.0).await;
+        let object = stage.get("obj").await;
+        assert_eq!(object["status"]["kopf"]["progress"], json!({}));
+        let text = object["status"]["kopf"]["last-handled-configuration"].as_str();
+        assert_eq!(text, Some("{\"spec\":{\"field\":1}}"));
+        stage.merge("obj", json!({"spec": {"field": 2}})).await;
+        stage.settled().await;
+        assert_eq!(stage.journal.count("updated"), 1);
+    });
+}
+
+#[test]
+fn several_places_are_all_written_and_the_first_one_is_read() {
+    sandboxed(async |stage| {
+        let setup = stage.operator([failing_once()]);
+        let _operator = setup
+            .settings(|settings| {
+                let storages: [Arc<dyn ProgressStorage>; 2] = [
+                    Arc::new(StatusProgressStorage::default()),
+                    Arc::new(AnnotationsProgressStorage::default()),
+                ];
+                settings.persistence.progress_storage =
+                    Arc::new(MultiProgressStorage::new(storages));
+            })
+            .start()
+            .await;
+        stage.create("obj", json!({})).await;
+        stage.settled().await;
+        let object = stage.get("obj").await;
+        assert_eq!(object["status"]["kopf"]["progress"]["make"]["retries"], 1);
+        assert_eq!(progress(&object, "make")["retries"], 1);
+        stage.pass(2.0).await;
+        let object = stage.get("obj").await;
+        assert_eq!(object["status"]["kopf"]["progress"], json!({}));
+        assert_eq!(own_annotations(&object), ["last-handled-configuration"]);
+        let retries: Vec<_> = stage.journal.all().iter().map(|e| e.retry).collect();
+        assert_eq!(retries, [0, 1]);
+    });
+}
+
+/// A storage of the user's own, outside of objects.
+#[derive(Debug, Default)]
+struct Elsewhere(std::sync::Mutex<std::collections::BTreeMap<String, Value>>);
+
+impl DiffBaseStorage for Elsewhere {
+    fn build(
+        &self,
+        body: &kopf_core::body::Body,
+        extra_fields: &[kopf_core::field::FieldPath],
+    ) -> Result<Value, kopf_core::diffbase::StorageError> {
+        AnnotationsDiffBaseStorage::default().build(body, extra_fields)
+    }
+
+    fn strip(&self, _: &kopf_core::body::Body, _: &mut Value) {}
+
+    fn fetch(
+        &self,
+        body: &kopf_core::body::Body,
+    ) -> Result<Option<Value>, kopf_core::diffbase::StorageError> {
+        let known = self.0.lock().unwrap();
+        Ok(body.uid().and_then(|uid| known.get(uid).cloned()))
+    }
+
+    fn store(
+        &self,
+        body: &kopf_core::body::Body,
+        _: &mut kopf_core::patch::Patch,
+        essence: &Value,
+    ) -> Result<(), kopf_core::diffbase::StorageError> {
+        let uid = body.uid().unwrap_or_default().to_owned();
+        self.0.lock().unwrap().insert(uid, essence.clone());
+        Ok(())
+    }
+}
+
+#[test]
+fn a_storage_can_be_the_users_own() {
+    everywhere(async |stage| {
+        let elsewhere = Arc::new(Elsewhere::default());
+        let storage = Arc::clone(&elsewhere);
+        let _operator = stage
+            .operator([on::create("created"), on::update("updated")])
+            .settings(move |settings| settings.persistence.diffbase_storage = storage)
+            .start()
+            .await;
+        let made = stage.create("obj", json!({"field": 1})).await;
+        stage
+            .until_so("the object to be handled", || {
+                stage.journal.count("created") > 0
+            })
+            .await;
+        stage.settled().await;
+        assert_eq!(
+            stage.get("obj").await,
+            made,
+            "nothing is to be written on the object"
+        );
+        stage.merge("obj", json!({"spec": {"field": 2}})).await;
+        stage
+            .until_so("the change to be handled", || {
+                stage.journal.count("updated") > 0
+            })
+            .await;
+        stage.settled().await;
+        assert_eq!(stage.journal.ids(), ["created", "updated"]);
+        let known: Vec<_> = elsewhere.0.lock().unwrap().values().cloned().collect();
+        assert_eq!(known, [json!({"spec": {"field": 2}})]);
+    });
+}
+
+#[test]
+fn state_on_replica_sets_is_not_mistaken_for_that_of_their_deployments() {
+    everywhere(async |stage| {
+        let _operator = stage
+            .run([on::create("made").on(&["apps", "v1", "replicasets"])])
+            .await;
+        let path = stage.api.group_path("apps/v1", "deployments");
+        let deployment = objects::deployment("web");
+        let deployment = stage.api.create(&path, &deployment).await.expect_code(201);
+        let mut replica_set = objects::deployment("web");
+        replica_set["kind"] = json!("ReplicaSet");
+        let owner = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "name": "web",
+            "uid": deployment.uid(), "controller": true,
+        });
+        replica_set["metadata"]["ownerReferences"] = json!([owner]);
+        let copied = "kopf.zalando.org/last-handled-configuration";
+        replica_set["metadata"]["annotations"] = json!({copied: "{\"spec\":{}}\n"});
+        let path = stage.api.group_path("apps/v1", "replicasets");
+        stage.api.create(&path, &replica_set).await.expect_code(201);
+        stage
+            .until_so("the object to be handled", || {
+                stage
+                    .writes()
+                    .iter()
+                    .any(kopf_testing::recording::Call::is_accepted)
+            })
+            .await;
+        let writes = stage.writes();
+        let annotations = writes[0].body["metadata"]["annotations"]
+            .as_object()
+            .unwrap();
+        let keys: Vec<_> = annotations.keys().collect();
+        assert_eq!(keys, ["kopf.zalando.org/last-handled-configuration-ofDRS"]);
+        assert_eq!(stage.journal.reasons(), [("made".to_owned(), "create")]);
+    });
+}

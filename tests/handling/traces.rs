@@ -1,0 +1,345 @@
+//! The worked traces (§17), call by call: with touching, as the original, and without.
+//!
+//! The plays are shared with the tests of restarts, which end the operator in the middle of them.
+
+use serde_json::{Value, json};
+
+use crate::front::{Declaration, done, gives, on, register, temporary};
+use crate::stage::{Actor, FINALIZER, LAST_HANDLED, Stage, last_handled, sandboxed};
+
+/// A play: handlers, and what users do.
+#[derive(Clone, Copy)]
+pub(crate) struct Trace {
+    pub(crate) name: &'static str,
+    pub(crate) handlers: fn() -> Vec<Declaration>,
+    pub(crate) acts: &'static [Act],
+}
+
+/// One thing that a user does; then the operator is left alone for as long as it takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Act {
+    Create,
+    Change,
+    Delete,
+    /// The operator is stopped and started again.
+    Restart,
+    /// The operator is stopped, the object is changed, and the operator is started again.
+    ChangeInDowntime,
+}
+
+fn make() -> Declaration {
+    on::create("make").does(|_| async { gives(json!({"a": 1})) })
+}
+
+/// Fails once, for ten seconds.
+fn hesitant(handler: Declaration) -> Declaration {
+    handler.does(|call| async move {
+        if call.retry == 0 {
+            return temporary("not ready", 10.0);
+        }
+        done()
+    })
+}
+
+pub(crate) const A: Trace = Trace {
+    name: "A: creation at once",
+    handlers: || vec![make(), on::delete("unmake")],
+    acts: &[Act::Create],
+};
+
+pub(crate) const B: Trace = Trace {
+    name: "B: one temporary error",
+    handlers: || vec![hesitant(on::create("make"))],
+    acts: &[Act::Create],
+};
+
+pub(crate) const C: Trace = Trace {
+    name: "C: two handlers",
+    handlers: || vec![on::create("a"), on::create("b")],
+    acts: &[Act::Create],
+};
+
+pub(crate) const D: Trace = Trace {
+    name: "D: deletion",
+    handlers: || vec![make(), on::delete("unmake")],
+    acts: &[Act::Create, Act::Delete],
+};
+
+pub(crate) const F: Trace = Trace {
+    name: "F: changed in downtime",
+    handlers: || vec![on::create("make"), on::update("change"), on::resume("up")],
+    acts: &[Act::Create, Act::ChangeInDowntime],
+};
+
+pub(crate) const UPDATES: Trace = Trace {
+    name: "updates with retries",
+    handlers: || {
+        let result = |id: &str| on::update(id).does(|_| async { gives(json!({"done": true})) });
+        vec![
+            result("quick"),
+            hesitant(on::update("slow")),
+            on::field("watched", "spec.field"),
+        ]
+    },
+    acts: &[Act::Create, Act::Change],
+};
+
+pub(crate) const CHILDREN: Trace = Trace {
+    name: "sub-handlers with retries",
+    handlers: || {
+        let parent = on::create("make").does(|call| async move {
+            let child = on::sub("a").does(|_| async { gives(json!({"item": "a"})) });
+            register(&call, &child);
+            register(&call, &hesitant(on::sub("b")));
+            gives(json!("parent"))
+        });
+        vec![parent, on::delete("unmake")]
+    },
+    acts: &[Act::Create, Act::Delete],
+};
+
+pub(crate) const LIFE: Trace = Trace {
+    name: "a whole life",
+    handlers: || {
+        vec![
+            hesitant(on::create("make")),
+            on::create("other"),
+            on::update("change"),
+            on::resume("up"),
+            hesitant(on::delete("unmake")),
+            on::delete("other_unmake"),
+        ]
+    },
+    acts: &[Act::Create, Act::Change, Act::Restart, Act::Delete],
+};
+
+/// All of them.
+pub(crate) const ALL: [Trace; 8] = [A, B, C, D, F, UPDATES, CHILDREN, LIFE];
+
+impl Trace {
+    /// Plays it with this operator. `rest` leaves the operator alone until it has nothing to do.
+    pub(crate) async fn play(&self, stage: &Stage, operator: &Actor<'_>, rest: impl AsyncFn()) {
+        for act in self.acts {
+            match act {
+                Act::Create => {
+                    stage.create("obj", json!({"field": "value"})).await;
+                }
+                Act::Change => {
+                    stage
+                        .merge("obj", json!({"spec": {"field": "other"}}))
+                        .await;
+                }
+                Act::Delete => stage.delete("obj").await,
+                Act::Restart => operator.restart().await,
+                Act::ChangeInDowntime => {
+                    operator.stop().await;
+                    stage
+                        .merge("obj", json!({"spec": {"field": "other"}}))
+                        .await;
+                    operator.start().await;
+                }
+            }
+            rest().await;
+        }
+    }
+}
+
+/// Plays a trace to its end and gives the writes, with times and versions replaced.
+async fn writes(stage: &Stage, trace: Trace, touching: bool) -> Vec<(&'static str, Value)> {
+    let operator = stage
+        .operator((trace.handlers)())
+        .settings(|settings| settings.persistence.touching = touching)
+        .start()
+        .await;
+    trace
+        .play(stage, &operator, async || stage.pass(100.0).await)
+        .await;
+    let writes = stage.writes();
+    assert!(
+        writes
+            .iter()
+            .all(kopf_testing::recording::Call::is_accepted)
+    );
+    // Each JSON-patch tests the version that was there before it.
+    let first = writes[0].body[0]["value"].as_str();
+    let mut before = first.map(str::to_owned);
+    let mut result = Vec::new();
+    for call in writes {
+        let mut body = call.body.clone();
+        if let Some(test) = body.as_array_mut().map(|operations| operations.remove(0)) {
+            assert_eq!(test["op"], "test");
+            assert_eq!(test["path"], "/metadata/resourceVersion");
+            // Users have changed it meanwhile.
+            if !trace.acts.iter().any(|act| matches!(act, Act::Delete)) {
+                assert_eq!(test["value"].as_str(), before.as_deref());
+            }
+        }
+        if let Some(annotations) = body.pointer_mut("/metadata/annotations") {
+            for (key, value) in annotations.as_object_mut().unwrap() {
+                let parsed = value
+                    .as_str()
+                    .and_then(|text| serde_json::from_str::<Value>(text).ok());
+                if let Some(mut parsed) = parsed {
+                    for time in ["started", "stopped", "delayed"] {
+                        if parsed.get(time).is_some() {
+                            parsed[time] = json!("TIME");
+                        }
+                    }
+                    *value = parsed;
+                } else if value.is_string() && key.ends_with("touch-dummy") {
+                    *value = json!("TIME");
+                }
+            }
+        }
+        before = call.resource_version().map(str::to_owned);
+        let target = match call.subresource.as_deref() {
+            Some("status") => "status",
+            _ => "main",
+        };
+        result.push((target, body));
+    }
+    result
+}
+
+fn annotations(annotations: Value) -> Value {
+    json!({"metadata": {"annotations": annotations}})
+}
+
+fn essence() -> Value {
+    json!({"spec": {"field": "value"}})
+}
+
+fn record(name: &str, more: Value) -> (String, Value) {
+    let mut record = json!({
+        "started": "TIME", "purpose": "create", "retries": 0, "success": false, "failure": false,
+    });
+    for (key, value) in more.as_object().unwrap() {
+        record[key] = value.clone();
+    }
+    (format!("kopf.zalando.org/{name}"), record)
+}
+
+fn both_ways(trace: Trace, check: impl Fn(Vec<(&'static str, Value)>, bool)) {
+    for touching in [false, true] {
+        sandboxed(async |stage| {
+            let writes = writes(stage, trace, touching).await;
+            check(writes, touching);
+        });
+    }
+}
+
+#[test]
+fn a_creation_at_once() {
+    both_ways(A, |writes, _| {
+        let expected = [
+            (
+                "main",
+                json!([{"op": "add", "path": "/metadata/finalizers", "value": [FINALIZER]}]),
+            ),
+            ("main", annotations(json!({LAST_HANDLED: essence()}))),
+            ("status", json!({"status": {"make": {"a": 1}}})),
+        ];
+        assert_eq!(writes, expected);
+    });
+}
+
+#[test]
+fn b_one_temporary_error() {
+    both_ways(B, |writes, touching| {
+        let more = json!({"delayed": "TIME", "retries": 1, "message": "not ready"});
+        let failed = json!([record("make", more)]);
+        let failed: serde_json::Map<_, _> = failed
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|pair| (pair[0].as_str().unwrap().to_owned(), pair[1].clone()))
+            .collect();
+        let mut expected = vec![("main", annotations(Value::Object(failed)))];
+        let mut done = json!({"kopf.zalando.org/make": null, LAST_HANDLED: essence()});
+        if touching {
+            let touch = json!({"kopf.zalando.org/touch-dummy": "TIME"});
+            expected.push(("main", annotations(touch)));
+            done["kopf.zalando.org/touch-dummy"] = Value::Null;
+        }
+        expected.push(("main", annotations(done)));
+        assert_eq!(writes, expected);
+    });
+}
+
+#[test]
+fn c_two_handlers() {
+    both_ways(C, |writes, _| {
+        let (a, done) = record(
+            "a",
+            json!({"stopped": "TIME", "retries": 1, "success": true}),
+        );
+        let (b, waits) = record("b", json!({}));
+        let expected = [
+            ("main", annotations(json!({&a: done, &b: waits}))),
+            (
+                "main",
+                annotations(json!({a: null, b: null, LAST_HANDLED: essence()})),
+            ),
+        ];
+        assert_eq!(writes, expected);
+    });
+}
+
+#[test]
+fn d_deletion() {
+    both_ways(D, |writes, _| {
+        let remove = json!([{"op": "remove", "path": "/metadata/finalizers"}]);
+        assert_eq!(writes[3..], [("main", remove)]);
+    });
+}
+
+#[test]
+fn e_restart_in_the_middle_of_b() {
+    for touching in [false, true] {
+        sandboxed(async |stage| {
+            let operator = stage
+                .operator((B.handlers)())
+                .settings(|settings| settings.persistence.touching = touching)
+                .start()
+                .await;
+            stage.create("obj", json!({"field": "value"})).await;
+            stage.pass(4.0).await;
+            operator.kill().await;
+            operator.start().await;
+            stage.pass(4.0).await;
+            assert_eq!(
+                stage.journal.count("make"),
+                1,
+                "the rest of the delay is waited for"
+            );
+            stage.pass(10.0).await;
+            let retries: Vec<_> = stage.journal.all().iter().map(|e| e.retry).collect();
+            assert_eq!(retries, [0, 1]);
+            assert_eq!(stage.writes().len(), if touching { 3 } else { 2 });
+            assert_eq!(last_handled(&stage.get("obj").await), essence());
+        });
+    }
+}
+
+#[test]
+fn f_changed_in_downtime() {
+    both_ways(F, |writes, _| {
+        let (change, mut done) = record(
+            "change",
+            json!({"stopped": "TIME", "retries": 1, "success": true}),
+        );
+        let (up, mut waits) = record("up", json!({}));
+        done["purpose"] = json!("update");
+        waits["purpose"] = json!("update");
+        let other = json!({"spec": {"field": "other"}});
+        let expected = [
+            ("main", annotations(json!({LAST_HANDLED: essence()}))),
+            ("main", annotations(json!({&change: done, &up: waits}))),
+            (
+                "main",
+                annotations(json!({change: null, up: null, LAST_HANDLED: other})),
+            ),
+        ];
+        assert_eq!(writes, expected);
+    });
+}

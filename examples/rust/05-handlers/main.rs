@@ -1,0 +1,52 @@
+//! One handler for each thing that can happen to an object, and one for a field of it.
+//!
+//! ```console
+//! cargo run --bin 05-handlers -- run --sandbox -f examples/crd.yaml -f examples/obj.yaml
+//! kubectl patch kex kopf-example-1 --type merge -p '{"spec": {"field": "new"}}'
+//! kubectl delete kex kopf-example-1
+//! ```
+
+use kopf::prelude::*;
+
+/// The operator was restarted, and the object was there already.
+#[kopf::on::resume("kopfexamples")]
+async fn resume_fn(logger: Logger) {
+    logger.info("RESUMED");
+}
+
+#[kopf::on::create("kopfexamples")]
+async fn create_fn(logger: Logger) {
+    logger.info("CREATED");
+}
+
+/// A second handler of the same cause: each has its own retries.
+#[kopf::on::create("kopfexamples")]
+async fn create_too(logger: Logger) {
+    logger.info("CREATED, too");
+}
+
+#[kopf::on::update("kopfexamples")]
+async fn update_fn(diff: Diff, logger: Logger) {
+    for item in &diff {
+        let (operation, field) = (item.operation.as_str(), &item.field);
+        logger.info(format_args!(
+            "UPDATED: {operation} {field}: {} -> {}",
+            item.old, item.new
+        ));
+    }
+}
+
+#[kopf::on::field("kopfexamples", field = "spec.field")]
+async fn field_fn(Old(old): Old, New(new): New, logger: Logger) {
+    logger.info(format_args!("FIELD: {old} -> {new}"));
+}
+
+/// The object stays until this has succeeded.
+#[kopf::on::delete("kopfexamples")]
+async fn delete_fn(logger: Logger) {
+    logger.info("DELETED");
+}
+
+fn main() -> std::process::ExitCode {
+    kopf::main()
+}

@@ -1,0 +1,30 @@
+//! Handlers made of handlers: one for each item, each with its own retries and results.
+//!
+//! ```console
+//! cargo run --bin 07-subhandlers -- run --sandbox -f examples/crd.yaml -f examples/obj.yaml
+//! kubectl get kex kopf-example-1 -o yaml
+//! ```
+
+use kopf::prelude::*;
+
+#[kopf::on::create("kopfexamples")]
+async fn create_items(Spec(spec): Spec, subs: SubHandlers) {
+    for item in spec["items"].as_array().into_iter().flatten() {
+        let item = item.as_str().unwrap_or("unnamed").to_owned();
+        subs.register(
+            item.clone(),
+            move |retry: Retry, logger: Logger| async move {
+                // The second item needs a second attempt. The first one is not handled again for that.
+                if item == "item2" && *retry == 0 {
+                    return Err(kopf::temporary("not yet").delay(1));
+                }
+                logger.info(format_args!("=== Handling {item}."));
+                Ok(json!({"handled": item}))
+            },
+        );
+    }
+}
+
+fn main() -> std::process::ExitCode {
+    kopf::main()
+}

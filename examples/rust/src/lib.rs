@@ -1,0 +1,13 @@
+//! What the examples share with their tests.
+
+pub mod greeter;
+
+/// The examples of docs/operators.md compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/operators.md")]
+struct OperatorsGuide;
+
+/// So does that of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,0 +1,44 @@
+use kopf_tests::objects;
+
+use crate::stage::Stage;
+
+#[tokio::test]
+async fn pods_are_removed_when_they_are_old_except_for_protected_ones() {
+    let stage = Stage::start().await;
+    let (api, path) = (&stage.api, stage.api.ns_path("pods"));
+    let system = api.unique("kube-test");
+    api.create_namespace(&system).await;
+    let protected = format!("/api/v1/namespaces/{system}/pods");
+    let untouched = api.create(&protected, &objects::pod("protected")).await;
+    let untouched = untouched.expect_code(201).json;
+
+    api.create(&path, &objects::pod("young"))
+        .await
+        .expect_code(201);
+    let hour = [("MAX_AGE", "3600")];
+    let mut program = stage.run_with("10-builtins", &["-n", &system], &hour);
+    program
+        .says("/young] Handler 'remove_when_old' failed temporarily: ")
+        .await;
+    api.get(&format!("{path}/young")).await.expect_code(200);
+    program.stop().await;
+
+    api.create(&path, &objects::pod("old"))
+        .await
+        .expect_code(201);
+    let second = [("MAX_AGE", "1")];
+    let mut program = stage.run_with("10-builtins", &["-n", &system], &second);
+    stage.gone(&format!("{path}/old")).await;
+    program
+        .says("/old] The pod was too old, and is removed.")
+        .await;
+    let log = program.stop().await;
+    assert!(!log.contains("/protected]"), "{log}");
+    let found = api.get(&format!("{protected}/protected")).await;
+    let found = found.expect_code(200).json;
+    assert_eq!(
+        found["metadata"]["annotations"],
+        untouched["metadata"]["annotations"]
+    );
+    stage.finish().await;
+}

@@ -1,0 +1,21 @@
+//! Each example as users run it: as a program of its own, that gets nothing but a kubeconfig. Objects,
+//! events and logs must be what the example promises.
+//!
+//! The server is the one that `KOPF_TEST_API` names (see `kopf_tests::Server`); a sandbox is reached
+//! over TLS.
+#![cfg(unix)] // signals are sent with kill(1)
+#![allow(missing_docs, clippy::panic, clippy::unwrap_used)] // all of it is tests
+
+mod builtins;
+mod children;
+mod documented;
+mod events;
+mod exceptions;
+mod filtering;
+mod handlers;
+mod minimal;
+mod program;
+mod raw_events;
+mod stage;
+mod subhandlers;
+mod testing;

@@ -1,0 +1,136 @@
+//! An example as a process.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use kopf_tests::{PATIENCE, eventually};
+use tokio::time::Instant;
+
+/// Where an example was built to.
+pub(crate) fn executable(name: &str) -> &'static Path {
+    let path = match name {
+        "01-minimal" => env!("CARGO_BIN_EXE_01-minimal"),
+        "02-children" => env!("CARGO_BIN_EXE_02-children"),
+        "03-exceptions" => env!("CARGO_BIN_EXE_03-exceptions"),
+        "04-events" => env!("CARGO_BIN_EXE_04-events"),
+        "05-handlers" => env!("CARGO_BIN_EXE_05-handlers"),
+        "07-subhandlers" => env!("CARGO_BIN_EXE_07-subhandlers"),
+        "08-raw-events" => env!("CARGO_BIN_EXE_08-raw-events"),
+        "09-testing" => env!("CARGO_BIN_EXE_09-testing"),
+        "10-builtins" => env!("CARGO_BIN_EXE_10-builtins"),
+        "11-filtering" => env!("CARGO_BIN_EXE_11-filtering"),
+        other => panic!("there is no example {other:?}"),
+    };
+    Path::new(path)
+}
+
+/// The root of the tree, where all documented commands are to be run.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A running example, killed when dropped.
+pub(crate) struct Program {
+    child: Child,
+    log: Arc<Mutex<String>>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+impl Program {
+    /// Starts an example without anything of this machine's environment but `variables`.
+    pub(crate) fn start(name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let temporary = std::env::temp_dir();
+        let mut child = Command::new(executable(name))
+            .args(arguments)
+            .current_dir(root())
+            .env_clear()
+            .env("TMPDIR", temporary)
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let log = Arc::default();
+        let readers = vec![
+            collect(child.stdout.take().unwrap(), Arc::clone(&log)),
+            collect(child.stderr.take().unwrap(), Arc::clone(&log)),
+        ];
+        Self {
+            child,
+            log,
+            readers,
+        }
+    }
+
+    /// All that it has written so far.
+    pub(crate) fn log(&self) -> String {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.clone()
+    }
+
+    /// Waits until it has written these words.
+    pub(crate) async fn says(&mut self, words: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.log().contains(words) {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                self.read_to_end();
+                let log = self.log();
+                assert!(
+                    log.contains(words),
+                    "{words:?} not said before the end ({status}):\n{log}"
+                );
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{words:?} is never said:\n{}",
+                self.log()
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Ends it as Ctrl-C does; it must end well. Gives all that it has written.
+    pub(crate) async fn stop(mut self) -> String {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-INT", &id]).status();
+        assert!(sent.unwrap().success());
+        let status = eventually("the program to end", async || {
+            self.child.try_wait().unwrap()
+        })
+        .await;
+        self.read_to_end();
+        assert_eq!(status.code(), Some(0), "{}", self.log());
+        self.log()
+    }
+
+    /// The last words are read after the end.
+    fn read_to_end(&mut self) {
+        for reader in self.readers.drain(..) {
+            reader.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It may be over already, which is fine.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads what a process writes, so that it never waits for a reader. Ends with the process.
+fn collect(stream: impl Read + Send + 'static, log: Arc<Mutex<String>>) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.push_str(&line);
+            log.push('\n');
+        }
+    })
+}

@@ -1,0 +1,154 @@
+//! What every example needs: a server, a namespace, the kind of the examples, and their object.
+
+use std::sync::LazyLock;
+
+use kopf_testing::Manifest;
+use kopf_tests::{Api, eventually};
+use serde_json::{Value, json};
+
+use crate::program::Program;
+
+/// The object of `examples/obj.yaml`.
+pub(crate) const OBJECT: &str = "kopf-example-1";
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// The only object in a file of the examples.
+fn only(yaml: &str) -> Value {
+    let manifest = Manifest::from(yaml);
+    let [object] = manifest.objects() else {
+        panic!("not one object: {manifest:?}")
+    };
+    object.clone()
+}
+
+static DEFINITION: LazyLock<Value> = LazyLock::new(|| only(include_str!("../../../crd.yaml")));
+static EXAMPLE: LazyLock<Value> = LazyLock::new(|| only(include_str!("../../../obj.yaml")));
+
+/// A server with the kind of the examples.
+pub(crate) struct Stage {
+    pub(crate) api: Api,
+    kubeconfig: String,
+}
+
+impl Stage {
+    pub(crate) async fn start() -> Self {
+        let api = Api::start_over_tls().await;
+        // All tests share it on a control plane, where it stays.
+        let code = api.create(DEFINITIONS, &DEFINITION).await.code;
+        assert!(matches!(code, 201 | 409), "the definition: {code}");
+        eventually("the kind of the examples", async || {
+            let list = api.get("/apis/kopf.dev/v1/kopfexamples").await;
+            (list.code == 200).then_some(())
+        })
+        .await;
+        let kubeconfig = api.kubeconfig_path().to_str().unwrap().to_owned();
+        Self { api, kubeconfig }
+    }
+
+    /// Runs an example in the test's namespace.
+    pub(crate) fn run(&self, name: &str) -> Program {
+        self.run_with(name, &[], &[])
+    }
+
+    /// The same with further arguments and variables.
+    pub(crate) fn run_with(
+        &self,
+        name: &str,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Program {
+        let own = ["run", "--log-format", "plain", "-n", self.api.namespace()];
+        let arguments: Vec<_> = own.iter().chain(arguments).copied().collect();
+        let mut all = vec![("KUBECONFIG", self.kubeconfig.as_str())];
+        all.extend(variables);
+        Program::start(name, &arguments, &all)
+    }
+
+    /// The path of the kind of the examples, or of the object of this name.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.api
+            .group_path("kopf.dev/v1", &format!("kopfexamples/{name}"))
+    }
+
+    /// Creates the object of `examples/obj.yaml`; gives it as it is then.
+    pub(crate) async fn create(&self) -> Value {
+        self.create_changed(|_| {}).await
+    }
+
+    /// Creates it with changes.
+    pub(crate) async fn create_changed(&self, change: impl FnOnce(&mut Value)) -> Value {
+        let mut object = EXAMPLE.clone();
+        change(&mut object);
+        let path = self.api.group_path("kopf.dev/v1", "kopfexamples");
+        self.api.create(&path, &object).await.expect_code(201).json
+    }
+
+    /// Changes the spec of the object by a merge-patch.
+    pub(crate) async fn change(&self, spec: Value) {
+        let patch = json!({"spec": spec});
+        let path = self.path(OBJECT);
+        self.api.merge(&path, &patch).await.expect_code(200);
+    }
+
+    /// Has the object deleted, and waits until it is gone.
+    pub(crate) async fn delete(&self) {
+        let path = self.path(OBJECT);
+        self.api.delete(&path).await.ok();
+        self.gone(&path).await;
+    }
+
+    /// Waits until there is nothing at this path.
+    pub(crate) async fn gone(&self, path: &str) {
+        eventually(&format!("{path} to be gone"), async || {
+            (self.api.get(path).await.code == 404).then_some(())
+        })
+        .await;
+    }
+
+    /// The object as it is now.
+    pub(crate) async fn object(&self) -> Value {
+        let path = self.path(OBJECT);
+        self.api.get(&path).await.expect_code(200).json
+    }
+
+    /// Waits for what a handler has returned. (Logs are ahead of what is written to objects.)
+    pub(crate) async fn result(&self, handler: &str) -> Value {
+        eventually(&format!("the result of {handler}"), async || {
+            let result = self.object().await["status"][handler].take();
+            (!result.is_null()).then_some(result)
+        })
+        .await
+    }
+
+    /// Waits until the object is known as handled; gives it as it is then.
+    pub(crate) async fn handled(&self) -> Value {
+        eventually("the object to be handled", async || {
+            let object = self.object().await;
+            let annotations = &object["metadata"]["annotations"];
+            let handled = "kopf.zalando.org/last-handled-configuration";
+            annotations[handled].is_string().then_some(object)
+        })
+        .await
+    }
+
+    /// Waits until there is an event with this type, reason and message about the object.
+    pub(crate) async fn event(&self, event_type: &str, reason: &str, message: &str) {
+        let what = format!("the event {event_type} {reason} {message:?}");
+        eventually(&what, async || {
+            let events = self.api.get(&self.api.ns_path("events")).await;
+            let is_it = |event: &Value| {
+                event["involvedObject"]["name"] == OBJECT
+                    && event["type"] == event_type
+                    && event["reason"] == reason
+                    && event["message"] == message
+            };
+            events.items().iter().any(is_it).then_some(())
+        })
+        .await;
+    }
+
+    pub(crate) async fn finish(self) {
+        self.api.finish().await;
+    }
+}

@@ -82,7 +82,12 @@ pub(crate) async fn patch(
 }
 
 /// Runs an action for each number, by so many tasks that take the next number when they are done.
-async fn repeat<A, F>(client: &Client, count: u32, tasks: u32, action: A) -> Result<Duration>
+pub(crate) async fn repeat<A, F>(
+    client: &Client,
+    count: u32,
+    tasks: u32,
+    action: A,
+) -> Result<Duration>
 where
     A: Fn(Client, u32) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<()>> + Send,

@@ -1,34 +1,42 @@
 //! Measures the sandbox, and where it makes sense, kube-apiserver with etcd beside it in the same run,
-//! with the same client code. It prints a table and judges nothing but the words in it: figures of a
+//! with the same client code; and an operator beside others that do the same work. It prints a table and judges nothing but the words in it: figures of a
 //! busy machine are no reason to fail a build.
 
 mod fanout;
 mod latency;
 mod load;
 mod memory;
+mod operators;
 mod report;
 mod servers;
 mod start;
+mod usage;
 mod watchers;
 mod writes;
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
 
-use crate::report::Report;
+use crate::operators::Contestant;
+use crate::report::{Report, tell};
 use crate::servers::{ControlPlane, Process};
 
-/// Measure the sandbox next to kube-apiserver and etcd
+/// Measure the sandbox next to kube-apiserver and etcd, and an operator next to others
 #[derive(Debug, Parser)]
 struct Args {
     /// What to measure; everything by default
     parts: Vec<Part>,
-    /// Only the sandbox: no Go is needed, and no ratios are given
+    /// Only what runs on the sandbox: no Go and no Python are needed, and no ratios are given
     #[arg(long)]
     without_control_plane: bool,
+    /// Who handles objects, besides the raw client; everybody by default
+    #[arg(long, value_delimiter = ',')]
+    contestants: Vec<Contestant>,
+    /// How many objects they handle; the budgets are for so many as by default
+    #[arg(long, default_value_t = 5000)]
+    objects: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -43,6 +51,10 @@ enum Part {
     Latency,
     /// Memory with many objects
     Memory,
+    /// An operator next to others: processor, memory, throughput
+    Operator,
+    /// An operator's memory with many objects at rest
+    Quiet,
 }
 
 #[tokio::main]
@@ -50,8 +62,7 @@ async fn main() -> ExitCode {
     match run(&Args::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nothing can be told to anybody when stderr is closed.
-            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            tell(format_args!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -91,6 +102,16 @@ async fn run(args: &Args) -> Result<()> {
     }
     if wants(Part::Memory) {
         memory::measure(&mut report).await?;
+    }
+    if wants(Part::Operator) && !args.without_control_plane {
+        let contestants: &[_] = match args.contestants.as_slice() {
+            [] => &Contestant::ALL,
+            some => some,
+        };
+        operators::measure(&mut report, contestants, args.objects).await?;
+    }
+    if wants(Part::Quiet) {
+        operators::quiet::measure(&mut report).await?;
     }
     report.print()
 }

@@ -15,9 +15,9 @@ pub(crate) async fn measure(report: &mut Report) -> Result<()> {
     let process = Process::start().await?;
     let client = process.client().await?;
     load::namespace(&client, "bench-memory").await?;
-    let before = process.resident_megabytes()?;
+    let before = process.usage()?.resident_megabytes()?;
     load::create(&client, "bench-memory", OBJECTS, BYTES, TASKS).await?;
-    let after = process.resident_megabytes()?;
+    let after = process.usage()?.resident_megabytes()?;
     report.add("memory without objects", before, "MB", Target::None);
     let name = format!("memory with {OBJECTS} objects of 2 KB");
     report.add(name, after, "MB", Target::AtMost(600.0));

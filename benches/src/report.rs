@@ -1,5 +1,6 @@
 //! The table of figures.
 
+use std::fmt::Display;
 use std::io::Write as _;
 use std::time::Duration;
 
@@ -40,8 +41,7 @@ impl Report {
             format!("{} {unit}", rounded(value)),
             target.verdict(value),
         ];
-        // Progress is of no use to anybody who does not look.
-        let _ = writeln!(std::io::stderr(), "{}: {} {}", row[0], row[1], row[2]);
+        tell(format_args!("{}: {} {}", row[0], row[1], row[2]));
         self.rows.push(row);
     }
 
@@ -62,6 +62,12 @@ impl Report {
         }
         Ok(())
     }
+}
+
+/// Says what happens, to whoever looks.
+pub(crate) fn tell(what: impl Display) {
+    // Progress is of no use to anybody who does not look.
+    let _ = writeln!(std::io::stderr(), "{what}");
 }
 
 /// The time in milliseconds that half of the runs do not exceed.

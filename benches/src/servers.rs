@@ -12,6 +12,8 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 
+use crate::usage::Usage;
+
 /// A sandbox in this process, and a client without a socket.
 pub(crate) fn in_process() -> Result<(Sandbox, Client)> {
     let sandbox = Sandbox::builder().build()?;
@@ -47,19 +49,16 @@ impl Process {
     }
 
     pub(crate) async fn client(&self) -> Result<Client> {
-        client(&self.folder.path().join("kubeconfig")).await
+        client(&self.kubeconfig()).await
     }
 
-    /// Resident memory now, in megabytes.
-    pub(crate) fn resident_megabytes(&self) -> Result<f64> {
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
+    }
+
+    pub(crate) fn usage(&self) -> Result<Usage> {
         let id = self.child.id().context("the sandbox has ended")?;
-        let path = format!("/proc/{id}/status");
-        let status = std::fs::read_to_string(&path)
-            .with_context(|| format!("cannot read {path}: memory is measured on Linux only"))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
-        let kilobytes: f64 = kilobytes.context("there is no VmRSS")?.parse()?;
-        Ok(kilobytes / 1024.0)
+        Ok(Usage::of(id))
     }
 
     pub(crate) async fn stop(mut self) -> Result<()> {
@@ -101,6 +100,10 @@ impl ControlPlane {
         client(&self.kubeconfig).await
     }
 
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
     /// Ends it the polite way, so that it removes its folder.
     pub(crate) async fn stop(mut self) -> Result<()> {
         drop(self.child.stdin.take());
@@ -137,6 +140,7 @@ async fn wait_for_line(
     bail!("the server ended before it was ready")
 }
 
-fn root() -> PathBuf {
+/// The folder of the whole tree.
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }

@@ -1,0 +1,68 @@
+//! The same patches by a client that knows the objects' names and does nothing but to send: no operator can
+//! be faster than that.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::{Context as _, Result};
+use http::Request;
+use http::header::CONTENT_TYPE;
+use kube::{Client, Config};
+use tokio::task::JoinSet;
+
+/// Each has one request at a time, and so one connection.
+const CONNECTIONS: usize = 32;
+
+/// What the original writes for the objects of this bench.
+const HANDLED: &str = r#"{"metadata":{"annotations":{"kopf.zalando.org/last-handled-configuration":
+"{\"metadata\":{\"labels\":{\"somelabel\":\"somevalue\"},\"annotations\":{\"someannotation\":\"somevalue\"}},\"spec\":{\"duration\":\"1m\",\"field\":\"value\",\"items\":[\"item1\",\"item2\"]}}\n"}}}"#;
+const RESULT: &str = r#"{"status":{"create_fn":{"message":"hello world"}}}"#;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let mut args = std::env::args().skip(1);
+    let namespace = args.next().context("the namespace is the first argument")?;
+    let count = args.next().context("how many is the second argument")?;
+    let count: u32 = count.parse().context("the second argument is no number")?;
+
+    let mut config = Config::infer().await?;
+    // Retries would hide what is measured.
+    config.default_retry = false;
+    let client = Client::try_from(config)?;
+    let next = Arc::new(AtomicU32::new(0));
+    let mut running = JoinSet::new();
+    for _ in 0..CONNECTIONS {
+        running.spawn(work(
+            client.clone(),
+            namespace.clone(),
+            count,
+            Arc::clone(&next),
+        ));
+    }
+    while let Some(result) = running.join_next().await {
+        result??;
+    }
+    // Its figures are read while it is there.
+    std::future::pending().await
+}
+
+async fn work(client: Client, namespace: String, count: u32, next: Arc<AtomicU32>) -> Result<()> {
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= count {
+            return Ok(());
+        }
+        let path = format!("/apis/kopf.dev/v1/namespaces/{namespace}/kopfexamples/object-{number}");
+        patch(&client, &path, HANDLED).await?;
+        patch(&client, &format!("{path}/status"), RESULT).await?;
+    }
+}
+
+async fn patch(client: &Client, path: &str, body: &'static str) -> Result<()> {
+    let request = Request::patch(path)
+        .header(CONTENT_TYPE, "application/merge-patch+json")
+        .body(body.as_bytes().to_vec())?;
+    let answer = client.request_text(request).await;
+    answer.with_context(|| format!("PATCH {path}"))?;
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! Who is measured: each a process of its own, so that what it uses is its own.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result, ensure};
+use clap::ValueEnum;
+use tokio::process::{Child, Command};
+
+use crate::report::tell;
+use crate::servers;
+use crate::usage::Usage;
+
+/// What handles the objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Contestant {
+    /// An operator on the crate kopf
+    Ours,
+    /// A small controller on kube-rs
+    Kube,
+    /// The original from the Python registry, with uvloop
+    Original,
+    /// No operator: only the patches, by 32 connections
+    #[value(skip)]
+    Raw,
+}
+
+impl Contestant {
+    /// All but the raw client, which is there to compare with.
+    pub(crate) const ALL: [Self; 3] = [Self::Ours, Self::Kube, Self::Original];
+
+    /// How it is called in the table.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ours => "ours",
+            Self::Kube => "kube-rs",
+            Self::Original => "the original",
+            Self::Raw => "raw client",
+        }
+    }
+
+    /// Starts it for one namespace, with so many objects. It logs what it does by default.
+    pub(crate) fn start(
+        self,
+        kubeconfig: &Path,
+        namespace: &str,
+        count: u32,
+        log: std::fs::File,
+    ) -> Result<Running> {
+        let mut command = match self {
+            Self::Ours => {
+                let mut command = Command::new(beside("bench-operator")?);
+                command.args(["run", "--standalone", "--namespace", namespace]);
+                command
+            }
+            Self::Kube => {
+                let mut command = Command::new(beside("bench-kube")?);
+                command.arg(namespace);
+                command
+            }
+            Self::Original => {
+                let mut command = Command::new(folder()?.join("bin/kopf"));
+                command.args(["run", "--standalone", "--namespace", namespace]);
+                command.arg(servers::root().join("benches/contestants/original.py"));
+                command
+            }
+            Self::Raw => {
+                let mut command = Command::new(beside("bench-raw")?);
+                command.args([namespace, &count.to_string()]);
+                command
+            }
+        };
+        let child = command
+            .env("KUBECONFIG", kubeconfig)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("{} cannot be started", self.name()))?;
+        Ok(Running { child })
+    }
+}
+
+/// A contestant that runs; it is killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Child,
+}
+
+impl Running {
+    pub(crate) fn usage(&self) -> Result<Usage> {
+        let id = self.child.id().context("the contestant has ended")?;
+        Ok(Usage::of(id))
+    }
+
+    pub(crate) async fn stop(mut self) -> Result<()> {
+        self.child.kill().await.context("it cannot be stopped")
+    }
+}
+
+/// Installs the original, once: nothing else is to be measured while this happens.
+pub(crate) async fn install_original() -> Result<()> {
+    let folder = folder()?;
+    // Written last, so that a half of an installation is not taken for one.
+    let complete = folder.join("complete");
+    let requirements = servers::root().join("benches/requirements.txt");
+    let wanted = std::fs::read_to_string(&requirements)?;
+    if std::fs::read_to_string(&complete).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    tell(format_args!(
+        "Installing the original into {}…",
+        folder.display()
+    ));
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    let advice = "the original is a Python program: install Python 3.10 or newer with its venv, or measure \
+                  without it: --contestants ours,kube";
+    run(Command::new("python3").args(["-m", "venv"]).arg(&folder))
+        .await
+        .context(advice)?;
+    run(Command::new(folder.join("bin/pip"))
+        .args(["install", "--quiet", "--disable-pip-version-check"])
+        .arg("--requirement")
+        .arg(&requirements))
+    .await
+    .context(advice)?;
+    std::fs::write(&complete, wanted)?;
+    Ok(())
+}
+
+async fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().await?;
+    ensure!(status.success(), "{:?}: {status}", command.as_std());
+    Ok(())
+}
+
+/// Where the original is: with all that is downloaded, outside of the tree.
+fn folder() -> Result<PathBuf> {
+    let variable = |name| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty());
+        value.map(PathBuf::from)
+    };
+    let cache = variable("KOPF_CACHE")
+        .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("kopf")))
+        .or_else(|| variable("HOME").map(|folder| folder.join(".cache/kopf")));
+    let cache = cache.context("there is no place to install into: set KOPF_CACHE")?;
+    Ok(cache.join("original"))
+}
+
+/// Another program of this package: built together with this one, and so beside it.
+pub(crate) fn beside(name: &str) -> Result<PathBuf> {
+    Ok(std::env::current_exe()?.with_file_name(name))
+}

@@ -1,0 +1,73 @@
+//! What an operator keeps of objects for which there is nothing to do, on a sandbox with many of them.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use tempfile::TempDir;
+
+use crate::load;
+use crate::operators::handled::Handled;
+use crate::operators::{CREATORS, Contestant, objects};
+use crate::report::{Report, Target, tell};
+use crate::servers::Process;
+
+/// So many more than at first.
+const OBJECTS: u32 = 100_000;
+/// What the operator itself takes is known when there are some already.
+const AT_FIRST: u32 = 1_000;
+const NAMESPACE: &str = "bench-quiet";
+const QUIET: Duration = Duration::from_secs(2);
+const LIMIT: Duration = Duration::from_secs(600);
+
+pub(crate) async fn measure(report: &mut Report) -> Result<()> {
+    tell(format_args!(
+        "Operators: {OBJECTS} objects on the sandbox, ours…"
+    ));
+    let sandbox = Process::start().await?;
+    let client = sandbox.client().await?;
+    let folder = TempDir::new()?;
+    let start = || {
+        let log = std::fs::File::create(folder.path().join("log"))?;
+        Contestant::Ours.start(&sandbox.kubeconfig(), NAMESPACE, OBJECTS, log)
+    };
+    objects::define(&client).await?;
+    load::namespace(&client, NAMESPACE).await?;
+
+    let running = start()?;
+    let usage = running.usage()?;
+    let mut resident = Vec::new();
+    for (prefix, count) in [("first", AT_FIRST), ("object", OBJECTS)] {
+        let handled = Handled::watch(&client, NAMESPACE, prefix, count).await?;
+        objects::create(&client, NAMESPACE, prefix, count, CREATORS).await?;
+        handled.times().await?;
+        usage.quiet(QUIET, LIMIT).await?;
+        resident.push(usage.resident_megabytes()?);
+    }
+    let [few, many] = resident.as_slice() else {
+        anyhow::bail!("two figures are taken");
+    };
+    running.stop().await?;
+
+    let running = start()?;
+    let usage = running.usage()?;
+    usage.quiet(QUIET, LIMIT).await?;
+    let (again, peak) = (usage.resident_megabytes()?, usage.peak_megabytes()?);
+    running.stop().await?;
+    sandbox.stop().await.context("the sandbox")?;
+
+    for (how, megabytes) in [("resumed", again), ("created", *many)] {
+        report.add(
+            format!("memory per quiet object, {OBJECTS} {how}, ours"),
+            (megabytes - few) * 1024.0 * 1024.0 / f64::from(OBJECTS),
+            "bytes",
+            Target::AtMost(500.0),
+        );
+    }
+    report.add(
+        format!("peak memory to resume {OBJECTS} handled objects, ours"),
+        peak,
+        "MB",
+        Target::None,
+    );
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! What a process has used: its time on processors and its memory, as Linux counts them.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use tokio::time::{Instant, sleep};
+
+/// Linux tells times of processes in hundredths of a second on all architectures that we run on.
+const TICK: Duration = Duration::from_millis(10);
+
+/// A process that is looked at from outside.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Usage(u32);
+
+impl Usage {
+    pub(crate) fn of(id: u32) -> Self {
+        Self(id)
+    }
+
+    /// Time on processors so far: in the program and in the kernel, of all threads.
+    pub(crate) fn cpu(self) -> Result<Duration> {
+        let stat = self.read("stat")?;
+        ticks(&stat)
+            .map(|ticks| TICK * ticks)
+            .context("the times of the process are not where they should be")
+    }
+
+    /// Resident memory now, in megabytes.
+    pub(crate) fn resident_megabytes(self) -> Result<f64> {
+        self.megabytes("VmRSS:")
+    }
+
+    /// The most resident memory that there was, in megabytes.
+    pub(crate) fn peak_megabytes(self) -> Result<f64> {
+        self.megabytes("VmHWM:")
+    }
+
+    /// Waits until it has done nearly nothing for so long, but not longer than the limit.
+    pub(crate) async fn quiet(self, long: Duration, limit: Duration) -> Result<()> {
+        let began = Instant::now();
+        loop {
+            let before = self.cpu()?;
+            sleep(long).await;
+            if self.cpu()? <= before + TICK {
+                return Ok(());
+            }
+            anyhow::ensure!(began.elapsed() < limit, "it is still busy after {limit:?}");
+        }
+    }
+
+    fn megabytes(self, name: &str) -> Result<f64> {
+        let status = self.read("status")?;
+        let kilobytes = kilobytes(&status, name).with_context(|| format!("there is no {name}"))?;
+        Ok(kilobytes / 1024.0)
+    }
+
+    fn read(self, name: &str) -> Result<String> {
+        let path = format!("/proc/{}/{name}", self.0);
+        std::fs::read_to_string(&path)
+            .with_context(|| format!("cannot read {path}: processes are measured on Linux only"))
+    }
+}
+
+/// User and system time of `/proc/…/stat`. The second field is a name that can have spaces and brackets.
+fn ticks(stat: &str) -> Option<u32> {
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let mut fields = rest.split(' ').skip(11);
+    let user: u32 = fields.next()?.parse().ok()?;
+    let system: u32 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+/// A line of `/proc/…/status`.
+fn kilobytes(status: &str, name: &str) -> Option<f64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().strip_suffix(" kB")?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_found_behind_any_name() {
+        let stat = "7 (a b) (c) S 1 7 7 0 -1 4194304 9 8 7 6 250 50 3 2 20 0 4 0 99";
+        assert_eq!(ticks(stat), Some(300));
+        assert_eq!(ticks("7 (short) S 1"), None);
+    }
+
+    #[test]
+    fn memory_is_in_kilobytes() {
+        let status = "Name:\tx\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\n";
+        assert_eq!(kilobytes(status, "VmHWM:"), Some(2048.0));
+        assert_eq!(kilobytes(status, "VmSwap:"), None);
+    }
+}

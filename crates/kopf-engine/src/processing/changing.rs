@@ -104,6 +104,7 @@ pub(crate) async fn handle(
         storage: context.settings.persistence.diffbase_storage.as_ref(),
         change: &change,
         body: &body,
+        logger,
     };
     if handlers.is_empty() {
         base.store(&mut patch)?;
@@ -160,21 +161,28 @@ struct DiffBase<'a> {
     storage: &'a dyn DiffBaseStorage,
     change: &'a Change,
     body: &'a Body,
+    logger: &'a ObjectLogger,
 }
 
 impl DiffBase<'_> {
     fn store(&self, patch: &mut Patch) -> Result<(), Error> {
-        // What is about to vanish needs no memory, and must not be kept because there is no room
-        // for it.
-        if self.change.reason == Reason::Delete {
-            return Ok(());
-        }
         let old = self.change.old.as_ref();
         if let Some(new) = &self.change.new
             && !old.is_some_and(|old| equal(old, new))
         {
-            self.storage.store(self.body, patch, new)?;
-            applying::check_size(self.body, patch)?;
+            let mut with_base = patch.clone();
+            let stored = self.storage.store(self.body, &mut with_base, new);
+            let stored = stored.map_err(Error::from);
+            match stored.and_then(|()| applying::check_size(self.body, &with_base)) {
+                Ok(()) => *patch = with_base,
+                // What is about to vanish must not be kept because there is no room for its memory.
+                Err(error) if self.change.reason == Reason::Delete => {
+                    let error = error.chain();
+                    self.logger
+                        .warning(format_args!("The diff-base is not stored: {error}"));
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! [`main`] is for handlers that are declared by attribute macros; [`main_with`] takes an operator
 //! that is put together by hand, or whose settings are to be changed. Both own the process: its
 //! runtime, its log, its signals. A program that has other plans for them uses
-//! [`Operator`](crate::Operator) directly.
+//! [`crate::Operator`] directly.
 
 mod args;
 mod command;

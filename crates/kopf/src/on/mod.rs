@@ -21,7 +21,7 @@
 //! # Options
 //!
 //! In attributes, options are written `name = value`; for functions, each is a method of
-//! [`HandlerBuilder`]. The resource comes first: see [`IntoSelect`](crate::IntoSelect) for its
+//! [`HandlerBuilder`]. The resource comes first: see [`IntoSelect`] for its
 //! forms. In attributes, one to three texts, a type (`Pod`), `EVERYTHING`, a function or a closure,
 //! or the options `group`, `version`, `kind`, `plural`, `singular`, `shortcut`, `category`.
 //!

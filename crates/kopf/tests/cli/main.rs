@@ -41,6 +41,7 @@ const WORKING: &[Test] = tests![
     working::bad_manifests_are_1_and_leave_nothing_behind,
     working::objects_of_a_sandbox_are_handled_until_a_signal,
     working::json_has_the_object_under_the_chosen_key,
+    working::panics_are_records_as_all_others,
     working::a_second_signal_ends_it_at_once,
     working::a_builder_can_bring_its_settings_and_namespaces,
 ];

@@ -12,6 +12,7 @@ async fn greet(Spec(spec): Spec, logger: Logger) -> kopf::Result<Value> {
     if spec["slow"] == true {
         tokio::time::sleep(Duration::from_secs(600)).await;
     }
+    assert!(spec["worst"] != true, "worse than bad");
     if spec["bad"] == true {
         return Err(kopf::permanent("no good"));
     }

@@ -158,6 +158,25 @@ pub(crate) fn json_has_the_object_under_the_chosen_key() {
     assert_eq!(failed["k8s"]["kind"], "KopfExample");
 }
 
+pub(crate) fn panics_are_records_as_all_others() {
+    let folder = folder("default", "{worst: true}");
+    let arguments = [&SANDBOX[..], &["--log-format", "json"]].concat();
+    let mut running = Running::start(&mut operator(&folder, &arguments));
+    running.until("will try again in 60 seconds");
+    running.signal("-TERM");
+    let (code, _, log) = running.end();
+    assert_eq!(code, Some(0), "{log}");
+    let records: Vec<Value> = log.lines().map(|line| from_str(line).unwrap()).collect();
+    let panicked = records.iter().find(|record| {
+        let message = record["message"].as_str().unwrap();
+        message.starts_with("Handler 'greet' has panicked at ")
+    });
+    let panicked = panicked.unwrap();
+    assert_eq!(panicked["object"]["name"], "example");
+    let message = panicked["message"].as_str().unwrap();
+    assert!(message.ends_with(": worse than bad"), "{message}");
+}
+
 pub(crate) fn a_second_signal_ends_it_at_once() {
     let folder = folder("default", "{slow: true}");
     let mut running = Running::start(&mut operator(&folder, &SANDBOX));

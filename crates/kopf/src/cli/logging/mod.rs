@@ -9,7 +9,9 @@ mod levels;
 mod record;
 mod text;
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
+use std::panic::PanicHookInfo;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -44,7 +46,30 @@ pub(super) fn install(options: Options) {
         now: Timestamp::now,
     };
     // The only way to fail is that there is another one.
-    let _ = tracing::subscriber::set_global_default(subscriber(format, std::io::stderr));
+    if tracing::subscriber::set_global_default(subscriber(format, std::io::stderr)).is_ok() {
+        std::panic::set_hook(Box::new(log_panic));
+    }
+}
+
+/// Panics are caught and handled; where they come from is for the log, in the form of the log.
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let payload = panic.payload();
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let text = text.unwrap_or("without a message");
+    let place = panic.location().map(ToString::to_string);
+    let place = place.unwrap_or_else(|| "an unknown place".to_owned());
+    let backtrace = Backtrace::capture();
+    let details = (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string());
+    let Some(call) = kopf_engine::current() else {
+        tracing::error!(exc_info = details, "Panicked at {place}: {text}");
+        return;
+    };
+    let message = format_args!("Handler '{}' has panicked at {place}: {text}", call.id);
+    match details {
+        Some(details) => call.logger.local().error_with(message, &details),
+        None => call.logger.local().error(message),
+    }
 }
 
 fn subscriber<W>(format: Format, writer: W) -> impl Subscriber + Send + Sync

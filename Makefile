@@ -13,8 +13,8 @@ CARGO_DENY_VERSION := 0.20.2
 help: ## Show this list
 	@echo "make demo   shows an operator at work on a sandbox, and stays up to be played with, until Ctrl-C"
 	@echo "            (with ONCE=1, it ends when all is told)"
-	@echo "make test   runs all tests which need nothing but Rust; the API behaviour suite on the sandbox"
-	@echo "make e2e    runs the same suite, kubectl and the Python client on a real Kubernetes as well"
+	@echo "make test   runs all tests which need nothing but Rust: of the API, of operators, of examples"
+	@echo "make e2e    runs the same, kubectl and the Python client on a real Kubernetes as well"
 	@echo "            (needs Go and Python 3.9+; the first time, Kubernetes is built: some ten minutes)"
 	@echo "make lint   checks formatting, clippy, what we depend on, the layers of crates, texts"
 	@echo "            (the first time, cargo-deny is built: some minutes)"
@@ -44,7 +44,7 @@ test: need-cargo
 	KOPF_TEST_API=sandbox-tls cargo test --workspace --test api
 
 e2e: need-cargo
-	@echo "The sandbox and a real Kubernetes: the API behaviour suite, kubectl, the Python client…"
+	@echo "The sandbox and a real Kubernetes: the API, operators, examples, kubectl, the Python client…"
 	@KOPF_CACHE="$(CACHE)" tests/e2e/run.sh
 
 lint: need-cargo-deny

@@ -111,6 +111,11 @@ impl KeyNaming {
     }
 
     fn forms(&self, key: &str) -> Vec<String> {
+        // Nearly all keys need neither a hash nor a replacement, and this is done for every event.
+        let is_plain = |byte: &u8| byte.is_ascii() && !matches!(byte, b'/' | b'<' | b'>');
+        if self.prefix.len() + 1 + key.len() <= NAME_LIMIT && key.as_bytes().iter().all(is_plain) {
+            return vec![[&*self.prefix, "/", key].concat()];
+        }
         let safe: String = key.chars().map(safe_char).collect();
         let length = safe.chars().count();
         let v2 = self.v2(key, &safe, length);

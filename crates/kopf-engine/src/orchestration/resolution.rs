@@ -74,6 +74,7 @@ pub(super) fn resolve<F>(
     // Handlers of raw events keep no state, and need nothing to be written.
     let unpatchable = take(&mut watched, |resource| {
         lacks(resource, "patch")
+            && !is_ending(resource)
             && selectors()
                 .any(|(handler, selector)| handler.kind.is_change() && selector.check(resource))
     });
@@ -84,6 +85,13 @@ pub(super) fn resolve<F>(
         ));
     }
     Resolution { watched, warnings }
+}
+
+/// A kind whose definition is being deleted is no longer said to accept changes, except deletions. It
+/// does accept them, and its objects cannot go without their handlers.
+fn is_ending(resource: &Resource) -> bool {
+    let has = |verb: &str| resource.verbs.contains(verb);
+    has("delete") && has("deletecollection") && !has("create") && !has("update")
 }
 
 fn select(selector: &Selector, resources: &BTreeSet<Arc<Resource>>) -> BTreeSet<Arc<Resource>> {
@@ -236,5 +244,17 @@ mod tests {
             warnings,
             ["Non-patchable resources will not be served: twos.v1.g"]
         );
+    }
+
+    #[test]
+    fn kinds_are_served_until_their_definitions_are_gone() {
+        let verbs = ["delete", "deletecollection", "get", "list", "watch"];
+        let ending = Resource {
+            verbs: verbs.map(str::to_owned).into(),
+            ..kind("g", "things")
+        };
+        let (watched, warnings) = resolved(&[(CREATE, named("things"))], &[ending]);
+        assert_eq!(watched, ["things.v1.g"]);
+        assert!(warnings.is_empty(), "{warnings:?}");
     }
 }

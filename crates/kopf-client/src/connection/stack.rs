@@ -20,8 +20,14 @@ use super::limit::InTime;
 use super::proxy::Proxy;
 use crate::Client;
 
-/// Dead peers are noticed by the system, too, when nothing is being asked.
-const KEEPALIVE: Duration = Duration::from_secs(60);
+/// Dead peers are noticed by the system, too, when nothing is being asked: within half a minute.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const KEEPALIVE_RETRIES: u32 = 3;
+
+/// A connection that was not used for longer may be dead without anybody knowing: when a stream has
+/// fallen silent, those that it could be continued on are not to be as old as it.
+const IDLE: Duration = Duration::from_secs(20);
 
 /// What is needed to connect.
 pub(super) struct Target {
@@ -52,6 +58,8 @@ pub(super) fn build(target: Target) -> Result<Client, Error> {
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(KEEPALIVE));
+    tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
+    tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
     match proxy {
         None => finish(&config, tcp),
         Some(proxy) if proxy.is_socks() => {
@@ -89,6 +97,7 @@ where
     let pool: legacy::Client<_, Outgoing> = legacy::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
         .build(InTime(tls));
     let service = ServiceBuilder::new()
         .map_err(discreet)

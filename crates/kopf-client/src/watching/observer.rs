@@ -28,6 +28,9 @@ const REFUSED: Duration = Duration::from_secs(30);
 /// How soon to ask for what does not exist for the first time: kinds can be brand new.
 const ABSENT: Duration = Duration::from_secs(1);
 
+/// Servers begin to answer a watch at once, however long it lasts. What does not is dead.
+const OPENING: Duration = Duration::from_secs(20);
+
 /// A watch that lasted this long was not ended for being a wrong one.
 const USUAL: Duration = Duration::from_secs(1);
 
@@ -283,7 +286,9 @@ impl Observer {
             .settings
             .connect_timeout
             .or(networking.connect_timeout)
-            .or(networking.request_timeout);
+            .or(networking
+                .request_timeout
+                .map(|timeout| timeout.min(OPENING)));
         let (client, call) = (self.client.clone(), Call::get(path));
         self.state = State::Opening(Box::pin(async move { client.open(&call, limit).await }));
     }
@@ -346,7 +351,7 @@ impl Observer {
                 Err(_) => None,
             },
             Heard::Silence => {
-                debug!(
+                warn!(
                     "Nothing is heard of {} for too long; reconnecting.",
                     self.scope()
                 );

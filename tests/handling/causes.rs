@@ -264,7 +264,7 @@ fn an_object_of_the_same_name_is_another_object() {
 fn a_change_that_is_reverted_while_it_is_retried_leaves_its_progress_behind() {
     sandboxed(async |stage| {
         let failing = on::update("updated").does(|call| async move {
-            if call.cause.body.spec()["field"] == 2 {
+            if call.body().spec()["field"] == 2 {
                 return temporary("not yet", 60.0);
             }
             done()

@@ -57,7 +57,7 @@ fn an_older_version_that_comes_after_an_own_write_is_not_handled() {
         // The handler runs while a foreign change is on its way.
         let make = on::create("make").does(|call| async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            gives(json!(call.cause.body.spec()["field"]))
+            gives(json!(call.body().spec()["field"]))
         });
         let _operator = stage.run([make, on::update("updated")]).await;
         stage.create("obj", json!({"field": 1})).await;

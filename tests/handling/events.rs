@@ -74,7 +74,7 @@ fn all_handlers_are_called_in_order_and_errors_are_only_logged() {
 fn their_patches_are_written_with_everything_else_and_not_on_deleted_objects() {
     everywhere(async |stage| {
         let spy = on::event("spy").does(|call| async move {
-            let generation = call.cause.body.metadata().get("generation").cloned();
+            let generation = call.body().metadata().get("generation").cloned();
             call.patch.with(|patch| {
                 patch
                     .status_mut()

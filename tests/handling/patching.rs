@@ -335,7 +335,7 @@ fn a_refusal_without_a_visible_reason_is_not_the_end() {
 fn what_the_server_will_never_accept_waits_for_a_change() {
     everywhere(async |stage| {
         let make = on::create("make").does(|call| async move {
-            let label = call.cause.body.spec()["label"].clone();
+            let label = call.body().spec()["label"].clone();
             call.patch
                 .with(|patch| patch.set(&FieldPath::parse("metadata.labels.made"), label));
             done()

@@ -181,8 +181,7 @@ fn a_stopped_operator_leaves_sleeping_objects_as_they_are() {
 #[test]
 fn many_objects_come_and_go() {
     everywhere(async |stage| {
-        let make =
-            on::create("make").does(|call| async move { gives(json!(call.cause.body.name())) });
+        let make = on::create("make").does(|call| async move { gives(json!(call.body().name())) });
         let operator = stage.run([make, on::delete("unmake")]).await;
         let names: Vec<_> = (0..30).map(|number| format!("obj-{number}")).collect();
         for name in &names {

@@ -49,7 +49,7 @@ fn results_of_any_shape_go_to_the_status_under_the_full_id() {
 fn objects_are_merged_into_what_is_there() {
     everywhere(async |stage| {
         let updated = on::update("fn")
-            .does(|call| async move { gives(json!({"new": call.cause.body.spec()["field"]})) });
+            .does(|call| async move { gives(json!({"new": call.body().spec()["field"]})) });
         let created = on::create("fn").does(|_| async { gives(json!({"old": 1, "new": 1})) });
         let _operator = stage.run([created, updated]).await;
         stage.create("obj", json!({"field": 1})).await;
@@ -84,7 +84,7 @@ fn without_the_subresource_results_go_with_everything_else() {
 fn handlers_of_events_have_results_too() {
     everywhere(async |stage| {
         let spy = on::event("spy").does(|call| async move {
-            if call.cause.body.status()["spy"].is_null() {
+            if call.body().status()["spy"].is_null() {
                 return gives(json!({"seen": true}));
             }
             done()

@@ -9,7 +9,7 @@ use crate::front::{Declaration, build_sub, done, gives, on, permanent, register,
 use crate::stage::{everywhere, is_handled, own_annotations, progress, sandboxed};
 
 fn items(call: &Call) -> Vec<String> {
-    let items = call.cause.body.spec()["items"].as_array();
+    let items = call.body().spec()["items"].as_array();
     let items = items.into_iter().flatten().filter_map(Value::as_str);
     items.map(str::to_owned).collect()
 }

@@ -7,14 +7,15 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kopf_client::Client;
-use kopf_core::cause::Cause;
-use kopf_core::handler::{HandlerId, Param};
+use kopf_core::body::Body;
+use kopf_core::cause::{Cause, Change, EventType};
+use kopf_core::handler::{Activity, HandlerId, Param};
 use kopf_core::outcome::HandlerError;
 use kopf_core::patch::Patch;
 use kopf_core::settings::Settings;
@@ -69,14 +70,23 @@ impl fmt::Debug for Work {
     }
 }
 
+/// What a function is called about.
+#[derive(Debug, Clone)]
+pub enum Subject {
+    /// What has happened to which object. For handlers of a field, the change is reduced to it.
+    Object(Arc<Cause>),
+    /// What happens to the operator itself.
+    Activity(Activity),
+}
+
 /// All that a function can ask for. Cheap to clone.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Call {
     /// The handler's full id.
     pub id: HandlerId,
-    /// What has happened to which object. For handlers of a field, the change is reduced to it.
-    pub cause: Arc<Cause>,
+    /// What the function is called about.
+    pub subject: Subject,
     /// What the handler was declared with.
     pub param: Option<Param>,
     /// How many attempts were made before this one.
@@ -93,6 +103,32 @@ pub struct Call {
     pub subs: Option<SubHandlers>,
     /// What all handlers of the operator share.
     pub operator: Arc<OperatorContext>,
+}
+
+impl Call {
+    /// What has happened to the object; `None` if it is not about an object.
+    pub fn cause(&self) -> Option<&Arc<Cause>> {
+        match &self.subject {
+            Subject::Object(cause) => Some(cause),
+            Subject::Activity(_) => None,
+        }
+    }
+
+    /// The object; an empty one if it is not about an object.
+    pub fn body(&self) -> &Body {
+        static NONE: LazyLock<Body> = LazyLock::new(|| Body::new(Value::Null));
+        self.cause().map_or(&NONE, |cause| &cause.body)
+    }
+
+    /// What has changed; only in handlers of changes.
+    pub fn change(&self) -> Option<&Change> {
+        self.cause()?.change.as_ref()
+    }
+
+    /// The type of the event; only in handlers of events.
+    pub fn event(&self) -> Option<EventType> {
+        self.cause()?.event
+    }
 }
 
 /// What all handlers of one operator share. It is also the context that filters get.

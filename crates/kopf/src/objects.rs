@@ -127,8 +127,9 @@ fn collect(value: &Value, bodies: &mut Vec<Body>) -> Result<(), Error> {
 
 impl Referred<Dynamic> for Current {
     fn bodies(&self) -> Result<Vec<Body>, Error> {
-        let call = kopf_engine::current().ok_or(Error::NoCurrent)?;
-        Ok(vec![call.cause.body.clone()])
+        let call = kopf_engine::current();
+        let cause = call.as_ref().and_then(|call| call.cause());
+        Ok(vec![cause.ok_or(Error::NoCurrent)?.body.clone()])
     }
 }
 

@@ -24,14 +24,12 @@ fn spec() -> Value {
 }
 
 fn diff(call: &Call) -> Value {
-    call.cause
-        .change
-        .as_ref()
+    call.change()
         .map_or(Value::Null, |change| json!(change.diff))
 }
 
 fn old_and_new(call: &Call) -> (Value, Value) {
-    let change = call.cause.change.as_ref();
+    let change = call.change();
     let value = |value: Option<&Arc<Value>>| value.map_or(Value::Null, |v| (**v).clone());
     (
         value(change.and_then(|change| change.old.as_ref())),
@@ -65,7 +63,7 @@ fn s01_create_result() {
     everywhere(async |stage| {
         let golden = Golden::load("s01-create-result", stage);
         let make = on::create("make")
-            .does(|call| async move { gives(json!({"seen": call.cause.body.spec()["field"]})) });
+            .does(|call| async move { gives(json!({"seen": call.body().spec()["field"]})) });
         let _operator = stage.run([make]).await;
         stage.create("obj", spec()).await;
         golden.reaches("created").await;
@@ -165,7 +163,7 @@ fn s07_subhandlers() {
     everywhere(async |stage| {
         let golden = Golden::load("s07-subhandlers", stage);
         let make = on::create("make").does(|call| async move {
-            let items = call.cause.body.spec()["items"].as_array().cloned();
+            let items = call.body().spec()["items"].as_array().cloned();
             for item in items.unwrap_or_default() {
                 let id = item.as_str().unwrap_or_default().to_owned();
                 let one = on::sub(&id).does(move |call| {
@@ -244,7 +242,7 @@ fn s09_resume_downtime() {
     everywhere(async |stage| {
         let golden = Golden::load("s09-resume-downtime", stage);
         let up = on::create("up").does(|call| async move {
-            let reason = call.cause.change.as_ref().map(|change| change.reason);
+            let reason = call.change().map(|change| change.reason);
             gives(json!(reason.map(Reason::as_str)))
         });
         let resumed = up.also(on::resume("up"));
@@ -284,8 +282,8 @@ fn s12_event_patch() {
     everywhere(async |stage| {
         let golden = Golden::load("s12-event-patch", stage);
         let spy = on::event("spy").does(|call| async move {
-            if call.cause.body.status()["spied"].is_null() {
-                let event = call.cause.event.and_then(EventType::as_str);
+            if call.body().status()["spied"].is_null() {
+                let event = call.event().and_then(EventType::as_str);
                 let seen = json!(event.unwrap_or("None"));
                 call.patch
                     .with(|patch| patch.status_mut().insert("spied".to_owned(), seen));

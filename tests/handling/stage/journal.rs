@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kopf_core::cause::{Cause, EventType, Reason};
+use kopf_core::cause::{EventType, Reason};
 use kopf_engine::invocation::Call;
 use serde_json::{Value, json};
 
@@ -41,17 +41,16 @@ pub(crate) struct Journal(Arc<Mutex<Vec<Entry>>>);
 
 impl Journal {
     pub(crate) fn note(&self, call: &Call, writes_before: usize) {
-        let cause: &Cause = &call.cause;
-        let change = cause.change.as_ref();
+        let (body, change) = (call.body(), call.change());
         let value = |value: Option<&Arc<Value>>| value.map_or(Value::Null, |v| (**v).clone());
         let entry = Entry {
             id: call.id.to_string(),
-            object: cause.body.name().unwrap_or_default().to_owned(),
-            body: cause.body.value().clone(),
+            object: body.name().unwrap_or_default().to_owned(),
+            body: body.value().clone(),
             retry: call.retry,
             started: call.started,
             runtime: call.runtime,
-            event: cause.event,
+            event: call.event(),
             reason: change.map(|change| change.reason),
             initial: change.is_some_and(|change| change.initial),
             old: value(change.and_then(|change| change.old.as_ref())),

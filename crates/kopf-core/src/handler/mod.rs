@@ -3,6 +3,7 @@
 //! Declared by the fronts through [`HandlerSpec`], collected in registries. The function itself is
 //! a type parameter: it is carried, but never called here.
 
+mod background;
 mod spec;
 
 use std::any::{Any, TypeId};
@@ -10,6 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use background::{Cancellation, DelayFunction, InitialDelay, Timing};
 pub use spec::{Error, HandlerSpec};
 
 use crate::cause::Reason;
@@ -55,6 +57,31 @@ pub struct Retrying {
     pub backoff: Option<Duration>,
 }
 
+/// What happens to the operator itself, and not to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Activity {
+    /// It starts: nothing was asked of the cluster yet.
+    Startup,
+    /// It ends: nothing else is running any more.
+    Cleanup,
+    /// It needs credentials for the cluster.
+    Authentication,
+    /// Somebody asks whether it lives.
+    Probe,
+}
+
+impl Activity {
+    /// The name in logs and arguments.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Startup => "startup",
+            Self::Cleanup => "cleanup",
+            Self::Authentication => "authentication",
+            Self::Probe => "probe",
+        }
+    }
+}
+
 /// What a handler reacts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HandlerKind {
@@ -81,6 +108,14 @@ pub enum HandlerKind {
         /// Whether the parent reacts to changes of a field only.
         needs_change: bool,
     },
+    /// Nothing: it runs beside the object for as long as that matches.
+    Daemon(Cancellation),
+    /// Time, again and again, for as long as the object matches.
+    Timer(Timing),
+    /// Every version of an object, to keep an index of all of them.
+    Index,
+    /// The life of the operator.
+    Activity(Activity),
 }
 
 impl HandlerKind {
@@ -90,13 +125,33 @@ impl HandlerKind {
             Self::Create => Some(Reason::Create),
             Self::Update => Some(Reason::Update),
             Self::Delete { .. } => Some(Reason::Delete),
-            Self::Event | Self::Resume { .. } | Self::Field | Self::Sub { .. } => None,
+            _ => None,
         }
     }
 
-    /// Whether it handles changes, with progress and retries.
+    /// Whether it handles changes, with progress on the object.
     pub fn is_change(self) -> bool {
-        self != Self::Event
+        match self {
+            Self::Create
+            | Self::Update
+            | Self::Delete { .. }
+            | Self::Resume { .. }
+            | Self::Field
+            | Self::Sub { .. } => true,
+            Self::Event | Self::Daemon(_) | Self::Timer(_) | Self::Index | Self::Activity(_) => {
+                false
+            }
+        }
+    }
+
+    /// Whether it runs beside the object, and not because of its changes.
+    pub fn is_background(self) -> bool {
+        matches!(self, Self::Daemon(_) | Self::Timer(_))
+    }
+
+    /// Whether it is for objects, and has to say for which.
+    pub fn is_for_objects(self) -> bool {
+        !matches!(self, Self::Activity(_))
     }
 
     /// Whether, if it has a field, that field must have changed.
@@ -104,21 +159,20 @@ impl HandlerKind {
         match self {
             Self::Update | Self::Field => true,
             Self::Sub { needs_change } => needs_change,
-            Self::Event | Self::Create | Self::Delete { .. } | Self::Resume { .. } => false,
+            _ => false,
         }
     }
 
-    /// Whether objects must not vanish before it is called.
+    /// Whether objects must not vanish before it is called, or before it has ended.
     pub fn requires_finalizer(self) -> bool {
-        self == Self::Delete { optional: false }
+        self == Self::Delete { optional: false } || self.is_background()
     }
 
     /// What arbitrary errors mean if the handler does not say.
     pub fn default_errors(self) -> ErrorsMode {
-        if self.is_change() {
-            ErrorsMode::Temporary
-        } else {
-            ErrorsMode::Ignored
+        match self {
+            Self::Event | Self::Index => ErrorsMode::Ignored,
+            _ => ErrorsMode::Temporary,
         }
     }
 }
@@ -137,6 +191,8 @@ pub struct Handler<F> {
     pub filters: Filters,
     /// Its limits.
     pub retrying: Retrying,
+    /// How long to wait before the first call; for daemons and timers.
+    pub initial_delay: Option<InitialDelay>,
     /// What the user has attached to it.
     pub param: Option<Param>,
     /// The function.
@@ -164,7 +220,7 @@ pub fn sub_id(parent: &str, own: &str) -> String {
 mod tests {
     use super::*;
 
-    pub(super) const KINDS: [HandlerKind; 9] = [
+    pub(super) const KINDS: [HandlerKind; 13] = [
         HandlerKind::Event,
         HandlerKind::Create,
         HandlerKind::Update,
@@ -176,6 +232,10 @@ mod tests {
             needs_change: false,
         },
         HandlerKind::Sub { needs_change: true },
+        HandlerKind::Daemon(Cancellation::NONE),
+        HandlerKind::Timer(Timing::ONCE),
+        HandlerKind::Index,
+        HandlerKind::Activity(Activity::Startup),
     ];
 
     #[test]
@@ -191,6 +251,10 @@ mod tests {
             (None, true, true, false),
             (None, true, false, false),
             (None, true, true, false),
+            (None, false, false, true),
+            (None, false, false, true),
+            (None, false, false, false),
+            (None, false, false, false),
         ];
         for (kind, expected) in KINDS.into_iter().zip(expected) {
             let actual = (
@@ -202,7 +266,12 @@ mod tests {
             assert_eq!(actual, expected, "{kind:?}");
         }
         assert_eq!(HandlerKind::Event.default_errors(), ErrorsMode::Ignored);
-        assert_eq!(HandlerKind::Create.default_errors(), ErrorsMode::Temporary);
+        assert_eq!(HandlerKind::Index.default_errors(), ErrorsMode::Ignored);
+        for kind in KINDS {
+            if !matches!(kind, HandlerKind::Event | HandlerKind::Index) {
+                assert_eq!(kind.default_errors(), ErrorsMode::Temporary, "{kind:?}");
+            }
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{FunctionId, Handler, HandlerKind, Param, Retrying};
+use super::{FunctionId, Handler, HandlerKind, InitialDelay, Param, Retrying};
 use crate::filter::Filters;
 use crate::selector::Selector;
 
@@ -22,6 +22,8 @@ pub struct HandlerSpec {
     pub filters: Filters,
     /// Its limits.
     pub retrying: Retrying,
+    /// How long to wait before the first call; for daemons and timers.
+    pub initial_delay: Option<InitialDelay>,
     /// What the user attaches to it.
     pub param: Option<Param>,
 }
@@ -75,6 +77,7 @@ impl HandlerSpec {
             selector: None,
             filters: Filters::default(),
             retrying: Retrying::default(),
+            initial_delay: None,
             param: None,
         }
     }
@@ -86,7 +89,7 @@ impl HandlerSpec {
         if id.is_empty() {
             return Err(Error::EmptyId);
         }
-        if self.selector.is_none() && !is_sub {
+        if self.selector.is_none() && !is_sub && self.kind.is_for_objects() {
             return Err(Error::SelectorMissing { id });
         }
 
@@ -106,7 +109,8 @@ impl HandlerSpec {
         }
 
         let id = match field {
-            Some(field) if !is_sub => format!("{id}/{field}"),
+            // The name of an index is what users call it by.
+            Some(field) if !is_sub && self.kind != HandlerKind::Index => format!("{id}/{field}"),
             _ => id,
         };
         Ok(Handler {
@@ -116,6 +120,7 @@ impl HandlerSpec {
             selector: self.selector,
             filters,
             retrying: self.retrying,
+            initial_delay: self.initial_delay,
             param: self.param,
             run,
         })
@@ -136,6 +141,7 @@ impl fmt::Debug for HandlerSpec {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Activity;
     use super::super::tests::KINDS;
     use super::*;
     use crate::field::FieldPath;
@@ -149,11 +155,11 @@ mod tests {
     }
 
     #[test]
-    fn the_field_is_appended_to_the_id_except_in_sub_handlers() {
+    fn the_field_is_appended_to_the_id_except_in_sub_handlers_and_indices() {
         for kind in KINDS {
             let handler = spec(kind, Some("spec.field")).build(()).unwrap();
-            let is_sub = matches!(kind, HandlerKind::Sub { .. });
-            let expected = if is_sub { "fn" } else { "fn/spec.field" };
+            let is_bare = matches!(kind, HandlerKind::Sub { .. } | HandlerKind::Index);
+            let expected = if is_bare { "fn" } else { "fn/spec.field" };
             assert_eq!(&*handler.id, expected, "{kind:?}");
         }
         assert_eq!(
@@ -226,6 +232,8 @@ mod tests {
         unselective.kind = HandlerKind::Sub {
             needs_change: false,
         };
+        assert!(unselective.clone().build(()).is_ok());
+        unselective.kind = HandlerKind::Activity(Activity::Startup);
         assert!(unselective.build(()).is_ok());
         let mut nameless = spec(HandlerKind::Create, None);
         nameless.id = String::new();

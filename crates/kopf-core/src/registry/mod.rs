@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::cause::Cause;
 use crate::field::FieldPath;
 use crate::filter::{self, Error};
-use crate::handler::{Handler, HandlerId, HandlerKind};
+use crate::handler::{Activity, Handler, HandlerId, HandlerKind};
 use crate::resource::Resource;
 use crate::selector::Selector;
 
@@ -41,20 +41,39 @@ impl<F> Registry<F> {
             .filter_map(|handler| handler.selector.as_ref())
     }
 
+    /// The handlers of one activity of the operator, in order, each function once per id.
+    pub fn activities(&self, activity: Activity) -> Vec<Arc<Handler<F>>> {
+        let mut selected: Vec<Arc<Handler<F>>> = Vec::new();
+        for handler in &self.handlers {
+            if handler.kind == HandlerKind::Activity(activity) && !is_repeated(&selected, handler) {
+                selected.push(Arc::clone(handler));
+            }
+        }
+        selected
+    }
+
     /// The handlers for one kind of objects.
     pub fn for_resource(&self, resource: &Resource) -> KindHandlers<F> {
         let selected = self.handlers.iter().filter(|handler| {
-            handler
-                .selector
-                .as_ref()
-                .is_none_or(|selector| selector.check(resource))
+            handler.kind.is_for_objects()
+                && handler
+                    .selector
+                    .as_ref()
+                    .is_none_or(|selector| selector.check(resource))
         });
-        let (changing, watching): (Vec<_>, Vec<_>) = selected
-            .cloned()
-            .partition(|handler| handler.kind.is_change());
+        let (mut indexing, mut watching) = (Vec::new(), Vec::new());
+        let (mut spawning, mut changing) = (Vec::new(), Vec::new());
+        for handler in selected.cloned() {
+            match handler.kind {
+                HandlerKind::Index => indexing.push(handler),
+                HandlerKind::Event => watching.push(handler),
+                HandlerKind::Daemon(_) | HandlerKind::Timer(_) => spawning.push(handler),
+                _ => changing.push(handler),
+            }
+        }
 
         let mut extra_fields: Vec<FieldPath> = Vec::new();
-        for handler in watching.iter().chain(&changing) {
+        for handler in watching.iter().chain(&spawning).chain(&changing) {
             match &handler.filters.field {
                 Some(field) if !field.is_root() && !extra_fields.contains(field) => {
                     extra_fields.push(field.clone());
@@ -69,7 +88,9 @@ impl<F> Registry<F> {
             }
         }
         KindHandlers {
+            indexing,
             watching,
+            spawning,
             changing,
             extra_fields,
             owned,
@@ -110,8 +131,12 @@ impl<F> FromIterator<Handler<F>> for Registry<F> {
 /// The handlers for one kind of objects.
 #[non_exhaustive]
 pub struct KindHandlers<F> {
+    /// Those that keep indices.
+    pub indexing: Vec<Arc<Handler<F>>>,
     /// Those for every event.
     pub watching: Vec<Arc<Handler<F>>>,
+    /// Those that run beside objects.
+    pub spawning: Vec<Arc<Handler<F>>>,
     /// Those for changes.
     pub changing: Vec<Arc<Handler<F>>>,
     /// The fields of all of them: they are tracked even where others are not, as in the status.
@@ -127,6 +152,28 @@ impl<F> KindHandlers<F> {
         context: &dyn Any,
     ) -> Result<Vec<Arc<Handler<F>>>, Error> {
         collect(&self.watching, |handler| {
+            filter::matches_object(handler, cause, context)
+        })
+    }
+
+    /// The handlers that keep indices and are for this object.
+    pub fn indexing_for(
+        &self,
+        cause: &Cause,
+        context: &dyn Any,
+    ) -> Result<Vec<Arc<Handler<F>>>, Error> {
+        collect(&self.indexing, |handler| {
+            filter::matches_object(handler, cause, context)
+        })
+    }
+
+    /// The handlers that should run beside this object.
+    pub fn spawning_for(
+        &self,
+        cause: &Cause,
+        context: &dyn Any,
+    ) -> Result<Vec<Arc<Handler<F>>>, Error> {
+        collect(&self.spawning, |handler| {
             filter::matches_object(handler, cause, context)
         })
     }
@@ -168,6 +215,8 @@ impl<F> KindHandlers<F> {
 impl<F> std::fmt::Debug for KindHandlers<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("KindHandlers")
+            .field("indexing", &self.indexing)
+            .field("spawning", &self.spawning)
             .field("watching", &self.watching)
             .field("changing", &self.changing)
             .field("extra_fields", &self.extra_fields)
@@ -197,7 +246,7 @@ fn reacts(kind: HandlerKind, cause: &Cause) -> bool {
         return false;
     };
     match kind {
-        HandlerKind::Event => false,
+        kind if !kind.is_change() => false,
         HandlerKind::Resume { deleted } => change.initial && (deleted || !cause.body.is_deleting()),
         kind => kind.reason().is_none_or(|reason| reason == change.reason),
     }
@@ -212,14 +261,17 @@ fn collect<F>(
 ) -> Result<Vec<Arc<Handler<F>>>, Error> {
     let mut selected: Vec<Arc<Handler<F>>> = Vec::new();
     for handler in handlers {
-        let is_repeated = selected
-            .iter()
-            .any(|other| other.function == handler.function && other.id == handler.id);
-        if !is_repeated && matches(handler)? {
+        if !is_repeated(&selected, handler) && matches(handler)? {
             selected.push(Arc::clone(handler));
         }
     }
     Ok(selected)
+}
+
+fn is_repeated<F>(selected: &[Arc<Handler<F>>], handler: &Handler<F>) -> bool {
+    selected
+        .iter()
+        .any(|other| other.function == handler.function && other.id == handler.id)
 }
 
 fn any<F>(

@@ -9,7 +9,7 @@ use kopf_core::wording;
 
 use super::call::call;
 use super::{Execution, SubHandlers};
-use crate::invocation::{Call, Handler};
+use crate::invocation::{Call, Handler, Subject};
 
 /// What is known of the attempts before.
 #[derive(Debug, Clone, Copy)]
@@ -59,12 +59,12 @@ impl Execution {
         } else {
             let prepared = Call {
                 id: Arc::clone(&handler.id),
-                cause: match &handler.filters.field {
+                subject: Subject::Object(match &handler.filters.field {
                     Some(field) if self.cause.change.is_some() => {
                         Arc::new(self.cause.reduced(field))
                     }
                     _ => Arc::clone(&self.cause),
-                },
+                }),
                 param: handler.param.clone(),
                 retry: before.retries,
                 started: before.started,

@@ -75,8 +75,10 @@ pub(super) fn resolve<F>(
     let unpatchable = take(&mut watched, |resource| {
         lacks(resource, "patch")
             && !is_ending(resource)
-            && selectors()
-                .any(|(handler, selector)| handler.kind.is_change() && selector.check(resource))
+            && selectors().any(|(handler, selector)| {
+                (handler.kind.is_change() || handler.kind.is_background())
+                    && selector.check(resource)
+            })
     });
     if !unpatchable.is_empty() {
         warnings.insert(format!(

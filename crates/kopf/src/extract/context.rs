@@ -17,7 +17,8 @@ use super::Rejection;
 /// Where extractors take from: what has happened to which object, in which operator.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    cause: &'a Cause,
+    cause: Option<&'a Cause>,
+    body: &'a Body,
     operator: &'a OperatorContext,
     call: Option<&'a Call>,
 }
@@ -25,7 +26,8 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     pub(crate) fn of_call(call: &'a Call) -> Self {
         Self {
-            cause: &call.cause,
+            cause: call.cause().map(AsRef::as_ref),
+            body: call.body(),
             operator: &call.operator,
             call: Some(call),
         }
@@ -33,20 +35,21 @@ impl<'a> Context<'a> {
 
     pub(crate) fn of_filter(cause: &'a Cause, operator: &'a OperatorContext) -> Self {
         Self {
-            cause,
+            cause: Some(cause),
+            body: &cause.body,
             operator,
             call: None,
         }
     }
 
-    /// The object.
+    /// The object; empty for handlers that are not about objects, such as `on::startup`.
     pub fn body(&self) -> &'a Body {
-        &self.cause.body
+        self.body
     }
 
-    /// The kind of the object.
-    pub fn resource(&self) -> &'a Arc<Resource> {
-        &self.cause.resource
+    /// The kind of the object; `None` for handlers that are not about objects.
+    pub fn resource(&self) -> Option<&'a Arc<Resource>> {
+        self.cause.map(|cause| &cause.resource)
     }
 
     /// The settings of the operator.
@@ -59,7 +62,7 @@ impl<'a> Context<'a> {
         self.call.map(|call| &*call.id)
     }
 
-    pub(crate) fn cause(&self) -> &'a Cause {
+    pub(crate) fn cause(&self) -> Option<&'a Cause> {
         self.cause
     }
 
@@ -68,7 +71,7 @@ impl<'a> Context<'a> {
     }
 
     pub(crate) fn change(&self) -> Option<&'a Change> {
-        self.cause.change.as_ref()
+        self.cause?.change.as_ref()
     }
 
     /// The change, or the reason why the named argument cannot be made.

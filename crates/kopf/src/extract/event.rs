@@ -61,7 +61,7 @@ impl Extract for Event {
 
 impl OptionalExtract for Event {
     fn extract_optional(context: &Context<'_>) -> Result<Option<Self>, Rejection> {
-        let event = context.cause().event;
+        let event = context.cause().and_then(|cause| cause.event);
         Ok(event.map(|event_type| Self::new(event_type, context.body().clone())))
     }
 }

@@ -22,6 +22,12 @@ pub enum Rejection {
         /// What is wrong there.
         message: String,
     },
+    /// There is no object: this is a handler of the operator's own life.
+    #[error("{argument} is for handlers of objects only")]
+    NoObject {
+        /// The argument that makes sense for objects only.
+        argument: &'static str,
+    },
     /// Nothing has changed: this is no handler of changes.
     #[error("{argument} is for handlers of create, update, delete, resume, field only")]
     NoChange {

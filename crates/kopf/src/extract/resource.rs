@@ -8,7 +8,7 @@ use super::{Context, Extract, FilterExtract, Rejection};
 
 impl Extract for Resource {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
-        Ok(context.resource().as_ref().clone())
+        Arc::extract(context).map(|resource: Arc<Self>| Self::clone(&resource))
     }
 }
 
@@ -16,7 +16,10 @@ impl FilterExtract for Resource {}
 
 impl Extract for Arc<Resource> {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
-        Ok(Self::clone(context.resource()))
+        let resource = context.resource().cloned();
+        resource.ok_or(Rejection::NoObject {
+            argument: "Resource",
+        })
     }
 }
 

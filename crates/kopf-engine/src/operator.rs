@@ -32,6 +32,7 @@ use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
 use crate::observation::{NamespaceObserver, ResourceObserver, insights, wanted_groups};
 use crate::orchestration;
+use crate::pausing::Pause;
 use crate::posting::{self, Poster};
 use crate::queueing::Turns;
 use crate::shared::Shared;
@@ -211,6 +212,7 @@ impl Operator {
             poster: poster.clone(),
             turns: Turns::new(settings.networking.concurrency),
             pool: BlockingPool::new(settings.execution.max_workers),
+            pause: Pause::default(),
             inspect: self.inspect,
         });
 

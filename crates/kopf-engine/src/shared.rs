@@ -7,6 +7,7 @@ use kopf_core::lifecycle::Lifecycle;
 use crate::execution::BlockingPool;
 use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
+use crate::pausing::Pause;
 use crate::posting::Poster;
 use crate::queueing::Turns;
 
@@ -25,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) turns: Turns,
     /// Where blocking handlers run.
     pub(crate) pool: BlockingPool,
+    /// Whether nothing new is to be started now.
+    pub(crate) pause: Pause,
     /// What the operator is busy with.
     pub(crate) inspect: Inspect,
 }

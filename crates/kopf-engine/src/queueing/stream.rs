@@ -2,7 +2,8 @@
 //!
 //! The stream owns the objects it knows. It reads events, leads them to the queues of their
 //! objects, and starts a worker for an object that has none. It never waits for a worker: when too
-//! much is queued, it only stops reading.
+//! much is queued, it only stops reading. While the operator is paused, there is no connection, and
+//! everything is listed anew after that.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use kopf_client::watching::{Item, Observer, Signal, observe};
+use kopf_client::watching::{Item, Signal, observe};
 use kopf_core::cause::EventType;
 use kopf_core::registry::KindHandlers;
 use kopf_core::resource::Resource;
@@ -87,12 +88,6 @@ impl Stream {
     /// `queueing.exit_timeout` says.
     pub(crate) async fn run(self, stop: CancellationToken) {
         let settings = Arc::clone(&self.shared.context.settings);
-        let observer = observe(
-            self.shared.context.client.clone(),
-            Arc::clone(&self.resource),
-            self.namespace.clone(),
-            &settings.watching,
-        );
         let handlers = self.shared.registry.for_resource(&self.resource);
         let kind = Kind {
             handlers,
@@ -104,10 +99,12 @@ impl Stream {
             resource: self.resource,
             shared: self.shared,
         };
-        let place = self
-            .namespace
-            .map_or_else(|| "cluster-wide".to_owned(), |name| format!("in '{name}'"));
+        let place = match &self.namespace {
+            Some(name) => format!("in '{name}'"),
+            None => "cluster-wide".to_owned(),
+        };
         let routing = Routing {
+            namespace: self.namespace,
             place,
             load: Arc::default(),
             listing: 0,
@@ -117,12 +114,13 @@ impl Stream {
             unlisted: Some(kind.shared.inspect.count(Counted::Unlisted)),
             kind: Arc::new(kind),
         };
-        routing.run(observer).await;
+        routing.run().await;
     }
 }
 
 struct Routing {
     kind: Arc<Kind>,
+    namespace: Option<String>,
     place: String,
     load: Arc<Load>,
     /// The number of the current listing, or of the last one.
@@ -134,40 +132,86 @@ struct Routing {
 }
 
 impl Routing {
-    async fn run(mut self, mut observer: Observer) {
+    async fn run(mut self) {
         let resource = Arc::clone(&self.kind.resource);
         let stop = self.kind.stop.clone();
-        let queueing = self.kind.shared.context.settings.queueing.clone();
-        let load = Arc::clone(&self.load);
-        debug!("Starting the watch-stream for {resource} {}.", self.place);
+        let pause = self.kind.shared.pause.clone();
         let place = self.place.clone();
-        loop {
-            let signal = async {
-                let room = load.room(queueing.max_events, queueing.max_bytes);
-                room_or_warning(room, &resource, &place).await;
-                observer.next().await
-            };
-            tokio::select! {
-                () = stop.cancelled() => break,
-                Some(ended) = self.workers.join_next() => self.notice(ended),
-                signal = signal => self.take(signal),
+        let how = if pause.is_paused() { " (paused)" } else { "" };
+        debug!("Starting the watch-stream for {resource} {place}{how}.");
+        while !stop.is_cancelled() {
+            if pause.is_paused() {
+                debug!("Pausing the watch-stream for {resource} {place} (blockers: {pause}).");
+                self.rest().await;
+            } else {
+                self.unlisted = Some(self.kind.shared.inspect.count(Counted::Unlisted));
+                self.watch().await;
             }
         }
-        debug!("Stopping the watch-stream for {resource} {}.", self.place);
-        drop(observer);
-        let drained = timeout(queueing.exit_timeout, async {
+        debug!("Stopping the watch-stream for {resource} {place}.");
+        let exit_timeout = self.kind.shared.context.settings.queueing.exit_timeout;
+        let drained = timeout(exit_timeout, async {
             while let Some(ended) = self.workers.join_next().await {
                 self.notice(ended);
             }
         });
         if drained.await.is_err() {
             warn!(
-                "Objects of {resource} {} are still being handled: {} left. They are given up.",
-                self.place,
+                "Objects of {resource} {place} are still being handled: {} left. \
+                 They are given up.",
                 self.workers.len()
             );
         }
         self.workers.shutdown().await;
+    }
+
+    /// Reads events until the operator is paused or the stream is stopped.
+    async fn watch(&mut self) {
+        let kind = Arc::clone(&self.kind);
+        let context = &kind.shared.context;
+        let queueing = &context.settings.queueing;
+        let load = Arc::clone(&self.load);
+        let place = self.place.clone();
+        let mut observer = observe(
+            context.client.clone(),
+            Arc::clone(&kind.resource),
+            self.namespace.clone(),
+            &context.settings.watching,
+        );
+        let mut paused = pin!(kind.shared.pause.paused());
+        loop {
+            let signal = async {
+                let room = load.room(queueing.max_events, queueing.max_bytes);
+                room_or_warning(room, &kind.resource, &place).await;
+                observer.next().await
+            };
+            tokio::select! {
+                () = kind.stop.cancelled() => break,
+                () = &mut paused => break,
+                Some(ended) = self.workers.join_next() => self.notice(ended),
+                signal = signal => self.take(signal),
+            }
+        }
+    }
+
+    /// Waits until the operator goes on or the stream is stopped. What is queued already is worked
+    /// on meanwhile.
+    async fn rest(&mut self) {
+        let kind = Arc::clone(&self.kind);
+        // Whoever waits for the listing would wait for other operators.
+        self.unlisted = None;
+        let mut resumed = pin!(kind.shared.pause.resumed());
+        loop {
+            tokio::select! {
+                () = kind.stop.cancelled() => break,
+                () = &mut resumed => {
+                    let (resource, place) = (&kind.resource, &self.place);
+                    debug!("Resuming the watch-stream for {resource} {place}.");
+                    break;
+                }
+                Some(ended) = self.workers.join_next() => self.notice(ended),
+            }
+        }
     }
 
     fn take(&mut self, signal: Signal) {

@@ -107,7 +107,8 @@ impl Worker {
                 }
                 continue;
             }
-            let Some(at) = self.next_moment() else {
+            let moment = self.next_moment().filter(|_| self.may_go_on());
+            let Some(at) = moment else {
                 if self.mailbox.close() {
                     return Some(self.memory);
                 }
@@ -119,6 +120,7 @@ impl Worker {
                 biased;
                 () = kind.stop.cancelled() => return Some(self.memory),
                 () = self.mailbox.arrival() => {}
+                () = kind.shared.pause.paused(), if self.unsent.is_none() => {}
                 () = sleep_until(at) => {
                     self.guard.becomes(Counted::Working);
                     let _permit = permit(&kind).await;

@@ -9,10 +9,11 @@ use kopf_core::wording;
 use tokio::time::Instant;
 
 use super::super::versions::covers;
+use super::writing::Unsent;
 use super::{Holding, Worker};
 use crate::inspect::Counted;
 use crate::logger::ObjectLogger;
-use crate::processing::Error;
+use crate::processing::{Error, Pending};
 
 /// Longer than any operator runs, and short enough to be added to any time.
 const A_LIFETIME: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
@@ -64,6 +65,24 @@ impl Worker {
             (Some(wake), Some(gate)) => Some(wake.min(gate)),
             (wake, gate) => wake.or(gate),
         }
+    }
+
+    /// Whether there is anything to wait for. While the operator is paused, nothing begins because
+    /// its time has come: the object may be another operator's now, and is listed anew after that.
+    /// What has come out of handlers is still written.
+    pub(super) fn may_go_on(&mut self) -> bool {
+        if !self.kind.shared.pause.is_paused() {
+            return true;
+        }
+        if self.unsent.is_none()
+            && !self.from_events.is_empty()
+            && let Some((_, body)) = &self.newest
+        {
+            let patch = std::mem::take(&mut self.from_events);
+            let pending = Pending::new(patch, &self.kind.resource);
+            self.unsent = Some(Unsent::new(pending, Vec::new(), true, body));
+        }
+        self.unsent.is_some()
     }
 
     /// Sleeping for a handler's delay is no work; all other waiting is.

@@ -5,32 +5,20 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
-use http::header::{HeaderValue, USER_AGENT};
 use http::{Request, Response};
-use http_body_util::BodyExt as _;
-use http_body_util::combinators::UnsyncBoxBody;
 use kopf_core::settings::Networking;
 use kube::client::Body as Outgoing;
 use tokio::sync::Semaphore;
-use tower::{BoxError, Service, ServiceExt as _};
+use tower::{BoxError, Service};
 
-const AGENT: HeaderValue = HeaderValue::from_static(concat!("kopf/", env!("CARGO_PKG_VERSION")));
-
-/// The body of an answer.
-pub(crate) type Incoming = UnsyncBoxBody<Bytes, BoxError>;
-pub(crate) type Answer = BoxFuture<'static, Result<Response<Incoming>, BoxError>>;
-
-/// Whatever carries requests to a server. Shared by all clones of a client; concurrent requests do
-/// not wait for each other.
-pub(crate) trait Transport: Send + Sync {
-    fn send(&self, request: Request<Outgoing>) -> Answer;
-}
+use crate::error::Error;
+use crate::transport::{Answer, Incoming, Lane};
+use crate::vault::{Held, Vault};
 
 /// A client of one cluster. Cloning is cheap, and clones share their connections.
 ///
-/// Made by one of the functions of [`connection`](crate::connection), or from anything that answers
-/// HTTP requests:
+/// Made by one of the functions of [`connection`](crate::connection), from a
+/// [`vault`](crate::vault) of changing credentials, or from anything that answers HTTP requests:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -59,13 +47,19 @@ struct Inner {
 /// The part that does not depend on settings.
 #[derive(Clone)]
 struct Route {
-    transport: Arc<dyn Transport>,
-    /// Where it leads, for messages; empty in process.
-    server: Arc<str>,
-    default_namespace: Arc<str>,
+    way: Way,
     /// What makes the waits of this client's streams differ from those of others.
     seed: u64,
     kube: Arc<OnceLock<kube::Client>>,
+}
+
+/// Where requests go.
+#[derive(Clone)]
+enum Way {
+    /// Always the same way.
+    Fixed(Lane),
+    /// Whatever way is open at the moment.
+    Vault(Vault),
 }
 
 impl Client {
@@ -79,26 +73,20 @@ impl Client {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        Self::new(service, "", default_namespace.into(), 0)
+        Self::from_lane(Lane::new(service, "", default_namespace.into()), 0)
     }
 
-    pub(crate) fn new<S, B>(
-        service: S,
-        server: &str,
-        default_namespace: impl Into<Arc<str>>,
-        seed: u64,
-    ) -> Self
-    where
-        S: Service<Request<Outgoing>, Response = Response<B>> + Clone + Send + Sync + 'static,
-        S::Future: Send + 'static,
-        S::Error: Into<BoxError>,
-        B: http_body::Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
-    {
+    pub(crate) fn from_lane(lane: Lane, seed: u64) -> Self {
+        Self::by(Way::Fixed(lane), seed)
+    }
+
+    pub(crate) fn from_vault(vault: Vault, seed: u64) -> Self {
+        Self::by(Way::Vault(vault), seed)
+    }
+
+    fn by(way: Way, seed: u64) -> Self {
         let route = Route {
-            transport: Arc::new(Carrier(service)),
-            server: server.trim_end_matches('/').into(),
-            default_namespace: default_namespace.into(),
+            way,
             seed,
             kube: Arc::default(),
         };
@@ -121,22 +109,28 @@ impl Client {
     }
 
     /// The namespace that the credentials suggest for what has no namespace.
-    pub fn default_namespace(&self) -> Option<&str> {
-        Some(&*self.0.route.default_namespace).filter(|name| !name.is_empty())
+    pub fn default_namespace(&self) -> Option<Arc<str>> {
+        self.0.route.way.lane()?.default_namespace().cloned()
     }
 
     /// A client of the kube crate on the same transport and with the same credentials, for handlers.
-    /// Neither the retries nor the limits of this client are applied to it.
+    /// Neither the retries nor the limits of this client are applied to it; but when the credentials
+    /// of a [`vault`](crate::vault) change, it goes on with the new ones, too.
     ///
     /// The first call must be made in a tokio runtime: kube's client has a task in it.
     pub fn kube(&self) -> kube::Client {
         let route = &self.0.route;
-        let made = route.kube.get_or_init(|| {
-            let shared = Shared(Arc::clone(&route.transport));
-            let namespace = self.default_namespace().unwrap_or("default");
-            kube::Client::new(shared, namespace)
-        });
-        made.clone()
+        let make = |lane: Option<&Lane>| {
+            let namespace = lane.and_then(Lane::default_namespace);
+            let namespace = namespace.map_or("default", |namespace| &**namespace);
+            kube::Client::new(Shared(route.way.clone()), namespace)
+        };
+        match (route.kube.get(), route.way.lane()) {
+            (Some(made), _) => made.clone(),
+            // Before the first login, the namespace is not known yet: that is not to stay.
+            (None, None) => make(None),
+            (None, lane) => route.kube.get_or_init(|| make(lane.as_ref())).clone(),
+        }
     }
 
     pub(crate) fn networking(&self) -> &Networking {
@@ -147,52 +141,82 @@ impl Client {
         &self.0.room
     }
 
-    pub(crate) fn server(&self) -> &str {
-        &self.0.route.server
+    /// Where it leads now, for messages; empty if it is in process, or not known yet.
+    pub(crate) fn server(&self) -> Arc<str> {
+        let lane = self.0.route.way.lane();
+        lane.map_or_else(|| Arc::from(""), |lane| Arc::clone(lane.server()))
     }
 
     pub(crate) fn seed(&self) -> u64 {
         self.0.route.seed
     }
 
+    /// The way for one request. With a vault, it is waited for the credentials.
+    pub(crate) async fn passage(&self) -> Result<Passage<'_>, Error> {
+        match &self.0.route.way {
+            Way::Fixed(lane) => Ok(Passage::Fixed(lane)),
+            Way::Vault(vault) => {
+                let held = vault.pick().await.map_err(Error::Login)?;
+                Ok(Passage::Held(vault, held))
+            }
+        }
+    }
+}
+
+impl Way {
+    fn lane(&self) -> Option<Lane> {
+        match self {
+            Self::Fixed(lane) => Some(lane.clone()),
+            Self::Vault(vault) => vault.peek().map(|held| held.lane().clone()),
+        }
+    }
+}
+
+/// The way that one request takes.
+pub(crate) enum Passage<'a> {
+    Fixed(&'a Lane),
+    Held(&'a Vault, Arc<Held>),
+}
+
+impl Passage<'_> {
     pub(crate) fn send(&self, request: Request<Outgoing>) -> Answer {
-        self.0.route.transport.send(request)
+        match self {
+            Self::Fixed(lane) => lane.send(request),
+            Self::Held(_, held) => held.lane().send(request),
+        }
+    }
+
+    /// Takes notice of how the credentials are received. True if it is worth to ask again, with
+    /// others.
+    pub(crate) fn is_closed_by<T>(&self, result: &Result<T, Error>) -> bool {
+        let Self::Held(vault, held) = self else {
+            return false;
+        };
+        match result {
+            Err(error) if error.is_unauthorized() => {
+                vault.invalidate(held);
+                true
+            }
+            Ok(_) | Err(Error::Status(_)) => {
+                held.note_success();
+                false
+            }
+            Err(_) => false,
+        }
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
-            .field("server", &self.0.route.server)
-            .field("default_namespace", &self.0.route.default_namespace)
+            .field("server", &self.server())
+            .field("default_namespace", &self.default_namespace())
             .finish_non_exhaustive()
     }
 }
 
-/// Any service as a transport. Each request has its own clone of the service, so that there is no
-/// queue to pass through as in kube's client.
-struct Carrier<S>(S);
-
-impl<S, B> Transport for Carrier<S>
-where
-    S: Service<Request<Outgoing>, Response = Response<B>> + Clone + Send + Sync + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
-{
-    fn send(&self, mut request: Request<Outgoing>) -> Answer {
-        request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
-        let service = self.0.clone();
-        Box::pin(async move {
-            let answer = service.oneshot(request).await.map_err(Into::into)?;
-            Ok(answer.map(|body| body.map_err(Into::into).boxed_unsync()))
-        })
-    }
-}
-
 /// The transport as kube's client wants it.
-struct Shared(Arc<dyn Transport>);
+struct Shared(Way);
 
 impl Service<Request<Outgoing>> for Shared {
     type Response = Response<Incoming>;
@@ -204,6 +228,12 @@ impl Service<Request<Outgoing>> for Shared {
     }
 
     fn call(&mut self, request: Request<Outgoing>) -> Answer {
-        self.0.send(request)
+        match &self.0 {
+            Way::Fixed(lane) => lane.send(request),
+            Way::Vault(vault) => {
+                let vault = vault.clone();
+                Box::pin(async move { vault.carry(request).await })
+            }
+        }
     }
 }

@@ -10,6 +10,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::vault::LoginError;
+
 /// How much of an error page is worth keeping.
 const TEXT_LIMIT: usize = 256;
 
@@ -51,6 +53,10 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+
+    /// There are no credentials, and there will not be any.
+    #[error(transparent)]
+    Login(#[from] LoginError),
 
     /// There is no such address.
     #[error(transparent)]
@@ -114,7 +120,10 @@ impl Error {
         match self {
             Self::Status(status) => status.code == 429 || status.code >= 500,
             Self::Network { .. } | Self::Timeout { .. } => true,
-            Self::Malformed { .. } | Self::Impossible { .. } | Self::Address(_) => false,
+            Self::Malformed { .. }
+            | Self::Impossible { .. }
+            | Self::Login(_)
+            | Self::Address(_) => false,
         }
     }
 

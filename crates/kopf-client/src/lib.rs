@@ -2,8 +2,9 @@
 //!
 //! It stands between the deciding crate (`kopf-core`), whose types it fills, and the engine, which
 //! is given what was seen and says what is to be written. Everything goes through one [`Client`],
-//! which is generic over its transport: a real server ([`connection`]), or anything that answers
-//! HTTP requests in this process ([`Client::from_service`]).
+//! which is generic over its transport: a real server ([`connection`]), also with credentials that
+//! change ([`vault`]), or anything that answers HTTP requests in this process
+//! ([`Client::from_service`]).
 //!
 //! Nothing here decides what an event means, keeps objects, or reads the wall clock.
 
@@ -18,6 +19,8 @@ pub mod patching;
 mod request;
 #[cfg(test)]
 mod script;
+mod transport;
+pub mod vault;
 pub mod watching;
 
 pub use self::client::Client;

@@ -16,9 +16,10 @@ use tokio::time::{sleep, timeout};
 use tower::BoxError;
 use tracing::{debug, error};
 
-use crate::client::{Answer, Client, Incoming};
+use crate::client::{Client, Passage};
 use crate::connection::limit::{ConnectTimedOut, with_connect_limit};
 use crate::error::{Error, Status};
+use crate::transport::{Answer, Incoming};
 
 const JSON: &str = "application/json";
 
@@ -147,15 +148,26 @@ impl Client {
         }
     }
 
-    /// Asks for a whole answer, once.
+    /// Asks for a whole answer, once for each of the credentials that are refused.
     pub(crate) async fn ask_once(&self, call: &Call) -> Result<Bytes, Error> {
+        loop {
+            // Waiting for credentials is not a part of the time that a request may take.
+            let passage = self.passage().await?;
+            let result = self.ask_through(&passage, call).await;
+            if !passage.is_closed_by(&result) {
+                return result;
+            }
+        }
+    }
+
+    async fn ask_through(&self, passage: &Passage<'_>, call: &Call) -> Result<Bytes, Error> {
         let request = call.request()?;
         let Ok(_room) = self.room().acquire().await else {
             return Err(Error::Impossible {
                 reason: "the client is closed".to_owned(),
             });
         };
-        let answer = self.dispatch(request, self.networking().connect_timeout);
+        let answer = dispatch(passage.send(request), self.networking().connect_timeout);
         within(self.networking().request_timeout, async move {
             let body = accepted(answer).await?;
             let whole = body.collect().await.map_err(|error| broken(&error))?;
@@ -164,18 +176,21 @@ impl Client {
         .await
     }
 
-    /// Opens a stream, once. The limit is for the time until the server begins to answer.
+    /// Opens a stream, once for each of the credentials that are refused. The limit is for the time
+    /// until the server begins to answer.
     pub(crate) async fn open(
         &self,
         call: &Call,
         limit: Option<Duration>,
     ) -> Result<Incoming, Error> {
-        let answer = self.dispatch(call.request()?, limit);
-        within(limit, accepted(answer)).await
-    }
-
-    fn dispatch(&self, request: Request<Outgoing>, connect: Option<Duration>) -> Answer {
-        Box::pin(with_connect_limit(connect, self.send(request)))
+        loop {
+            let passage = self.passage().await?;
+            let answer = dispatch(passage.send(call.request()?), limit);
+            let result = within(limit, accepted(answer)).await;
+            if !passage.is_closed_by(&result) {
+                return result;
+            }
+        }
     }
 
     /// The number of an attempt, as the original's logs have it.
@@ -192,6 +207,10 @@ impl Client {
     fn what(&self, call: &Call) -> String {
         format!("{} {}{}", call.method, self.server(), call.path)
     }
+}
+
+fn dispatch(answer: Answer, connect: Option<Duration>) -> Answer {
+    Box::pin(with_connect_limit(connect, answer))
 }
 
 pub(crate) fn parse(answer: &[u8]) -> Result<Value, Error> {

@@ -67,7 +67,7 @@ pub struct ConnectionInfo {
 }
 
 impl ConnectionInfo {
-    pub(super) fn target(&self) -> Result<Target, Error> {
+    pub(crate) fn target(&self) -> Result<Target, Error> {
         let mut config = kube::Config::new(address(&self.server)?);
         config.accept_invalid_certs = self.insecure;
         config.root_cert = match one("CA", self.ca_path.as_deref(), self.ca_data.as_deref())? {
@@ -128,7 +128,7 @@ impl ConnectionInfo {
     }
 }
 
-fn authorization(value: &str) -> Result<(http::HeaderName, HeaderValue), Error> {
+pub(super) fn authorization(value: &str) -> Result<(http::HeaderName, HeaderValue), Error> {
     let mut value = HeaderValue::from_str(value.trim()).map_err(|_| Error::Invalid {
         what: "token",
         problem: "it has characters that cannot be sent".to_owned(),

@@ -14,7 +14,7 @@ use super::error::Error;
 use super::proxy::Proxy;
 use super::stack::{Target, address, certificates};
 
-pub(super) fn load(options: &Options) -> Result<Target, Error> {
+pub(crate) fn load(options: &Options) -> Result<Target, Error> {
     let kubeconfig = match &options.kubeconfig {
         Some(path) => Kubeconfig::read_from(path),
         None => Kubeconfig::read(),

@@ -5,6 +5,7 @@
 //! nowhere but here and in the requests: never in errors, logs, or `Debug` output.
 
 mod error;
+mod identity;
 mod info;
 mod kubeconfig;
 pub(crate) mod limit;
@@ -13,11 +14,15 @@ mod service_account;
 mod stack;
 #[cfg(test)]
 mod tests;
+mod token_file;
 
 use std::path::{Path, PathBuf};
 
 pub use self::error::Error;
 pub use self::info::ConnectionInfo;
+pub(crate) use self::kubeconfig::load as kubeconfig;
+pub(crate) use self::service_account::load as service_account;
+pub(crate) use self::stack::Target;
 use crate::Client;
 
 /// What can be said about the choice of a connection.
@@ -43,13 +48,13 @@ pub async fn infer() -> Result<Client, Error> {
 pub async fn infer_with(options: Options) -> Result<Client, Error> {
     blocking(move || {
         let explicit = options.kubeconfig.is_some() || options.context.is_some();
-        let in_cluster = match service_account::load() {
-            Ok(target) if !explicit => return stack::build(target.trusting(options.trust_env)),
+        let in_cluster = match service_account::load(&options) {
+            Ok(target) if !explicit => return target.client(),
             Ok(_) => None,
             Err(error) => Some(error),
         };
         match (kubeconfig::load(&options), in_cluster) {
-            (Ok(target), _) => stack::build(target),
+            (Ok(target), _) => target.client(),
             (Err(error), Some(service_account)) if !explicit => Err(Error::Nowhere {
                 service_account: Box::new(service_account),
                 kubeconfig: Box::new(error),
@@ -70,21 +75,21 @@ pub async fn from_kubeconfig_file(
         context: context.map(str::to_owned),
         trust_env: false,
     };
-    blocking(move || stack::build(kubeconfig::load(&options)?)).await
+    blocking(move || kubeconfig::load(&options)?.client()).await
 }
 
 /// A client with the service account of the pod in which this process runs.
 pub async fn in_cluster() -> Result<Client, Error> {
-    blocking(|| stack::build(service_account::load()?)).await
+    blocking(|| service_account::load(&Options::default())?.client()).await
 }
 
 /// A client as explicitly described.
 pub async fn from_info(info: ConnectionInfo) -> Result<Client, Error> {
-    blocking(move || stack::build(info.target()?)).await
+    blocking(move || info.target()?.client()).await
 }
 
 /// Credential plugins are run and files are read while a client is made, and both block.
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     match tokio::task::spawn_blocking(work).await {

@@ -2,11 +2,13 @@
 
 use kube::Config;
 
+use super::Options;
 use super::error::Error;
+use super::proxy::Proxy;
 use super::stack::Target;
 
 /// From the files that every pod has. Tokens and authorities are read again when they change.
-pub(super) fn load() -> Result<Target, Error> {
+pub(crate) fn load(options: &Options) -> Result<Target, Error> {
     // The environment is right also in pods without the cluster's DNS; the name is what the
     // original uses.
     let mut config = Config::incluster_env()
@@ -15,8 +17,7 @@ pub(super) fn load() -> Result<Target, Error> {
             problem: error.to_string(),
         })?;
     config.default_namespace = config.default_namespace.trim().to_owned();
-    Ok(Target {
-        config,
-        proxy: None,
-    })
+    // A proxy that is wrong in the environment is not one that was asked for.
+    let proxy = Proxy::find(None, options.trust_env, &config.cluster_url).unwrap_or_default();
+    Ok(Target { config, proxy })
 }

@@ -18,7 +18,9 @@ use tower::{BoxError, Service, ServiceBuilder};
 use super::error::Error;
 use super::limit::InTime;
 use super::proxy::Proxy;
+use super::token_file::TokenFile;
 use crate::Client;
+use crate::transport::Lane;
 
 /// Dead peers are noticed by the system, too, when nothing is being asked: within half a minute.
 const KEEPALIVE: Duration = Duration::from_secs(15);
@@ -30,30 +32,34 @@ const KEEPALIVE_RETRIES: u32 = 3;
 const IDLE: Duration = Duration::from_secs(20);
 
 /// What is needed to connect.
-pub(super) struct Target {
+pub(crate) struct Target {
     pub(super) config: kube::Config,
     pub(super) proxy: Option<Proxy>,
 }
 
 impl Target {
-    pub(super) fn trusting(mut self, trust_env: bool) -> Self {
-        // A proxy that is wrong there is not one that was asked for.
-        if trust_env && let Ok(proxy) = Proxy::find(None, true, &self.config.cluster_url) {
-            self.proxy = proxy;
-        }
-        self
+    /// Makes a client with these credentials only. Blocks while credential plugins run.
+    pub(super) fn client(self) -> Result<Client, Error> {
+        // Replicas of an operator are not to come back all at the same moment.
+        let seed = RandomState::new().build_hasher().finish();
+        Ok(Client::from_lane(self.connect()?, seed))
+    }
+
+    /// Makes the connection pool. Blocks while credential plugins run.
+    pub(crate) fn connect(self) -> Result<Lane, Error> {
+        build(self)
     }
 }
 
-/// Makes the client. Blocks while credential plugins run.
-pub(super) fn build(target: Target) -> Result<Client, Error> {
+fn build(target: Target) -> Result<Lane, Error> {
     // With two providers compiled in by somebody, rustls cannot choose by itself. An error means
     // that somebody else has chosen right now.
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
 
-    let Target { config, proxy } = target;
+    let Target { mut config, proxy } = target;
+    let token_file = TokenFile::take(&mut config.auth_info)?;
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -61,20 +67,20 @@ pub(super) fn build(target: Target) -> Result<Client, Error> {
     tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
     tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
     match proxy {
-        None => finish(&config, tcp),
+        None => finish(&config, token_file, tcp),
         Some(proxy) if proxy.is_socks() => {
             let local_dns = !proxy.resolves_names();
             let mut socks = SocksV5::new(proxy.address, tcp).local_dns(local_dns);
             if let Some((user, password)) = proxy.login {
                 socks = socks.with_auth(user, password);
             }
-            finish(&config, socks)
+            finish(&config, token_file, socks)
         }
         Some(proxy) if proxy.address.scheme_str() == Some("https") => {
             let tls = config.rustls_https_connector_with_connector(tcp)?;
-            finish(&config, tunnel(proxy, tls))
+            finish(&config, token_file, tunnel(proxy, tls))
         }
-        Some(proxy) => finish(&config, tunnel(proxy, tcp)),
+        Some(proxy) => finish(&config, token_file, tunnel(proxy, tcp)),
     }
 }
 
@@ -86,7 +92,11 @@ fn tunnel<C>(proxy: Proxy, connector: C) -> Tunnel<C> {
     }
 }
 
-fn finish<C>(config: &kube::Config, connector: C) -> Result<Client, Error>
+fn finish<C>(
+    config: &kube::Config,
+    token_file: Option<TokenFile>,
+    connector: C,
+) -> Result<Lane, Error>
 where
     C: Service<Uri> + Clone + Send + Sync + 'static,
     C::Response: Connection + Read + Write + Send + Unpin + 'static,
@@ -102,15 +112,14 @@ where
     let service = ServiceBuilder::new()
         .map_err(discreet)
         .layer(config.base_uri_layer())
+        .option_layer(token_file)
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
         .service(pool);
     let server = public(&config.cluster_url.to_string());
     let namespace = config.default_namespace.clone();
-    // Replicas of an operator are not to come back all at the same moment.
-    let seed = RandomState::new().build_hasher().finish();
-    Ok(Client::new(service, &server, namespace, seed))
+    Ok(Lane::new(service, &server, namespace))
 }
 
 /// Failures to refresh a token can have the token in them.

@@ -17,10 +17,11 @@ use super::Signal;
 use super::backoff::Backoff;
 use super::line::Line;
 use super::stream::{Heard, Stream};
-use crate::client::{Client, Incoming};
+use crate::client::Client;
 use crate::error::Error;
 use crate::listing::{Page, page};
 use crate::request::Call;
+use crate::transport::Incoming;
 
 /// How often to ask what is forbidden.
 const REFUSED: Duration = Duration::from_secs(30);

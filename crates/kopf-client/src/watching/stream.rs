@@ -7,9 +7,9 @@ use http_body_util::BodyExt as _;
 use tokio::time::{Instant, timeout_at};
 
 use super::lines::Lines;
-use crate::client::Incoming;
 use crate::error::Error;
 use crate::request::broken;
+use crate::transport::Incoming;
 
 /// Whoever comes back after the limit of silence gets this long to hear what was said meanwhile.
 const GRACE: Duration = Duration::from_secs(5);

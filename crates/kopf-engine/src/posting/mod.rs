@@ -199,14 +199,12 @@ async fn send(
 ) {
     // Events cannot be cluster-scoped: those of cluster-scoped objects go to the namespace that the
     // credentials name.
-    let namespace = [
-        event.object.namespace.as_deref(),
-        client.default_namespace(),
-    ]
-    .into_iter()
-    .flatten()
-    .find(|namespace| !namespace.is_empty())
-    .unwrap_or("default");
+    let suggested = client.default_namespace();
+    let namespace = [event.object.namespace.as_deref(), suggested.as_deref()]
+        .into_iter()
+        .flatten()
+        .find(|namespace| !namespace.is_empty())
+        .unwrap_or("default");
     let body = event.body(namespace, posting, occurrences);
     if let Err(error) = kopf_client::events::post(client, namespace, &body).await {
         tracing::warn!(

@@ -143,7 +143,7 @@ async fn handlers_get_a_client_of_the_same_connection() {
         ..ConnectionInfo::default()
     };
     let client = from_info(info).await.unwrap();
-    assert_eq!(client.default_namespace(), Some("ns"));
+    assert_eq!(client.default_namespace().as_deref(), Some("ns"));
     assert_eq!(client.kube().default_namespace(), "ns");
     let request = http::Request::get("/version").body(Vec::new()).unwrap();
     let said: Value = client.kube().request(request).await.unwrap();
@@ -333,9 +333,9 @@ async fn kubeconfigs_know_many_ways() {
     ];
     for (user, expected) in cases {
         let (folder, path) = kubeconfig(server.address, &user);
-        std::fs::write(folder.path().join("token"), "from-file").unwrap();
+        std::fs::write(folder.path().join("token"), "from-file\n").unwrap();
         let client = from_kubeconfig_file(&path, None).await.unwrap();
-        assert_eq!(client.default_namespace(), Some("ns"));
+        assert_eq!(client.default_namespace().as_deref(), Some("ns"));
         let said = client.get_json("/version").await.unwrap();
         assert_eq!(said["authorization"], expected, "{user}");
     }
@@ -354,7 +354,7 @@ async fn contexts_can_be_chosen() {
         ..Options::default()
     };
     let client = infer_with(options.clone()).await.unwrap();
-    assert_eq!(client.default_namespace(), Some("ns"));
+    assert_eq!(client.default_namespace().as_deref(), Some("ns"));
     let said = client.get_json("/version").await.unwrap();
     assert_eq!(said["authorization"], "Bearer t");
 

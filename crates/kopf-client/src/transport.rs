@@ -1,0 +1,104 @@
+//! What carries requests to one server: any service that answers HTTP requests, with its address.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::header::{HeaderValue, USER_AGENT};
+use http::{Request, Response};
+use http_body_util::BodyExt as _;
+use http_body_util::combinators::UnsyncBoxBody;
+use kube::client::Body as Outgoing;
+use tower::{BoxError, Service, ServiceExt as _};
+
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("kopf/", env!("CARGO_PKG_VERSION")));
+
+/// The body of an answer.
+pub(crate) type Incoming = UnsyncBoxBody<Bytes, BoxError>;
+pub(crate) type Answer = BoxFuture<'static, Result<Response<Incoming>, BoxError>>;
+
+/// Whatever carries requests to a server. Shared by all clones of a client; concurrent requests do
+/// not wait for each other.
+trait Transport: Send + Sync {
+    fn send(&self, request: Request<Outgoing>) -> Answer;
+}
+
+/// A way to a server, with the credentials for it. Cheap to clone; its connections are closed with
+/// the last clone.
+#[derive(Clone)]
+pub(crate) struct Lane {
+    transport: Arc<dyn Transport>,
+    /// Where it leads, for messages; empty in process.
+    server: Arc<str>,
+    default_namespace: Arc<str>,
+}
+
+impl Lane {
+    pub(crate) fn new<S, B>(
+        service: S,
+        server: &str,
+        default_namespace: impl Into<Arc<str>>,
+    ) -> Self
+    where
+        S: Service<Request<Outgoing>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        Self {
+            transport: Arc::new(Carrier(service)),
+            server: server.trim_end_matches('/').into(),
+            default_namespace: default_namespace.into(),
+        }
+    }
+
+    pub(crate) fn send(&self, request: Request<Outgoing>) -> Answer {
+        self.transport.send(request)
+    }
+
+    pub(crate) fn server(&self) -> &Arc<str> {
+        &self.server
+    }
+
+    pub(crate) fn default_namespace(&self) -> Option<&Arc<str>> {
+        Some(&self.default_namespace).filter(|name| !name.is_empty())
+    }
+
+    /// Whether it is the very same transport.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.transport, &other.transport)
+    }
+}
+
+impl fmt::Debug for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lane")
+            .field("server", &self.server)
+            .field("default_namespace", &self.default_namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Any service as a transport. Each request has its own clone of the service, so that there is no
+/// queue to pass through as in kube's client.
+struct Carrier<S>(S);
+
+impl<S, B> Transport for Carrier<S>
+where
+    S: Service<Request<Outgoing>, Response = Response<B>> + Clone + Send + Sync + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    fn send(&self, mut request: Request<Outgoing>) -> Answer {
+        request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
+        let service = self.0.clone();
+        Box::pin(async move {
+            let answer = service.oneshot(request).await.map_err(Into::into)?;
+            Ok(answer.map(|body| body.map_err(Into::into).boxed_unsync()))
+        })
+    }
+}

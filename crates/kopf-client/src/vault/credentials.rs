@@ -1,0 +1,250 @@
+//! What a login brings: ways to a server with proofs of identity, not connected yet.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use jiff::Timestamp;
+use kube::client::Body as Outgoing;
+use tokio::time::Instant;
+use tower::{BoxError, Service};
+
+use crate::connection::{self, ConnectionInfo, Error, Options, Target};
+use crate::transport::Lane;
+
+/// Credentials as they come from a login: [`ConnectionInfo`], what is found in
+/// [kubeconfigs](super::login_with_kubeconfig) and in [pods](super::login_with_service_account), or
+/// a transport of your own.
+///
+/// ```
+/// use kopf_client::connection::ConnectionInfo;
+/// use kopf_client::vault::Credentials;
+///
+/// let info = ConnectionInfo {
+///     server: "https://10.0.0.1:6443".into(),
+///     token: Some("secret".into()),
+///     priority: 5,
+///     ..ConnectionInfo::default()
+/// };
+/// let credentials = Credentials::from(info);
+/// assert_eq!(credentials.priority(), 5);
+/// assert!(!format!("{credentials:?}").contains("secret"));
+/// ```
+#[derive(Clone)]
+pub struct Credentials {
+    source: Source,
+    priority: i32,
+    expiration: Option<Timestamp>,
+}
+
+#[derive(Clone)]
+enum Source {
+    Info(Box<ConnectionInfo>),
+    Kubeconfig(Options),
+    ServiceAccount(Options),
+    Lane(Lane),
+}
+
+impl Credentials {
+    /// A transport of your own, which brings its proofs of identity with it.
+    pub fn from_service<S, B>(service: S, default_namespace: impl Into<String>) -> Self
+    where
+        S: Service<Request<Outgoing>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        Self {
+            source: Source::Lane(Lane::new(service, "", default_namespace.into())),
+            priority: 0,
+            expiration: None,
+        }
+    }
+
+    pub(super) fn from_kubeconfig(options: &Options, priority: i32) -> Self {
+        Self {
+            source: Source::Kubeconfig(options.clone()),
+            priority,
+            expiration: None,
+        }
+    }
+
+    pub(super) fn from_service_account(options: &Options, priority: i32) -> Self {
+        Self {
+            source: Source::ServiceAccount(options.clone()),
+            priority,
+            expiration: None,
+        }
+    }
+
+    /// The higher, the rather they are used if there are several.
+    #[must_use]
+    pub fn with_priority(self, priority: i32) -> Self {
+        Self { priority, ..self }
+    }
+
+    /// When they stop to be valid.
+    #[must_use]
+    pub fn with_expiration(self, expiration: Timestamp) -> Self {
+        Self {
+            expiration: Some(expiration),
+            ..self
+        }
+    }
+
+    /// The priority among others.
+    pub fn priority(&self) -> i32 {
+        self.priority
+    }
+
+    /// When they stop to be valid, if they do.
+    pub fn expiration(&self) -> Option<Timestamp> {
+        self.expiration
+    }
+
+    /// Reads what they refer to. Blocks.
+    pub(super) fn open(self) -> Result<Opened, Error> {
+        let target = match self.source {
+            Source::Lane(lane) => {
+                return Ok(Opened {
+                    identity: Identity::Lane(lane.clone()),
+                    way: OpenedWay::Lane(lane),
+                });
+            }
+            Source::Info(info) => info.target()?,
+            Source::Kubeconfig(options) => connection::kubeconfig(&options)?,
+            Source::ServiceAccount(options) => connection::service_account(&options)?,
+        };
+        Ok(Opened {
+            identity: target
+                .fingerprint()
+                .map_or(Identity::Unknown, Identity::Known),
+            way: OpenedWay::Target(Box::new(target)),
+        })
+    }
+}
+
+impl From<ConnectionInfo> for Credentials {
+    fn from(info: ConnectionInfo) -> Self {
+        Self {
+            priority: info.priority,
+            expiration: info.expiration,
+            source: Source::Info(Box::new(info)),
+        }
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Credentials");
+        match &self.source {
+            Source::Info(info) => debug.field("info", info),
+            Source::Kubeconfig(options) => debug.field("kubeconfig", options),
+            Source::ServiceAccount(options) => debug.field("service_account", options),
+            Source::Lane(lane) => debug.field("lane", lane),
+        };
+        debug
+            .field("priority", &self.priority)
+            .field("expiration", &self.expiration)
+            .finish()
+    }
+}
+
+/// Credentials that are read, but not connected.
+pub(super) struct Opened {
+    pub(super) identity: Identity,
+    way: OpenedWay,
+}
+
+enum OpenedWay {
+    Target(Box<Target>),
+    Lane(Lane),
+}
+
+impl Opened {
+    /// Makes the connection pool. Blocks while credential plugins run.
+    pub(super) fn connect(self) -> Result<(Lane, Identity), Error> {
+        let lane = match self.way {
+            OpenedWay::Lane(lane) => lane,
+            OpenedWay::Target(target) => target.connect()?,
+        };
+        Ok((lane, self.identity))
+    }
+}
+
+/// What tells credentials from others.
+#[derive(Clone)]
+pub(super) enum Identity {
+    /// All that is sent and trusted, as text. It has secrets in it.
+    Known(String),
+    /// That very transport.
+    Lane(Lane),
+    /// A plugin decides anew each time.
+    Unknown,
+}
+
+impl Identity {
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Known(this), Self::Known(other)) => this == other,
+            (Self::Lane(this), Self::Lane(other)) => this.is(other),
+            _ => false,
+        }
+    }
+}
+
+/// Credentials in use, with their connections.
+pub(crate) struct Held {
+    pub(super) id: Arc<str>,
+    pub(super) identity: Identity,
+    pub(super) priority: i32,
+    /// When they are not to be used any more.
+    pub(super) until: Option<Instant>,
+    lane: Lane,
+    worked: AtomicBool,
+}
+
+impl Held {
+    pub(super) fn new(
+        id: &str,
+        (lane, identity): (Lane, Identity),
+        priority: i32,
+        until: Option<Instant>,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            identity,
+            priority,
+            until,
+            lane,
+            worked: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn lane(&self) -> &Lane {
+        &self.lane
+    }
+
+    /// The server has accepted them, whatever else it has said.
+    pub(crate) fn note_success(&self) {
+        if !self.has_worked() {
+            self.worked.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn has_worked(&self) -> bool {
+        self.worked.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held")
+            .field("id", &self.id)
+            .field("lane", &self.lane)
+            .finish_non_exhaustive()
+    }
+}

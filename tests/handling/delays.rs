@@ -1,5 +1,8 @@
 //! Waiting for the next attempt (§14): asleep in memory, or touching the object as the original does.
 
+use std::time::Duration;
+
+use kopf_core::outcome::HandlerError;
 use serde_json::json;
 
 use crate::front::{Declaration, done, on, temporary};
@@ -176,5 +179,38 @@ fn an_object_that_vanishes_in_its_sleep_is_forgotten() {
         stage.pass(200.0).await;
         assert_eq!(stage.journal.count("make"), 1);
         assert_eq!(stage.writes().len(), 1);
+    });
+}
+
+#[test]
+fn absurd_delays_are_for_ever_and_not_for_no_time() {
+    sandboxed(async |stage| {
+        let stubborn = on::create("make")
+            .does(|_| async { Err(HandlerError::temporary("not yet", Some(Duration::MAX))) });
+        let _operator = stage.run([stubborn]).await;
+        stage.create("obj", json!({})).await;
+        stage.pass(100_000.0).await;
+        assert_eq!(stage.journal.count("make"), 1);
+        assert_eq!(stage.writes().len(), 1);
+        let delayed = progress(&stage.get("obj").await, "make")["delayed"].clone();
+        assert!(delayed.as_str().unwrap().starts_with("9999-12-30T"));
+    });
+}
+
+#[test]
+fn the_last_moment_of_the_original_is_not_now() {
+    sandboxed(async |stage| {
+        let record = json!({
+            "started": "2026-01-02T03:04:05.678901+00:00", "purpose": "create", "retries": 1,
+            "delayed": "9999-12-31T23:59:59.999999+00:00", "success": false, "failure": false,
+        });
+        let annotations = json!({"kopf.zalando.org/make": record.to_string()});
+        let metadata = json!({"annotations": annotations});
+        stage
+            .create_with("obj", json!({"metadata": metadata}))
+            .await;
+        let _operator = stage.run([on::create("make")]).await;
+        stage.pass(100_000.0).await;
+        assert_eq!(stage.journal.count("make"), 0);
     });
 }

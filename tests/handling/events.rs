@@ -209,3 +209,25 @@ fn they_are_filtered_by_what_is_there_and_have_no_sub_handlers() {
         );
     });
 }
+
+#[test]
+fn a_failing_filter_skips_its_own_handler_only() {
+    sandboxed(async |stage| {
+        let broken = on::event("broken").when_fails("the filter is broken");
+        let panicking = on::event("panicking").when(|_| panic!("oops"));
+        let _operator = stage
+            .run([broken, on::event("one"), panicking, on::event("two")])
+            .await;
+        stage.create("obj", json!({})).await;
+        stage.settled().await;
+        assert_eq!(stage.journal.ids(), ["one", "two"]);
+        for line in [
+            "A handler of events is skipped: the when filter of the handler \"broken\" has failed: \
+             the filter is broken",
+            "A handler of events is skipped: the when filter of the handler \"panicking\" has \
+             failed: it has panicked: oops",
+        ] {
+            assert!(stage.log.has("obj", line), "{line}");
+        }
+    });
+}

@@ -288,3 +288,55 @@ fn children_of_creations_cannot_be_filtered_by_changes() {
         assert_eq!(stage.journal.ids(), ["make"]);
     });
 }
+
+#[test]
+fn blocking_parents_leave_their_threads_to_their_children() {
+    sandboxed(async |stage| {
+        let parent = on::create("make").blocks(|call| {
+            for item in ["a", "b"] {
+                let child = on::sub(item).blocks(|call| gives(json!({"by": call.id.as_ref()})));
+                register(&call, &child);
+            }
+            let subs = call.subs.clone().expect("this is a handler of changes");
+            tokio::runtime::Handle::current().block_on(subs.execute())?;
+            done()
+        });
+        let setup = stage.operator([parent]).lifecycle(AllAtOnce);
+        let _operator = setup
+            .settings(|settings| settings.execution.max_workers = Some(1))
+            .start()
+            .await;
+        for name in ["one", "two", "three"] {
+            stage.create(name, json!({})).await;
+        }
+        for name in ["one", "two", "three"] {
+            let object = stage
+                .until(name, "handled with results", |object| {
+                    is_handled(object) && object["status"]["make/b"].is_object()
+                })
+                .await;
+            assert_eq!(object["status"]["make/a"], json!({"by": "make/a"}));
+        }
+    });
+}
+
+#[test]
+fn children_whose_progress_cannot_be_stored_are_refused() {
+    sandboxed(async |stage| {
+        let parent = on::create("make").does(|call| async move {
+            let subs = call.subs.clone().expect("this is a handler of changes");
+            let children = vec![build_sub(&call, &on::sub("a b"))];
+            subs.execute_these(children, None).await?;
+            done()
+        });
+        let _operator = stage.run([parent]).await;
+        stage.create("obj", json!({})).await;
+        stage.until_handled("obj").await;
+        assert_eq!(stage.journal.ids(), ["make"]);
+        assert!(stage.log.has(
+            "obj",
+            "Handler 'make' failed permanently: a sub-handler cannot be registered: the id \
+             \"make/a b\" cannot be kept in an annotation"
+        ));
+    });
+}

@@ -36,6 +36,20 @@ pub enum Error {
     NoPrefix,
 }
 
+/// An id that Kubernetes would not accept as the name of an annotation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the id {id:?} cannot be kept in an annotation, which would be {name:?}: only Latin letters, \
+     digits, '-', '_', '.' are allowed (and '/', '<', '>', which are replaced), the first and the \
+     last of them a letter or a digit; use another id"
+)]
+pub struct InvalidId {
+    /// The full id.
+    pub id: String,
+    /// What the name of the annotation would be, without its prefix.
+    pub name: String,
+}
+
 /// Derives the names of annotations under one prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyNaming {
@@ -96,6 +110,21 @@ impl KeyNaming {
         }
     }
 
+    /// Finds those ids with which the server would refuse all that is written.
+    pub fn check(&self, id: &str) -> Result<(), InvalidId> {
+        let forms = self.forms(id);
+        let names = forms
+            .iter()
+            .filter_map(|form| form.get(self.prefix.len() + 1..));
+        match names.into_iter().find(|name| !is_valid_name(name)) {
+            None => Ok(()),
+            Some(name) => Err(InvalidId {
+                id: id.to_owned(),
+                name: name.to_owned(),
+            }),
+        }
+    }
+
     /// Marks the prefix as Kopf's in the patch, unless it is marked already or well known.
     pub fn mark(&self, body: &Body, patch: &mut Patch) {
         if self.prefix.starts_with("kopf.") {
@@ -151,6 +180,17 @@ impl KeyNaming {
         };
         format!("{}/{}{suffix}", self.prefix, head(safe, kept))
     }
+}
+
+/// Whether the server accepts it after the slash.
+fn is_valid_name(name: &str) -> bool {
+    let name = name.as_bytes();
+    let is_inner = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let is_outer = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    name.len() <= NAME_LIMIT
+        && is_outer(name.first())
+        && is_outer(name.last())
+        && name.iter().all(is_inner)
 }
 
 /// The prefixes under which some Kopf operator keeps its state on this object.
@@ -212,6 +252,45 @@ mod tests {
         keys.iter()
             .map(|key| key.strip_prefix(&start).unwrap().to_owned())
             .collect()
+    }
+
+    #[test]
+    fn what_the_server_would_refuse_is_refused() {
+        let naming = KeyNaming::default();
+        for id in [
+            "create_fn",
+            "create_fn/spec.field",
+            "outer.<locals>.inner",
+            "A-1",
+            "7",
+            "make/item1/x",
+            &"a".repeat(200),
+            // What does not fit is hashed away, whatever it is.
+            &format!("{}{}", "a".repeat(60), "ü".repeat(10)),
+        ] {
+            naming.check(id).unwrap_or_else(|error| panic!("{error}"));
+        }
+        for id in [
+            "",
+            "a b",
+            "ü",
+            "make/ü",
+            "\"item1\"",
+            "..",
+            "_private",
+            "<lambda>",
+            "make/",
+            "make/a:b",
+            "make/a\nb",
+            &"ü".repeat(100),
+        ] {
+            let error = naming.check(id).unwrap_err();
+            assert!(error.to_string().contains(&format!("{id:?}")), "{error}");
+        }
+        // With such a prefix, the older names get too long.
+        let long = KeyNaming::new("p".repeat(100), true).unwrap();
+        assert!(long.check(&"a".repeat(150)).is_err());
+        assert!(long.with_v1(false).check(&"a".repeat(150)).is_ok());
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub mod lifecycle;
 pub mod literal;
 pub mod namespace;
 pub mod outcome;
+pub mod panicking;
 pub mod patch;
 pub mod progress;
 pub mod reference;

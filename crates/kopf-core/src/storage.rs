@@ -4,6 +4,7 @@
 //! who write their own usually write both.
 
 use crate::essence;
+use crate::keys;
 
 /// Why a storage cannot read or write. It stops the cycle of that object, not its handlers.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +36,9 @@ pub enum StorageError {
         #[source]
         source: serde_json::Error,
     },
+    /// Nothing can be kept under this id.
+    #[error(transparent)]
+    Id(#[from] keys::InvalidId),
     /// The essence cannot be built.
     #[error("the essence of the object cannot be built")]
     Essence(#[from] essence::Error),

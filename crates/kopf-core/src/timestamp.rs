@@ -1,7 +1,8 @@
 //! Moments of time in stored records: `2026-01-02T03:04:05.678901+00:00`.
 //!
 //! Always UTC, always six digits, so that the texts can be compared by eye and sorted. Reading is
-//! lenient: older records have no offset and mean UTC.
+//! lenient: older records have no offset and mean UTC. Moments that others can write and that are
+//! beyond what can be calculated with here are the first or the last moment there is.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -48,8 +49,14 @@ pub fn parse(text: &str) -> Result<Timestamp, Error> {
     if let Ok(moment) = text.parse::<Timestamp>() {
         return Ok(moment);
     }
-    let naive = text.parse::<DateTime>().map_err(failed)?;
-    Offset::UTC.to_timestamp(naive).map_err(failed)
+    let local = text.strip_suffix(['Z', 'z']).unwrap_or(text);
+    let naive = local.parse::<DateTime>().map_err(failed)?;
+    let saturated = if naive.year() > 0 {
+        Timestamp::MAX
+    } else {
+        Timestamp::MIN
+    };
+    Ok(Offset::UTC.to_timestamp(naive).unwrap_or(saturated))
 }
 
 #[cfg(test)]
@@ -101,6 +108,26 @@ mod tests {
         ] {
             assert!(parse(text).unwrap_err().to_string().contains(text));
         }
+    }
+
+    // What Python writes for its first and last moments, of whatever offset.
+    #[test]
+    fn moments_out_of_range_are_the_first_or_the_last() {
+        for text in [
+            "9999-12-31T23:59:59.999999+00:00",
+            "9999-12-31T23:59:59.999999",
+            "9999-12-31T23:59:59.999999Z",
+            "9999-12-31T23:59:59.999999-14:00",
+        ] {
+            assert_eq!(parse(text).unwrap(), Timestamp::MAX, "{text}");
+        }
+        assert_eq!(
+            parse("-009999-01-01T00:00:00+00:00").unwrap(),
+            Timestamp::MIN
+        );
+        let first = format(parse("0001-01-01T00:00:00+00:00").unwrap());
+        assert_eq!(first, "0001-01-01T00:00:00.000000+00:00");
+        assert!(parse(&format(Timestamp::MAX)).is_ok());
     }
 
     proptest! {

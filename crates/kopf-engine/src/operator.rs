@@ -52,6 +52,9 @@ pub enum Error {
     /// The settings make no sense.
     #[error("the operator cannot run with these settings")]
     Settings(#[from] kopf_core::settings::Error),
+    /// The progress of a handler could never be stored.
+    #[error("a handler cannot be registered")]
+    Handler(#[source] kopf_core::storage::StorageError),
     /// The server does not tell what kinds it has.
     #[error("the resources of the cluster cannot be discovered")]
     Discovery(#[source] Box<kopf_client::Error>),
@@ -167,6 +170,7 @@ impl Operator {
             return Err(Error::NoHandlers);
         }
         self.settings.validate()?;
+        check_ids(&self.registry, &self.settings)?;
         let mut root = Root::default();
         self.start(&client, &mut root);
         let outcome = tokio::select! {
@@ -230,11 +234,22 @@ impl Operator {
             Ok(())
         });
         let halt = root.halt.clone();
+        let pool = shared.pool.clone();
         root.spawn_graceful("Multidimensional multitasker", async move {
             let streaming = orchestration::run(shared, insights, self.ready, halt).await;
+            pool.report_left();
             streaming.map_err(|error| Error::Streaming(Box::new(error)))
         });
     }
+}
+
+/// Handlers of changes need a place for their progress.
+fn check_ids(registry: &Registry, settings: &Settings) -> Result<(), Error> {
+    let storage = &settings.persistence.progress_storage;
+    let handlers = registry.handlers().iter();
+    let mut ids = handlers.filter(|handler| handler.kind.is_change());
+    ids.try_for_each(|handler| storage.check_id(&handler.id))
+        .map_err(Error::Handler)
 }
 
 impl fmt::Debug for Operator {
@@ -395,6 +410,35 @@ mod tests {
         let outcome = operator.run(client, CancellationToken::new()).await;
         assert!(matches!(outcome, Err(Error::Settings(_))), "{outcome:?}");
         assert!(log.all().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn handlers_whose_progress_cannot_be_stored_are_refused() {
+        let (client, log) = serve(quiet);
+        let registry = |kind| -> Registry {
+            let mut spec = HandlerSpec::new("my handler", FunctionId::Number(1), kind);
+            spec.selector = Some(Selector::parse(&["things.one"]).unwrap());
+            let handler = spec.build(Arc::new(Nothing) as _).unwrap();
+            [handler].into_iter().collect()
+        };
+        let operator = Operator::new(registry(HandlerKind::Create));
+        let outcome = operator.run(client.clone(), CancellationToken::new()).await;
+        let Err(Error::Handler(error)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(error.to_string().contains("\"my handler\""), "{error}");
+        assert!(log.all().is_empty());
+
+        // Neither for events nor in the status there is a reason to refuse it.
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let operator = Operator::new(registry(HandlerKind::Event));
+        operator.run(client.clone(), stop.clone()).await.unwrap();
+        let mut settings = Settings::default();
+        let status = kopf_core::progress::StatusProgressStorage::default();
+        settings.persistence.progress_storage = Arc::new(status);
+        let operator = Operator::new(registry(HandlerKind::Create)).settings(settings);
+        operator.run(client, stop).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]

@@ -24,7 +24,7 @@ pub trait IntoDuration {
 
 /// A number that is no duration: negative, or not a number at all.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[error("{0} is not a number of seconds: it must be finite and not negative")]
+#[error("{0} is not a number of seconds: it must be zero or more")]
 pub struct InvalidDuration(f64);
 
 impl IntoDuration for Duration {
@@ -35,7 +35,12 @@ impl IntoDuration for Duration {
 
 impl IntoDuration for f64 {
     fn into_duration(self) -> Result<Duration, InvalidDuration> {
-        Duration::try_from_secs_f64(self).map_err(|_| InvalidDuration(self))
+        match Duration::try_from_secs_f64(self) {
+            Ok(duration) => Ok(duration),
+            // Longer than anything can last, infinitely so maybe: forever.
+            Err(_) if self > 0.0 => Ok(Duration::MAX),
+            Err(_) => Err(InvalidDuration(self)),
+        }
     }
 }
 
@@ -85,11 +90,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_long_is_forever() {
+        for forever in [1e20, 1e308, f64::INFINITY] {
+            assert_eq!(forever.into_duration(), Ok(Duration::MAX));
+        }
+        assert_eq!(f32::INFINITY.into_duration(), Ok(Duration::MAX));
+        assert_eq!(u64::MAX.into_duration(), Ok(Duration::from_secs(u64::MAX)));
+    }
+
+    #[test]
     fn what_is_no_duration_is_refused() {
         assert!((-5).into_duration().is_err());
         assert!((-0.5).into_duration().is_err());
         assert!(f64::NAN.into_duration().is_err());
-        assert!(f64::INFINITY.into_duration().is_err());
+        assert!(f64::NEG_INFINITY.into_duration().is_err());
         let message = (-5).into_duration().unwrap_err().to_string();
         assert!(message.starts_with("-5 is not a number of seconds"));
     }

@@ -350,7 +350,7 @@ async fn sub_handlers_have_their_own_retries_and_results() {
     let operator = Operator::builder().registry("subs").build().unwrap();
     let running = operator.start(cluster.client.clone()).await.unwrap();
     cluster
-        .create("one", json!({"items": ["first", "second", ""]}))
+        .create("one", json!({"items": ["first", "second"]}))
         .await;
     let thing = cluster
         .eventually("one", |thing| !thing["status"]["parent/blocking"].is_null())
@@ -364,11 +364,18 @@ async fn sub_handlers_have_their_own_retries_and_results() {
         json!({"text": "second", "retry": 1})
     );
     assert_eq!(thing["status"]["parent/blocking"], "one");
-    assert!(
-        cluster
-            .has_event("'parent/unnamed' failed permanently: a handler has an empty id")
-            .await
-    );
+    // What can have no progress cannot be a sub-handler.
+    for (name, id) in [("two", ""), ("three", "a b")] {
+        cluster.create(name, json!({"items": ["first", id]})).await;
+    }
+    for expected in [
+        "'parent' failed permanently: a handler has an empty id",
+        "'parent' failed permanently: a sub-handler cannot be registered: the id \"parent/a b\"",
+    ] {
+        cluster.eventually_event(expected).await;
+    }
+    let three = cluster.eventually("three", |_| true).await;
+    assert!(three["status"].is_null(), "{three}");
     running.stop().await.unwrap();
 }
 

@@ -22,6 +22,7 @@ use crate::cause::{Cause, Change};
 use crate::equality::equal;
 use crate::field::{FieldPath, resolve_lenient};
 use crate::handler::{Handler, HandlerId, HandlerKind};
+use crate::panicking::caught;
 use crate::patch::BoxError;
 
 /// All filters of a handler; all of them have to match.
@@ -158,8 +159,8 @@ impl<'a> Asked<'a> {
         present: impl Fn() -> &'m Map<String, Value>,
     ) -> Result<bool, Error> {
         for (key, criterion) in criteria {
-            let fits = criterion.fits(present().get(key), self.cause, self.context);
-            if !fits.map_err(|source| self.error(filter, source))? {
+            let fits = || criterion.fits(present().get(key), self.cause, self.context);
+            if !self.ask(filter, fits)? {
                 return Ok(false);
             }
         }
@@ -177,8 +178,7 @@ impl<'a> Asked<'a> {
             .as_ref()
             .unwrap_or(&ValueCriterion::Present);
         let fits = |value: Option<&Value>| {
-            let fits = criterion.fits(value, self.cause, self.context);
-            fits.map_err(|source| self.error("value", source))
+            self.ask("value", || criterion.fits(value, self.cause, self.context))
         };
         match self.change {
             Some(change) => {
@@ -209,8 +209,8 @@ impl<'a> Asked<'a> {
         ];
         for (filter, criterion, value) in sides {
             if let Some(criterion) = criterion {
-                let fits = criterion.fits(value, self.cause, self.context);
-                if !fits.map_err(|source| self.error(filter, source))? {
+                let fits = || criterion.fits(value, self.cause, self.context);
+                if !self.ask(filter, fits)? {
                     return Ok(false);
                 }
             }
@@ -220,10 +220,7 @@ impl<'a> Asked<'a> {
 
     fn when(&self) -> Result<bool, Error> {
         match &self.filters.when {
-            Some(when) => {
-                let fits = when.matches(self.cause, self.context);
-                fits.map_err(|source| self.error("when", source))
-            }
+            Some(when) => self.ask("when", || when.matches(self.cause, self.context)),
             None => Ok(true),
         }
     }
@@ -232,12 +229,18 @@ impl<'a> Asked<'a> {
         self.filters.field.as_ref().filter(|field| !field.is_root())
     }
 
-    fn error(&self, filter: &'static str, source: BoxError) -> Error {
-        Error {
+    /// Asks a criterion or a function; a function that panics has failed.
+    fn ask(
+        &self,
+        filter: &'static str,
+        fits: impl FnOnce() -> Result<bool, BoxError>,
+    ) -> Result<bool, Error> {
+        let answer = caught(fits).unwrap_or_else(|panicked| Err(panicked.into()));
+        answer.map_err(|source| Error {
             handler: Arc::clone(self.id),
             filter,
             source,
-        }
+        })
     }
 }
 

@@ -163,4 +163,8 @@ impl ProgressStorage for AnnotationsProgressStorage {
         drop_annotations(essence, |key| self.naming.owns(key));
         Ok(())
     }
+
+    fn check_id(&self, id: &str) -> Result<(), StorageError> {
+        Ok(self.naming.check(id)?)
+    }
 }

@@ -68,6 +68,12 @@ impl ProgressStorage for MultiProgressStorage {
             .try_for_each(|storage| storage.clear(essence))
     }
 
+    fn check_id(&self, id: &str) -> Result<(), StorageError> {
+        self.storages
+            .iter()
+            .try_for_each(|storage| storage.check_id(id))
+    }
+
     fn flush(&self) -> Result<(), StorageError> {
         self.storages.iter().try_for_each(|storage| storage.flush())
     }

@@ -72,4 +72,8 @@ impl ProgressStorage for SmartProgressStorage {
         self.annotations.clear(essence)?;
         self.status.clear(essence)
     }
+
+    fn check_id(&self, id: &str) -> Result<(), StorageError> {
+        self.annotations.check_id(id)
+    }
 }

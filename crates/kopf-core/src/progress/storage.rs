@@ -42,6 +42,12 @@ pub trait ProgressStorage: Send + Sync + Debug {
     /// that storing a record is never a change to be handled.
     fn clear(&self, essence: &mut Value) -> Result<(), StorageError>;
 
+    /// Says whether records can be kept under this id. Asked before handlers are registered, so
+    /// that what could never be written is refused in time.
+    fn check_id(&self, _id: &str) -> Result<(), StorageError> {
+        Ok(())
+    }
+
     /// Called once after each batch of stores and after each purge.
     fn flush(&self) -> Result<(), StorageError> {
         Ok(())

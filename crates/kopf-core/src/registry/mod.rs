@@ -145,15 +145,26 @@ pub struct KindHandlers<F> {
 }
 
 impl<F> KindHandlers<F> {
-    /// The handlers that look at this event.
+    /// The handlers that look at this event. Those whose filters fail do not, and it is said.
     pub fn watching_for(
         &self,
         cause: &Cause,
         context: &dyn Any,
-    ) -> Result<Vec<Arc<Handler<F>>>, Error> {
-        collect(&self.watching, |handler| {
-            filter::matches_object(handler, cause, context)
-        })
+        mut failed: impl FnMut(Error),
+    ) -> Vec<Arc<Handler<F>>> {
+        let mut matches = |handler: &Handler<F>| {
+            filter::matches_object(handler, cause, context).unwrap_or_else(|error| {
+                failed(error);
+                false
+            })
+        };
+        let mut selected = Vec::new();
+        for handler in &self.watching {
+            if !is_repeated(&selected, handler) && matches(handler) {
+                selected.push(Arc::clone(handler));
+            }
+        }
+        selected
     }
 
     /// The handlers that keep indices and are for this object.

@@ -236,12 +236,48 @@ fn watching_is_for_all_events_that_match() {
     ]);
     let mut event = cause(Reason::Noop, false);
     event.change = None;
-    assert_eq!(ids(&handlers.watching_for(&event, &()).unwrap()), ["all"]);
+    let watching = |event: &Cause| {
+        handlers.watching_for(event, &(), |error| panic!("no filter can fail: {error}"))
+    };
+    assert_eq!(ids(&watching(&event)), ["all"]);
     event.body = Body::new(json!({"metadata": {"labels": {"a": ""}}}));
+    assert_eq!(ids(&watching(&event)), ["all", "filtered"]);
+}
+
+#[test]
+fn a_failing_filter_of_an_event_handler_is_its_own_business() {
+    let mut failing = spec("failing", HandlerKind::Event);
+    failing.filters.when = Some(when_fn(|_: &Cause, _| Err("no answer".into())));
+    let mut panicking = spec("panicking", HandlerKind::Event);
+    panicking.filters.when = Some(when_fn(|_: &Cause, _| panic!("oops")));
+    let handlers = kind_handlers([
+        failing.build(()).unwrap(),
+        built("one", HandlerKind::Event),
+        panicking.build(()).unwrap(),
+        built("two", HandlerKind::Event),
+    ]);
+    let mut event = cause(Reason::Noop, false);
+    event.change = None;
+    let mut errors = Vec::new();
+    let selected = handlers.watching_for(&event, &(), |error| errors.push(error));
+    assert_eq!(ids(&selected), ["one", "two"]);
+    let failed: Vec<_> = errors.iter().map(|error| &*error.handler).collect();
+    assert_eq!(failed, ["failing", "panicking"]);
+    assert_eq!(errors[1].source.to_string(), "it has panicked: oops");
+}
+
+#[test]
+fn filters_of_changes_that_panic_are_errors_with_the_handlers_name() {
+    let mut panicking = spec("panicking", HandlerKind::Create);
+    panicking.filters.when = Some(when_fn(|_: &Cause, _| panic!("oops")));
+    let handlers = kind_handlers([panicking.build(()).unwrap()]);
+    let cause = cause(Reason::Create, false);
+    let error = handlers.selected(&cause, &()).unwrap_err();
     assert_eq!(
-        ids(&handlers.watching_for(&event, &()).unwrap()),
-        ["all", "filtered"]
+        error.to_string(),
+        "the when filter of the handler \"panicking\" has failed"
     );
+    assert!(handlers.prematches_any(&cause, &()).is_err());
 }
 
 fn labelled(kind: HandlerKind) -> Handler<()> {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 pub use spec::{Error, SelectorSpec};
 
+use crate::panicking::{Panicked, caught};
 use crate::resource::Resource;
 
 /// A user's function that picks kinds.
@@ -87,8 +88,16 @@ impl Selector {
         )
     }
 
-    /// Whether this kind is selected.
+    /// Whether this kind is selected. A function that panics selects nothing.
     pub fn check(&self, resource: &Resource) -> bool {
+        self.try_check(resource).unwrap_or(false)
+    }
+
+    /// Whether this kind is selected.
+    ///
+    /// # Errors
+    /// If the function that decides about it panics.
+    pub fn try_check(&self, resource: &Resource) -> Result<bool, Panicked> {
         let group_fits = self
             .group
             .as_ref()
@@ -98,7 +107,7 @@ impl Selector {
             // A function sees all versions: it can decide on its own.
             None => resource.preferred || matches!(self.name, Name::Predicate(_)),
         };
-        group_fits && version_fits && self.name.fits(resource)
+        Ok(group_fits && version_fits && self.name.fits(resource)?)
     }
 
     /// The selected ones of these kinds, in their order.
@@ -115,8 +124,8 @@ impl Selector {
 }
 
 impl Name {
-    fn fits(&self, resource: &Resource) -> bool {
-        match self {
+    fn fits(&self, resource: &Resource) -> Result<bool, Panicked> {
+        Ok(match self {
             Self::Any(name) => {
                 *name == resource.kind
                     || *name == resource.plural
@@ -129,8 +138,8 @@ impl Name {
             Self::Shortcut(shortcut) => resource.shortcuts.contains(shortcut),
             Self::Category(category) => resource.categories.contains(category),
             Self::Everything => !is_event(resource),
-            Self::Predicate(predicate) => !is_event(resource) && predicate(resource),
-        }
+            Self::Predicate(predicate) => !is_event(resource) && caught(|| predicate(resource))?,
+        })
     }
 
     /// The keyword it was given with, and its value.
@@ -209,6 +218,20 @@ mod tests {
 
     fn things() -> Resource {
         resource("g.example", "v1", "things")
+    }
+
+    #[test]
+    fn a_function_that_panics_selects_nothing() {
+        let selector = Selector::predicate(|resource| {
+            assert!(resource.group != "bad.example", "cannot decide");
+            true
+        });
+        assert!(selector.check(&things()));
+        let bad = resource("bad.example", "v1", "things");
+        assert!(!selector.check(&bad));
+        let panicked = selector.try_check(&bad).unwrap_err();
+        assert_eq!(panicked.message, "cannot decide");
+        assert_eq!(selector.select([things(), bad].iter()), [&things()]);
     }
 
     #[test]

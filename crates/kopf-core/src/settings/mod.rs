@@ -98,6 +98,7 @@ impl Settings {
             ("queueing.max_events", Some(self.queueing.max_events)),
             ("queueing.max_bytes", Some(self.queueing.max_bytes)),
             ("networking.concurrency", Some(self.networking.concurrency)),
+            ("posting.queue_limit", Some(self.posting.queue_limit)),
             (
                 "watching.page_size",
                 usize::try_from(self.watching.page_size).ok(),
@@ -172,6 +173,7 @@ mod tests {
             ),
             ("kopf", "dev", "kopf-event-")
         );
+        assert_eq!(posting.queue_limit, 1000);
         let peering = &settings.peering;
         assert_eq!((peering.name.as_str(), peering.priority), ("default", 0));
         assert_eq!(Some(peering.lifetime), secs(60));

@@ -18,6 +18,9 @@ pub struct Posting {
     pub reporting_instance: String,
     /// What the names of events begin with; the server adds the rest. Default: `kopf-event-`.
     pub event_name_prefix: String,
+    /// How many different events can wait for being posted. Default: 1000; repeats are folded into
+    /// one, and what comes beyond that is dropped, which is said in the log.
+    pub queue_limit: usize,
 }
 
 impl Default for Posting {
@@ -29,6 +32,7 @@ impl Default for Posting {
             reporting_component: "kopf".to_owned(),
             reporting_instance: "dev".to_owned(),
             event_name_prefix: "kopf-event-".to_owned(),
+            queue_limit: 1000,
         }
     }
 }

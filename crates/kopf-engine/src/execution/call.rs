@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kopf_core::outcome::HandlerError;
+use kopf_core::panicking;
 use tokio::time::timeout;
 
-use super::pool::BlockingPool;
+use super::pool::{BlockingPool, Seat};
 use crate::current::{within, within_blocking};
 use crate::invocation::{Call, Function, HandlerResult, Work};
 
@@ -30,8 +31,14 @@ pub(crate) async fn call(
             (true, future.boxed())
         }
         Ok(Work::Blocking(function)) => {
-            let pool = pool.clone();
-            let thread = async move { pool.run(move || within_blocking(call, function)).await };
+            let (pool, seat) = (pool.clone(), Seat::default());
+            if let Some(subs) = &subs {
+                subs.seat(seat.clone());
+            }
+            let thread = async move {
+                pool.run(seat, move || within_blocking(call, function))
+                    .await
+            };
             (false, thread.boxed())
         }
     };
@@ -55,18 +62,7 @@ pub(crate) async fn call(
 
 fn panicked(panic: &(dyn Any + Send)) -> HandlerError {
     HandlerError::Arbitrary {
-        message: format!("the handler has panicked: {}", describe_panic(panic)),
+        message: format!("the handler has panicked: {}", panicking::describe(panic)),
         details: None,
-    }
-}
-
-/// What was said when panicking.
-pub(crate) fn describe_panic(panic: &(dyn Any + Send)) -> String {
-    if let Some(text) = panic.downcast_ref::<&str>() {
-        (*text).to_owned()
-    } else if let Some(text) = panic.downcast_ref::<String>() {
-        text.clone()
-    } else {
-        "without a message".to_owned()
     }
 }

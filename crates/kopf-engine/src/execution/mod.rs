@@ -9,7 +9,7 @@ mod pool;
 mod round;
 mod subs;
 
-pub(crate) use call::describe_panic;
+pub(crate) use kopf_core::panicking::describe as describe_panic;
 pub(crate) use pool::BlockingPool;
 pub use subs::{RegistrationError, SubHandlers};
 

@@ -1,9 +1,9 @@
 //! Threads for functions that block: as many at once as the settings say.
 
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 /// As many threads as functions that mostly wait for something need on a small machine.
@@ -27,19 +27,32 @@ impl BlockingPool {
         }
     }
 
+    /// Says what still runs when nobody waits for it any more.
+    pub(crate) fn report_left(&self) {
+        let left = self.running.len();
+        if left > 0 {
+            tracing::warn!(
+                "Blocking handlers are still running: {left}. They cannot be interrupted, and \
+                 nothing will be stored of their outcomes."
+            );
+        }
+    }
+
     /// Runs a function in a thread. Its panic is an error with the payload of the panic.
     ///
     /// # Cancellation
     /// A function that has begun runs to its end; its place is taken until then.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
+        seat: Seat,
         function: impl FnOnce() -> T + Send + 'static,
     ) -> std::thread::Result<T> {
-        let place = Arc::clone(&self.places).acquire_owned().await;
+        seat.take(&self.places).await;
+        // Also when it panics.
+        let leaving = Leaving(seat);
         let thread = self.running.spawn_blocking(move || {
-            let result = function();
-            drop(place);
-            result
+            let _leaving = leaving;
+            function()
         });
         match thread.await {
             Ok(value) => Ok(value),
@@ -48,6 +61,81 @@ impl BlockingPool {
                 Err(_) => Box::new("the thread was not started: the process is stopping"),
             }),
         }
+    }
+
+    /// Waits for others on behalf of a function that runs: meanwhile, its place is free, so that
+    /// those it waits for can have it.
+    pub(crate) async fn wait<T>(&self, seat: &Seat, others: impl Future<Output = T>) -> T {
+        seat.stand_up();
+        let standing = Standing(seat);
+        let value = others.await;
+        // The last one of several waits takes the place again.
+        if standing.is_last() {
+            seat.take(&self.places).await;
+        }
+        value
+    }
+}
+
+/// The place of one function: taken while it runs, free while it waits for others of the pool.
+/// Cheap to clone: clones are the same place.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seat(Arc<Mutex<Place>>);
+
+#[derive(Debug, Default)]
+struct Place {
+    permit: Option<OwnedSemaphorePermit>,
+    waits: usize,
+    is_over: bool,
+}
+
+impl Seat {
+    async fn take(&self, places: &Arc<Semaphore>) {
+        if self.lock().is_over {
+            return;
+        }
+        let permit = Arc::clone(places).acquire_owned().await.ok();
+        let mut place = self.lock();
+        if !place.is_over {
+            place.permit = permit;
+        }
+    }
+
+    fn stand_up(&self) {
+        let mut place = self.lock();
+        place.waits = place.waits.saturating_add(1);
+        place.permit = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Place> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends the stay.
+struct Leaving(Seat);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let mut place = self.0.lock();
+        place.is_over = true;
+        place.permit = None;
+    }
+}
+
+/// One wait.
+struct Standing<'a>(&'a Seat);
+
+impl Standing<'_> {
+    fn is_last(&self) -> bool {
+        self.0.lock().waits <= 1
+    }
+}
+
+impl Drop for Standing<'_> {
+    fn drop(&mut self) {
+        let mut place = self.0.lock();
+        place.waits = place.waits.saturating_sub(1);
     }
 }
 
@@ -63,7 +151,7 @@ mod tests {
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let runs = (0..8).map(|_| {
             let (now, most) = (Arc::clone(&now), Arc::clone(&most));
-            pool.run(move || {
+            pool.run(Seat::default(), move || {
                 let here = now.fetch_add(1, Ordering::SeqCst) + 1;
                 most.fetch_max(here, Ordering::SeqCst);
                 std::thread::sleep(std::time::Duration::from_millis(5));
@@ -77,8 +165,55 @@ mod tests {
     #[tokio::test]
     async fn a_panic_comes_back_and_frees_its_place() {
         let pool = BlockingPool::new(Some(1));
-        let panic = pool.run(|| panic!("oops")).await.unwrap_err();
+        let panic = pool
+            .run(Seat::default(), || panic!("oops"))
+            .await
+            .unwrap_err();
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"oops"));
-        assert_eq!(pool.run(|| 5).await.unwrap(), 5);
+        assert_eq!(pool.run(Seat::default(), || 5).await.unwrap(), 5);
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_others_leaves_its_place_to_them() {
+        let pool = BlockingPool::new(Some(1));
+        let (seat, inner) = (Seat::default(), pool.clone());
+        let handle = tokio::runtime::Handle::current();
+        let outer = pool.run(seat.clone(), move || {
+            handle.block_on(async {
+                let children = (0..3).map(|n| inner.run(Seat::default(), move || n));
+                let children = futures::future::join_all(children);
+                let values = inner.wait(&seat, children).await;
+                assert_eq!(inner.places.available_permits(), 0, "it is back");
+                values.into_iter().map(Result::unwrap).sum::<i32>()
+            })
+        });
+        assert_eq!(outer.await.unwrap(), 3);
+        assert_eq!(pool.places.available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_place_is_not_taken_by_whoever_is_over() {
+        let pool = BlockingPool::new(Some(1));
+        let seat = Seat::default();
+        pool.run(seat.clone(), || ()).await.unwrap();
+        assert_eq!(pool.wait(&seat, async { 5 }).await, 5);
+        assert_eq!(pool.places.available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn those_that_are_left_are_counted() {
+        let captured = crate::captured::capture(tracing::Level::WARN);
+        let pool = BlockingPool::new(None);
+        pool.report_left();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let mut running = std::pin::pin!(pool.run(Seat::default(), move || ended.recv()));
+        assert!(futures::poll!(&mut running).is_pending());
+        pool.report_left();
+        drop(end);
+        let _ = running.await;
+        pool.report_left();
+        let messages = captured.messages(tracing::Level::WARN);
+        assert_eq!(messages.len(), 1, "{messages:?}");
+        assert!(messages[0].starts_with("Blocking handlers are still running: 1."));
     }
 }

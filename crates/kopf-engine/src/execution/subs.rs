@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -16,8 +16,10 @@ use kopf_core::lifecycle::Lifecycle;
 use kopf_core::outcome::HandlerError;
 use kopf_core::progress::state::State;
 use kopf_core::registry::select_from;
+use kopf_core::storage::StorageError;
 
 use super::Execution;
+use super::pool::Seat;
 use crate::invocation::Handler;
 
 /// Where a running handler registers its sub-handlers. Cheap to clone: clones are the same place.
@@ -32,13 +34,16 @@ struct Inner {
     outer: Option<SubHandlers>,
     registered: Mutex<Vec<Arc<Handler>>>,
     executed: AtomicBool,
+    refused: Mutex<Option<HandlerError>>,
     /// When the first of those is due that are not over.
     unfinished: Mutex<Option<Duration>>,
     references: Mutex<BTreeSet<HandlerId>>,
+    /// Where the handler runs, if it blocks a thread.
+    seat: OnceLock<Seat>,
 }
 
 /// Why a sub-handler cannot be registered.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistrationError {
     /// There is nothing to compare with.
@@ -50,6 +55,9 @@ pub enum RegistrationError {
         /// The full id of the sub-handler.
         id: HandlerId,
     },
+    /// Its progress could never be stored.
+    #[error("a sub-handler cannot be registered: {0}")]
+    Id(#[source] StorageError),
 }
 
 impl SubHandlers {
@@ -66,9 +74,17 @@ impl SubHandlers {
             outer,
             registered: Mutex::default(),
             executed: AtomicBool::new(false),
+            refused: Mutex::default(),
             unfinished: Mutex::default(),
             references: Mutex::default(),
+            seat: OnceLock::new(),
         }))
+    }
+
+    /// The handler blocks a thread while it waits for its sub-handlers.
+    pub(super) fn seat(&self, seat: Seat) {
+        // It is called once.
+        let _ = self.0.seat.set(seat);
     }
 
     /// Adds a sub-handler, to be run by [`execute`](Self::execute). Its id gets the parent's id in
@@ -79,8 +95,19 @@ impl SubHandlers {
         Ok(())
     }
 
+    /// Makes the handler fail instead of running its sub-handlers: for those fronts where
+    /// registering has no other way to fail. The first error counts.
+    pub fn refuse(&self, error: HandlerError) {
+        lock(&self.0.refused).get_or_insert(error);
+    }
+
     fn adopt(&self, mut handler: Handler) -> Result<Handler, RegistrationError> {
         handler.id = format!("{}/{}", self.0.parent, handler.id).into();
+        let persistence = &self.0.execution.shared.context.settings.persistence;
+        persistence
+            .progress_storage
+            .check_id(&handler.id)
+            .map_err(RegistrationError::Id)?;
         handler.selector = None;
         let needs_change = self.0.parent_kind.needs_field_change();
         if !needs_change && (handler.filters.old.is_some() || handler.filters.new.is_some()) {
@@ -95,10 +122,13 @@ impl SubHandlers {
     ///
     /// # Errors
     /// While not all of them are over: to be returned from the handler as it is, so that it is
-    /// called again.
+    /// called again. And if one was [refused](Self::refuse).
     pub fn execute(&self) -> BoxFuture<'static, Result<(), HandlerError>> {
         let this = self.clone();
         async move {
+            if let Some(error) = lock(&this.0.refused).clone() {
+                return Err(error);
+            }
             if this.0.executed.swap(true, Ordering::SeqCst) {
                 return Ok(());
             }
@@ -160,7 +190,11 @@ impl SubHandlers {
             context.clock.now(),
         );
         self.refer(state.ids());
-        execution.round(&selected, &mut state, Some(self)).await;
+        let round = execution.round(&selected, &mut state, Some(self));
+        match self.0.seat.get() {
+            Some(seat) => execution.shared.pool.wait(seat, round).await,
+            None => round.await,
+        };
         execution
             .patch
             .with(|patch| state.store(storage.as_ref(), &cause.body, patch))

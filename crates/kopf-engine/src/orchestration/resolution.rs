@@ -34,7 +34,16 @@ pub(super) fn resolve<F>(
     let mut unresolved: Vec<String> = Vec::new();
     let mut warnings = BTreeSet::new();
 
-    for (_, selector) in selectors() {
+    for (handler, selector) in selectors() {
+        for resource in resources {
+            if let Err(panicked) = selector.try_check(resource) {
+                warnings.insert(format!(
+                    "The selector of the handler {:?} cannot be asked about {resource}, which \
+                     will not be served by it: {panicked}",
+                    handler.id
+                ));
+            }
+        }
         let selected = select(selector, resources);
         if selected.is_empty() {
             let name = selector.to_string();
@@ -245,6 +254,25 @@ mod tests {
         assert_eq!(
             warnings,
             ["Non-patchable resources will not be served: twos.v1.g"]
+        );
+    }
+
+    #[test]
+    fn a_selector_that_panics_is_skipped_where_it_does() {
+        let panicking = Selector::predicate(|resource| {
+            assert!(resource.plural == "ones", "not my kind");
+            true
+        });
+        let handlers = [(CREATE, panicking), (EVENT, named("twos"))];
+        let kinds = ["ones", "twos"].map(|plural| kind("g", plural));
+        let (watched, warnings) = resolved(&handlers, &kinds);
+        assert_eq!(watched, ["ones.v1.g", "twos.v1.g"]);
+        assert_eq!(
+            warnings,
+            [
+                "The selector of the handler \"fn\" cannot be asked about twos.v1.g, which will \
+                 not be served by it: it has panicked: not my kind"
+            ]
         );
     }
 

@@ -75,13 +75,15 @@ impl Poster {
                 message: shortened(message),
             },
             now,
+            desk.settings.posting.queue_limit,
         );
         match accepted {
             Accepted::Queued => desk.arrived.notify_one(),
             Accepted::Folded | Accepted::Dropped => {}
             Accepted::FirstDropped => {
                 tracing::warn!(
-                    "Too many k8s-events are waiting to be posted: new ones are dropped."
+                    "Too many k8s-events are waiting to be posted: new ones are dropped. \
+                     See the setting posting.queue_limit."
                 );
             }
         }
@@ -175,7 +177,10 @@ pub async fn run(poster: Poster, client: Client) {
     loop {
         let (next, dropped) = {
             let mut queue = desk.queue();
-            (queue.pop(), queue.end_of_burst())
+            (
+                queue.pop(),
+                queue.end_of_burst(desk.settings.posting.queue_limit),
+            )
         };
         if let Some(dropped) = dropped {
             tracing::warn!(
@@ -238,7 +243,6 @@ mod tests {
     use serde_json::{Value, json};
     use tracing::Level as TracingLevel;
 
-    use super::queue::CAPACITY;
     use super::*;
     use crate::captured::capture;
     use crate::fake_api::{Answer, Log, serve};
@@ -363,8 +367,8 @@ mod tests {
     async fn too_many_are_dropped_and_reported_once() {
         let captured = capture(TracingLevel::WARN);
         let (client, log) = created();
-        let poster = poster(|_| {});
-        for number in 0..CAPACITY + 7 {
+        let poster = poster(|posting| posting.queue_limit = 20);
+        for number in 0..27 {
             poster.event(&object(None), "Normal", "Reason", number.to_string());
         }
         assert_eq!(poster.dropped(), 7);
@@ -372,11 +376,12 @@ mod tests {
         poster.event(&object(None), "Normal", "Reason", "0".to_owned());
         assert_eq!(poster.dropped(), 7);
         send_all(&poster, client).await;
-        assert_eq!(log.all().len(), CAPACITY);
+        assert_eq!(log.all().len(), 20);
         assert_eq!(
             captured.messages(TracingLevel::WARN),
             [
-                "Too many k8s-events are waiting to be posted: new ones are dropped.",
+                "Too many k8s-events are waiting to be posted: new ones are dropped. See the \
+                 setting posting.queue_limit.",
                 "7 k8s-events were dropped: they came faster than they could be posted.",
             ]
         );

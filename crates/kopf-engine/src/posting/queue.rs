@@ -7,9 +7,6 @@ use jiff::Timestamp;
 
 use super::event::{Event, Occurrences};
 
-/// How many different events can wait.
-pub(super) const CAPACITY: usize = 1_000;
-
 /// Events in the order of their first occurrence.
 #[derive(Default)]
 pub(super) struct Queue {
@@ -32,13 +29,14 @@ pub(super) enum Accepted {
 }
 
 impl Queue {
-    pub(super) fn push(&mut self, event: Event, now: Timestamp) -> Accepted {
+    /// Takes an event, unless so many others wait.
+    pub(super) fn push(&mut self, event: Event, now: Timestamp, limit: usize) -> Accepted {
         if let Some(occurrences) = self.occurrences.get_mut(&event) {
             occurrences.count = occurrences.count.saturating_add(1);
             occurrences.last = now;
             return Accepted::Folded;
         }
-        if self.order.len() >= CAPACITY {
+        if self.order.len() >= limit {
             self.dropped += 1;
             self.burst += 1;
             return if self.burst == 1 {
@@ -72,9 +70,9 @@ impl Queue {
     }
 
     /// How many were dropped in the burst that is over, if it is.
-    pub(super) fn end_of_burst(&mut self) -> Option<u64> {
+    pub(super) fn end_of_burst(&mut self, limit: usize) -> Option<u64> {
         // Not at the first free place: the next drop would begin another burst at once.
-        let is_over = self.burst > 0 && self.order.len() <= CAPACITY / 2;
+        let is_over = self.burst > 0 && self.order.len() <= limit / 2;
         is_over.then(|| std::mem::take(&mut self.burst))
     }
 }

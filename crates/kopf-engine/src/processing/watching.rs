@@ -19,18 +19,21 @@ pub(crate) async fn watch(
     body: &Body,
     logger: &ObjectLogger,
     holding: &mut Holding,
-) -> Result<Patch, Error> {
+) -> Patch {
     let cause = Cause {
         resource: Arc::clone(&kind.resource),
         body: body.clone(),
         event: Some(event),
         change: None,
     };
-    let handlers = kind
-        .handlers
-        .watching_for(&cause, kind.shared.context.as_ref())?;
+    let context = kind.shared.context.as_ref();
+    let handlers = kind.handlers.watching_for(&cause, context, |error| {
+        // The others are not to blame.
+        let error = Error::from(error).chain();
+        logger.error(format_args!("A handler of events is skipped: {error}"));
+    });
     if handlers.is_empty() {
-        return Ok(Patch::default());
+        return Patch::default();
     }
     holding.give_away();
     let execution = Execution {
@@ -44,5 +47,5 @@ pub(crate) async fn watch(
         execution.once(&handler).await;
     }
     holding.take_again().await;
-    Ok(execution.patch.take())
+    execution.patch.take()
 }

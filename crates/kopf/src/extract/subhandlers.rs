@@ -1,5 +1,6 @@
 //! Handlers inside of handlers.
 
+use kopf_core::outcome::HandlerError;
 use kopf_engine::execution;
 
 use super::{Context, Declared, Extract, OptionalExtract, Rejection};
@@ -38,12 +39,11 @@ impl SubHandlers {
     /// the handler runs. If it returns a `Result`, the error is [`kopf::Error`](Error), so that
     /// closures need not say so.
     ///
-    /// What cannot be registered (with an empty id) fails in its place, permanently.
+    /// If it cannot be registered (its id is empty, or cannot be stored), the handler fails
+    /// permanently when it returns, and none of its sub-handlers is called.
     pub fn register<M>(&self, id: impl Into<String>, function: impl SubHandler<M>) {
         if let Err(problem) = self.add(on::subhandler(id, function)) {
-            let fail = move || Err::<(), _>(crate::permanent(problem));
-            // It has an id and nothing else: there is nothing to refuse.
-            let _ = self.add(on::subhandler("unnamed", fail));
+            self.0.refuse(HandlerError::permanent(problem));
         }
     }
 
@@ -68,7 +68,7 @@ impl SubHandlers {
     ///
     /// # Errors
     /// Permanent, if its options contradict each other, or it has `old`/`new` in a handler that
-    /// knows none.
+    /// knows none, or its id cannot be stored.
     pub fn handler(&self, handler: HandlerBuilder<Sub>) -> Result<()> {
         self.add(handler).map_err(crate::permanent)
     }

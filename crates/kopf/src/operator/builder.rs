@@ -170,13 +170,17 @@ impl OperatorBuilder {
             return Err(problem);
         }
         self.settings.validate()?;
+        let progress = &self.settings.persistence.progress_storage;
         for handler in &self.handlers {
-            handler
-                .build(&self.front)
-                .map_err(|message| Error::Handler {
-                    handler: handler.name().to_owned(),
-                    message,
-                })?;
+            let wrong = |message| Error::Handler {
+                handler: handler.name().to_owned(),
+                message,
+            };
+            let built = handler.build(&self.front).map_err(wrong)?;
+            if built.kind.is_change() {
+                let checked = progress.check_id(&built.id);
+                checked.map_err(|error| wrong(error.to_string()))?;
+            }
         }
         Ok(Operator(Arc::new(Parts {
             handlers: self.handlers,
@@ -218,6 +222,20 @@ mod tests {
                 .starts_with("handler \"second\" is declared wrongly: "),
             "{error}"
         );
+    }
+
+    #[test]
+    fn ids_that_cannot_be_stored_are_named() {
+        let build = |id| {
+            let handler = on::create("things", handler).id(id);
+            Operator::builder().handler(handler).build()
+        };
+        assert!(build("a/b.c").is_ok());
+        let error = build("a b").unwrap_err().to_string();
+        let expected = "handler \"a b\" is declared wrongly: the id \"a b\" cannot be kept";
+        assert!(error.starts_with(expected), "{error}");
+        let event = on::event("things", handler).id("a b");
+        assert!(Operator::builder().handler(event).build().is_ok());
     }
 
     #[test]

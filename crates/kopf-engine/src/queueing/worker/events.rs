@@ -97,11 +97,10 @@ impl Worker {
             let kind = Arc::clone(&self.kind);
             let logger = self.logger(&body).local();
             let watching = processing::watch(&kind, event, &body, &logger, holding);
-            let watched = AssertUnwindSafe(watching).catch_unwind().await;
-            match watched.unwrap_or_else(|panic| Err(Error::Panic(describe_panic(&*panic)))) {
+            match AssertUnwindSafe(watching).catch_unwind().await {
                 Ok(patch) => self.from_events.merge_from(patch),
                 // The rest of the cycle may still work.
-                Err(error) => self.report(&error, None),
+                Err(panic) => self.report(&Error::Panic(describe_panic(&*panic)), None),
             }
             holding.take_again().await;
         }

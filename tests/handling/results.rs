@@ -81,6 +81,32 @@ fn without_the_subresource_results_go_with_everything_else() {
 }
 
 #[test]
+fn results_can_go_before_the_progress() {
+    everywhere(async |stage| {
+        for (name, results_first, expected) in [
+            ("as-ever", false, [None, Some("status")]),
+            ("safely", true, [Some("status"), None]),
+        ] {
+            let make = on::create("make").does(|_| async { gives(json!({"a": 1})) });
+            let operator = stage.operator([make]).settings(|settings| {
+                settings.persistence.results_first = results_first;
+            });
+            let operator = operator.start().await;
+            stage.create(name, json!({})).await;
+            stage.until_handled(name).await;
+            stage.settled().await;
+            operator.stop().await;
+            let writes = stage.writes_to(name);
+            let order: Vec<_> = writes
+                .iter()
+                .map(|write| write.subresource.as_deref())
+                .collect();
+            assert_eq!(order, expected, "{name}");
+        }
+    });
+}
+
+#[test]
 fn handlers_of_events_have_results_too() {
     everywhere(async |stage| {
         let spy = on::event("spy").does(|call| async move {

@@ -24,6 +24,11 @@ pub struct Persistence {
     /// Wakes delayed handlers by changing the object, as the original does. Default: false, they
     /// are woken in memory, which saves a request and an event each.
     pub touching: bool,
+    /// Writes the status of an object before its annotations, where these are two requests. Default:
+    /// false, the annotations go first, as in the original: a process that dies in between has
+    /// recorded a success and lost its result. Otherwise, the handler is called again. Not meant for
+    /// progress that is kept in the status.
+    pub results_first: bool,
 }
 
 impl Default for Persistence {
@@ -34,6 +39,7 @@ impl Default for Persistence {
             diffbase_storage: Arc::new(AnnotationsDiffBaseStorage::default()),
             consistency_timeout: Duration::from_secs(5),
             touching: false,
+            results_first: false,
         }
     }
 }

@@ -24,6 +24,7 @@ pub(crate) struct Pending {
     main: Option<Value>,
     status: Option<Value>,
     functions: Vec<PatchFn>,
+    results_first: bool,
 }
 
 /// What has become of a patch.
@@ -47,6 +48,15 @@ impl Pending {
             main: calls.main,
             status: calls.status,
             functions: patch.fns,
+            results_first: false,
+        }
+    }
+
+    /// Writes the status before the rest, or after it, as the original does.
+    pub(crate) fn results_first(self, results_first: bool) -> Self {
+        Self {
+            results_first,
+            ..self
         }
     }
 
@@ -66,25 +76,27 @@ impl Pending {
         };
         let logger = logger.local();
         let mut answer: Option<Answer> = None;
-        if let Some(payload) = &self.main {
-            logger.debug(wording::merge_patching_resource(payload));
-            let answered = target.send(None, PatchKind::Merge, payload).await;
-            let Some(accepted) = answered? else {
-                return Ok(Applied::NotFound);
-            };
-            verify(payload, &accepted, &logger);
-            answer = Some(accepted);
-            self.main = None;
+        let mut subresources = [None, Some("status")];
+        if self.results_first {
+            subresources.reverse();
         }
-        if let Some(payload) = &self.status {
-            logger.debug(wording::merge_patching_status(payload));
-            let answered = target.send(Some("status"), PatchKind::Merge, payload).await;
+        for subresource in subresources {
+            let payload = match subresource {
+                None => &mut self.main,
+                Some(_) => &mut self.status,
+            };
+            let Some(sent) = payload else { continue };
+            match subresource {
+                None => logger.debug(wording::merge_patching_resource(sent)),
+                Some(_) => logger.debug(wording::merge_patching_status(sent)),
+            }
+            let answered = target.send(subresource, PatchKind::Merge, sent).await;
             let Some(accepted) = answered? else {
                 return Ok(Applied::NotFound);
             };
-            verify(payload, &accepted, &logger);
+            verify(sent, &accepted, &logger);
             answer = Some(accepted);
-            self.status = None;
+            *payload = None;
         }
         if self.functions.is_empty() {
             return Ok(Applied::Accepted { answer });

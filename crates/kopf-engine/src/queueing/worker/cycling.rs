@@ -69,11 +69,13 @@ impl Worker {
             return;
         }
         if !patch.is_empty() {
-            let storage = &kind.shared.context.settings.persistence.progress_storage;
-            if let Err(error) = storage.touch(&body, &mut patch, None) {
+            let persistence = &kind.shared.context.settings.persistence;
+            if let Err(error) = persistence.progress_storage.touch(&body, &mut patch, None) {
                 self.report(&error.into(), None);
             }
-            let unsent = Unsent::new(Pending::new(patch, &kind.resource), delays, skipped, &body);
+            let pending = Pending::new(patch, &kind.resource);
+            let pending = pending.results_first(persistence.results_first);
+            let unsent = Unsent::new(pending, delays, skipped, &body);
             self.write(unsent, holding).await;
         } else if skipped {
             // There was something to be done first, and it was nothing.

@@ -23,6 +23,12 @@ pub(crate) fn with_connect_limit<F: Future>(
     LIMIT.scope(limit, work)
 }
 
+/// Whether what is being polled belongs to a request that waits: connections are finished by the pool in
+/// the background when their request has got another one.
+pub(super) fn is_asked_for() -> bool {
+    LIMIT.try_with(|_| ()).is_ok()
+}
+
 /// There was no connection, TLS included, in time.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("no connection within {} seconds", after.as_secs_f64())]

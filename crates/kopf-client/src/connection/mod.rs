@@ -9,6 +9,7 @@ mod identity;
 mod info;
 mod kubeconfig;
 pub(crate) mod limit;
+mod pacing;
 mod proxy;
 mod service_account;
 mod stack;

@@ -17,6 +17,7 @@ use tower::{BoxError, Service, ServiceBuilder};
 
 use super::error::Error;
 use super::limit::InTime;
+use super::pacing::Paced;
 use super::proxy::Proxy;
 use super::token_file::TokenFile;
 use crate::Client;
@@ -108,7 +109,7 @@ where
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE)
-        .build(InTime(tls));
+        .build(InTime(Paced::new(tls)));
     let service = ServiceBuilder::new()
         .map_err(discreet)
         .layer(config.base_uri_layer())

@@ -22,8 +22,9 @@ pub struct Networking {
     pub enforce_retry_after: bool,
     /// Takes proxies from the environment. Default: false.
     pub trust_env: bool,
-    /// How many requests of handling are in flight at the same time, at least 1. Default: 64; more
-    /// of them wait in line.
+    /// How many requests of handling are in flight at the same time, at least 1. Default: 32; more
+    /// of them wait in line. Each needs a connection of its own, which costs memory and a handshake,
+    /// and servers are busy with far fewer.
     pub concurrency: usize,
 }
 
@@ -35,7 +36,7 @@ impl Default for Networking {
             error_backoffs: Backoffs::finite(seconds([1, 1, 2, 3, 5, 8, 13, 21])),
             enforce_retry_after: false,
             trust_env: false,
-            concurrency: 64,
+            concurrency: 32,
         }
     }
 }

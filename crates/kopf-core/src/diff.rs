@@ -111,6 +111,37 @@ impl Diff {
         }
         items.into_iter().collect()
     }
+
+    /// The merge-patch that makes the same changes to something else, such as a child that follows
+    /// its parent. What the other has in addition stays there.
+    ///
+    /// ```
+    /// use kopf_core::diff::diff;
+    /// use serde_json::json;
+    ///
+    /// let labels = diff(&json!({"app": "web", "old": "x"}), &json!({"app": "api", "new": "y"}));
+    /// assert_eq!(labels.merge_patch(), json!({"app": "api", "new": "y", "old": null}));
+    /// ```
+    pub fn merge_patch(&self) -> Value {
+        let mut patch = Value::Object(Map::new());
+        for item in self {
+            let mut place = &mut patch;
+            for step in item.field.steps() {
+                if !place.is_object() {
+                    *place = Value::Object(Map::new());
+                }
+                place = &mut place[step.as_ref()];
+            }
+            *place = match (&item.new, &item.old) {
+                // As a whole it would also take what the other has in addition.
+                (Value::Null, Value::Object(old)) => {
+                    old.keys().map(|key| (key.clone(), Value::Null)).collect()
+                }
+                (new, _) => new.clone(),
+            };
+        }
+        patch
+    }
 }
 
 impl Deref for Diff {
@@ -321,6 +352,23 @@ mod tests {
                 .len(),
             1
         );
+    }
+
+    #[test]
+    fn a_merge_patch_repeats_the_changes_and_takes_nothing_else() {
+        let patch = |old: Value, new: Value| diff(&old, &new).merge_patch();
+        assert_eq!(patch(json!({"a": 1}), json!({"a": 1})), json!({}));
+        assert_eq!(
+            patch(
+                json!({"gone": 1, "deep": {"gone": 1, "n": 1}, "map": {"x": {"y": 1}}}),
+                json!({"new": {"y": 1}, "deep": {"n": 2}}),
+            ),
+            json!({"new": {"y": 1}, "gone": null, "deep": {"gone": null, "n": 2}, "map": {"x": null}})
+        );
+        assert_eq!(patch(json!(null), json!({"a": 1})), json!({"a": 1}));
+        assert_eq!(patch(json!({"a": 1}), json!(null)), json!({"a": null}));
+        assert_eq!(patch(json!("1G"), json!("2G")), json!("2G"));
+        assert_eq!(patch(json!("1G"), json!(null)), json!(null));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fs;
 use crate::program::{Program, root};
 
 /// An example, and what its documented command leads to.
-const EXAMPLES: [(&str, &str); 9] = [
+const EXAMPLES: [(&str, &str); 10] = [
     (
         "01-minimal",
         "Creation is processed: 1 succeeded; 0 failed.",
@@ -27,6 +27,7 @@ const EXAMPLES: [(&str, &str); 9] = [
         "11-filtering",
         "Creation is processed: 5 succeeded; 0 failed.",
     ),
+    ("ephemeral-volume-claims", "PVC my-claim is relabelled."),
 ];
 
 /// The commands which begin so.
@@ -58,8 +59,9 @@ fn all_examples_are_in_the_readme_and_here() {
     let readme = fs::read_to_string(root().join("examples/README.md")).unwrap();
     let folders = fs::read_dir(root().join("examples/rust")).unwrap();
     let mut names: Vec<_> = folders
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.starts_with(|first: char| first.is_ascii_digit()))
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.path().join("main.rs").exists())
+        .map(|entry| entry.file_name().into_string().unwrap())
         .collect();
     names.sort();
     for name in &names {

@@ -9,6 +9,7 @@
 mod builtins;
 mod children;
 mod documented;
+mod ephemeral_volume_claims;
 mod events;
 mod exceptions;
 mod filtering;

@@ -23,6 +23,7 @@ pub(crate) fn executable(name: &str) -> &'static Path {
         "09-testing" => env!("CARGO_BIN_EXE_09-testing"),
         "10-builtins" => env!("CARGO_BIN_EXE_10-builtins"),
         "11-filtering" => env!("CARGO_BIN_EXE_11-filtering"),
+        "ephemeral-volume-claims" => env!("CARGO_BIN_EXE_ephemeral-volume-claims"),
         other => panic!("there is no example {other:?}"),
     };
     Path::new(path)

@@ -1,5 +1,6 @@
-//! What every example needs: a server, a namespace, the kind of the examples, and their object.
+//! What every example needs: a server, a namespace, the kinds of the example, and their objects.
 
+use std::slice;
 use std::sync::LazyLock;
 
 use kopf_testing::Manifest;
@@ -14,7 +15,7 @@ pub(crate) const OBJECT: &str = "kopf-example-1";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// The only object in a file of the examples.
-fn only(yaml: &str) -> Value {
+pub(crate) fn only(yaml: &str) -> Value {
     let manifest = Manifest::from(yaml);
     let [object] = manifest.objects() else {
         panic!("not one object: {manifest:?}")
@@ -33,15 +34,24 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) async fn start() -> Self {
+        Self::start_with(slice::from_ref(&*DEFINITION)).await
+    }
+
+    /// A server with the kinds of these definitions.
+    pub(crate) async fn start_with(definitions: &[Value]) -> Self {
         let api = Api::start_over_tls().await;
-        // All tests share it on a control plane, where it stays.
-        let code = api.create(DEFINITIONS, &DEFINITION).await.code;
-        assert!(matches!(code, 201 | 409), "the definition: {code}");
-        eventually("the kind of the examples", async || {
-            let list = api.get("/apis/kopf.dev/v1/kopfexamples").await;
-            (list.code == 200).then_some(())
-        })
-        .await;
+        for definition in definitions {
+            // All tests share it on a control plane, where it stays.
+            let answer = api.create(DEFINITIONS, definition).await;
+            assert!(matches!(answer.code, 201 | 409), "{}", answer.text());
+            let [group, version, plural] = ["/group", "/versions/0/name", "/names/plural"]
+                .map(|field| definition["spec"].pointer(field).unwrap().as_str().unwrap());
+            eventually(plural, async || {
+                let list = api.get(&format!("/apis/{group}/{version}/{plural}")).await;
+                (list.code == 200).then_some(())
+            })
+            .await;
+        }
         let kubeconfig = api.kubeconfig_path().to_str().unwrap().to_owned();
         Self { api, kubeconfig }
     }
@@ -104,6 +114,20 @@ impl Stage {
             (self.api.get(path).await.code == 404).then_some(())
         })
         .await;
+    }
+
+    /// Waits until what is at this path is as it should be; gives it as it is then.
+    pub(crate) async fn until(
+        &self,
+        path: &str,
+        what: &str,
+        is_so: impl Fn(&Value) -> bool,
+    ) -> Value {
+        eventually(&format!("{path}: {what}"), async || {
+            let found = self.api.get(path).await;
+            (found.code == 200 && is_so(&found.json)).then_some(found.json)
+        })
+        .await
     }
 
     /// The object as it is now.

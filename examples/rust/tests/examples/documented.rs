@@ -5,7 +5,7 @@ use std::fs;
 use crate::program::{Program, root};
 
 /// An example, and what its documented command leads to.
-const EXAMPLES: [(&str, &str); 10] = [
+const EXAMPLES: [(&str, &str); 12] = [
     (
         "01-minimal",
         "Creation is processed: 1 succeeded; 0 failed.",
@@ -28,6 +28,11 @@ const EXAMPLES: [(&str, &str); 10] = [
         "Creation is processed: 5 succeeded; 0 failed.",
     ),
     ("ephemeral-volume-claims", "PVC my-claim is relabelled."),
+    ("load-testing", "5 pods are started."),
+    (
+        "simple-deployment",
+        "Creation is processed: 1 succeeded; 0 failed.",
+    ),
 ];
 
 /// The commands which begin so.

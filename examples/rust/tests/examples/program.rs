@@ -24,6 +24,8 @@ pub(crate) fn executable(name: &str) -> &'static Path {
         "10-builtins" => env!("CARGO_BIN_EXE_10-builtins"),
         "11-filtering" => env!("CARGO_BIN_EXE_11-filtering"),
         "ephemeral-volume-claims" => env!("CARGO_BIN_EXE_ephemeral-volume-claims"),
+        "load-testing" => env!("CARGO_BIN_EXE_load-testing"),
+        "simple-deployment" => env!("CARGO_BIN_EXE_simple-deployment"),
         other => panic!("there is no example {other:?}"),
     };
     Path::new(path)

@@ -1,0 +1,59 @@
+//! The simplest operator with a kind of its own: exactly one pod for every SimpleDeployment.
+//!
+//! ```console
+//! cargo run --bin simple-deployment -- run --sandbox -f examples/rust/simple-deployment --verbose
+//! kubectl get simpledeployments,pods
+//! kubectl delete simpledeployment example-01
+//! ```
+
+use kopf::k8s_openapi::api::core::v1::Pod;
+use kopf::kube::api::{Api, PostParams};
+use kopf::prelude::*;
+
+/// What a user can say.
+#[derive(Deserialize)]
+struct SimpleDeployment {
+    #[serde(default = "at_once")]
+    sleepytime: String,
+}
+
+fn at_once() -> String {
+    "0".to_owned()
+}
+
+#[kopf::on::create("example.org", "v1", "simpledeployments")]
+async fn create_function(
+    Spec(spec): Spec<SimpleDeployment>,
+    body: Body,
+    Namespace(namespace): Namespace,
+    client: Client,
+) -> kopf::Result<Value> {
+    // The pod that is to be started.
+    let mut pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{
+                "name": "simple",
+                "image": "busybox",
+                "command": ["sh", "-x", "-c", r#"echo "I'm so very useful!"; sleep "$SLEEPYTIME""#],
+                "env": [{"name": "SLEEPYTIME", "value": spec.sleepytime}],
+            }],
+        },
+    });
+
+    // It becomes a child of the object: with its namespace, its labels, a name like its own.
+    kopf::adopt(&mut pod, &body)?;
+
+    let pods: Api<Pod> = Api::namespaced(client, &namespace);
+    let pod = kopf::serde_json::from_value(pod)?;
+    let pod = pods.create(&PostParams::default(), &pod).await?;
+
+    // The object says which one is its pod.
+    Ok(json!({"children": [pod.metadata.uid]}))
+}
+
+fn main() -> std::process::ExitCode {
+    kopf::main()
+}

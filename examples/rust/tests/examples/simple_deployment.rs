@@ -1,0 +1,64 @@
+use serde_json::json;
+
+use crate::stage::{Stage, only};
+
+#[tokio::test]
+async fn there_is_exactly_one_pod_for_an_object() {
+    let definition = only(include_str!("../../simple-deployment/crd.yaml"));
+    let stage = Stage::start_with(&[definition]).await;
+    let mut program = stage.run("simple-deployment");
+    let path = stage.api.group_path("example.org/v1", "simpledeployments");
+    let object = only(include_str!("../../simple-deployment/example-01.yaml"));
+    let object = stage.api.create(&path, &object).await.expect_code(201).json;
+    let path = format!("{path}/example-01");
+    let handled = stage
+        .until(&path, "it knows its pod", |object| {
+            object["status"]["create_function"]["children"].is_array()
+        })
+        .await;
+
+    let pods = stage.api.get(&stage.api.ns_path("pods")).await;
+    let [pod] = pods.items() else {
+        panic!("not one pod: {}", pods.text())
+    };
+    let metadata = &pod["metadata"];
+    assert_eq!(
+        handled["status"]["create_function"]["children"],
+        json!([metadata["uid"]])
+    );
+    assert_eq!(metadata["labels"], json!({"app": "simple-app"}));
+    assert_eq!(
+        metadata["ownerReferences"][0]["uid"],
+        object["metadata"]["uid"]
+    );
+    assert_eq!(
+        pod["spec"]["containers"][0]["env"],
+        json!([{"name": "SLEEPYTIME", "value": "120"}])
+    );
+
+    // One stays one: a change is nothing that it reacts to.
+    let patch = json!({"spec": {"sleepytime": "60"}});
+    stage.api.merge(&path, &patch).await.expect_code(200);
+    let second = json!({
+        "apiVersion": "example.org/v1", "kind": "SimpleDeployment",
+        "metadata": {"name": "example-02"}, "spec": {},
+    });
+    let list = stage.api.group_path("example.org/v1", "simpledeployments");
+    stage.api.create(&list, &second).await.expect_code(201);
+    program
+        .says("/example-02] Creation is processed: 1 succeeded; 0 failed.")
+        .await;
+    let pods = stage.api.get(&stage.api.ns_path("pods")).await;
+    assert_eq!(pods.items().len(), 2, "{}", pods.text());
+
+    stage.api.delete(&path).await.ok();
+    stage.gone(&path).await;
+    let name = metadata["name"].as_str().unwrap();
+    stage
+        .gone(&stage.api.ns_path(&format!("pods/{name}")))
+        .await;
+    let pods = stage.api.get(&stage.api.ns_path("pods")).await;
+    assert_eq!(pods.items().len(), 1, "{}", pods.text());
+    program.stop().await;
+    stage.finish().await;
+}

@@ -1,6 +1,7 @@
 //! What the examples share with their tests.
 
 pub mod greeter;
+pub mod tenants;
 
 /// The examples of docs/operators.md compile.
 #[cfg(doctest)]

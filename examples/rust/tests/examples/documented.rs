@@ -5,7 +5,7 @@ use std::fs;
 use crate::program::{Program, root};
 
 /// An example, and what its documented command leads to.
-const EXAMPLES: [(&str, &str); 12] = [
+const EXAMPLES: [(&str, &str); 14] = [
     (
         "01-minimal",
         "Creation is processed: 1 succeeded; 0 failed.",
@@ -33,6 +33,8 @@ const EXAMPLES: [(&str, &str); 12] = [
         "simple-deployment",
         "Creation is processed: 1 succeeded; 0 failed.",
     ),
+    ("tenant-nats", "Messages of example-blobs are passed on."),
+    ("tenant-onboarding", "Step 2: "),
 ];
 
 /// The commands which begin so.

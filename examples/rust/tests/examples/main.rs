@@ -21,4 +21,5 @@ mod raw_events;
 mod simple_deployment;
 mod stage;
 mod subhandlers;
+mod tenants;
 mod testing;

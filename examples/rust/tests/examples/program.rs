@@ -26,6 +26,8 @@ pub(crate) fn executable(name: &str) -> &'static Path {
         "ephemeral-volume-claims" => env!("CARGO_BIN_EXE_ephemeral-volume-claims"),
         "load-testing" => env!("CARGO_BIN_EXE_load-testing"),
         "simple-deployment" => env!("CARGO_BIN_EXE_simple-deployment"),
+        "tenant-nats" => env!("CARGO_BIN_EXE_tenant-nats"),
+        "tenant-onboarding" => env!("CARGO_BIN_EXE_tenant-onboarding"),
         other => panic!("there is no example {other:?}"),
     };
     Path::new(path)

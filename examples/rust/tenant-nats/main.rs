@@ -1,0 +1,58 @@
+//! The other operator of the on-boarding of tenants: it provides a server for each NATS object,
+//! whoever has asked for it.
+//!
+//! ```console
+//! cargo run --bin tenant-nats -- run --sandbox -f examples/rust/tenant-onboarding/crds.yaml -f examples/rust/tenant-nats
+//! kubectl get nats,services
+//! ```
+//!
+//! Together with the one that on-boards tenants: see `tenant-onboarding` beside it.
+
+use kopf::k8s_openapi::api::core::v1::Service;
+use kopf::kube;
+use kopf::kube::api::{Api, PostParams, ResourceExt as _};
+use kopf::prelude::*;
+use kopf_examples::tenants::Nats;
+
+/// Nobody starts servers here: a service stands for it.
+#[kopf::on::create(Nats)]
+async fn create_server(
+    nats: Object<Nats>,
+    client: Client,
+    patch: Patch,
+    logger: Logger,
+) -> kopf::Result<()> {
+    let name = format!("nats-{}", nats.name_any());
+    let mut service = json!({
+        "metadata": {"name": name},
+        "spec": {"selector": {"nats": nats.name_any()}, "ports": [{"port": 4222}]},
+    });
+    kopf::adopt(&mut service, &nats)?;
+    let namespace = nats.namespace().unwrap_or_default();
+    let services: Api<Service> = Api::namespaced(client, &namespace);
+    let service = kopf::serde_json::from_value(service)?;
+    match services.create(&PostParams::default(), &service).await {
+        Err(kube::Error::Api(refusal)) if refusal.is_already_exists() => {}
+        created => drop(created?),
+    }
+    logger.info(format_args!(
+        "Messages of {} are passed on.",
+        nats.spec.storage
+    ));
+    let url = format!("nats://{name}.{namespace}.svc:4222");
+    patch.status().set("url", url);
+    Ok(())
+}
+
+/// The service goes with its owner; what else a server may have left is removed here.
+#[kopf::on::delete(Nats)]
+async fn remove_server(nats: Object<Nats>, logger: Logger) {
+    logger.info(format_args!(
+        "Messages of {} are not passed on anymore.",
+        nats.spec.storage
+    ));
+}
+
+fn main() -> std::process::ExitCode {
+    kopf::main()
+}

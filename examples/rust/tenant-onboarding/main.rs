@@ -1,0 +1,110 @@
+//! The on-boarding of a tenant, step by step: a blob storage; then a NATS object, for which another
+//! operator provides a server; and when that is there, the rest.
+//!
+//! ```console
+//! cargo run --bin tenant-onboarding -- run --sandbox -f examples/rust/tenant-onboarding
+//! kubectl get tenants,nats
+//! ```
+//!
+//! In another terminal, with the kubeconfig which the first one tells, the other operator:
+//!
+//! ```console
+//! export KUBECONFIG=…
+//! cargo run --bin tenant-nats -- run --all-namespaces
+//! ```
+
+use kopf::k8s_openapi::api::core::v1::ConfigMap;
+use kopf::kube;
+use kopf::kube::api::{Api, Patch as PatchOf, PatchParams, PostParams, ResourceExt as _};
+use kopf::prelude::*;
+use kopf_examples::tenants::{BlobStorage, Nats, NatsSpec, Tenant};
+
+/// No cloud is at hand: a ConfigMap stands for the storage.
+#[kopf::on::create(Tenant)]
+async fn create_blob_storage(
+    tenant: Object<Tenant>,
+    client: Client,
+    logger: Logger,
+) -> kopf::Result<BlobStorage> {
+    let mut storage = ConfigMap::default();
+    storage.metadata.name = Some(format!("{}-blobs", tenant.name_any()));
+    kopf::adopt(&mut storage, &tenant)?;
+    let storages = Api::namespaced(client, &tenant.namespace().unwrap_or_default());
+    let name = provide(&storages, &storage, &tenant).await?;
+    logger.info(format_args!("Step 1: the blob storage {name} is created."));
+    Ok(BlobStorage { name })
+}
+
+/// Handlers are called one after another, but if the first one has to be tried again, the second one does not
+/// wait for it by itself. It knows what it needs.
+#[kopf::on::create(Tenant)]
+async fn create_nats(tenant: Object<Tenant>, client: Client, logger: Logger) -> kopf::Result<()> {
+    let status = tenant.status.clone().unwrap_or_default();
+    let Some(storage) = status.create_blob_storage else {
+        return Err(kopf::temporary("there is no blob storage yet").delay(1));
+    };
+    let spec = NatsSpec {
+        storage: storage.name,
+    };
+    let mut nats = Nats::new(&tenant.name_any(), spec);
+    kopf::adopt(&mut nats, &tenant)?;
+    let all = Api::namespaced(client, &tenant.namespace().unwrap_or_default());
+    let name = provide(&all, &nats, &tenant).await?;
+    logger.info(format_args!("Step 2: the NATS object {name} is created."));
+    Ok(())
+}
+
+/// The other operator has done its part: the tenant is told.
+///
+/// The changes of NATS objects are handled by the other operator, which remembers on them what it
+/// has done. This one only looks on.
+#[kopf::on::event(Nats, field = "status.url", value = PRESENT)]
+async fn nats_is_there(nats: Object<Nats>, client: Client, logger: Logger) -> kopf::Result<()> {
+    let owner = nats.owner_references().first();
+    let Some(owner) = owner.filter(|owner| owner.kind == "Tenant") else {
+        return Ok(()); // Not everybody who needs a server is a tenant.
+    };
+    logger.info(format_args!("The NATS of tenant {} is there.", owner.name));
+    let url = nats.status.as_ref().and_then(|status| status.url.as_ref());
+    let tenants: Api<Tenant> = Api::namespaced(client, &nats.namespace().unwrap_or_default());
+    let patch = PatchOf::Merge(json!({"status": {"nats": url}}));
+    let params = PatchParams::default();
+    match tenants.patch_status(&owner.name, &params, &patch).await {
+        Err(kube::Error::Api(refusal)) if refusal.is_not_found() => {}
+        patched => drop(patched?),
+    }
+    Ok(())
+}
+
+/// All is there.
+#[kopf::on::field(Tenant, field = "status.nats", new = PRESENT)]
+async fn welcome(New(nats): New<String>, patch: Patch, logger: Logger) {
+    logger.info(format_args!(
+        "Step 3: the tenant is welcome, with NATS at {nats}."
+    ));
+    patch.status().set("phase", "ready");
+}
+
+/// Creates an object, unless it was created by an earlier attempt.
+async fn provide<K>(api: &Api<K>, object: &K, tenant: &Tenant) -> kopf::Result<String>
+where
+    K: kube::Resource + Serialize + Clone + std::fmt::Debug + for<'de> Deserialize<'de>,
+{
+    let name = object.name_any();
+    match api.create(&PostParams::default(), object).await {
+        Err(kube::Error::Api(refusal)) if refusal.is_already_exists() => {
+            let found = api.get(&name).await?;
+            let mut owners = found.owner_references().iter();
+            if !owners.any(|owner| Some(&owner.uid) == tenant.metadata.uid.as_ref()) {
+                let problem = format!("{name} is there already, and belongs to somebody else");
+                return Err(kopf::temporary(problem).delay(1));
+            }
+        }
+        created => drop(created?),
+    }
+    Ok(name)
+}
+
+fn main() -> std::process::ExitCode {
+    kopf::main()
+}

@@ -1,0 +1,135 @@
+use kopf_testing::Manifest;
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, only};
+
+async fn start() -> Stage {
+    let definitions = Manifest::from(include_str!("../../tenant-onboarding/crds.yaml"));
+    Stage::start_with(definitions.objects()).await
+}
+
+fn tenant(stage: &Stage) -> String {
+    stage.api.group_path("kopf.dev/v1", "tenants/acme")
+}
+
+fn nats(stage: &Stage) -> String {
+    stage.api.group_path("kopf.dev/v1", "nats/acme")
+}
+
+async fn create(stage: &Stage) -> Value {
+    let object = only(include_str!("../../tenant-onboarding/tenant.yaml"));
+    let path = stage.api.group_path("kopf.dev/v1", "tenants");
+    stage.api.create(&path, &object).await.expect_code(201).json
+}
+
+/// Where the words are in the log.
+fn place(log: &str, words: &str) -> usize {
+    log.find(words)
+        .unwrap_or_else(|| panic!("{words:?} is not said:\n{log}"))
+}
+
+#[tokio::test]
+async fn three_steps_by_two_operators_are_made_in_order() {
+    let stage = start().await;
+    let mut main = stage.run("tenant-onboarding");
+    let created = create(&stage).await;
+    main.says("Creation is processed: 2 succeeded; 0 failed.")
+        .await;
+    let services = stage.api.ns_path("services/nats-acme");
+    let configs = stage.api.ns_path("configmaps/acme-blobs");
+    let storage = stage.api.get(&configs).await.expect_code(200).json;
+    let asked = stage.api.get(&nats(&stage)).await.expect_code(200).json;
+    for child in [&storage, &asked] {
+        let owner = &child["metadata"]["ownerReferences"][0];
+        assert_eq!(owner["uid"], created["metadata"]["uid"], "{child}");
+    }
+    assert_eq!(asked["spec"], json!({"storage": "acme-blobs"}));
+    assert!(asked["status"].is_null(), "{asked}");
+    let waiting = stage.api.get(&tenant(&stage)).await.expect_code(200).json;
+    assert!(waiting["status"]["phase"].is_null(), "{waiting}");
+
+    let other = stage.run("tenant-nats");
+    let url = format!("nats://nats-acme.{}.svc:4222", stage.api.namespace());
+    let ready = stage
+        .until(&tenant(&stage), "it is ready", |tenant| {
+            tenant["status"]["phase"] == "ready"
+        })
+        .await;
+    assert_eq!(ready["status"]["nats"], json!(url));
+    assert_eq!(
+        ready["status"]["create_blob_storage"],
+        json!({"name": "acme-blobs"})
+    );
+    stage.api.get(&services).await.expect_code(200);
+    let provided = stage.api.get(&nats(&stage)).await.expect_code(200).json;
+    assert_eq!(provided["status"]["url"], json!(url));
+
+    // All goes with the tenant; each operator has its say.
+    stage.api.delete(&tenant(&stage)).await.ok();
+    for path in [tenant(&stage), nats(&stage), services, configs] {
+        stage.gone(&path).await;
+    }
+    let log = main.stop().await;
+    let steps = ["Step 1: ", "Step 2: ", "The NATS of tenant ", "Step 3: "];
+    let places = steps.map(|step| place(&log, step));
+    assert!(places.is_sorted(), "{log}");
+    let log = other.stop().await;
+    assert!(
+        place(&log, "/acme] Messages of acme-blobs are passed on.")
+            < place(
+                &log,
+                "/acme] Messages of acme-blobs are not passed on anymore."
+            ),
+        "{log}"
+    );
+    stage.finish().await;
+}
+
+#[tokio::test]
+async fn a_step_that_fails_holds_up_the_next_ones() {
+    let stage = start().await;
+    let foreign = kopf_tests::objects::config_map("acme-blobs", json!({"of": "somebody else"}));
+    let path = stage.api.ns_path("configmaps");
+    stage.api.create(&path, &foreign).await.expect_code(201);
+    let other = stage.run("tenant-nats");
+    let mut main = stage.run("tenant-onboarding");
+    create(&stage).await;
+    main.says("Handler 'create_blob_storage' failed temporarily: acme-blobs is there already")
+        .await;
+    main.says("Handler 'create_nats' failed temporarily: there is no blob storage yet")
+        .await;
+    stage.api.get(&nats(&stage)).await.expect_code(404);
+
+    stage.api.delete(&format!("{path}/acme-blobs")).await.ok();
+    stage
+        .until(&tenant(&stage), "it is ready", |tenant| {
+            tenant["status"]["phase"] == "ready"
+        })
+        .await;
+    let log = main.stop().await;
+    let places = ["Step 1: ", "Step 2: ", "Step 3: "].map(|step| place(&log, step));
+    assert!(places.is_sorted(), "{log}");
+    other.stop().await;
+    stage.finish().await;
+}
+
+#[tokio::test]
+async fn a_server_for_somebody_else_is_none_of_the_tenants_business() {
+    let stage = start().await;
+    let mut main = stage.run("tenant-onboarding");
+    let other = stage.run("tenant-nats");
+    let object = only(include_str!("../../tenant-nats/nats.yaml"));
+    let path = stage.api.group_path("kopf.dev/v1", "nats");
+    stage.api.create(&path, &object).await.expect_code(201);
+    stage
+        .until(&format!("{path}/example"), "there is a server", |nats| {
+            nats["status"]["url"].is_string()
+        })
+        .await;
+    create(&stage).await;
+    main.says("Step 3: ").await;
+    let log = main.stop().await;
+    assert!(!log.contains("The NATS of tenant example"), "{log}");
+    other.stop().await;
+    stage.finish().await;
+}

@@ -1,8 +1,11 @@
 //! What an operator is busy with, for those who watch it: tests that wait until it has settled,
 //! and health checks.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use kopf_core::settings::Settings;
+use tokio_util::sync::CancellationToken;
 
 /// A window into a running operator. Cheap to clone: clones look at the same operator.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +18,8 @@ struct Counters {
     objects: AtomicUsize,
     working: AtomicUsize,
     sleeping: AtomicUsize,
+    settings: OnceLock<Arc<Settings>>,
+    stopping: CancellationToken,
 }
 
 /// The numbers at one moment.
@@ -51,6 +56,29 @@ impl Inspect {
     pub fn is_settled(&self) -> bool {
         let now = self.snapshot();
         now.unlisted == 0 && now.working == 0
+    }
+
+    /// The settings it runs with: as the startup handlers have left them. `None` until then.
+    pub fn settings(&self) -> Option<&Arc<Settings>> {
+        self.0.settings.get()
+    }
+
+    /// Waits until the operator begins to end, for whatever reason: because it is stopped, or because
+    /// of an error.
+    ///
+    /// # Cancellation
+    /// Can be dropped at any moment.
+    pub async fn stopping(&self) {
+        self.0.stopping.cancelled().await;
+    }
+
+    pub(crate) fn set_settings(&self, settings: Arc<Settings>) {
+        // An operator runs once.
+        let _ = self.0.settings.set(settings);
+    }
+
+    pub(crate) fn set_stopping(&self) {
+        self.0.stopping.cancel();
     }
 
     pub(crate) fn count(&self, what: Counted) -> Guard {

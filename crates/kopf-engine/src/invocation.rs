@@ -7,7 +7,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -101,6 +101,8 @@ pub struct Call {
     pub logger: ObjectLogger,
     /// Where sub-handlers are registered; only in handlers of changes.
     pub subs: Option<SubHandlers>,
+    /// Where a result goes that is no JSON.
+    pub slot: Slot,
     /// What all handlers of the operator share.
     pub operator: Arc<OperatorContext>,
 }
@@ -143,6 +145,8 @@ pub struct OperatorContext {
     pub clock: Clock,
     /// Whatever the front has put here; the engine only carries it.
     pub front: Arc<dyn Any + Send + Sync>,
+    /// The settings as they will be; only while the operator starts up, afterwards they are fixed.
+    pub draft: Option<SettingsDraft>,
 }
 
 impl OperatorContext {
@@ -158,6 +162,7 @@ impl OperatorContext {
             settings,
             clock,
             front,
+            draft: None,
         }
     }
 }
@@ -165,6 +170,79 @@ impl OperatorContext {
 impl fmt::Debug for OperatorContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OperatorContext").finish_non_exhaustive()
+    }
+}
+
+/// The settings while they can be changed: by the startup handlers. Cheap to clone: clones are the
+/// same settings.
+#[derive(Debug, Clone, Default)]
+pub struct SettingsDraft(Arc<Mutex<Settings>>);
+
+impl SettingsDraft {
+    /// Starts with these.
+    pub fn new(settings: Settings) -> Self {
+        Self(Arc::new(Mutex::new(settings)))
+    }
+
+    /// The settings as they are now.
+    pub fn get(&self) -> Settings {
+        self.lock().clone()
+    }
+
+    /// Replaces the settings.
+    pub fn set(&self, settings: Settings) {
+        *self.lock() = settings;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Settings> {
+        // No code that can panic runs under the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A result that is no JSON, such as credentials: put here by the function (or its front), taken
+/// from here by the engine when the function has succeeded. Cheap to clone: clones are the same slot.
+///
+/// ```
+/// use kopf_engine::invocation::Slot;
+///
+/// let slot = Slot::default();
+/// slot.put("a ticket".to_owned());
+/// assert_eq!(slot.take::<u64>(), None, "it is of another type, and stays");
+/// assert_eq!(slot.take::<String>().as_deref(), Some("a ticket"));
+/// assert_eq!(slot.take::<String>(), None);
+/// ```
+#[derive(Clone, Default)]
+pub struct Slot(Arc<Mutex<Option<Box<dyn Any + Send>>>>);
+
+impl Slot {
+    /// Puts a result here. A former one is forgotten.
+    pub fn put<T: Send + 'static>(&self, result: T) {
+        *self.lock() = Some(Box::new(result));
+    }
+
+    /// Takes the result, if it is there and of this type.
+    pub fn take<T: Send + 'static>(&self) -> Option<T> {
+        let mut slot = self.lock();
+        match slot.take()?.downcast::<T>() {
+            Ok(result) => Some(*result),
+            Err(other) => {
+                *slot = Some(other);
+                None
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Box<dyn Any + Send>>> {
+        // No code that can panic runs under the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Without what is in it: that can be secret.
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Slot")
     }
 }
 

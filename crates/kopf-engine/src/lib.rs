@@ -3,6 +3,7 @@
 //! What is decided is decided in `kopf-core`; what is said to Kubernetes is said by `kopf-client`.
 //! The fronts are behind [`invocation`].
 
+pub mod activities;
 #[cfg(test)]
 mod captured;
 pub mod clock;

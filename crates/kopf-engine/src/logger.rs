@@ -1,14 +1,17 @@
 //! The logger of one object: every record carries the object's identity, and is also posted as a
-//! k8s-event of that object if the settings say so.
+//! k8s-event of that object if the settings say so. Handlers of the operator's own life have one that
+//! speaks for no object, and posts nothing.
 //!
 //! Handlers get one, and the engine tells about their progress through the same one. It writes to
 //! the target [`TARGET`] of `tracing` with the fields `k8s.api_version`, `k8s.kind`, `k8s.name`,
 //! `k8s.uid`, `k8s.namespace` (absent ones are left out), and `exc_info` with the chain of an
-//! error. How records look is not decided here, and nothing here ever waits.
+//! error. Records of activities have the target `kopf.activities.` with the name of the activity.
+//! How records look is not decided here, and nothing here ever waits.
 
 use std::fmt::{self, Display};
 use std::sync::Arc;
 
+use kopf_core::handler::Activity;
 use kopf_core::reference::ObjectReference;
 use kopf_core::wording::Level;
 
@@ -17,7 +20,12 @@ use crate::posting::Poster;
 /// The target of all records about objects.
 pub const TARGET: &str = "kopf.objects";
 
-/// Logs in the name of one object. Cheap to clone.
+const STARTUP: &str = "kopf.activities.startup";
+const CLEANUP: &str = "kopf.activities.cleanup";
+const AUTHENTICATION: &str = "kopf.activities.authentication";
+const PROBE: &str = "kopf.activities.probe";
+
+/// Logs in the name of one object, or of an activity of the operator. Cheap to clone.
 ///
 /// Nothing is formatted unless the record is written or posted.
 #[derive(Clone)]
@@ -25,6 +33,7 @@ pub struct ObjectLogger {
     reference: Arc<ObjectReference>,
     poster: Poster,
     local: bool,
+    activity: Option<Activity>,
 }
 
 impl ObjectLogger {
@@ -34,6 +43,17 @@ impl ObjectLogger {
             reference,
             poster: poster.unwrap_or_else(Poster::disabled),
             local: false,
+            activity: None,
+        }
+    }
+
+    /// A logger of what happens to the operator itself: there is nothing to post about.
+    pub fn of_activity(activity: Activity) -> Self {
+        Self {
+            reference: Arc::default(),
+            poster: Poster::disabled(),
+            local: true,
+            activity: Some(activity),
         }
     }
 
@@ -46,7 +66,12 @@ impl ObjectLogger {
         }
     }
 
-    /// The object whose name it logs in.
+    /// The activity in whose name it logs; none if it is in that of an object.
+    pub fn activity(&self) -> Option<Activity> {
+        self.activity
+    }
+
+    /// The object whose name it logs in; an empty one for activities.
     pub fn reference(&self) -> &Arc<ObjectReference> {
         &self.reference
     }
@@ -89,7 +114,19 @@ impl ObjectLogger {
 
     /// Whether messages for debugging go anywhere: to avoid preparing them otherwise.
     pub fn is_debug_enabled(&self) -> bool {
-        tracing::enabled!(target: TARGET, tracing::Level::DEBUG) || self.is_posted(Level::Debug)
+        macro_rules! enabled {
+            ($target:expr) => {
+                tracing::enabled!(target: $target, tracing::Level::DEBUG)
+            };
+        }
+        let is_written = match self.activity {
+            None => enabled!(TARGET),
+            Some(Activity::Startup) => enabled!(STARTUP),
+            Some(Activity::Cleanup) => enabled!(CLEANUP),
+            Some(Activity::Authentication) => enabled!(AUTHENTICATION),
+            Some(Activity::Probe) => enabled!(PROBE),
+        };
+        is_written || self.is_posted(Level::Debug)
     }
 
     fn is_posted(&self, level: Level) -> bool {
@@ -107,6 +144,13 @@ impl ObjectLogger {
     }
 
     fn trace(&self, level: Level, message: &dyn Display, details: Option<&str>) {
+        match self.activity {
+            None => self.trace_object(level, message, details),
+            Some(activity) => trace_activity(activity, level, message, details),
+        }
+    }
+
+    fn trace_object(&self, level: Level, message: &dyn Display, details: Option<&str>) {
         // The level of a call site is fixed, therefore one call site per level.
         macro_rules! record {
             ($level:ident) => {
@@ -132,9 +176,40 @@ impl ObjectLogger {
     }
 }
 
+/// Targets are fixed at their call sites, too.
+fn trace_activity(activity: Activity, level: Level, message: &dyn Display, details: Option<&str>) {
+    macro_rules! record {
+        ($target:expr, $level:ident) => {
+            tracing::event!(
+                target: $target,
+                tracing::Level::$level,
+                exc_info = details,
+                "{message}"
+            )
+        };
+        ($target:expr) => {
+            match level {
+                Level::Debug => record!($target, DEBUG),
+                Level::Info => record!($target, INFO),
+                Level::Warning => record!($target, WARN),
+                Level::Error => record!($target, ERROR),
+            }
+        };
+    }
+    match activity {
+        Activity::Startup => record!(STARTUP),
+        Activity::Cleanup => record!(CLEANUP),
+        Activity::Authentication => record!(AUTHENTICATION),
+        Activity::Probe => record!(PROBE),
+    }
+}
+
 impl fmt::Debug for ObjectLogger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ObjectLogger({})", self.reference)
+        match self.activity {
+            None => write!(f, "ObjectLogger({})", self.reference),
+            Some(activity) => write!(f, "ObjectLogger({})", activity.as_str()),
+        }
     }
 }
 
@@ -218,6 +293,32 @@ mod tests {
             .poster()
             .info(local.reference(), "Reason", String::new());
         assert!(!poster.is_idle());
+    }
+
+    #[test]
+    fn activities_have_their_own_targets_and_no_object() {
+        let captured = capture(TracingLevel::TRACE);
+        let activities = [
+            Activity::Startup,
+            Activity::Cleanup,
+            Activity::Authentication,
+            Activity::Probe,
+        ];
+        for activity in activities {
+            let logger = ObjectLogger::of_activity(activity);
+            assert!(logger.is_debug_enabled());
+            logger.error_with("oops", "because");
+            logger
+                .poster()
+                .info(logger.reference(), "Reason", String::new());
+            assert!(logger.poster().is_idle());
+            let record = captured.records().pop().unwrap();
+            assert_eq!(
+                record.target,
+                format!("kopf.activities.{}", activity.as_str())
+            );
+            assert_eq!(record.fields, [("exc_info", "because".to_owned())]);
+        }
     }
 
     #[test]

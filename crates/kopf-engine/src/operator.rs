@@ -1,10 +1,14 @@
 //! One operator: its parts, the tree of its tasks, and the order in which they end.
 //!
 //! ```text
+//! startup handlers
+//!  │
 //! run ─┬─ Resource observer                kinds ────────┐
 //!      ├─ Namespace observer               namespaces ───┤
 //!      ├─ Multidimensional multitasker ◄─────────────────┘ streams ── workers ── handlers
 //!      └─ Poster of events ◄── events of objects
+//!  │
+//! cleanup handlers
 //! ```
 //!
 //! An operator knows nothing of processes and signals: it runs until its token is cancelled, or
@@ -26,6 +30,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
+use crate::activities;
 use crate::clock::Clock;
 use crate::execution::BlockingPool;
 use crate::inspect::Inspect;
@@ -55,6 +60,9 @@ pub enum Error {
     /// The progress of a handler could never be stored.
     #[error("a handler cannot be registered")]
     Handler(#[source] kopf_core::storage::StorageError),
+    /// Handlers of the operator's own life have failed for good.
+    #[error(transparent)]
+    Activity(#[from] activities::Error),
     /// The server does not tell what kinds it has.
     #[error("the resources of the cluster cannot be discovered")]
     Discovery(#[source] Box<kopf_client::Error>),
@@ -151,40 +159,69 @@ impl Operator {
     ///
     /// # Flow
     ///
-    /// 1. The kinds and the namespaces of the cluster are discovered, and observed from then on.
-    /// 2. Every served kind in every served namespace gets a stream.
-    /// 3. When it is stopped, or any of its tasks fails: the streams let running handlers end for
+    /// 1. The startup handlers are called: nothing else happens before they have succeeded. The
+    ///    settings are as they have left them from then on.
+    /// 2. The kinds and the namespaces of the cluster are discovered, and observed from then on.
+    /// 3. Every served kind in every served namespace gets a stream.
+    /// 4. When it is stopped, or any of its tasks fails: the streams let running handlers end for
     ///    as long as `queueing.exit_timeout` says; then posting of events ends; what still does
     ///    not end is given up after 5 seconds.
+    /// 5. The cleanup handlers are called, also after an error. Only if the startup has failed, or
+    ///    was stopped before its end, there is nothing to clean up.
     ///
     /// # Errors
     ///
-    /// The first thing that made it end, if it was not stopped.
+    /// The first thing that made it end, if it was not stopped; or the failure of cleanup handlers.
     ///
     /// # Cancellation
     ///
-    /// Dropping the future aborts everything at once, except for blocking handlers that run.
-    pub async fn run(self, client: Client, stop: CancellationToken) -> Result<(), Error> {
+    /// Dropping the future aborts everything at once, except for blocking handlers that run. The
+    /// cleanup handlers are not called then.
+    pub async fn run(mut self, client: Client, stop: CancellationToken) -> Result<(), Error> {
         debug!("Starting Kopf {}.", env!("CARGO_PKG_VERSION"));
         if self.registry.is_empty() {
             return Err(Error::NoHandlers);
         }
         self.settings.validate()?;
+        let clock = *self.clock.get_or_insert_with(Clock::system);
+        let context = OperatorContext::new(
+            client.clone(),
+            Arc::new(self.settings),
+            clock,
+            Arc::clone(&self.front),
+        );
+        let starting = activities::startup(&self.registry, context);
+        let Some(started) = stop.run_until_cancelled(starting).await else {
+            warn!("Startup activity is only partially executed due to cancellation.");
+            return Ok(());
+        };
+        self.settings = started?;
+        self.settings.validate()?;
         check_ids(&self.registry, &self.settings)?;
+
+        let inspect = self.inspect.clone();
         let mut root = Root::default();
-        self.start(&client, &mut root);
+        let shared = self.start(&client, clock, &mut root);
         let outcome = tokio::select! {
             () = stop.cancelled() => Ok(()),
             error = root.failure() => Err(error),
         };
+        inspect.set_stopping();
         root.stop().await;
-        outcome
+        let cleaned = activities::cleanup(&shared).await;
+        match (outcome, cleaned) {
+            (Err(first), Err(second)) => {
+                error!("{second}");
+                Err(first)
+            }
+            (outcome, cleaned) => Ok(outcome.and(cleaned.map_err(Error::from))?),
+        }
     }
 
-    fn start(self, client: &Client, root: &mut Root) {
+    fn start(self, client: &Client, clock: Clock, root: &mut Root) -> Arc<Shared> {
         let settings = Arc::new(self.settings);
+        self.inspect.set_settings(Arc::clone(&settings));
         let client = client.with_networking(&settings.networking);
-        let clock = self.clock.unwrap_or_else(Clock::system);
         let poster = Poster::new(Arc::clone(&settings), clock);
         let (findings, insights) = insights();
         let resource_observer = ResourceObserver {
@@ -235,11 +272,14 @@ impl Operator {
         });
         let halt = root.halt.clone();
         let pool = shared.pool.clone();
+        let streamed = Arc::clone(&shared);
         root.spawn_graceful("Multidimensional multitasker", async move {
+            let shared = streamed;
             let streaming = orchestration::run(shared, insights, self.ready, halt).await;
             pool.report_left();
             streaming.map_err(|error| Error::Streaming(Box::new(error)))
         });
+        shared
     }
 }
 

@@ -18,8 +18,8 @@ use crate::wording::{self, Level};
 /// An attempt that is about to be made, or was made.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
-    /// The handler's full id.
-    pub id: &'a str,
+    /// How the handler is called in the log: see [`wording::label`].
+    pub label: &'a str,
     /// The handler's limits.
     pub retrying: &'a Retrying,
     /// What arbitrary errors mean for this kind of handlers.
@@ -149,7 +149,7 @@ pub fn forbidden(attempt: &Attempt<'_>) -> Option<Outcome> {
         return Some(timed_out(attempt, attempt.runtime));
     }
     if retries.is_some_and(|limit| attempt.retries >= limit) {
-        let label = wording::handler(attempt.id);
+        let label = attempt.label;
         let error = format!("{label} has exceeded {} retries.", attempt.retries);
         return Some(Outcome::failed(Verdict::Exhausted, error));
     }
@@ -179,7 +179,7 @@ pub fn decide(
         Err(HandlerError::Temporary { message, delay }) => {
             match limit_ahead(attempt, runtime_after, delay.unwrap_or_default()) {
                 Some(limit) => {
-                    let label = wording::handler(attempt.id);
+                    let label = attempt.label;
                     let limit = match limit {
                         Limit::Timeout(timeout) => {
                             format!("time out after {} seconds", wording::seconds(timeout))
@@ -199,7 +199,7 @@ pub fn decide(
                 (ErrorsMode::Ignored, _) => Outcome::new(Verdict::Ignored(message)),
                 (ErrorsMode::Permanent, _) => Outcome::failed(Verdict::Stopped, message),
                 (ErrorsMode::Temporary, Some(limit)) => {
-                    let label = wording::handler(attempt.id);
+                    let label = attempt.label;
                     let limit = match limit {
                         Limit::Timeout(timeout) => {
                             format!("time out in {} seconds", wording::seconds(timeout))
@@ -237,7 +237,7 @@ fn limit_ahead(attempt: &Attempt<'_>, runtime: Duration, delay: Duration) -> Opt
 }
 
 fn timed_out(attempt: &Attempt<'_>, runtime: Duration) -> Outcome {
-    let label = wording::handler(attempt.id);
+    let label = attempt.label;
     let error = format!("{label} has timed out after {}.", wording::elapsed(runtime));
     Outcome::failed(Verdict::Exhausted, error)
 }

@@ -13,7 +13,7 @@ fn secs(seconds: u64) -> Duration {
 /// An attempt after one finished attempt, 10 seconds after the first sight.
 fn attempt(retrying: &Retrying) -> Attempt<'_> {
     Attempt {
-        id: "fn",
+        label: "Handler 'fn'",
         retrying,
         default_errors: ErrorsMode::Temporary,
         default_backoff: BACKOFF,

@@ -19,6 +19,7 @@ pub use time::{elapsed, measured, seconds};
 use crate::body::Body;
 use crate::cause::Reason;
 use crate::diff::Diff;
+use crate::handler::HandlerKind;
 use crate::literal::{Literal, Text};
 
 /// The finalizer is needed and will be added.
@@ -70,6 +71,18 @@ pub fn indexer(id: &str) -> impl Display {
 /// `Webhook 'id'`: how admission handlers are called in the log.
 pub fn webhook(id: &str) -> impl Display {
     labelled("Webhook", id)
+}
+
+/// How a handler of any kind is called in the log.
+pub fn label(kind: HandlerKind, id: &str) -> impl Display {
+    let name = match kind {
+        HandlerKind::Daemon(_) => "Daemon",
+        HandlerKind::Timer(_) => "Timer",
+        HandlerKind::Index => "Indexer",
+        HandlerKind::Activity(_) => "Activity",
+        _ => "Handler",
+    };
+    labelled(name, id)
 }
 
 fn labelled(kind: &'static str, id: &str) -> impl Display {

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::handler::{Activity, Cancellation, Timing};
 
 fn body() -> Body {
     Body::new(json!({"apiVersion": "golden.example/v1", "kind": "Thing", "spec": {"field": null}}))
@@ -72,6 +73,16 @@ fn handlers() {
         cancelled(handler("it's")).to_string(),
         "Handler \"it's\" is cancelled. Will escalate."
     );
+    for (kind, expected) in [
+        (HandlerKind::Create, "Handler 'x'"),
+        (HandlerKind::Event, "Handler 'x'"),
+        (HandlerKind::Daemon(Cancellation::NONE), "Daemon 'x'"),
+        (HandlerKind::Timer(Timing::ONCE), "Timer 'x'"),
+        (HandlerKind::Index, "Indexer 'x'"),
+        (HandlerKind::Activity(Activity::Probe), "Activity 'x'"),
+    ] {
+        assert_eq!(label(kind, "x").to_string(), expected);
+    }
     let labels = [
         activity("x").to_string(),
         daemon("x").to_string(),

@@ -8,14 +8,82 @@ use kopf_core::outcome::{Attempt, Outcome, decide, forbidden};
 use kopf_core::wording;
 
 use super::call::call;
-use super::{Execution, SubHandlers};
-use crate::invocation::{Call, Handler, Subject};
+use super::{BlockingPool, Execution, SubHandlers};
+use crate::invocation::{Call, Handler, OperatorContext, SharedPatch, Slot, Subject};
+use crate::logger::ObjectLogger;
 
 /// What is known of the attempts before.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Before {
-    pub(super) retries: u32,
-    pub(super) started: Timestamp,
+pub(crate) struct Before {
+    pub(crate) retries: u32,
+    pub(crate) started: Timestamp,
+}
+
+/// What a handler is tried with.
+#[derive(Debug)]
+pub(crate) struct Trial<'a> {
+    pub(crate) context: &'a Arc<OperatorContext>,
+    pub(crate) pool: &'a BlockingPool,
+    pub(crate) logger: &'a ObjectLogger,
+    pub(crate) subject: Subject,
+    pub(crate) patch: SharedPatch,
+    pub(crate) subs: Option<SubHandlers>,
+    /// Where results go that are no JSON.
+    pub(crate) slot: Slot,
+}
+
+impl Trial<'_> {
+    /// Runs a handler once, if its limits allow, and says in the log how it went.
+    pub(crate) async fn attempt(self, handler: &Handler, before: Before) -> Outcome {
+        let (context, logger) = (self.context, self.logger);
+        let label = wording::label(handler.kind, &handler.id).to_string();
+        let attempt = Attempt {
+            label: &label,
+            retrying: &handler.retrying,
+            default_errors: handler.kind.default_errors(),
+            default_backoff: context.settings.execution.default_backoff,
+            retries: before.retries,
+            runtime: elapsed(before.started, context.clock.now()),
+        };
+        logger.debug(wording::invoked(&label));
+        let outcome = if let Some(outcome) = forbidden(&attempt) {
+            outcome
+        } else {
+            let prepared = Call {
+                id: Arc::clone(&handler.id),
+                subject: self.subject,
+                param: handler.param.clone(),
+                retry: before.retries,
+                started: before.started,
+                runtime: attempt.runtime,
+                patch: self.patch,
+                logger: logger.clone(),
+                subs: self.subs.clone(),
+                slot: self.slot,
+                operator: Arc::clone(context),
+            };
+            let time_left = handler
+                .retrying
+                .timeout
+                .map(|timeout| timeout.saturating_sub(attempt.runtime));
+            let result = call(&handler.run, prepared, self.pool, time_left).await;
+            if let Some(subs) = &self.subs {
+                subs.forget();
+            }
+            let runtime = elapsed(before.started, context.clock.now());
+            let mut outcome = decide(&attempt, runtime, result);
+            if let Some(subs) = &self.subs {
+                outcome.subrefs = subs.references();
+            }
+            outcome
+        };
+        let (level, message) = outcome.log(&label);
+        match &outcome.details {
+            Some(details) => logger.error_with(message, details),
+            None => logger.log(level, message),
+        }
+        outcome
+    }
 }
 
 impl Execution {
@@ -36,65 +104,27 @@ impl Execution {
         }
     }
 
-    /// Runs a handler once, if its limits allow, and says in the log how it went.
+    /// Runs a handler of this object once, if its limits allow, and says in the log how it went.
     pub(super) async fn attempt(
         &self,
         handler: &Arc<Handler>,
         before: Before,
         subs: Option<SubHandlers>,
     ) -> Outcome {
-        let context = &self.shared.context;
-        let label = wording::handler(&handler.id).to_string();
-        let attempt = Attempt {
-            id: &handler.id,
-            retrying: &handler.retrying,
-            default_errors: handler.kind.default_errors(),
-            default_backoff: context.settings.execution.default_backoff,
-            retries: before.retries,
-            runtime: elapsed(before.started, context.clock.now()),
+        let subject = Subject::Object(match &handler.filters.field {
+            Some(field) if self.cause.change.is_some() => Arc::new(self.cause.reduced(field)),
+            _ => Arc::clone(&self.cause),
+        });
+        let trial = Trial {
+            context: &self.shared.context,
+            pool: &self.shared.pool,
+            logger: &self.logger,
+            subject,
+            patch: self.patch.clone(),
+            subs,
+            slot: Slot::default(),
         };
-        self.logger.debug(wording::invoked(&label));
-        let outcome = if let Some(outcome) = forbidden(&attempt) {
-            outcome
-        } else {
-            let prepared = Call {
-                id: Arc::clone(&handler.id),
-                subject: Subject::Object(match &handler.filters.field {
-                    Some(field) if self.cause.change.is_some() => {
-                        Arc::new(self.cause.reduced(field))
-                    }
-                    _ => Arc::clone(&self.cause),
-                }),
-                param: handler.param.clone(),
-                retry: before.retries,
-                started: before.started,
-                runtime: attempt.runtime,
-                patch: self.patch.clone(),
-                logger: self.logger.clone(),
-                subs: subs.clone(),
-                operator: Arc::clone(context),
-            };
-            let time_left = handler
-                .retrying
-                .timeout
-                .map(|timeout| timeout.saturating_sub(attempt.runtime));
-            let result = call(&handler.run, prepared, &self.shared.pool, time_left).await;
-            if let Some(subs) = &subs {
-                subs.forget();
-            }
-            let runtime = elapsed(before.started, context.clock.now());
-            let mut outcome = decide(&attempt, runtime, result);
-            if let Some(subs) = &subs {
-                outcome.subrefs = subs.references();
-            }
-            outcome
-        };
-        let (level, message) = outcome.log(&label);
-        match &outcome.details {
-            Some(details) => self.logger.error_with(message, details),
-            None => self.logger.log(level, message),
-        }
-        outcome
+        trial.attempt(handler, before).await
     }
 }
 

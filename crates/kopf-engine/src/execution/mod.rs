@@ -9,6 +9,7 @@ mod pool;
 mod round;
 mod subs;
 
+pub(crate) use attempt::{Before, Trial};
 pub(crate) use kopf_core::panicking::describe as describe_panic;
 pub(crate) use pool::BlockingPool;
 pub use subs::{RegistrationError, SubHandlers};

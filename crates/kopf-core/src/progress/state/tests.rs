@@ -116,7 +116,7 @@ fn purged(state: &State, storage: &Recorder, owned: &[&str]) -> Vec<String> {
 
 fn outcome(result: Result<Option<Value>, HandlerError>) -> Outcome {
     let attempt = Attempt {
-        id: "fn",
+        label: "Handler 'fn'",
         retrying: &Retrying::default(),
         default_errors: ErrorsMode::Temporary,
         default_backoff: Duration::from_secs(60),

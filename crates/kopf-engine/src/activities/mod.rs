@@ -1,0 +1,159 @@
+//! The operator's own life: its handlers of startup, cleanup, authentication, probing.
+//!
+//! An activity is over when all its handlers are: they are called one after another, those that are
+//! to be tried again in the next round, when the first of them is due. Their progress is in memory
+//! only. If any of them fails for good, the activity fails, after the others had their say.
+
+mod life;
+mod outcome;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kopf_core::handler::{Activity, HandlerId};
+use kopf_core::outcome::Outcome;
+use tokio::time::{Instant, sleep_until};
+
+pub(crate) use self::life::{cleanup, startup};
+pub use self::outcome::{Error, Finished, Returned};
+use crate::execution::{Before, BlockingPool, Trial};
+use crate::invocation::{Handler, OperatorContext, Registry, SharedPatch, Slot, Subject};
+use crate::logger::ObjectLogger;
+
+/// All handlers of one activity, ready to be called.
+#[derive(Debug, Clone)]
+pub(crate) struct Activities {
+    activity: Activity,
+    handlers: Vec<Arc<Handler>>,
+    pool: BlockingPool,
+}
+
+impl Activities {
+    pub(crate) fn new(activity: Activity, registry: &Registry, pool: BlockingPool) -> Self {
+        Self {
+            activity,
+            handlers: registry.activities(activity),
+            pool,
+        }
+    }
+
+    /// Calls all handlers until all are finished. What they have returned is in their order; without
+    /// handlers, it is nothing.
+    ///
+    /// The context is asked for before every call: it can change from one to the other.
+    ///
+    /// # Cancellation
+    /// Dropping the future leaves out the calls that are not made yet, and aborts the current one.
+    pub(crate) async fn run(
+        &self,
+        mut context: impl FnMut() -> Arc<OperatorContext>,
+    ) -> Result<Finished, Error> {
+        let logger = ObjectLogger::of_activity(self.activity);
+        let mut steps: Vec<Step<'_>> = self.handlers.iter().map(Step::new).collect();
+        loop {
+            for step in &mut steps {
+                if step.is_due() {
+                    step.take(&context(), self.activity, &self.pool, &logger)
+                        .await;
+                }
+            }
+            match steps.iter().filter_map(Step::due).min() {
+                Some(due) => sleep_until(due).await,
+                None => break,
+            }
+        }
+        let returned = steps.into_iter().filter_map(Step::finish).collect();
+        Finished::new(self.activity, returned)
+    }
+}
+
+/// A handler on its way to the end of the activity.
+struct Step<'a> {
+    handler: &'a Arc<Handler>,
+    started: Option<Timestamp>,
+    retries: u32,
+    state: State,
+}
+
+enum State {
+    /// To be called then.
+    Due(Instant),
+    Finished {
+        outcome: Box<Outcome>,
+        slot: Slot,
+    },
+}
+
+impl<'a> Step<'a> {
+    fn new(handler: &'a Arc<Handler>) -> Self {
+        Self {
+            handler,
+            started: None,
+            retries: 0,
+            state: State::Due(Instant::now()),
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        match self.state {
+            State::Due(due) => Some(due),
+            State::Finished { .. } => None,
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.due().is_some_and(|due| due <= Instant::now())
+    }
+
+    async fn take(
+        &mut self,
+        context: &Arc<OperatorContext>,
+        activity: Activity,
+        pool: &BlockingPool,
+        logger: &ObjectLogger,
+    ) {
+        let now = context.clock.now();
+        let before = Before {
+            retries: self.retries,
+            started: *self.started.get_or_insert(now),
+        };
+        let slot = Slot::default();
+        let trial = Trial {
+            context,
+            pool,
+            logger,
+            subject: Subject::Activity(activity),
+            patch: SharedPatch::default(),
+            subs: None,
+            slot: slot.clone(),
+        };
+        let outcome = trial.attempt(self.handler, before).await;
+        self.retries = self.retries.saturating_add(1);
+        self.state = if outcome.is_final {
+            let outcome = Box::new(outcome);
+            State::Finished { outcome, slot }
+        } else {
+            State::Due(later(outcome.delay.unwrap_or_default()))
+        };
+    }
+
+    fn finish(self) -> Option<(HandlerId, Outcome, Slot)> {
+        match self.state {
+            State::Finished { outcome, slot } => {
+                Some((Arc::clone(&self.handler.id), *outcome, slot))
+            }
+            State::Due(_) => None,
+        }
+    }
+}
+
+/// A moment after a delay; after a very long time, if the delay is absurd.
+fn later(delay: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(delay)
+        .unwrap_or_else(|| now + Duration::from_secs(86_400 * 365))
+}
+
+#[cfg(test)]
+mod tests;

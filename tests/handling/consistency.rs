@@ -8,7 +8,7 @@ use kopf_testing::recording::Moment;
 use serde_json::json;
 
 use crate::front::{done, gives, on, temporary};
-use crate::stage::{Stage, everywhere, is_handled, sandboxed};
+use crate::stage::{Stage, everywhere, finalizers, is_handled, sandboxed};
 
 /// Makes events come so many seconds late, from now on.
 fn delay_events(stage: &Stage, seconds: u64) {
@@ -68,6 +68,56 @@ fn an_older_version_that_comes_after_an_own_write_is_not_handled() {
         assert_eq!(stage.journal.ids(), ["make", "updated"]);
         let diff = stage.journal.only("updated").diff;
         assert_eq!(diff, json!([["change", ["spec", "field"], 1, 2]]));
+        assert!(is_handled(&stage.get("obj").await));
+    });
+}
+
+#[test]
+fn what_others_change_while_a_handler_runs_is_handled_though_it_is_older_than_the_own_write() {
+    for change in [
+        json!({"metadata": {"labels": {"a": "b"}}}),
+        json!({"metadata": {"annotations": {"a": "b"}}}),
+        json!({"spec": {"field": 2}}),
+    ] {
+        sandboxed(async |stage| {
+            let make = on::create("make").does(|_| async {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                gives(json!(1))
+            });
+            let _operator = stage.run([make, on::update("updated")]).await;
+            stage.create("obj", json!({"field": 1})).await;
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            stage.merge("obj", change.clone()).await;
+            stage.pass(60.0).await;
+            assert_eq!(stage.journal.ids(), ["make", "updated"], "{change}");
+        });
+    }
+}
+
+#[test]
+fn an_own_write_can_decide_on_the_finalizer() {
+    sandboxed(async |stage| {
+        let make = on::create("make").does(|_| async { gives(json!(1)) });
+        let unmake = on::delete("unmake").when(|cause| !cause.body.status()["make"].is_null());
+        let _operator = stage.run([make, unmake]).await;
+        stage.create("obj", json!({})).await;
+        stage.settled().await;
+        assert_eq!(finalizers(&stage.get("obj").await).len(), 1);
+    });
+}
+
+#[test]
+fn what_is_not_an_echo_is_handled_after_an_own_write() {
+    sandboxed(async |stage| {
+        let make = on::create("make").does(|_| async { gives(json!(1)) });
+        let _operator = stage.run([make, on::update("updated")]).await;
+        delay_events(stage, 2);
+        stage.create("obj", json!({"field": 1})).await;
+        stage.until_handled("obj").await;
+        // Before the echo of what is written has come.
+        stage.merge("obj", json!({"spec": {"field": 2}})).await;
+        stage.pass(60.0).await;
+        assert_eq!(stage.journal.ids(), ["make", "updated"]);
         assert!(is_handled(&stage.get("obj").await));
     });
 }

@@ -64,8 +64,8 @@ impl Answer {
         Ok(Self { raw, part })
     }
 
-    /// The version, the finalizers and the time of deletion, and all top-level fields that were in
-    /// the patch, except the metadata.
+    /// All top-level fields that were in the patch, and of the metadata what is looked at: see
+    /// [`Body::parse_part`].
     pub fn part(&self) -> &Body {
         &self.part
     }

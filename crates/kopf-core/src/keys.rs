@@ -125,9 +125,14 @@ impl KeyNaming {
         }
     }
 
+    /// Whether others cannot know by the prefix alone that it is Kopf's.
+    pub fn needs_mark(&self) -> bool {
+        !self.prefix.starts_with("kopf.")
+    }
+
     /// Marks the prefix as Kopf's in the patch, unless it is marked already or well known.
     pub fn mark(&self, body: &Body, patch: &mut Patch) {
-        if self.prefix.starts_with("kopf.") {
+        if !self.needs_mark() {
             return;
         }
         let marker = format!("{}/{MARKER}", self.prefix);

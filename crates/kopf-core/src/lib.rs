@@ -26,6 +26,7 @@ pub mod resource;
 pub mod results;
 pub mod selector;
 pub mod settings;
+pub mod settled;
 pub mod storage;
 pub mod timestamp;
 pub mod wording;

@@ -17,7 +17,7 @@ pub(super) fn object(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     Ok(value)
 }
 
-/// Reads of an object only what tells versions and lives apart, and the chosen top-level fields.
+/// Reads of an object only the chosen top-level fields, and what its metadata are looked at for.
 pub(super) fn part(
     bytes: &[u8],
     chosen: &dyn Fn(&str) -> bool,
@@ -58,7 +58,7 @@ impl<'de> Visitor<'de> for PartVisitor<'_> {
     }
 }
 
-/// What tells versions and lives of an object apart.
+/// What tells versions and lives of an object apart, and what handlers react to.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Life {
@@ -68,6 +68,14 @@ struct Life {
     deletion_timestamp: Value,
     #[serde(default)]
     finalizers: Value,
+    #[serde(default)]
+    generation: Value,
+    #[serde(default)]
+    labels: Value,
+    #[serde(default)]
+    annotations: Value,
+    #[serde(default)]
+    owner_references: Value,
 }
 
 impl Life {
@@ -76,6 +84,10 @@ impl Life {
             ("resourceVersion", self.resource_version),
             ("deletionTimestamp", self.deletion_timestamp),
             ("finalizers", self.finalizers),
+            ("generation", self.generation),
+            ("labels", self.labels),
+            ("annotations", self.annotations),
+            ("ownerReferences", self.owner_references),
         ];
         let present = fields.into_iter().filter(|(_, value)| !value.is_null());
         present

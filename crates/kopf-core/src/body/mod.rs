@@ -53,7 +53,8 @@ impl Body {
     }
 
     /// Reads only a part of one JSON object: those of its top-level fields that are chosen, and of
-    /// its metadata, if it is not among them, the version, the finalizers and the time of deletion.
+    /// its metadata, if it is not among them, the version and the generation, the labels and the
+    /// annotations, the finalizers and the owners, and the time of deletion.
     ///
     /// ```
     /// use kopf_core::body::Body;

@@ -82,6 +82,10 @@ impl AnnotationsDiffBaseStorage {
 }
 
 impl DiffBaseStorage for AnnotationsDiffBaseStorage {
+    fn is_usual(&self) -> bool {
+        true
+    }
+
     fn strip(&self, body: &Body, essence: &mut Value) {
         remove_fields(essence, &self.ignored_fields);
         let keys = self.naming.keys(&self.key, body);

@@ -34,6 +34,14 @@ pub trait DiffBaseStorage: Send + Sync + Debug {
         Ok(essence)
     }
 
+    /// Whether the essence is the usual one, made by [`build`](Self::build) as it is here, so that it
+    /// depends on nothing but the `spec`, the labels and the annotations in most objects. Then own
+    /// writes are known to change nothing without being read again. Not assumed by default: `build`
+    /// may be overridden.
+    fn is_usual(&self) -> bool {
+        false
+    }
+
     /// Takes everything that this storage keeps on the object (and all that it was told to
     /// ignore) out of an essence. Nothing to do for storages outside of objects.
     fn strip(&self, body: &Body, essence: &mut Value);

@@ -26,6 +26,10 @@ impl MultiDiffBaseStorage {
 }
 
 impl DiffBaseStorage for MultiDiffBaseStorage {
+    fn is_usual(&self) -> bool {
+        self.storages.iter().all(|storage| storage.is_usual())
+    }
+
     fn strip(&self, body: &Body, essence: &mut Value) {
         for storage in &self.storages {
             storage.strip(body, essence);

@@ -59,6 +59,10 @@ impl StatusDiffBaseStorage {
 }
 
 impl DiffBaseStorage for StatusDiffBaseStorage {
+    fn is_usual(&self) -> bool {
+        true
+    }
+
     fn strip(&self, _body: &Body, essence: &mut Value) {
         remove_fields(essence, &self.ignored_fields);
         remove_fields(essence, std::slice::from_ref(&self.field));

@@ -55,21 +55,23 @@ pub struct JsonCalls {
 impl Patch {
     /// The payloads of the dictionary.
     pub fn merge_calls(&self, status_subresource: bool) -> MergeCalls {
-        let mut main = Map::new();
-        let mut status = None;
-        for (key, value) in self
-            .merge
-            .iter()
-            .filter(|(key, value)| !is_idle(key, value))
-        {
-            if key == "status" && status_subresource {
-                status = Some(json!({"status": value}));
-            } else if key == "metadata" {
-                main.insert(key.clone(), without_idle_maps(value));
-            } else {
-                main.insert(key.clone(), value.clone());
-            }
+        Self {
+            merge: self.merge.clone(),
+            fns: Vec::new(),
         }
+        .take_merge_calls(status_subresource)
+    }
+
+    /// Turns the dictionary into payloads; what is left are the functions.
+    pub fn take_merge_calls(&mut self, status_subresource: bool) -> MergeCalls {
+        let mut main = std::mem::take(&mut self.merge);
+        main.retain(|key, value| !is_idle(key, value));
+        if let Some(Value::Object(metadata)) = main.get_mut("metadata") {
+            metadata.retain(|key, value| !is_idle_in_metadata(key, value));
+        }
+        let status = status_subresource.then(|| main.remove("status")).flatten();
+        let status =
+            status.map(|status| Value::Object(Map::from_iter([("status".to_owned(), status)])));
         MergeCalls {
             main: (!main.is_empty()).then_some(Value::Object(main)),
             status,
@@ -134,19 +136,6 @@ pub(super) fn is_idle(key: &str, value: &Value) -> bool {
 
 fn is_idle_in_metadata(key: &str, value: &Value) -> bool {
     matches!(key, "labels" | "annotations") && value.as_object().is_some_and(Map::is_empty)
-}
-
-fn without_idle_maps(metadata: &Value) -> Value {
-    let Value::Object(map) = metadata else {
-        return metadata.clone();
-    };
-    let busy = map
-        .iter()
-        .filter(|(key, value)| !is_idle_in_metadata(key, value));
-    Value::Object(
-        busy.map(|(key, value)| (key.clone(), value.clone()))
-            .collect(),
-    )
 }
 
 #[cfg(test)]

@@ -84,6 +84,10 @@ impl AnnotationsProgressStorage {
 }
 
 impl ProgressStorage for AnnotationsProgressStorage {
+    fn leaves_no_trace(&self) -> bool {
+        !self.naming.needs_mark()
+    }
+
     fn fetch(&self, key: &str, body: &Body) -> Result<Option<ProgressRecord>, StorageError> {
         if body.annotations().is_empty() {
             return Ok(None);

@@ -24,6 +24,12 @@ impl MultiProgressStorage {
 }
 
 impl ProgressStorage for MultiProgressStorage {
+    fn leaves_no_trace(&self) -> bool {
+        self.storages
+            .iter()
+            .all(|storage| storage.leaves_no_trace())
+    }
+
     fn fetch(&self, key: &str, body: &Body) -> Result<Option<ProgressRecord>, StorageError> {
         for storage in &self.storages {
             if let Some(record) = storage.fetch(key, body)? {

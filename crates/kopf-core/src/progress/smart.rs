@@ -37,6 +37,10 @@ impl SmartProgressStorage {
 }
 
 impl ProgressStorage for SmartProgressStorage {
+    fn leaves_no_trace(&self) -> bool {
+        self.annotations.leaves_no_trace()
+    }
+
     fn fetch(&self, key: &str, body: &Body) -> Result<Option<ProgressRecord>, StorageError> {
         match self.annotations.fetch(key, body)? {
             Some(record) => Ok(Some(record)),

@@ -48,6 +48,12 @@ pub trait ProgressStorage: Send + Sync + Debug {
         Ok(())
     }
 
+    /// Whether a record that is stored and purged in the same patch leaves nothing behind, so that
+    /// both can be left out. Not assumed by default: others may be told about it.
+    fn leaves_no_trace(&self) -> bool {
+        false
+    }
+
     /// Called once after each batch of stores and after each purge.
     fn flush(&self) -> Result<(), StorageError> {
         Ok(())

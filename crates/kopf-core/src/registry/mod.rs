@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::cause::Cause;
 use crate::field::FieldPath;
-use crate::filter::{self, Error};
+use crate::filter::{self, Error, Filters};
 use crate::handler::{Activity, Handler, HandlerId, HandlerKind};
 use crate::resource::Resource;
 use crate::selector::Selector;
@@ -214,6 +214,29 @@ impl<F> KindHandlers<F> {
             Ok(handler.kind.requires_finalizer()
                 && filter::prematches_object(handler, cause, context)?)
         })
+    }
+
+    /// Whether the essence of an object alone, with its labels and finalizers, decides what is to
+    /// be done about it: there are no handlers but those of changes, and their filters look at
+    /// nothing else.
+    pub fn look_at_essences_only(&self) -> bool {
+        let others = [&self.indexing, &self.watching, &self.spawning];
+        others.iter().all(|handlers| handlers.is_empty())
+            && self.changing.iter().all(|handler| {
+                let Filters {
+                    labels: _,
+                    annotations,
+                    field,
+                    value,
+                    old,
+                    new,
+                    when,
+                } = &handler.filters;
+                annotations.is_empty()
+                    && field.is_none()
+                    && when.is_none()
+                    && [value, old, new].iter().all(|value| value.is_none())
+            })
     }
 
     /// The ids of all handlers of changes, each once: these are the records on objects that are

@@ -9,7 +9,7 @@ use kopf_core::diff::Diff;
 use kopf_core::patch::{Patch, PatchFn, inconsistencies, json_calls, with_version_test};
 use kopf_core::resource::Resource;
 use kopf_core::wording;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Error;
 use crate::execution::describe_panic;
@@ -42,8 +42,8 @@ pub(crate) enum Applied {
 }
 
 impl Pending {
-    pub(crate) fn new(patch: Patch, resource: &Resource) -> Self {
-        let calls = patch.merge_calls(resource.has_status());
+    pub(crate) fn new(mut patch: Patch, resource: &Resource) -> Self {
+        let calls = patch.take_merge_calls(resource.has_status());
         Self {
             main: calls.main,
             status: calls.status,
@@ -167,20 +167,22 @@ impl Target<'_> {
 }
 
 /// Refuses what the server would refuse, with all that comes with it, and says what to do.
-pub(super) fn check_size(body: &Body, patch: &Patch) -> Result<(), Error> {
-    let Some(Value::Object(sent)) = patch
-        .merge
-        .get("metadata")
-        .and_then(|m| m.get("annotations"))
-    else {
+pub(super) fn check_size(body: &Body, patch: &Patch, added: &Patch) -> Result<(), Error> {
+    let (sent, added) = (annotations(patch), annotations(added));
+    if sent.is_none() && added.is_none() {
         return Ok(());
-    };
-    let kept = body
-        .annotations()
-        .iter()
-        .filter(|(key, _)| !sent.contains_key(*key));
+    }
+    let has =
+        |map: Option<&Map<String, Value>>, key: &str| map.is_some_and(|map| map.contains_key(key));
+    let kept = body.annotations().iter();
+    let kept = kept.filter(|(key, _)| !has(sent, key) && !has(added, key));
+    let sent = sent
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| !has(added, key));
     let size: usize = kept
         .chain(sent)
+        .chain(added.into_iter().flatten())
         .filter_map(|(key, value)| Some(key.len() + value.as_str()?.len()))
         .sum();
     if size > ANNOTATIONS_LIMIT {
@@ -188,6 +190,11 @@ pub(super) fn check_size(body: &Body, patch: &Patch) -> Result<(), Error> {
         return Err(Error::TooLarge { size, limit });
     }
     Ok(())
+}
+
+fn annotations(patch: &Patch) -> Option<&Map<String, Value>> {
+    let metadata = patch.merge.get("metadata")?;
+    metadata.get("annotations")?.as_object()
 }
 
 /// What the server has dropped or changed is worth a warning: it may be a schema without a field.

@@ -11,6 +11,7 @@ use kopf_core::equality::equal;
 use kopf_core::patch::Patch;
 use kopf_core::progress::state::State;
 use kopf_core::wording;
+use serde_json::Value;
 
 use super::{Error, applying};
 use crate::execution::Execution;
@@ -25,6 +26,8 @@ pub(crate) struct Handled {
     pub(crate) delays: Vec<Duration>,
     /// Whether any handler was due.
     pub(crate) attempted: bool,
+    /// The essence that is stored as handled, if all is over.
+    pub(crate) settled: Option<Arc<Value>>,
     /// What has failed after handlers were called.
     pub(crate) trouble: Option<Error>,
 }
@@ -35,6 +38,7 @@ impl Handled {
             patch,
             delays: Vec::new(),
             attempted: false,
+            settled: None,
             trouble: None,
         }
     }
@@ -127,9 +131,12 @@ pub(crate) async fn handle(
         patch: execution.patch.take(),
         delays: Vec::new(),
         attempted,
+        settled: None,
         trouble: None,
     };
-    if let Err(error) = state.store(progress.as_ref(), &body, &mut handled.patch) {
+    // What is purged at once need not be stored.
+    let pointless = state.is_done() && progress.leaves_no_trace();
+    if !pointless && let Err(error) = state.store(progress.as_ref(), &body, &mut handled.patch) {
         handled.trouble = Some(error.into());
     }
     if !state.is_done() {
@@ -137,7 +144,6 @@ pub(crate) async fn handle(
         return Ok(handled);
     }
     let counts = state.counts();
-    // Without the diff-base, the records are the only sign that the handlers have succeeded.
     let mut over = handled.patch.clone();
     let ending = base
         .store(&mut over)
@@ -149,9 +155,18 @@ pub(crate) async fn handle(
     match ending {
         Ok(()) => {
             handled.patch = over;
+            handled.settled.clone_from(&change.new);
             memory.fully_handled_once = true;
         }
-        Err(error) => handled.trouble = Some(error),
+        Err(error) => {
+            // Without the diff-base, the records are the only sign that the handlers have succeeded.
+            let stored = if pointless {
+                state.store(progress.as_ref(), &body, &mut handled.patch)
+            } else {
+                Ok(())
+            };
+            handled.trouble = Some(stored.err().map_or(error, Error::from));
+        }
     }
     Ok(handled)
 }
@@ -170,11 +185,11 @@ impl DiffBase<'_> {
         if let Some(new) = &self.change.new
             && !old.is_some_and(|old| equal(old, new))
         {
-            let mut with_base = patch.clone();
-            let stored = self.storage.store(self.body, &mut with_base, new);
+            let mut base = Patch::default();
+            let stored = self.storage.store(self.body, &mut base, new);
             let stored = stored.map_err(Error::from);
-            match stored.and_then(|()| applying::check_size(self.body, &with_base)) {
-                Ok(()) => *patch = with_base,
+            match stored.and_then(|()| applying::check_size(self.body, patch, &base)) {
+                Ok(()) => patch.merge_from(base),
                 // What is about to vanish must not be kept because there is no room for its memory.
                 Err(error) if self.change.reason == Reason::Delete => {
                     let error = error.chain();

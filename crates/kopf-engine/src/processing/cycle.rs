@@ -41,6 +41,8 @@ pub(crate) struct Decided {
     pub(crate) considered: bool,
     /// Whether any of them was due.
     pub(crate) attempted: bool,
+    /// The essence that is stored as handled, if all is over.
+    pub(crate) settled: Option<Arc<Value>>,
     /// What has failed after handlers were called: what came out of them is not to be lost.
     pub(crate) trouble: Option<Error>,
 }
@@ -112,6 +114,7 @@ impl Cycle<'_> {
                 skipped: true,
                 considered: false,
                 attempted: false,
+                settled: None,
                 trouble: None,
             });
         }
@@ -120,11 +123,11 @@ impl Cycle<'_> {
         }
         let mut delays = Vec::new();
         let considered = cause.is_some();
-        let (mut attempted, mut trouble) = (false, None);
+        let (mut attempted, mut settled, mut trouble) = (false, None, None);
         if let Some(cause) = cause {
             let handled = changing::handle(kind, memory, cause, patch, logger, holding).await?;
             (patch, delays) = (handled.patch, handled.delays);
-            (attempted, trouble) = (handled.attempted, handled.trouble);
+            (attempted, settled, trouble) = (handled.attempted, handled.settled, handled.trouble);
             if body.is_deleting()
                 && finalizer::is_blocked(body, finalizer)
                 && event != EventType::Deleted
@@ -142,6 +145,7 @@ impl Cycle<'_> {
             skipped,
             considered,
             attempted,
+            settled,
             trouble,
         })
     }

@@ -25,6 +25,12 @@ impl Load {
         self.relief.notify_one();
     }
 
+    /// Whether nothing waits.
+    #[cfg(test)]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.events.load(Ordering::Acquire) == 0 && self.bytes.load(Ordering::Acquire) == 0
+    }
+
     /// Waits until there is room. Cancel-safe.
     pub(crate) async fn room(&self, max_events: usize, max_bytes: usize) {
         loop {

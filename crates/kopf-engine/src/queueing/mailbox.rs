@@ -137,6 +137,20 @@ impl Mailbox {
         Drained { entries, expecting }
     }
 
+    /// Throws out what need not be looked at.
+    pub(crate) fn discard(&self, unneeded: impl Fn(&Queued) -> bool) {
+        let (mut events, mut bytes) = (0, 0);
+        self.lock().queue.retain(|entry| {
+            let unneeded = unneeded(entry);
+            if unneeded {
+                events += entry.events();
+                bytes += entry.bytes();
+            }
+            !unneeded
+        });
+        self.load.remove(events, bytes);
+    }
+
     /// Closes the queue if nothing is in it.
     pub(crate) fn close(&self) -> bool {
         let mut inner = self.lock();
@@ -283,6 +297,18 @@ mod tests {
         mailbox.drain();
         assert!(mailbox.close());
         assert!(mailbox.push(event("2")).is_err());
+    }
+
+    #[test]
+    fn what_is_thrown_out_weighs_nothing() {
+        let load: Arc<Load> = Arc::default();
+        let mailbox = Mailbox::new(Arc::clone(&load), true);
+        mailbox.push(event("1")).unwrap();
+        mailbox.push(event("2")).unwrap();
+        let is_first = |entry: &Queued| matches!(entry, Queued::Event { version, .. } if version.as_deref() == Some("1"));
+        mailbox.discard(is_first);
+        assert_eq!(versions(&mailbox.drain().entries), ["2"]);
+        assert!(load.is_idle());
     }
 
     #[test]

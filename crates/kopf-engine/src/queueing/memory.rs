@@ -2,6 +2,9 @@
 
 use kopf_core::patch::PatchFn;
 
+use super::mailbox::Queued;
+use super::own::Own;
+
 /// The record of one object. Small: there is one for every object in the cluster.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
@@ -11,6 +14,8 @@ pub(crate) struct Memory {
     pub(crate) fully_handled_once: bool,
     /// Transformations which the server refused because the object had changed meanwhile.
     pub(crate) remaining: Vec<PatchFn>,
+    /// The last own write, if nothing was left to do after it.
+    pub(crate) own: Option<Own>,
 }
 
 impl Memory {
@@ -19,6 +24,11 @@ impl Memory {
             noticed_by_listing,
             ..Self::default()
         }
+    }
+
+    /// Whether this tells nothing that is not known already.
+    pub(crate) fn covers(&self, entry: &Queued) -> bool {
+        self.own.as_ref().is_some_and(|own| own.covers(entry))
     }
 
     /// Whether handlers for resuming are still to be run.

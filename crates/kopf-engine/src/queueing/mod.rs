@@ -7,6 +7,7 @@ mod identity;
 mod load;
 mod mailbox;
 mod memory;
+mod own;
 mod stream;
 mod turns;
 mod versions;

@@ -275,6 +275,7 @@ impl Routing {
                 let slot = known.get_mut();
                 slot.listing = self.listing;
                 match &mut slot.state {
+                    State::Quiet(memory) if memory.covers(&entry) => {}
                     State::Quiet(memory) => {
                         let memory = std::mem::take(memory);
                         slot.state = start(
@@ -327,12 +328,15 @@ impl Routing {
         if let Entry::Occupied(mut known) = self.objects.entry(finished.identity) {
             let identity = known.key().clone();
             let slot = known.get_mut();
-            let since: Vec<_> = match &mut slot.state {
+            let mut since: Vec<_> = match &mut slot.state {
                 State::Ending { since, .. } => std::mem::take(since),
                 // Not empty only after a failure.
                 State::Working(mailbox) => mailbox.drain().entries.into(),
                 State::Quiet(_) => Vec::new(),
             };
+            if let Some(memory) = &finished.memory {
+                since.retain(|entry| !memory.covers(entry));
+            }
             match finished.memory {
                 None if since.is_empty() => {
                     known.remove();

@@ -55,6 +55,7 @@ impl Worker {
             skipped,
             considered,
             attempted,
+            settled,
             trouble,
         } = decided;
         if verdict == Verdict::Gated {
@@ -75,7 +76,8 @@ impl Worker {
             }
             let pending = Pending::new(patch, &kind.resource);
             let pending = pending.results_first(persistence.results_first);
-            let unsent = Unsent::new(pending, delays, skipped, &body);
+            let mut unsent = Unsent::new(pending, delays, skipped, &body);
+            unsent.settled = settled.filter(|_| trouble.is_none());
             self.write(unsent, holding).await;
         } else if skipped {
             // There was something to be done first, and it was nothing.

@@ -24,6 +24,10 @@ const POSTPONED: usize = 16;
 impl Worker {
     pub(super) async fn on_events(&mut self, mut holding: Holding) -> Presence {
         let mut drained = self.mailbox.drain();
+        drained.entries.retain(|entry| !self.memory.covers(entry));
+        if drained.entries.is_empty() {
+            return Presence::There;
+        }
         let overdue = |gate: &Gate| gate.deadline <= Instant::now();
         if !drained.expecting || self.gate.as_ref().is_some_and(overdue) {
             drained.expecting = false;

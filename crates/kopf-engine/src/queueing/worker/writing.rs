@@ -6,12 +6,16 @@ use std::time::Duration;
 
 use kopf_core::body::Body;
 use kopf_core::patch::Patch;
+use kopf_core::settled;
 use kopf_core::wording;
+use serde_json::Value;
 use tokio::time::sleep;
 
 use super::super::mailbox::Awaited;
+use super::super::own::Own;
 use super::waiting::{Gate, Wake, Why, after};
 use super::{Holding, Worker};
+use crate::logger::ObjectLogger;
 use crate::processing::{Applied, Error, Pending};
 
 /// A server that takes longer is in trouble, and must not hold up the objects of others.
@@ -27,6 +31,8 @@ pub(super) struct Unsent {
     delays: Vec<Duration>,
     /// Whether something else is to be decided after it.
     pub(super) more: bool,
+    /// The essence that is stored by it as handled, if nothing is left to do after it.
+    pub(super) settled: Option<Arc<Value>>,
     /// Whether the server will never take it.
     hopeless: bool,
     /// Which state of the object it was decided on.
@@ -39,6 +45,7 @@ impl Unsent {
             pending,
             delays,
             more,
+            settled: None,
             hopeless: false,
             state: state(body),
         }
@@ -48,10 +55,7 @@ impl Unsent {
 /// What somebody wants the object to be: its generation, and whether it is to be.
 fn state(body: &Body) -> (Option<i64>, bool) {
     let generation = body.metadata().get("generation");
-    (
-        generation.and_then(serde_json::Value::as_i64),
-        body.is_deleting(),
-    )
+    (generation.and_then(Value::as_i64), body.is_deleting())
 }
 
 impl Worker {
@@ -109,6 +113,15 @@ impl Worker {
             logger.local().debug(wording::sleeping_skipped(*delay));
         }
         let timeout = context.settings.persistence.consistency_timeout;
+        if let Some(answer) = &answer
+            && !refused
+            && self.is_settled(&unsent, &body, answer.part())
+            && let Some(own) = answer.part().resource_version()
+            && let Some(own) = Own::new(own, after(timeout))
+        {
+            self.settle(own, &logger);
+            return;
+        }
         let awaited = answer
             .filter(|_| !timeout.is_zero())
             .filter(|answer| self.mailbox.expect(awaited(answer.part())));
@@ -143,6 +156,37 @@ impl Worker {
         if refused {
             self.refusals = self.refusals.saturating_add(1);
         }
+    }
+
+    /// Whether the own write has left nothing to do, so that it need not be seen again.
+    fn is_settled(&self, unsent: &Unsent, before: &Body, after: &Body) -> bool {
+        let Some(handled) = &unsent.settled else {
+            return false;
+        };
+        let persistence = &self.kind.shared.context.settings.persistence;
+        !unsent.more
+            && unsent.delays.is_empty()
+            && self.memory.fully_handled_once
+            && self.wake.is_none()
+            && !self.gate.as_ref().is_some_and(|gate| gate.unfinished)
+            && self.kind.handlers.look_at_essences_only()
+            && settled::is_settled(
+                handled,
+                before,
+                after,
+                persistence.diffbase_storage.as_ref(),
+                persistence.progress_storage.as_ref(),
+            )
+    }
+
+    /// Says what would be said about the event of the own write, which is not waited for.
+    fn settle(&mut self, own: Own, logger: &ObjectLogger) {
+        self.memory.own = Some(own);
+        self.gate = None;
+        self.mailbox.expect_nothing();
+        self.mailbox.discard(|entry| own.covers(entry));
+        logger.debug(wording::NOOP);
+        logger.local().debug(wording::CYCLE_FINISHED);
     }
 
     /// What the server will never take is given up when the object is no longer what it was decided

@@ -22,6 +22,9 @@ use crate::{Operator, OperatorBuilder};
 /// How long blocking functions, which nobody can interrupt, are waited for when all else is over.
 const HUNG: Duration = Duration::from_secs(5);
 
+/// Understood by tokio: how many threads there are for what is asynchronous.
+const WORKER_THREADS: &str = "TOKIO_WORKER_THREADS";
+
 /// The original's words.
 const NO_SCOPE: &str = "Absence of either namespaces or cluster-wide flag will become an error \
                         soon. For now, switching to the cluster-wide mode for backward \
@@ -74,8 +77,7 @@ fn try_run(builder: OperatorBuilder, options: RunOptions) -> Result<End, Failure
     let mut builder = builder;
     let target = target(builder.settings_mut(), &options)?;
     let (operator, limit) = configure(builder, options)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
+    let runtime = runtime()
         .build()
         .map_err(|error| Failure::new("The runtime cannot be started", &error))?;
     let end = runtime.block_on(serve(operator, target, limit));
@@ -85,6 +87,18 @@ fn try_run(builder: OperatorBuilder, options: RunOptions) -> Result<End, Failure
         runtime.shutdown_timeout(HUNG);
     }
     end
+}
+
+/// One thread for everything that is asynchronous. An operator waits nearly always, and passing objects
+/// between threads costs a fifth of its work. Functions that block have threads of their own; whoever
+/// computes in async ones can have more by tokio's variable.
+fn runtime() -> tokio::runtime::Builder {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.enable_all();
+    if std::env::var_os(WORKER_THREADS).is_none() {
+        runtime.worker_threads(1);
+    }
+    runtime
 }
 
 #[cfg_attr(not(feature = "sandbox"), allow(clippy::unnecessary_wraps))]

@@ -28,6 +28,8 @@ mod filters;
 mod finalizers;
 mod outcomes;
 mod patching;
+mod pausing;
+mod peering;
 mod posting;
 mod progress;
 mod queueing;

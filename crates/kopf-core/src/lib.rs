@@ -19,6 +19,7 @@ pub mod namespace;
 pub mod outcome;
 pub mod panicking;
 pub mod patch;
+pub mod peering;
 pub mod progress;
 pub mod reference;
 pub mod registry;

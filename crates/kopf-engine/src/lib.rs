@@ -17,8 +17,8 @@ pub mod logger;
 mod observation;
 pub mod operator;
 mod orchestration;
-#[allow(dead_code, reason = "flags are held by peering, which comes next")]
 mod pausing;
+pub mod peering;
 pub mod posting;
 mod processing;
 mod queueing;

@@ -38,6 +38,7 @@ use crate::invocation::{OperatorContext, Registry};
 use crate::observation::{NamespaceObserver, ResourceObserver, insights, wanted_groups};
 use crate::orchestration;
 use crate::pausing::Pause;
+use crate::peering::{detect_own_identity, with_peerings};
 use crate::posting::{self, Poster};
 use crate::queueing::Turns;
 use crate::shared::Shared;
@@ -97,6 +98,7 @@ pub struct Operator {
     clock: Option<Clock>,
     inspect: Inspect,
     ready: Option<oneshot::Sender<()>>,
+    identity: Option<String>,
 }
 
 impl Operator {
@@ -111,6 +113,7 @@ impl Operator {
             clock: None,
             inspect: Inspect::default(),
             ready: None,
+            identity: None,
         }
     }
 
@@ -150,6 +153,15 @@ impl Operator {
         }
     }
 
+    /// With this name among its peers; by default, that of its pod (`POD_ID`), or one that is made of
+    /// the person, the machine and the time.
+    pub fn identity(self, identity: impl Into<String>) -> Self {
+        Self {
+            identity: Some(identity.into()),
+            ..self
+        }
+    }
+
     /// A window into the operator when it runs.
     pub fn inspect(&self) -> Inspect {
         self.inspect.clone()
@@ -162,10 +174,11 @@ impl Operator {
     /// 1. The startup handlers are called: nothing else happens before they have succeeded. The
     ///    settings are as they have left them from then on.
     /// 2. The kinds and the namespaces of the cluster are discovered, and observed from then on.
-    /// 3. Every served kind in every served namespace gets a stream.
+    /// 3. Every served kind in every served namespace gets a stream, unless other operators are to
+    ///    be waited for.
     /// 4. When it is stopped, or any of its tasks fails: the streams let running handlers end for
-    ///    as long as `queueing.exit_timeout` says; then posting of events ends; what still does
-    ///    not end is given up after 5 seconds.
+    ///    as long as `queueing.exit_timeout` says; then other operators may go on; then posting of
+    ///    events ends; what still does not end is given up after 5 seconds.
     /// 5. The cleanup handlers are called, also after an error. Only if the startup has failed, or
     ///    was stopped before its end, there is nothing to clean up.
     ///
@@ -182,6 +195,7 @@ impl Operator {
         if self.registry.is_empty() {
             return Err(Error::NoHandlers);
         }
+        self.settings.peering.clusterwide = matches!(self.scope, Scope::Cluster);
         self.settings.validate()?;
         let clock = *self.clock.get_or_insert_with(Clock::system);
         let context = OperatorContext::new(
@@ -227,11 +241,14 @@ impl Operator {
         let resource_observer = ResourceObserver {
             client: client.clone(),
             settings: Arc::clone(&settings),
-            groups: wanted_groups(
-                self.registry
-                    .handlers()
-                    .iter()
-                    .filter_map(|handler| handler.selector.as_ref()),
+            groups: with_peerings(
+                wanted_groups(
+                    self.registry
+                        .handlers()
+                        .iter()
+                        .filter_map(|handler| handler.selector.as_ref()),
+                ),
+                &settings.peering,
             ),
             findings: findings.resources,
         };
@@ -273,9 +290,10 @@ impl Operator {
         let halt = root.halt.clone();
         let pool = shared.pool.clone();
         let streamed = Arc::clone(&shared);
+        let identity = self.identity.unwrap_or_else(|| detect_own_identity(clock));
         root.spawn_graceful("Multidimensional multitasker", async move {
             let shared = streamed;
-            let streaming = orchestration::run(shared, insights, self.ready, halt).await;
+            let streaming = orchestration::run(shared, identity, insights, self.ready, halt).await;
             pool.report_left();
             streaming.map_err(|error| Error::Streaming(Box::new(error)))
         });

@@ -23,6 +23,8 @@ pub(crate) struct Setup<'a> {
     handlers: Vec<Declaration>,
     settings: Settings,
     lifecycle: Option<Arc<dyn Lifecycle>>,
+    identity: Option<String>,
+    scope: Option<Scope>,
 }
 
 impl<'a> Setup<'a> {
@@ -30,11 +32,15 @@ impl<'a> Setup<'a> {
         let mut settings = Settings::default();
         // As the original does by default; cases about posting switch it on.
         settings.posting.loggers = false;
+        // Nobody else is to be asked, even if somebody has defined peerings on a shared server.
+        settings.peering.standalone = true;
         Self {
             stage,
             handlers,
             settings,
             lifecycle: None,
+            identity: None,
+            scope: None,
         }
     }
 
@@ -47,6 +53,20 @@ impl<'a> Setup<'a> {
     /// Another lifecycle than the default one.
     pub(crate) fn lifecycle(mut self, lifecycle: impl Lifecycle + 'static) -> Self {
         self.lifecycle = Some(Arc::new(lifecycle));
+        self
+    }
+
+    /// Takes part in peerings under this name.
+    pub(crate) fn peer(mut self, identity: &str, priority: i64) -> Self {
+        self.settings.peering.standalone = false;
+        self.settings.peering.priority = priority;
+        self.identity = Some(identity.to_owned());
+        self
+    }
+
+    /// Another scope than the namespace of the case.
+    pub(crate) fn scope(mut self, scope: Scope) -> Self {
+        self.scope = Some(scope);
         self
     }
 
@@ -67,14 +87,20 @@ impl<'a> Setup<'a> {
             .settings(self.settings.clone())
             .front(Arc::new(witness))
             .clock(self.stage.clock)
-            .scope(self.scope());
+            .scope(self.served());
+        if let Some(identity) = &self.identity {
+            operator = operator.identity(identity);
+        }
         if let Some(lifecycle) = &self.lifecycle {
             operator = operator.lifecycle(Arc::clone(lifecycle));
         }
         operator
     }
 
-    fn scope(&self) -> Scope {
+    fn served(&self) -> Scope {
+        if let Some(scope) = &self.scope {
+            return scope.clone();
+        }
         if self.stage.kind == Kind::Cluster {
             return Scope::Cluster;
         }

@@ -8,6 +8,7 @@
 mod actor;
 mod journal;
 mod log;
+mod peers;
 mod waiting;
 
 use std::sync::Mutex;

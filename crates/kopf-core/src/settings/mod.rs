@@ -130,6 +130,7 @@ impl Settings {
             ),
             ("watching.server_timeout", self.watching.server_timeout),
             ("watching.client_timeout", self.watching.client_timeout),
+            ("peering.lifetime", Some(self.peering.lifetime)),
             (
                 "networking.request_timeout",
                 self.networking.request_timeout,

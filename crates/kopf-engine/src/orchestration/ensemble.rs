@@ -36,7 +36,7 @@ pub(crate) struct Error {
 }
 
 /// All streams of an operator. Dropping it aborts them.
-pub(super) struct Ensemble<S> {
+pub(crate) struct Ensemble<S> {
     start: S,
     running: BTreeMap<Place, CancellationToken>,
     tasks: JoinSet<()>,
@@ -47,7 +47,7 @@ impl<S> Ensemble<S>
 where
     S: Fn(Place, CancellationToken) -> BoxFuture<'static, ()>,
 {
-    pub(super) fn new(start: S) -> Self {
+    pub(crate) fn new(start: S) -> Self {
         Self {
             start,
             running: BTreeMap::new(),
@@ -57,7 +57,7 @@ where
     }
 
     /// Stops what is not wanted, waits until that has ended, and starts what is missing.
-    pub(super) async fn adjust(&mut self, wanted: BTreeSet<Place>) -> Result<(), Error> {
+    pub(crate) async fn adjust(&mut self, wanted: BTreeSet<Place>) -> Result<(), Error> {
         let mut stopping = BTreeSet::new();
         for (place, stop) in &self.running {
             if !wanted.get(place).is_some_and(|now| is_same(place, now)) {
@@ -86,7 +86,7 @@ where
     }
 
     /// Waits for a stream that ends by itself. Cancel-safe.
-    pub(super) async fn failure(&mut self) -> Error {
+    pub(crate) async fn failure(&mut self) -> Error {
         match self.ended().await {
             Some((place, error)) => unexpected(&place, error),
             None => std::future::pending().await,
@@ -94,7 +94,7 @@ where
     }
 
     /// Stops all streams, and waits until they have ended.
-    pub(super) async fn stop(&mut self) {
+    pub(crate) async fn stop(&mut self) {
         for stop in self.running.values() {
             stop.cancel();
         }

@@ -2,7 +2,7 @@
 //!
 //! The kinds and the namespaces come from [`observation`](crate::observation). Whenever either
 //! changes, streams that are not needed any more are stopped first, then the missing ones are
-//! started. What a stream does with its objects is none of the business here; a stream that ends by
+//! started; the same is true for peerings, which decide whether the streams are paused. What a stream does with its objects is none of the business here; a stream that ends by
 //! itself is an error, so that no operator is silently deaf.
 
 mod ensemble;
@@ -18,10 +18,10 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use self::ensemble::Ensemble;
-pub(crate) use self::ensemble::{Error, Place};
+pub(crate) use self::ensemble::{Ensemble, Error, Place};
 use self::resolution::{Resolution, resolve};
 use crate::observation::{Insights, Namespaces, Resources};
+use crate::peering::Peerings;
 use crate::queueing::Stream;
 use crate::shared::Shared;
 
@@ -30,11 +30,13 @@ use crate::shared::Shared;
 /// Tells when all streams for what was found in the cluster at first are started.
 pub(crate) async fn run(
     shared: Arc<Shared>,
+    identity: String,
     insights: Insights,
     ready: Option<oneshot::Sender<()>>,
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let registry = Arc::clone(&shared.registry);
+    let peerings = Peerings::new(&shared, identity);
     let start = move |place: Place, stop: CancellationToken| -> BoxFuture<'static, ()> {
         let stream = Stream {
             shared: Arc::clone(&shared),
@@ -47,6 +49,7 @@ pub(crate) async fn run(
         registry.handlers(),
         insights,
         Ensemble::new(start),
+        peerings,
         ready,
         stop,
     )
@@ -57,6 +60,7 @@ async fn orchestrate<F, S>(
     handlers: &[Arc<Handler<F>>],
     mut insights: Insights,
     mut ensemble: Ensemble<S>,
+    mut peerings: Peerings,
     mut ready: Option<oneshot::Sender<()>>,
     stop: CancellationToken,
 ) -> Result<(), Error>
@@ -69,6 +73,7 @@ where
             () = stop.cancelled() => break Ok(()),
             // The task of an ended stream is noticed also while the cluster stays the same.
             error = ensemble.failure() => break Err(error),
+            error = peerings.failure() => break Err(error),
             cluster = insights.next() => cluster,
         };
         // The observers end only with the operator.
@@ -77,6 +82,10 @@ where
             break Ok(());
         };
         let watched = resolver.resolve(&resources);
+        // Whoever is to be paused is paused before anything starts.
+        if let Err(error) = peerings.adjust(&resources, &namespaces).await {
+            break Err(error);
+        }
         if let Err(error) = ensemble.adjust(places(&watched, &namespaces)).await {
             break Err(error);
         }
@@ -86,6 +95,8 @@ where
         }
     };
     ensemble.stop().await;
+    // The others may go on only when nothing is being handled here any more.
+    peerings.stop().await;
     debug!("Streaming tasks are stopped.");
     outcome
 }
@@ -200,8 +211,10 @@ mod tests {
             };
             let mut tasks = JoinSet::new();
             let child = stop.clone();
+            let peerings = Peerings::none();
             tasks.spawn(async move {
-                orchestrate(&handlers, insights, Ensemble::new(start), Some(told), child).await
+                let streams = Ensemble::new(start);
+                orchestrate(&handlers, insights, streams, peerings, Some(told), child).await
             });
             Self {
                 findings,

@@ -1,0 +1,58 @@
+//! A peering object, as one writes to it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kopf_client::patching::{PatchKind, patch};
+use kopf_client::{Client, Error};
+use kopf_core::peering::{Peer, removing, touching};
+use kopf_core::resource::Resource;
+use serde_json::Value;
+
+/// Where operators leave records of themselves.
+#[derive(Debug, Clone)]
+pub(super) struct Board {
+    pub(super) client: Client,
+    pub(super) resource: Arc<Resource>,
+    pub(super) namespace: Option<String>,
+    pub(super) name: String,
+}
+
+impl Board {
+    /// Leaves or renews a record. Whether there is such an object.
+    pub(super) async fn touch(&self, peer: &Peer) -> Result<bool, Error> {
+        self.patch(&touching(peer)).await
+    }
+
+    /// Removes records. Whether there is such an object.
+    pub(super) async fn remove<'a>(
+        &self,
+        identities: impl IntoIterator<Item = &'a str>,
+    ) -> Result<bool, Error> {
+        self.patch(&removing(identities)).await
+    }
+
+    async fn patch(&self, payload: &Value) -> Result<bool, Error> {
+        let subresource = self.resource.has_status().then_some("status");
+        let answer = patch(
+            &self.client,
+            &self.resource,
+            self.namespace.as_deref(),
+            &self.name,
+            subresource,
+            PatchKind::Merge,
+            payload,
+        );
+        Ok(answer.await?.is_some())
+    }
+}
+
+/// `'default' in 'ns'`, as in the original's logs.
+impl fmt::Display for Board {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "'{}' in '{namespace}'", self.name),
+            None => write!(f, "'{}' cluster-wide", self.name),
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Peering: several operators for the same objects agree on who of them works.
+//!
+//! ```text
+//! Peerings ── for every peering kind × served namespace ─┬─ Outlook        reads, pauses
+//!                                                        └─ Participation  writes
+//! ```
+//!
+//! What the others mean is decided in `kopf_core::peering`. Everything that is paused looks at
+//! [`pausing`](crate::pausing) and knows nothing of peers. [`freeze`] and [`resume`] are for
+//! commands: they pause the operators of a cluster without being one.
+
+mod board;
+mod command;
+mod outlook;
+mod own_identity;
+mod participation;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::future::BoxFuture;
+use kopf_client::discovery::Groups;
+use kopf_client::watching::observe;
+use kopf_core::peering::{CLUSTER_PLURAL, GROUPS, NAMESPACED_PLURAL, VERSION};
+use kopf_core::resource::Resource;
+use kopf_core::settings::{Peering, Settings};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use self::board::Board;
+pub use self::command::{
+    Error as CommandError, Told, freeze, own_identity as command_identity, resume,
+};
+use self::outlook::Outlook;
+pub(crate) use self::own_identity::detect as detect_own_identity;
+use self::participation::{Participation, Wishes};
+use crate::observation::{Namespaces, Resources};
+use crate::orchestration::{Ensemble, Error, Place};
+use crate::pausing::{Flag, Pause};
+use crate::shared::Shared;
+
+type Start = Box<dyn Fn(Place, CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// All peerings of one operator.
+pub(crate) struct Peerings {
+    settings: Arc<Settings>,
+    /// On while the kinds of peering objects are missing, but needed.
+    missing: Flag,
+    ensemble: Ensemble<Start>,
+    /// Whether the operator has not begun to work yet.
+    is_first: Arc<AtomicBool>,
+    is_warned: bool,
+}
+
+impl Peerings {
+    pub(crate) fn new(shared: &Arc<Shared>, identity: String) -> Self {
+        let context = &shared.context;
+        let is_first = Arc::new(AtomicBool::new(true));
+        let starting = Starting {
+            shared: Arc::clone(shared),
+            identity,
+            is_first: Arc::clone(&is_first),
+        };
+        Self {
+            settings: Arc::clone(&context.settings),
+            missing: shared.pause.flag("peering CRD is missing"),
+            ensemble: Ensemble::new(Box::new(move |place, stop| starting.start(place, stop))),
+            is_first,
+            is_warned: false,
+        }
+    }
+
+    /// For streams without an operator.
+    #[cfg(test)]
+    pub(crate) fn none() -> Self {
+        let mut settings = Settings::default();
+        settings.peering.standalone = true;
+        Self {
+            settings: Arc::new(settings),
+            missing: Pause::default().flag("none"),
+            ensemble: Ensemble::new(Box::new(|_, _| Box::pin(std::future::ready(())))),
+            is_first: Arc::default(),
+            is_warned: false,
+        }
+    }
+
+    /// Takes part in all peerings that there are, and in no other ones.
+    pub(crate) async fn adjust(
+        &mut self,
+        resources: &Resources,
+        namespaces: &Namespaces,
+    ) -> Result<(), Error> {
+        let peering = &self.settings.peering;
+        let kinds = kinds(peering, resources);
+        let is_missing = peering.mandatory && !peering.standalone && kinds.is_empty();
+        if is_missing && !self.missing.is_on() {
+            warn!(
+                "The kinds of peering objects are not found. Operations are paused until they are \
+                 there, since peering is mandatory."
+            );
+        }
+        if !peering.standalone
+            && !peering.clusterwide
+            && *namespaces == Namespaces::All
+            && !std::mem::replace(&mut self.is_warned, true)
+        {
+            warn!("Peering per namespace is not possible for an operator of the whole cluster.");
+        }
+        if is_missing {
+            self.missing.set(true);
+        }
+        self.ensemble.adjust(places(&kinds, namespaces)).await?;
+        self.missing.set(is_missing);
+        self.is_first.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    /// Waits for a peering that ends by itself. Cancel-safe.
+    pub(crate) async fn failure(&mut self) -> Error {
+        self.ensemble.failure().await
+    }
+
+    /// Leaves all peerings.
+    pub(crate) async fn stop(&mut self) {
+        self.ensemble.stop().await;
+    }
+}
+
+/// The groups to look into, with those of peerings.
+pub(crate) fn with_peerings(groups: Groups, peering: &Peering) -> Groups {
+    match groups {
+        Groups::Only(mut groups) if !peering.standalone => {
+            groups.extend(GROUPS.map(str::to_owned));
+            Groups::Only(groups)
+        }
+        groups => groups,
+    }
+}
+
+/// The kinds in which the operator agrees with others.
+fn kinds(peering: &Peering, resources: &Resources) -> Vec<Arc<Resource>> {
+    let plural = if peering.clusterwide {
+        CLUSTER_PLURAL
+    } else {
+        NAMESPACED_PLURAL
+    };
+    let is_peering = |resource: &&Arc<Resource>| {
+        resource.plural == plural
+            && resource.version == VERSION
+            && GROUPS.contains(&&*resource.group)
+    };
+    if peering.standalone {
+        return Vec::new();
+    }
+    resources.iter().filter(is_peering).cloned().collect()
+}
+
+/// Where the operator agrees with others. Objects in no namespace are for the whole cluster.
+fn places(kinds: &[Arc<Resource>], namespaces: &Namespaces) -> BTreeSet<Place> {
+    let mut places = BTreeSet::new();
+    for resource in kinds {
+        let place = |namespace: Option<&String>| Place {
+            resource: Arc::clone(resource),
+            namespace: namespace.cloned(),
+        };
+        match namespaces {
+            _ if !resource.namespaced => {
+                places.insert(place(None));
+            }
+            Namespaces::Listed(names) => places.extend(names.iter().map(|name| place(Some(name)))),
+            Namespaces::All => {}
+        }
+    }
+    places
+}
+
+/// How to take part in one more peering.
+struct Starting {
+    shared: Arc<Shared>,
+    identity: String,
+    is_first: Arc<AtomicBool>,
+}
+
+impl Starting {
+    fn start(&self, place: Place, stop: CancellationToken) -> BoxFuture<'static, ()> {
+        let context = Arc::clone(&self.shared.context);
+        let peering = context.settings.peering.clone();
+        let flag = self.flag(&self.shared.pause, &peering, place.namespace.as_deref());
+        let me = Participation {
+            board: Board {
+                client: context.client.clone(),
+                resource: Arc::clone(&place.resource),
+                namespace: place.namespace.clone(),
+                name: peering.name.clone(),
+            },
+            settings: peering,
+            clock: context.clock,
+            identity: self.identity.clone(),
+            wishes: Wishes::default(),
+        };
+        Box::pin(async move {
+            debug!("Starting the watch-stream for {place}.");
+            let observer = observe(
+                context.client.clone(),
+                Arc::clone(&place.resource),
+                place.namespace.clone(),
+                &context.settings.watching,
+            );
+            let reading = Outlook::new(&me, flag).run(observer);
+            me.run(reading, &stop).await;
+            debug!("Stopping the watch-stream for {place}.");
+        })
+    }
+
+    /// Before an operator begins to work, it looks whether others do. When a peering appears later,
+    /// only those who cannot do without it wait for that look.
+    fn flag(&self, pause: &Pause, peering: &Peering, namespace: Option<&str>) -> Flag {
+        let name = &peering.name;
+        let mut flag = pause.flag(match namespace {
+            Some(namespace) => format!("{name}@{namespace}"),
+            None => format!("{name}@None"),
+        });
+        flag.set(peering.mandatory || self.is_first.load(Ordering::Acquire));
+        flag
+    }
+}

@@ -1,0 +1,222 @@
+//! What the others say, and what is made of it: whether this operator is paused.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use kopf_client::watching::{Item, Observer, Signal};
+use kopf_core::body::Body;
+use kopf_core::cause::EventType;
+use kopf_core::peering::{Assessment, Verdict, listed};
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until};
+use tracing::{debug, info, warn};
+
+use super::participation::Participation;
+use crate::pausing::Flag;
+
+/// Longer than any operator runs, and short enough to be added to any time.
+const A_LIFETIME: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+
+/// The reading side of a participation.
+#[derive(Debug)]
+pub(super) struct Outlook<'a> {
+    me: &'a Participation,
+    flag: Flag,
+    state: State,
+    /// Whether the listing that goes on has had the object.
+    is_listed: bool,
+    /// What was last told.
+    status: Value,
+    /// When the first of those that matter is presumably dead.
+    deadline: Option<Instant>,
+    /// What was complained about.
+    garbage: BTreeSet<String>,
+    is_troubled: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing was seen yet.
+    Unknown,
+    /// There is no such object.
+    Absent,
+    /// Nobody is in the way.
+    Clear,
+    /// Somebody is.
+    Paused,
+}
+
+impl<'a> Outlook<'a> {
+    /// The flag is as it is until the others are seen for the first time.
+    pub(super) fn new(me: &'a Participation, flag: Flag) -> Self {
+        Self {
+            me,
+            flag,
+            state: State::Unknown,
+            is_listed: false,
+            status: Value::Null,
+            deadline: None,
+            garbage: BTreeSet::new(),
+            is_troubled: false,
+        }
+    }
+
+    /// Looks at what is told, until it is dropped.
+    pub(super) async fn run(mut self, mut observer: Observer) {
+        loop {
+            let deadline = self.deadline;
+            let expiration = async {
+                match deadline {
+                    Some(at) => sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                signal = observer.next() => self.take(signal),
+                () = expiration => self.expire(),
+            }
+        }
+    }
+
+    fn take(&mut self, signal: Signal) {
+        match signal {
+            Signal::Listing => self.is_listed = false,
+            Signal::Item(item) => self.look(&item),
+            Signal::Listed { .. } => {
+                self.is_troubled = false;
+                if !self.is_listed {
+                    self.vanish();
+                }
+            }
+            Signal::Trouble {
+                error, permanent, ..
+            } => {
+                let (resource, board) = (&self.me.board.resource, &self.me.board);
+                if !std::mem::replace(&mut self.is_troubled, true) {
+                    let fate = if permanent {
+                        "not possible"
+                    } else {
+                        "interrupted"
+                    };
+                    warn!(
+                        "Watching of {resource} {board} is {fate}, other operators are not \
+                         noticed; trying again: {error}"
+                    );
+                }
+                // Who need not agree with others is not kept from working by that.
+                if self.state == State::Unknown && !self.me.settings.mandatory {
+                    self.flag.set(false);
+                }
+            }
+        }
+    }
+
+    fn look(&mut self, item: &Item) {
+        if item.key.name.as_deref() != Some(&*self.me.board.name) {
+            return;
+        }
+        self.is_listed = true;
+        if item.event == EventType::Deleted {
+            return self.vanish();
+        }
+        match Body::parse(&item.raw) {
+            Ok(body) => {
+                self.status = body.value().get("status").cloned().unwrap_or_default();
+                self.assess();
+            }
+            Err(error) => warn!("The peering {} cannot be read: {error}", self.me.board),
+        }
+        if self.me.wishes.is_absent() {
+            // It has come into being, and the others are to know who is here.
+            self.me.wishes.touch();
+        }
+    }
+
+    /// There is no such object, or none any more: nobody is in the way.
+    fn vanish(&mut self) {
+        (self.deadline, self.status) = (None, Value::Null);
+        let before = std::mem::replace(&mut self.state, State::Absent);
+        if self.me.settings.mandatory {
+            if before != State::Absent {
+                warn!(
+                    "The peering {} is not found. Operations are paused until it is there, since \
+                     peering is mandatory.",
+                    self.me.board
+                );
+            }
+            self.flag.set(true);
+        } else {
+            if before == State::Paused {
+                resuming();
+            }
+            self.flag.set(false);
+        }
+    }
+
+    fn assess(&mut self) {
+        let me = self.me;
+        let now = me.clock.now();
+        let found = Assessment::of(&self.status, &me.identity, me.settings.priority, now);
+        for key in found.garbage {
+            if !self.garbage.contains(&key) {
+                debug!(
+                    "Ignoring what is no record of an operator in {}: {key}",
+                    me.board
+                );
+                self.garbage.insert(key);
+            }
+        }
+        if !found.dead.is_empty() {
+            me.wishes.remove(found.dead);
+        }
+        match &found.verdict {
+            Verdict::Outranked(peers) => {
+                if self.state != State::Paused {
+                    info!("Pausing operations in favour of {}.", listed(peers));
+                }
+            }
+            Verdict::Conflict(peers) => {
+                let conflicting = listed(peers);
+                warn!("Possibly conflicting operators with the same priority: {conflicting}.");
+                if self.state != State::Paused {
+                    let peers = listed(&found.peers);
+                    warn!("Pausing all operators, including self: {peers}");
+                }
+            }
+            Verdict::Clear => {
+                let has_waited = me.settings.mandatory || self.state == State::Paused;
+                if self.flag.is_on() && has_waited {
+                    resuming();
+                }
+            }
+        }
+        let is_paused = found.verdict != Verdict::Clear;
+        self.state = if is_paused {
+            State::Paused
+        } else {
+            State::Clear
+        };
+        self.flag.set(is_paused);
+        self.deadline = found.deadline.map(|deadline| {
+            let left = deadline.duration_since(now).unsigned_abs();
+            Instant::now() + left.min(A_LIFETIME)
+        });
+    }
+
+    /// Somebody has not been seen for too long, as far as it was told. A change of the own record
+    /// makes the server tell it once more.
+    fn expire(&mut self) {
+        self.deadline = None;
+        self.me.wishes.touch();
+        if self.me.wishes.is_forbidden() {
+            self.assess();
+        }
+    }
+}
+
+fn resuming() {
+    info!(
+        "Resuming operations after the pause. \
+         Conflicting operators with the same priority are gone."
+    );
+}

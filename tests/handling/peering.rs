@@ -1,0 +1,495 @@
+//! Several operators for the same objects: who works, who pauses, and what they leave for each other.
+
+use std::time::Duration;
+
+use kopf_core::namespace::Scope;
+use kopf_core::settings::Settings;
+use kopf_core::timestamp;
+use kopf_engine::peering::{CommandError, freeze, resume};
+use kopf_sandbox::fault::{Fault, Verb};
+use serde_json::json;
+use tracing::Level;
+
+use crate::front::on;
+use crate::stage::{Actor, Kind, Stage, sandboxed, sandboxed_on};
+
+async fn prepare(stage: &Stage) {
+    stage.define_peerings().await;
+    stage.create_peering("default").await;
+}
+
+/// An operator of this name and priority, whose handler has its name, too.
+async fn peer<'a>(stage: &'a Stage, name: &str, priority: i64) -> Actor<'a> {
+    let operator = stage.operator([on::create(name)]).peer(name, priority);
+    let actor = operator.start().await;
+    stage.settled().await;
+    actor
+}
+
+/// Who handles an object that is created now.
+async fn who_works(stage: &Stage, object: &str) -> Vec<String> {
+    stage.journal.clear();
+    stage.create(object, json!({})).await;
+    stage.settled().await;
+    stage.journal.ids()
+}
+
+fn says(stage: &Stage, level: Level, text: &str) -> usize {
+    let records = stage.log.records();
+    let said = records
+        .iter()
+        .filter(|record| record.level == level && record.message.starts_with(text));
+    said.count()
+}
+
+#[test]
+fn the_record_is_that_of_the_original() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        let operator = peer(stage, "one", 10).await;
+        let peers = stage.peers().await;
+        let record = peers["one"].as_object().unwrap();
+        assert_eq!(record.len(), 3, "{record:?}");
+        assert_eq!(record["priority"], 10);
+        assert_eq!(record["lifetime"], 60);
+        let lastseen = record["lastseen"].as_str().unwrap();
+        let age = stage.now() - timestamp::parse(lastseen).unwrap();
+        assert!(age.get_seconds() < 5, "{lastseen}");
+        assert!(lastseen.ends_with("+00:00"), "{lastseen}");
+        operator.stop().await;
+        assert_eq!(stage.peers().await, json!({}), "it is removed at the exit");
+        let writes = stage.writes_to("default");
+        assert_eq!(writes.len(), 2);
+        assert_eq!(writes[1].body, json!({"status": {"one": null}}));
+        assert_eq!(
+            says(stage, Level::DEBUG, "Keep-alive in 'default' in 'test-"),
+            2
+        );
+    });
+}
+
+#[test]
+fn the_record_is_refreshed() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        let _operator = peer(stage, "one", 0).await;
+        let seen = async || {
+            let peers = stage.peers().await;
+            timestamp::parse(peers["one"]["lastseen"].as_str().unwrap()).unwrap()
+        };
+        for _ in 0..10 {
+            stage.pass(60.0).await;
+            let age = stage.now() - seen().await;
+            assert!(age.get_seconds() <= 56, "{age}");
+        }
+        let writes = stage.writes_to("default").len();
+        assert!((11..=14).contains(&writes), "{writes} in ten minutes");
+    });
+}
+
+#[test]
+fn a_higher_priority_pauses_the_others() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        let _low = peer(stage, "low", 1).await;
+        assert_eq!(who_works(stage, "a").await, ["low"]);
+        let high = peer(stage, "high", 2).await;
+        assert_eq!(who_works(stage, "b").await, ["high"]);
+        assert_eq!(
+            says(
+                stage,
+                Level::INFO,
+                "Pausing operations in favour of [<Peer high: "
+            ),
+            1
+        );
+        stage.pass(600.0).await;
+        assert_eq!(who_works(stage, "c").await, ["high"]);
+        high.stop().await;
+        stage.settled().await;
+        assert_eq!(who_works(stage, "d").await, ["low"]);
+        assert_eq!(
+            says(stage, Level::INFO, "Resuming operations after the pause."),
+            1
+        );
+    });
+}
+
+#[test]
+fn an_operator_of_a_lower_priority_never_begins() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        stage.create("a", json!({})).await;
+        let _high = peer(stage, "high", 2).await;
+        assert_eq!(stage.journal.ids(), ["high"]);
+        stage
+            .faults()
+            .inject(Fault::latency(Duration::from_secs(2)).kind("kopfpeerings"));
+        let _low = peer(stage, "low", 1).await;
+        stage.create("b", json!({})).await;
+        stage.pass(60.0).await;
+        assert_eq!(stage.journal.ids(), ["high", "high"]);
+    });
+}
+
+#[test]
+fn equal_priorities_pause_all_with_warnings() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        let _one = peer(stage, "one", 5).await;
+        let two = peer(stage, "two", 5).await;
+        assert!(who_works(stage, "a").await.is_empty());
+        let possibly = "Possibly conflicting operators with the same priority: [<Peer ";
+        assert!(says(stage, Level::WARN, possibly) >= 2);
+        let pausing = "Pausing all operators, including self: [<Peer one: priority=5, ";
+        assert_eq!(says(stage, Level::WARN, pausing), 2);
+        stage.pass(300.0).await;
+        assert!(stage.journal.ids().is_empty());
+        two.stop().await;
+        stage.settled().await;
+        assert_eq!(stage.journal.ids(), ["one"], "it has waited for the object");
+    });
+}
+
+#[test]
+fn the_dead_are_ignored_and_removed() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        stage.put_peer("dead", 100, 60, 61).await;
+        let _one = peer(stage, "one", 0).await;
+        assert_eq!(who_works(stage, "a").await, ["one"]);
+        assert_eq!(stage.peer_names().await, ["one"]);
+        let writes = stage.writes_to("default");
+        assert!(
+            writes
+                .iter()
+                .any(|write| write.body == json!({"status": {"dead": null}}))
+        );
+    });
+}
+
+#[test]
+fn a_crashed_operator_is_waited_for_as_long_as_it_may_live() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        let _low = peer(stage, "low", 1).await;
+        let high = peer(stage, "high", 2).await;
+        high.kill().await;
+        assert!(who_works(stage, "a").await.is_empty());
+        stage.pass(45.0).await;
+        assert!(stage.journal.ids().is_empty());
+        stage.pass(20.0).await;
+        assert_eq!(stage.journal.ids(), ["low"]);
+        assert_eq!(stage.peer_names().await, ["low"]);
+    });
+}
+
+#[test]
+fn garbage_in_the_object_is_left_alone() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        stage.write_peer("note", json!("hello")).await;
+        stage
+            .write_peer("odd", json!({"priority": "top", "lifetime": [1]}))
+            .await;
+        let _one = peer(stage, "one", 0).await;
+        assert_eq!(who_works(stage, "a").await, ["one"]);
+        assert_eq!(stage.peer_names().await, ["note", "odd", "one"]);
+    });
+}
+
+#[test]
+fn without_kinds_or_objects_an_operator_works_alone() {
+    sandboxed(async |stage| {
+        let _one = peer(stage, "one", 0).await;
+        assert_eq!(who_works(stage, "a").await, ["one"]);
+        stage.define_peerings().await;
+        stage.pass(60.0).await;
+        assert_eq!(
+            who_works(stage, "b").await,
+            ["one"],
+            "there is no object here"
+        );
+        assert!(says(stage, Level::DEBUG, "Keep-alive in 'default' in") > 0);
+        stage.create_peering("default").await;
+        stage.settled().await;
+        assert_eq!(
+            stage.peer_names().await,
+            ["one"],
+            "it takes part from now on"
+        );
+        stage.put_peer("boss", 1, 600, 0).await;
+        stage.settled().await;
+        assert!(who_works(stage, "c").await.is_empty());
+        stage.delete_peering("default").await;
+        stage.settled().await;
+        assert_eq!(stage.journal.ids(), ["one"]);
+    });
+}
+
+#[test]
+fn a_standalone_operator_asks_nobody() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        stage.put_peer("boss", 100, 600, 0).await;
+        let _operator = stage.run([on::create("alone")]).await;
+        assert_eq!(who_works(stage, "a").await, ["alone"]);
+        assert_eq!(stage.peer_names().await, ["boss"]);
+    });
+}
+
+#[test]
+fn mandatory_peering_is_waited_for() {
+    sandboxed(async |stage| {
+        let operator = stage
+            .operator([on::create("one")])
+            .settings(|settings| {
+                settings.peering.mandatory = true;
+                settings.peering.name = "special".to_owned();
+            })
+            .peer("one", 0)
+            .start()
+            .await;
+        assert!(who_works(stage, "a").await.is_empty(), "without the kinds");
+        let missing = "The kinds of peering objects are not found.";
+        assert_eq!(says(stage, Level::WARN, missing), 1);
+        stage.define_peerings().await;
+        stage.pass(60.0).await;
+        assert!(stage.journal.ids().is_empty(), "without the object");
+        stage.create_peering("default").await;
+        stage.pass(10.0).await;
+        assert!(stage.journal.ids().is_empty(), "with another object");
+        stage.create_peering("special").await;
+        stage.settled().await;
+        assert_eq!(stage.journal.ids(), ["one"]);
+        stage.delete_peering("special").await;
+        stage.settled().await;
+        assert!(
+            who_works(stage, "b").await.is_empty(),
+            "it is missing again"
+        );
+        operator.stop().await;
+    });
+}
+
+#[test]
+fn stealthy_operators_do_not_log_their_signs_of_life() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        let _operator = stage
+            .operator([on::create("one")])
+            .settings(|settings| settings.peering.stealth = true)
+            .peer("one", 0)
+            .start()
+            .await;
+        stage.pass(200.0).await;
+        assert_eq!(stage.peer_names().await, ["one"]);
+        assert_eq!(says(stage, Level::DEBUG, "Keep-alive"), 0);
+    });
+}
+
+#[test]
+fn lifetimes_are_up_to_the_settings() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        let _operator = stage
+            .operator([on::create("one")])
+            .settings(|settings| settings.peering.lifetime = Duration::from_secs(600))
+            .peer("one", 0)
+            .start()
+            .await;
+        stage.pass(580.0).await;
+        assert_eq!(stage.peers().await["one"]["lifetime"], 600);
+        assert_eq!(stage.writes_to("default").len(), 1);
+        stage.pass(20.0).await;
+        assert_eq!(stage.writes_to("default").len(), 2);
+    });
+}
+
+#[test]
+fn both_groups_are_used_if_both_are_there() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        stage.define_legacy_peerings().await;
+        stage.create_peering_in("zalando.org", "default").await;
+        let one = peer(stage, "one", 0).await;
+        assert_eq!(stage.peers_in("zalando.org").await["one"]["priority"], 0);
+        assert_eq!(stage.peers().await["one"]["priority"], 0);
+        one.stop().await;
+        assert_eq!(stage.peers_in("zalando.org").await, json!({}));
+        assert_eq!(stage.peers().await, json!({}));
+    });
+}
+
+#[test]
+fn operators_of_the_whole_cluster_have_a_peering_of_their_own() {
+    sandboxed_on(Kind::Cluster, async |stage| {
+        stage.define_peerings().await;
+        let path = "/apis/kopf.dev/v1/clusterkopfpeerings/default";
+        let _one = peer(stage, "one", 0).await;
+        let status = stage.api.get(path).await.json["status"].take();
+        assert_eq!(status["one"]["priority"], 0);
+        assert_eq!(
+            says(
+                stage,
+                Level::DEBUG,
+                "Keep-alive in 'default' cluster-wide: ok."
+            ),
+            1
+        );
+        let boss = json!({"status": {"boss": {"priority": 1}}});
+        stage.api.merge(path, &boss).await.expect_code(200);
+        stage.settled().await;
+        assert!(who_works(stage, "a").await.is_empty());
+    });
+}
+
+#[test]
+fn an_operator_that_may_not_take_part_works() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        stage
+            .faults()
+            .inject(Fault::error(403).kind("kopfpeerings"));
+        let one = peer(stage, "one", 0).await;
+        assert_eq!(who_works(stage, "a").await, ["one"]);
+        assert_eq!(
+            says(stage, Level::WARN, "Watching of kopfpeerings.v1.kopf.dev"),
+            1
+        );
+        assert_eq!(
+            says(stage, Level::WARN, "Keep-alive in 'default' in 'test-"),
+            1
+        );
+        stage.pass(3_600.0).await;
+        assert_eq!(
+            says(stage, Level::WARN, "Watching of kopfpeerings.v1.kopf.dev"),
+            1
+        );
+        one.stop().await;
+    });
+}
+
+#[test]
+fn an_exit_does_not_wait_for_a_server_that_does_not_answer() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        let one = peer(stage, "one", 0).await;
+        let slow = Fault::latency(Duration::from_secs(3_600));
+        stage
+            .faults()
+            .inject(slow.verb(Verb::Patch).kind("kopfpeerings"));
+        let before = stage.now();
+        one.stop().await;
+        let took = stage.now() - before;
+        assert!(took.get_seconds() <= 5, "{took}");
+        assert_eq!(
+            says(stage, Level::WARN, "Couldn't remove self from the peering"),
+            1
+        );
+    });
+}
+
+fn command(name: &str) -> Settings {
+    let mut settings = Settings::default();
+    settings.peering.name = name.to_owned();
+    settings.peering.priority = 100;
+    settings.peering.lifetime = Duration::from_secs(600);
+    settings
+}
+
+fn here(stage: &Stage) -> Scope {
+    let pattern = stage.api.namespace().parse().unwrap();
+    Scope::Namespaces(vec![pattern])
+}
+
+#[test]
+fn operators_are_frozen_and_resumed_by_commands() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        let (service, _line) = stage.recorder.record(stage.api.client().clone());
+        let client = kopf_client::Client::from_service(service, "default");
+        let _one = peer(stage, "one", 10).await;
+        let told = freeze(&client, command("default"), &here(stage), "me@here")
+            .await
+            .unwrap();
+        assert_eq!(told, [format!("'default' in '{}'", stage.api.namespace())]);
+        stage.settled().await;
+        let peers = stage.peers().await;
+        assert_eq!(peers["me@here"]["priority"], 100);
+        assert_eq!(peers["me@here"]["lifetime"], 600);
+        assert!(who_works(stage, "a").await.is_empty());
+        resume(&client, command("default"), &here(stage), "me@here")
+            .await
+            .unwrap();
+        stage.settled().await;
+        assert_eq!(stage.journal.ids(), ["one"]);
+        assert_eq!(stage.peer_names().await, ["one"]);
+    });
+}
+
+#[test]
+fn commands_say_what_is_missing() {
+    sandboxed(async |stage| {
+        let (service, _line) = stage.recorder.record(stage.api.client().clone());
+        let client = kopf_client::Client::from_service(service, "default");
+        let told = freeze(&client, command("default"), &here(stage), "me").await;
+        assert!(
+            matches!(
+                told,
+                Err(CommandError::NoKind {
+                    plural: "kopfpeerings"
+                })
+            ),
+            "{told:?}"
+        );
+        let told = freeze(&client, command("default"), &Scope::Cluster, "me").await;
+        let Err(error) = told else { panic!("{told:?}") };
+        assert!(
+            error.to_string().contains("no clusterkopfpeerings"),
+            "{error}"
+        );
+        stage.define_peerings().await;
+        let told = freeze(&client, command("default"), &here(stage), "me").await;
+        assert!(
+            matches!(told, Err(CommandError::NotFound { .. })),
+            "{told:?}"
+        );
+        let told = freeze(&client, command("default"), &Scope::Cluster, "me").await;
+        assert_eq!(told.unwrap(), ["'default' cluster-wide"]);
+        let nowhere = Scope::Namespaces(vec!["no-such-*".parse().unwrap()]);
+        let told = freeze(&client, command("default"), &nowhere, "me").await;
+        assert!(matches!(told, Err(CommandError::NoNamespace)), "{told:?}");
+    });
+}
+
+#[test]
+fn one_conflict_in_one_namespace_pauses_the_operator_as_a_whole() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        let other = stage.api.unique("other");
+        stage.api.create_namespace(&other).await;
+        let path = format!("/apis/kopf.dev/v1/namespaces/{other}/kopfpeerings");
+        let object = json!({"apiVersion": "kopf.dev/v1", "kind": "KopfPeering",
+                            "metadata": {"name": "default"}});
+        stage.api.create(&path, &object).await.expect_code(201);
+        let Scope::Namespaces(mut patterns) = here(stage) else {
+            return;
+        };
+        patterns.push(other.parse().unwrap());
+        let operator = stage.operator([on::create("one")]).peer("one", 0);
+        let _operator = operator.scope(Scope::Namespaces(patterns)).start().await;
+        assert_eq!(who_works(stage, "a").await, ["one"]);
+        let path = format!("{path}/default");
+        let boss = json!({"status": {"boss": {"priority": 1}}});
+        let status = stage.api.merge(&path, &boss).await.json["status"].take();
+        assert_eq!(status["one"]["priority"], 0, "it is there, too");
+        stage.settled().await;
+        assert!(who_works(stage, "b").await.is_empty());
+        // Namespaces that are not there any more pause nobody.
+        let namespace = format!("/api/v1/namespaces/{other}");
+        stage.api.delete(&namespace).await.expect_code(200);
+        stage.pass(10.0).await;
+        assert_eq!(stage.journal.ids(), ["one"]);
+    });
+}

@@ -12,6 +12,7 @@ pub mod filter;
 pub mod finalizer;
 pub mod handler;
 pub mod hierarchy;
+pub mod indexing;
 pub mod keys;
 pub mod lifecycle;
 pub mod literal;

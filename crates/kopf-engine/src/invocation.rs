@@ -23,7 +23,9 @@ use serde_json::Value;
 
 use crate::clock::Clock;
 use crate::execution::SubHandlers;
+use crate::indexing::Indices;
 use crate::logger::ObjectLogger;
+use crate::memos::MemoCell;
 
 /// A function as the engine sees it.
 pub type Function = Arc<dyn Invoke>;
@@ -103,6 +105,8 @@ pub struct Call {
     pub subs: Option<SubHandlers>,
     /// Where a result goes that is no JSON.
     pub slot: Slot,
+    /// What is remembered of the object, or of the operator if it is not about an object.
+    pub memo: MemoCell,
     /// What all handlers of the operator share.
     pub operator: Arc<OperatorContext>,
 }
@@ -133,7 +137,7 @@ impl Call {
     }
 }
 
-/// What all handlers of one operator share. It is also the context that filters get.
+/// What all handlers of one operator share.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct OperatorContext {
@@ -147,10 +151,14 @@ pub struct OperatorContext {
     pub front: Arc<dyn Any + Send + Sync>,
     /// The settings as they will be; only while the operator starts up, afterwards they are fixed.
     pub draft: Option<SettingsDraft>,
+    /// The operator's indices.
+    pub indices: Indices,
+    /// The operator's own memo; those of objects are made from it.
+    pub memo: MemoCell,
 }
 
 impl OperatorContext {
-    /// Joins the parts.
+    /// Joins the parts, without indices and memos.
     pub fn new(
         client: Client,
         settings: Arc<Settings>,
@@ -163,13 +171,44 @@ impl OperatorContext {
             clock,
             front,
             draft: None,
+            indices: Indices::default(),
+            memo: MemoCell::of_operator(Arc::new(())),
         }
+    }
+
+    /// With these indices.
+    #[must_use]
+    pub fn with_indices(self, indices: Indices) -> Self {
+        Self { indices, ..self }
+    }
+
+    /// With this memo, from which those of objects are made.
+    #[must_use]
+    pub fn with_memo(self, memo: MemoCell) -> Self {
+        Self { memo, ..self }
     }
 }
 
 impl fmt::Debug for OperatorContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OperatorContext").finish_non_exhaustive()
+    }
+}
+
+/// The context that filters, lifecycles and delays of one object get through `kopf-core`.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct FilterContext {
+    /// What all handlers of the operator share.
+    pub operator: Arc<OperatorContext>,
+    /// What is remembered of the object.
+    pub memo: MemoCell,
+}
+
+impl FilterContext {
+    /// Joins the parts.
+    pub fn new(operator: Arc<OperatorContext>, memo: MemoCell) -> Self {
+        Self { operator, memo }
     }
 }
 

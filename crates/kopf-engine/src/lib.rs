@@ -11,9 +11,11 @@ mod current;
 pub mod execution;
 #[cfg(test)]
 mod fake_api;
+pub mod indexing;
 pub mod inspect;
 pub mod invocation;
 pub mod logger;
+pub mod memos;
 mod observation;
 pub mod operator;
 mod orchestration;

@@ -34,6 +34,7 @@ pub struct ObjectLogger {
     poster: Poster,
     local: bool,
     activity: Option<Activity>,
+    terse: bool,
 }
 
 impl ObjectLogger {
@@ -44,6 +45,7 @@ impl ObjectLogger {
             poster: poster.unwrap_or_else(Poster::disabled),
             local: false,
             activity: None,
+            terse: false,
         }
     }
 
@@ -54,6 +56,7 @@ impl ObjectLogger {
             poster: Poster::disabled(),
             local: true,
             activity: Some(activity),
+            terse: false,
         }
     }
 
@@ -63,6 +66,17 @@ impl ObjectLogger {
         Self {
             local: true,
             ..self.clone()
+        }
+    }
+
+    /// The same logger, but only for what can be a problem: for handlers that are called for
+    /// thousands of objects. Its records never become events of the object. The rest is written
+    /// only if what is one level below would be: infos in the verbose mode.
+    #[must_use]
+    pub fn terse(&self) -> Self {
+        Self {
+            terse: true,
+            ..self.local()
         }
     }
 
@@ -126,14 +140,26 @@ impl ObjectLogger {
             Some(Activity::Authentication) => enabled!(AUTHENTICATION),
             Some(Activity::Probe) => enabled!(PROBE),
         };
-        is_written || self.is_posted(Level::Debug)
+        self.is_wanted(Level::Debug) && (is_written || self.is_posted(Level::Debug))
     }
 
     fn is_posted(&self, level: Level) -> bool {
         !self.local && self.poster.takes_records(level)
     }
 
+    fn is_wanted(&self, level: Level) -> bool {
+        match level {
+            _ if !self.terse => true,
+            Level::Debug => tracing::enabled!(target: TARGET, tracing::Level::TRACE),
+            Level::Info => tracing::enabled!(target: TARGET, tracing::Level::DEBUG),
+            Level::Warning | Level::Error => true,
+        }
+    }
+
     fn write(&self, level: Level, message: &dyn Display, details: Option<&str>) {
+        if !self.is_wanted(level) {
+            return;
+        }
         if self.is_posted(level) {
             let message = message.to_string();
             self.trace(level, &message, details);

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_client::Client;
+use kopf_core::handler::{HandlerId, HandlerKind};
 use kopf_core::lifecycle::{Asap, Lifecycle};
 use kopf_core::namespace::Scope;
 use kopf_core::settings::Settings;
@@ -33,8 +34,10 @@ use tracing::{debug, error, warn};
 use crate::activities;
 use crate::clock::Clock;
 use crate::execution::BlockingPool;
+use crate::indexing::{Barrier, Indices};
 use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
+use crate::memos::{MemoCell, MemoFactory};
 use crate::observation::{NamespaceObserver, ResourceObserver, insights, wanted_groups};
 use crate::orchestration;
 use crate::pausing::Pause;
@@ -55,6 +58,12 @@ pub enum Error {
     /// There are no handlers.
     #[error("no handlers are registered, there is nothing to do for the operator")]
     NoHandlers,
+    /// A front has declared a handler of an index, and not given the index.
+    #[error("there is nothing to keep the entries of the index '{id}' in")]
+    NoIndex {
+        /// The id of the handler.
+        id: HandlerId,
+    },
     /// The settings make no sense.
     #[error("the operator cannot run with these settings")]
     Settings(#[from] kopf_core::settings::Error),
@@ -95,6 +104,8 @@ pub struct Operator {
     scope: Scope,
     lifecycle: Arc<dyn Lifecycle>,
     front: Arc<dyn Any + Send + Sync>,
+    indices: Indices,
+    memo: MemoCell,
     clock: Option<Clock>,
     inspect: Inspect,
     ready: Option<oneshot::Sender<()>>,
@@ -110,6 +121,8 @@ impl Operator {
             scope: Scope::Cluster,
             lifecycle: Arc::new(Asap),
             front: Arc::new(()),
+            indices: Indices::default(),
+            memo: MemoCell::of_operator(Arc::new(())),
             clock: None,
             inspect: Inspect::default(),
             ready: None,
@@ -135,6 +148,17 @@ impl Operator {
     /// With something of the front that goes to every call.
     pub fn front(self, front: Arc<dyn Any + Send + Sync>) -> Self {
         Self { front, ..self }
+    }
+
+    /// With these indices, one for the id of each handler that keeps one.
+    pub fn indices(self, indices: Indices) -> Self {
+        Self { indices, ..self }
+    }
+
+    /// With memos that are made like this; by default, there is nothing in them.
+    pub fn memos(self, factory: Arc<dyn MemoFactory>) -> Self {
+        let memo = MemoCell::of_operator(factory);
+        Self { memo, ..self }
     }
 
     /// With this time; by default, that of the system when it starts to run.
@@ -196,6 +220,12 @@ impl Operator {
             return Err(Error::NoHandlers);
         }
         self.settings.peering.clusterwide = matches!(self.scope, Scope::Cluster);
+        for handler in self.registry.handlers() {
+            if handler.kind == HandlerKind::Index && self.indices.get(&handler.id).is_none() {
+                let id = Arc::clone(&handler.id);
+                return Err(Error::NoIndex { id });
+            }
+        }
         self.settings.validate()?;
         let clock = *self.clock.get_or_insert_with(Clock::system);
         let context = OperatorContext::new(
@@ -203,7 +233,9 @@ impl Operator {
             Arc::new(self.settings),
             clock,
             Arc::clone(&self.front),
-        );
+        )
+        .with_indices(self.indices.clone())
+        .with_memo(self.memo.clone());
         let starting = activities::startup(&self.registry, context);
         let Some(started) = stop.run_until_cancelled(starting).await else {
             warn!("Startup activity is only partially executed due to cancellation.");
@@ -259,18 +291,19 @@ impl Operator {
             findings: findings.namespaces,
         };
         let shared = Arc::new(Shared {
-            context: Arc::new(OperatorContext::new(
-                client.clone(),
-                Arc::clone(&settings),
-                clock,
-                self.front,
-            )),
+            context: Arc::new(
+                OperatorContext::new(client.clone(), Arc::clone(&settings), clock, self.front)
+                    .with_indices(self.indices)
+                    .with_memo(self.memo),
+            ),
             registry: Arc::new(self.registry),
             lifecycle: self.lifecycle,
             poster: poster.clone(),
             turns: Turns::new(settings.networking.concurrency),
             pool: BlockingPool::new(settings.execution.max_workers),
             pause: Pause::default(),
+            barrier: Barrier::default(),
+            ending: root.halt.clone(),
             inspect: self.inspect,
         });
 

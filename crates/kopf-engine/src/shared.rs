@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use kopf_core::lifecycle::Lifecycle;
+use tokio_util::sync::CancellationToken;
 
 use crate::execution::BlockingPool;
+use crate::indexing::Barrier;
 use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
 use crate::pausing::Pause;
@@ -28,6 +30,10 @@ pub(crate) struct Shared {
     pub(crate) pool: BlockingPool,
     /// Whether nothing new is to be started now.
     pub(crate) pause: Pause,
+    /// What everything but indexing waits for.
+    pub(crate) barrier: Barrier,
+    /// Whether the operator ends: then nothing has to be forgotten.
+    pub(crate) ending: CancellationToken,
     /// What the operator is busy with.
     pub(crate) inspect: Inspect,
 }

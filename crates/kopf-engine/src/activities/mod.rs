@@ -126,6 +126,7 @@ impl<'a> Step<'a> {
             subject: Subject::Activity(activity),
             patch: SharedPatch::default(),
             subs: None,
+            memo: context.memo.clone(),
             slot: slot.clone(),
         };
         let outcome = trial.attempt(self.handler, before).await;

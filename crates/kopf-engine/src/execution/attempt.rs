@@ -11,6 +11,7 @@ use super::call::call;
 use super::{BlockingPool, Execution, SubHandlers};
 use crate::invocation::{Call, Handler, OperatorContext, SharedPatch, Slot, Subject};
 use crate::logger::ObjectLogger;
+use crate::memos::MemoCell;
 
 /// What is known of the attempts before.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +29,7 @@ pub(crate) struct Trial<'a> {
     pub(crate) subject: Subject,
     pub(crate) patch: SharedPatch,
     pub(crate) subs: Option<SubHandlers>,
+    pub(crate) memo: MemoCell,
     /// Where results go that are no JSON.
     pub(crate) slot: Slot,
 }
@@ -59,6 +61,7 @@ impl Trial<'_> {
                 patch: self.patch,
                 logger: logger.clone(),
                 subs: self.subs.clone(),
+                memo: self.memo,
                 slot: self.slot,
                 operator: Arc::clone(context),
             };
@@ -122,7 +125,8 @@ impl Execution {
             subject,
             patch: self.patch.clone(),
             subs,
-            slot: Slot::default(),
+            memo: self.memo.clone(),
+            slot: self.slot.clone(),
         };
         trial.attempt(handler, before).await
     }

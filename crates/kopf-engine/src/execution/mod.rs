@@ -5,6 +5,7 @@
 
 mod attempt;
 mod call;
+mod indexed;
 mod pool;
 mod round;
 mod subs;
@@ -19,8 +20,9 @@ use std::sync::Arc;
 use kopf_core::cause::Cause;
 use kopf_core::lifecycle::Lifecycle;
 
-use crate::invocation::SharedPatch;
+use crate::invocation::{FilterContext, SharedPatch, Slot};
 use crate::logger::ObjectLogger;
+use crate::memos::MemoCell;
 use crate::shared::Shared;
 
 /// What all handlers of one cycle have in common. Cheap to clone.
@@ -31,4 +33,14 @@ pub(crate) struct Execution {
     pub(crate) patch: SharedPatch,
     pub(crate) logger: ObjectLogger,
     pub(crate) lifecycle: Arc<dyn Lifecycle>,
+    pub(crate) memo: MemoCell,
+    /// Where results go that are no JSON.
+    pub(crate) slot: Slot,
+}
+
+impl Execution {
+    /// What filters and lifecycles get.
+    fn context(&self) -> FilterContext {
+        FilterContext::new(Arc::clone(&self.shared.context), self.memo.clone())
+    }
 }

@@ -36,7 +36,7 @@ impl Execution {
             .collect();
         let picked = self
             .lifecycle
-            .pick(&candidates, &self.cause, context.as_ref());
+            .pick(&candidates, &self.cause, &self.context());
         let mut done: Vec<&HandlerId> = Vec::with_capacity(picked.len());
         for handler in picked.into_iter().filter_map(|index| due.get(index)) {
             // A custom lifecycle may name one twice; once per round is the rule.

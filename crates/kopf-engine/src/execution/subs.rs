@@ -181,7 +181,7 @@ impl SubHandlers {
             .change
             .as_ref()
             .map_or(Reason::Noop, |change| change.reason);
-        let selected = select_from(handlers, &cause, context.as_ref()).map_err(framework)?;
+        let selected = select_from(handlers, &cause, &execution.context()).map_err(framework)?;
         let ids = || handlers.iter().map(|handler| &handler.id);
         let mut state = State::load(storage.as_ref(), &cause.body, ids()).map_err(framework)?;
         state.activate(

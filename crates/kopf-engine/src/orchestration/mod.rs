@@ -20,6 +20,7 @@ use tracing::{debug, warn};
 
 pub(crate) use self::ensemble::{Ensemble, Error, Place};
 use self::resolution::{Resolution, resolve};
+use crate::indexing::Blocker;
 use crate::observation::{Insights, Namespaces, Resources};
 use crate::peering::Peerings;
 use crate::queueing::Stream;
@@ -37,12 +38,10 @@ pub(crate) async fn run(
 ) -> Result<(), Error> {
     let registry = Arc::clone(&shared.registry);
     let peerings = Peerings::new(&shared, identity);
+    // Which kinds are indexed is not known before the streams are there.
+    let assembling = shared.barrier.block();
     let start = move |place: Place, stop: CancellationToken| -> BoxFuture<'static, ()> {
-        let stream = Stream {
-            shared: Arc::clone(&shared),
-            resource: place.resource,
-            namespace: place.namespace,
-        };
+        let stream = Stream::new(Arc::clone(&shared), place.resource, place.namespace);
         Box::pin(stream.run(stop))
     };
     orchestrate(
@@ -50,6 +49,7 @@ pub(crate) async fn run(
         insights,
         Ensemble::new(start),
         peerings,
+        Some(assembling),
         ready,
         stop,
     )
@@ -61,6 +61,7 @@ async fn orchestrate<F, S>(
     mut insights: Insights,
     mut ensemble: Ensemble<S>,
     mut peerings: Peerings,
+    mut assembling: Option<Blocker>,
     mut ready: Option<oneshot::Sender<()>>,
     stop: CancellationToken,
 ) -> Result<(), Error>
@@ -89,6 +90,7 @@ where
         if let Err(error) = ensemble.adjust(places(&watched, &namespaces)).await {
             break Err(error);
         }
+        drop(assembling.take());
         if let Some(ready) = ready.take() {
             // Nobody may be waiting.
             let _ = ready.send(());
@@ -214,7 +216,7 @@ mod tests {
             let peerings = Peerings::none();
             tasks.spawn(async move {
                 let streams = Ensemble::new(start);
-                orchestrate(&handlers, insights, streams, peerings, Some(told), child).await
+                orchestrate(&handlers, insights, streams, peerings, None, Some(told), child).await
             });
             Self {
                 findings,

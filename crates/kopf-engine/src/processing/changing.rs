@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{Error, applying};
 use crate::execution::Execution;
-use crate::invocation::SharedPatch;
+use crate::invocation::{FilterContext, SharedPatch, Slot};
 use crate::logger::ObjectLogger;
 use crate::queueing::{Holding, Kind, Memory};
 
@@ -76,7 +76,9 @@ pub(crate) async fn handle(
     let reason = change.reason;
 
     let owned = || kind.handlers.owned_ids();
-    let handlers = kind.handlers.selected(&cause, context)?;
+    let memo = memory.memo(&context.memo);
+    let filtering = FilterContext::new(Arc::clone(&kind.shared.context), memo.clone());
+    let handlers = kind.handlers.selected(&cause, &filtering)?;
     let mut state = State::load(progress.as_ref(), &cause.body, owned())?;
     state.activate(
         handlers.iter().map(|handler| &handler.id),
@@ -121,6 +123,8 @@ pub(crate) async fn handle(
         patch: SharedPatch::new(patch),
         logger: logger.clone(),
         lifecycle: Arc::clone(&kind.shared.lifecycle),
+        memo,
+        slot: Slot::default(),
     };
     holding.give_away();
     let attempted = execution.round(&handlers, &mut state, None).await;

@@ -12,6 +12,7 @@ use kopf_core::wording;
 use serde_json::Value;
 
 use super::{Error, changing};
+use crate::invocation::FilterContext;
 use crate::logger::ObjectLogger;
 use crate::queueing::{Holding, Kind, Memory};
 
@@ -71,8 +72,9 @@ impl Cycle<'_> {
             consistent,
             logger,
         } = self;
-        let context = kind.shared.context.as_ref();
-        let finalizer = &context.settings.persistence.finalizer;
+        let memo = memory.memo(&kind.shared.context.memo);
+        let context = FilterContext::new(Arc::clone(&kind.shared.context), memo);
+        let finalizer = &kind.shared.context.settings.persistence.finalizer;
         // What was refused comes first: what is decided below is decided after it.
         let carried = !memory.remaining.is_empty();
         patch.fns.splice(..0, memory.remaining.iter().cloned());
@@ -81,13 +83,13 @@ impl Cycle<'_> {
         let mut cause = changing_cause(kind, memory, event, body)?;
         // In stealth, the object is as good as invisible.
         if let Some(visible) = &cause
-            && !kind.handlers.prematches_any(visible, context)?
+            && !kind.handlers.prematches_any(visible, &context)?
         {
             cause = None;
         }
         if event != EventType::Deleted {
             let required = match &cause {
-                Some(cause) => kind.handlers.requires_finalizer(cause, context)?,
+                Some(cause) => kind.handlers.requires_finalizer(cause, &context)?,
                 None => false,
             };
             match finalizer::decide(required, body, finalizer) {

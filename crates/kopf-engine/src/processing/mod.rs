@@ -6,10 +6,12 @@
 mod applying;
 mod changing;
 mod cycle;
+mod indexing;
 mod watching;
 
 pub(crate) use applying::{Applied, Pending};
 pub(crate) use cycle::{Cycle, Decided, Verdict};
+pub(crate) use indexing::index;
 pub(crate) use watching::watch;
 
 /// What can fail in a cycle that is no handler's fault. The object is tried again later.

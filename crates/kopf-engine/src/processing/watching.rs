@@ -8,8 +8,9 @@ use kopf_core::patch::Patch;
 
 use super::Error;
 use crate::execution::Execution;
-use crate::invocation::SharedPatch;
+use crate::invocation::{FilterContext, SharedPatch, Slot};
 use crate::logger::ObjectLogger;
+use crate::memos::MemoCell;
 use crate::queueing::{Holding, Kind};
 
 /// Runs all matching handlers in order. Returns what they want to be written.
@@ -17,6 +18,7 @@ pub(crate) async fn watch(
     kind: &Kind,
     event: EventType,
     body: &Body,
+    memo: MemoCell,
     logger: &ObjectLogger,
     holding: &mut Holding,
 ) -> Patch {
@@ -26,8 +28,8 @@ pub(crate) async fn watch(
         event: Some(event),
         change: None,
     };
-    let context = kind.shared.context.as_ref();
-    let handlers = kind.handlers.watching_for(&cause, context, |error| {
+    let context = FilterContext::new(Arc::clone(&kind.shared.context), memo.clone());
+    let handlers = kind.handlers.watching_for(&cause, &context, |error| {
         // The others are not to blame.
         let error = Error::from(error).chain();
         logger.error(format_args!("A handler of events is skipped: {error}"));
@@ -42,6 +44,8 @@ pub(crate) async fn watch(
         patch: SharedPatch::default(),
         logger: logger.clone(),
         lifecycle: Arc::clone(&kind.shared.lifecycle),
+        memo,
+        slot: Slot::default(),
     };
     for handler in handlers {
         execution.once(&handler).await;

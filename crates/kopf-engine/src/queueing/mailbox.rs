@@ -31,6 +31,24 @@ pub(crate) enum Queued {
 }
 
 impl Queued {
+    pub(crate) fn is_listed(&self) -> bool {
+        matches!(
+            self,
+            Self::Event {
+                event: EventType::Listed,
+                ..
+            }
+        )
+    }
+
+    /// Whether the object is there, as far as this tells.
+    pub(crate) fn is_alive(&self) -> bool {
+        match self {
+            Self::Event { event, .. } => *event != EventType::Deleted,
+            Self::Vanished => false,
+        }
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Self::Event { raw, .. } => raw.len(),
@@ -168,18 +186,12 @@ impl Mailbox {
     }
 
     /// With changes in the queue, the object goes ahead of those that are merely listed.
-    pub(crate) fn lane(&self) -> Lane {
-        let listed = |entry: &Queued| {
-            matches!(
-                entry,
-                Queued::Event {
-                    event: EventType::Listed,
-                    ..
-                }
-            )
-        };
+    ///
+    /// `listed`: whether something listed was taken out before, and is still to be handled.
+    pub(crate) fn lane(&self, listed: bool) -> Lane {
         let inner = self.lock();
-        if !inner.queue.is_empty() && inner.queue.iter().all(listed) {
+        let has_any = listed || !inner.queue.is_empty();
+        if has_any && inner.queue.iter().all(Queued::is_listed) {
             Lane::Listing
         } else {
             Lane::Fresh
@@ -321,8 +333,11 @@ mod tests {
                 raw: Bytes::new(),
             })
             .unwrap();
-        assert_eq!(mailbox.lane(), Lane::Listing);
+        assert_eq!(mailbox.lane(false), Lane::Listing);
         mailbox.push(event("1")).unwrap();
-        assert_eq!(mailbox.lane(), Lane::Fresh);
+        assert_eq!(mailbox.lane(true), Lane::Fresh);
+        mailbox.drain();
+        assert_eq!(mailbox.lane(true), Lane::Listing);
+        assert_eq!(mailbox.lane(false), Lane::Fresh);
     }
 }

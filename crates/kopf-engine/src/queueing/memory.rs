@@ -1,9 +1,11 @@
 //! What is remembered of an object between its events, in this process only.
 
+use kopf_core::indexing::Attempts;
 use kopf_core::patch::PatchFn;
 
 use super::mailbox::Queued;
 use super::own::Own;
+use crate::memos::MemoCell;
 
 /// The record of one object. Small: there is one for every object in the cluster.
 #[derive(Debug, Default)]
@@ -16,6 +18,10 @@ pub(crate) struct Memory {
     pub(crate) remaining: Vec<PatchFn>,
     /// The last own write, if nothing was left to do after it.
     pub(crate) own: Option<Own>,
+    /// Attempts of index handlers that have failed or are to be tried again.
+    pub(crate) indexing: Option<Box<Attempts>>,
+    /// What handlers remember of the object, if they do.
+    memo: Option<MemoCell>,
 }
 
 impl Memory {
@@ -29,6 +35,19 @@ impl Memory {
     /// Whether this tells nothing that is not known already.
     pub(crate) fn covers(&self, entry: &Queued) -> bool {
         self.own.as_ref().is_some_and(|own| own.covers(entry))
+    }
+
+    /// What handlers remember of the object.
+    pub(crate) fn memo(&mut self, operator: &MemoCell) -> MemoCell {
+        self.memo
+            .get_or_insert_with(|| operator.of_object())
+            .clone()
+    }
+
+    /// Without what is not needed while nothing happens to the object.
+    pub(crate) fn at_rest(mut self) -> Self {
+        self.memo.take_if(|memo| memo.is_needless());
+        self
     }
 
     /// Whether handlers for resuming are still to be run.

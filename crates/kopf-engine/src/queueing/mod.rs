@@ -13,6 +13,7 @@ mod turns;
 mod versions;
 mod worker;
 
+pub(crate) use identity::Identity;
 pub(crate) use memory::Memory;
 pub(crate) use stream::{Kind, Stream};
 pub(crate) use turns::Turns;

@@ -10,6 +10,7 @@ use std::collections::hash_map::Entry;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -29,6 +30,7 @@ use super::mailbox::{Mailbox, Queued};
 use super::memory::Memory;
 use super::worker::{Finished, Worker};
 use crate::execution::describe_panic;
+use crate::indexing::{Blocker, KindIndices, ObjectKey};
 use crate::inspect::{Counted, Guard, Inspect};
 use crate::invocation::Function;
 use crate::shared::Shared;
@@ -43,6 +45,10 @@ pub(crate) struct Stream {
     pub(crate) resource: Arc<Resource>,
     /// `None`: in all namespaces, or of a kind that has none.
     pub(crate) namespace: Option<String>,
+    handlers: KindHandlers<Function>,
+    indices: KindIndices,
+    /// Nothing but indexing happens before the first listing of an indexed kind.
+    blocker: Option<Blocker>,
 }
 
 /// What all workers of a stream need.
@@ -51,6 +57,10 @@ pub(crate) struct Kind {
     pub(crate) shared: Arc<Shared>,
     pub(crate) resource: Arc<Resource>,
     pub(crate) handlers: KindHandlers<Function>,
+    /// The indices which these objects can be in.
+    pub(crate) indices: KindIndices,
+    /// Whether all indices were filled once, as far as this stream knows.
+    indexed: AtomicBool,
     /// How many objects may be worked on at once, if that is limited.
     pub(crate) limit: Option<Semaphore>,
     pub(crate) stop: CancellationToken,
@@ -83,14 +93,72 @@ impl State {
     }
 }
 
+impl Kind {
+    /// Whether superseded versions are of interest, too.
+    pub(crate) fn takes_every_version(&self) -> bool {
+        !self.handlers.watching.is_empty() || !self.indices.is_empty()
+    }
+
+    /// Whether anything is done to these objects apart from indexing.
+    pub(crate) fn is_handled(&self) -> bool {
+        let handlers = &self.handlers;
+        !(handlers.watching.is_empty()
+            && handlers.spawning.is_empty()
+            && handlers.changing.is_empty())
+    }
+
+    /// Whether all indices were filled once: what comes later does not hold these objects up.
+    pub(crate) fn is_ready(&self) -> bool {
+        if !self.indexed.load(Ordering::Acquire) && self.shared.barrier.is_lifted() {
+            self.indexed.store(true, Ordering::Release);
+        }
+        self.indexed.load(Ordering::Acquire)
+    }
+
+    /// Waits until [`is_ready`](Self::is_ready). Cancel-safe.
+    pub(crate) async fn ready(&self) {
+        if !self.is_ready() {
+            self.shared.barrier.lifted().await;
+            self.indexed.store(true, Ordering::Release);
+        }
+    }
+
+    /// The object is gone, or is not served any more.
+    fn discard(&self, identity: &Identity) {
+        if !self.indices.is_empty() {
+            let object = ObjectKey::new(identity, &self.resource);
+            self.indices.discard(&object);
+        }
+    }
+}
+
 impl Stream {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        resource: Arc<Resource>,
+        namespace: Option<String>,
+    ) -> Self {
+        let handlers = shared.registry.for_resource(&resource);
+        let indices = shared.context.indices.of_kind(&handlers);
+        let blocker = (!indices.is_empty()).then(|| shared.barrier.block());
+        Self {
+            shared,
+            resource,
+            namespace,
+            handlers,
+            indices,
+            blocker,
+        }
+    }
+
     /// Watches until it is stopped, then lets the workers end what they are doing for as long as
     /// `queueing.exit_timeout` says.
     pub(crate) async fn run(self, stop: CancellationToken) {
         let settings = Arc::clone(&self.shared.context.settings);
-        let handlers = self.shared.registry.for_resource(&self.resource);
         let kind = Kind {
-            handlers,
+            handlers: self.handlers,
+            indices: self.indices,
+            indexed: AtomicBool::new(false),
             limit: settings
                 .queueing
                 .worker_limit
@@ -112,6 +180,7 @@ impl Stream {
             workers: JoinSet::new(),
             _open: kind.shared.inspect.count(Counted::Stream),
             unlisted: Some(kind.shared.inspect.count(Counted::Unlisted)),
+            blocker: self.blocker,
             kind: Arc::new(kind),
         };
         routing.run().await;
@@ -129,6 +198,8 @@ struct Routing {
     workers: JoinSet<Finished>,
     _open: Guard,
     unlisted: Option<Guard>,
+    /// Until the first listing of an indexed kind is over.
+    blocker: Option<Blocker>,
 }
 
 impl Routing {
@@ -221,6 +292,7 @@ impl Routing {
             Signal::Listed { .. } => {
                 self.forget_vanished();
                 self.unlisted = None;
+                self.blocker = None;
             }
             Signal::Trouble {
                 error,
@@ -236,11 +308,23 @@ impl Routing {
                         "Watching of {resource} {place} is not possible: {error}. \
                          The others are served; trying again in {retry_in:.1} seconds."
                     );
+                    if self.blocker.take().is_some() {
+                        warn!(
+                            "Handlers are called without {resource} {place} in the indices, \
+                             because nobody knows when they can be listed."
+                        );
+                    }
                 } else {
                     warn!(
                         "Watching of {resource} {place} is interrupted: {error}. \
                          Trying again in {retry_in:.1} seconds."
                     );
+                    if self.blocker.is_some() {
+                        warn!(
+                            "No handlers are called until {resource} {place} are listed, \
+                             because they are indexed."
+                        );
+                    }
                 }
             }
         }
@@ -302,12 +386,15 @@ impl Routing {
     /// Objects that a complete listing does not have are gone.
     fn forget_vanished(&mut self) {
         let (before, listing) = (self.objects.len(), self.listing);
-        self.objects.retain(|_, slot| {
+        self.objects.retain(|identity, slot| {
             if slot.listing == listing {
                 return true;
             }
             match &mut slot.state {
-                State::Quiet(_) => return false,
+                State::Quiet(_) => {
+                    self.kind.discard(identity);
+                    return false;
+                }
                 State::Working(mailbox) => {
                     if let Err(entry) = mailbox.push(Queued::Vanished) {
                         slot.state = State::ending(entry, &self.kind.shared.inspect);
@@ -339,6 +426,7 @@ impl Routing {
             }
             match finished.memory {
                 None if since.is_empty() => {
+                    self.kind.discard(&identity);
                     known.remove();
                 }
                 memory if since.is_empty() => {
@@ -369,6 +457,12 @@ impl Routing {
 
 impl Drop for Routing {
     fn drop(&mut self) {
+        // The last handlers of the operator may still look into its indices.
+        if !self.kind.shared.ending.is_cancelled() {
+            for identity in self.objects.keys() {
+                self.kind.discard(identity);
+            }
+        }
         self.kind.shared.inspect.set_objects(self.objects.len(), 0);
     }
 }
@@ -393,13 +487,13 @@ fn start(
     memory: Memory,
     entries: Vec<Queued>,
 ) -> State {
-    let keep_all = !kind.handlers.watching.is_empty();
-    let mailbox = Arc::new(Mailbox::new(Arc::clone(load), keep_all));
+    let mailbox = Arc::new(Mailbox::new(Arc::clone(load), kind.takes_every_version()));
     for entry in entries {
         // It is new, and cannot be closed.
         let _ = mailbox.push(entry);
     }
-    let worker = Worker::new(Arc::clone(kind), Arc::clone(&mailbox), memory);
+    let object = ObjectKey::new(&identity, &kind.resource);
+    let worker = Worker::new(Arc::clone(kind), Arc::clone(&mailbox), object, memory);
     let resource = Arc::clone(&kind.resource);
     workers.spawn(async move {
         // Panics of handlers are caught where handlers are called: this one would be ours.

@@ -10,7 +10,7 @@ use kopf_core::cause::{Cause, Change};
 use kopf_core::handler::{HandlerKind, Param};
 use kopf_core::resource::Resource;
 use kopf_core::settings::Settings;
-use kopf_engine::invocation::{Call, OperatorContext};
+use kopf_engine::invocation::{Call, FilterContext, OperatorContext};
 
 use super::Rejection;
 
@@ -33,11 +33,11 @@ impl<'a> Context<'a> {
         }
     }
 
-    pub(crate) fn of_filter(cause: &'a Cause, operator: &'a OperatorContext) -> Self {
+    pub(crate) fn of_filter(cause: &'a Cause, context: &'a FilterContext) -> Self {
         Self {
             cause: Some(cause),
             body: &cause.body,
-            operator,
+            operator: &context.operator,
             call: None,
         }
     }
@@ -147,8 +147,8 @@ pub(crate) fn with_filter_context<R>(
     context: &dyn Any,
     ask: impl FnOnce(&Context<'_>) -> Result<R, Rejection>,
 ) -> Result<R, Rejection> {
-    let operator = context
-        .downcast_ref::<OperatorContext>()
+    let context = context
+        .downcast_ref::<FilterContext>()
         .ok_or_else(|| Rejection::other("filters are asked outside of an operator"))?;
-    ask(&Context::of_filter(cause, operator))
+    ask(&Context::of_filter(cause, context))
 }

@@ -34,23 +34,32 @@ impl Worker {
             self.mailbox.expect_nothing();
             self.gate = None;
         }
-        let watched = !self.kind.handlers.watching.is_empty();
-        let last = drained.entries.len().saturating_sub(1);
-        for (position, entry) in drained.entries.into_iter().enumerate() {
+        let every = self.kind.takes_every_version();
+        let ahead = std::mem::take(&mut self.ahead);
+        let indexed = ahead.len();
+        let last = (indexed + drained.entries.len()).saturating_sub(1);
+        for (position, entry) in ahead.into_iter().chain(drained.entries).enumerate() {
             let is_last = position == last;
             match entry {
                 Queued::Vanished if is_last => return Presence::Gone,
                 // What comes after the end is another life, of which nothing is known.
                 Queued::Vanished => self.begin_anew(),
-                // Superseded versions matter to event handlers only.
-                Queued::Event { .. } if !watched && !is_last => {}
+                // Superseded versions matter to event handlers and indices only.
+                Queued::Event { .. } if !every && !is_last => {}
                 Queued::Event { event, raw, .. } => {
                     if self.newest_is_deleted() {
                         self.begin_anew();
                     }
-                    if !self.take(event, &raw, is_last, &mut holding).await {
-                        return Presence::Gone;
+                    let Some(body) = self.parse(event, &raw, is_last) else {
+                        if event == EventType::Deleted {
+                            return Presence::Gone;
+                        }
+                        continue;
+                    };
+                    if position >= indexed {
+                        self.index(event, &body, &mut holding).await;
                     }
+                    self.take(event, body, &mut holding).await;
                 }
             }
         }
@@ -65,8 +74,8 @@ impl Worker {
         if self.is_held_back() || self.newest.is_none() {
             return Presence::There;
         }
-        // Event handlers may have taken long, and change handlers want the newest version only.
-        if watched && !self.mailbox.is_empty() && self.postponed < POSTPONED {
+        // Other handlers may have taken long, and change handlers want the newest version only.
+        if every && !self.mailbox.is_empty() && self.postponed < POSTPONED {
             self.postponed += 1;
             return Presence::There;
         }
@@ -76,17 +85,10 @@ impl Worker {
         Presence::There
     }
 
-    /// Takes one version, and shows it to the event handlers. Returns whether the object is there,
-    /// as far as it can be known.
-    async fn take(
-        &mut self,
-        event: EventType,
-        raw: &Bytes,
-        is_last: bool,
-        holding: &mut Holding,
-    ) -> bool {
-        let body = match Body::parse(raw) {
-            Ok(body) => body,
+    /// Reads a version. If it cannot be read, that is reported, and the newest one is waited for.
+    pub(super) fn parse(&mut self, event: EventType, raw: &Bytes, is_last: bool) -> Option<Body> {
+        match Body::parse(raw) {
+            Ok(body) => Some(body),
             Err(error) => {
                 let error = Error::from(error);
                 if is_last && event != EventType::Deleted {
@@ -94,13 +96,18 @@ impl Worker {
                 } else {
                     self.report(&error, None);
                 }
-                return event != EventType::Deleted;
+                None
             }
-        };
+        }
+    }
+
+    /// Takes one version, and shows it to the event handlers.
+    async fn take(&mut self, event: EventType, body: Body, holding: &mut Holding) {
         if !self.kind.handlers.watching.is_empty() {
             let kind = Arc::clone(&self.kind);
             let logger = self.logger(&body).local();
-            let watching = processing::watch(&kind, event, &body, &logger, holding);
+            let memo = self.memory.memo(&kind.shared.context.memo);
+            let watching = processing::watch(&kind, event, &body, memo, &logger, holding);
             match AssertUnwindSafe(watching).catch_unwind().await {
                 Ok(patch) => self.from_events.merge_from(patch),
                 // The rest of the cycle may still work.
@@ -109,7 +116,6 @@ impl Worker {
             holding.take_again().await;
         }
         self.newest = Some((event, body));
-        true
     }
 
     fn log_interruption(&self) {
@@ -128,6 +134,7 @@ impl Worker {
 
     /// Another object with the same identity.
     fn begin_anew(&mut self) {
+        self.kind.indices.discard(&self.object);
         self.memory = Memory::default();
         self.logger = None;
         self.newest = None;

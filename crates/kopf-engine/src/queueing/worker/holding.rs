@@ -13,9 +13,11 @@ pub(crate) struct Holding {
 impl Holding {
     /// Waits for the turn of an object that has events. Should it change while waiting, it goes
     /// ahead of those that have not.
-    pub(super) async fn of_events(turns: &Turns, mailbox: &Mailbox) -> Self {
+    ///
+    /// `listed`: whether it has something listed from before.
+    pub(super) async fn of_events(turns: &Turns, mailbox: &Mailbox, listed: bool) -> Self {
         loop {
-            let lane = mailbox.lane();
+            let lane = mailbox.lane(listed);
             tokio::select! {
                 biased;
                 turn = turns.take(lane) => {

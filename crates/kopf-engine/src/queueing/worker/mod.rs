@@ -3,12 +3,14 @@
 //!
 //! Nothing is done to an object except by its worker, so nothing is done to it twice at once.
 
+mod ahead;
 mod cycling;
 mod events;
 mod holding;
 mod waiting;
 mod writing;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use kopf_core::body::Body;
@@ -17,14 +19,16 @@ use kopf_core::patch::Patch;
 use tokio::sync::SemaphorePermit;
 use tokio::time::sleep_until;
 
+use ahead::Waited;
 pub(crate) use holding::Holding;
 use waiting::{Gate, Wake};
 use writing::Unsent;
 
 use super::identity::Identity;
-use super::mailbox::Mailbox;
+use super::mailbox::{Mailbox, Queued};
 use super::memory::Memory;
 use super::stream::Kind;
+use crate::indexing::{Blocker, ObjectKey};
 use crate::inspect::{Counted, Guard};
 use crate::logger::ObjectLogger;
 
@@ -45,8 +49,14 @@ pub(crate) struct Finished {
 pub(crate) struct Worker {
     kind: Arc<Kind>,
     mailbox: Arc<Mailbox>,
+    /// Whose entries are in the indices.
+    object: ObjectKey,
     memory: Memory,
     guard: Guard,
+    /// Until the object is indexed for the first time.
+    blocker: Option<Blocker>,
+    /// What is indexed, and waits for all indices to be filled.
+    ahead: VecDeque<Queued>,
     logger: Option<ObjectLogger>,
     /// The newest version of the object that is known.
     newest: Option<(EventType, Body)>,
@@ -74,13 +84,23 @@ enum Presence {
 }
 
 impl Worker {
-    pub(crate) fn new(kind: Arc<Kind>, mailbox: Arc<Mailbox>, memory: Memory) -> Self {
+    pub(crate) fn new(
+        kind: Arc<Kind>,
+        mailbox: Arc<Mailbox>,
+        object: ObjectKey,
+        memory: Memory,
+    ) -> Self {
         let guard = kind.shared.inspect.count(Counted::Working);
+        let blocks = !kind.indices.is_empty() && !kind.is_ready();
+        let blocker = blocks.then(|| kind.shared.barrier.block());
         Self {
             kind,
             mailbox,
+            object,
             memory,
             guard,
+            blocker,
+            ahead: VecDeque::new(),
             logger: None,
             newest: None,
             from_events: Patch::default(),
@@ -97,11 +117,15 @@ impl Worker {
     /// be remembered), or until the stream is stopped.
     pub(crate) async fn run(mut self) -> Option<Memory> {
         let kind = Arc::clone(&self.kind);
+        match self.await_indices().await {
+            Waited::Ready => {}
+            Waited::Over => return Some(self.memory.at_rest()),
+        }
         loop {
             if self.takes_events() {
                 self.guard.becomes(Counted::Working);
                 let _permit = permit(&kind).await;
-                let holding = Holding::of_events(&kind.shared.turns, &self.mailbox).await;
+                let holding = self.hold().await;
                 if self.on_events(holding).await == Presence::Gone {
                     return None;
                 }
@@ -110,7 +134,7 @@ impl Worker {
             let moment = self.next_moment().filter(|_| self.may_go_on());
             let Some(at) = moment else {
                 if self.mailbox.close() {
-                    return Some(self.memory);
+                    return Some(self.memory.at_rest());
                 }
                 continue;
             };
@@ -133,7 +157,8 @@ impl Worker {
     /// While nothing can be written, what event handlers want to be written must not grow forever.
     fn takes_events(&self) -> bool {
         let is_full = self.is_held_back() && self.from_events.fns.len() >= BACKLOG;
-        !is_full && !self.mailbox.is_empty()
+        let has_any = !self.mailbox.is_empty() || !self.ahead.is_empty();
+        has_any && !is_full
     }
 
     fn logger(&mut self, body: &Body) -> &ObjectLogger {

@@ -9,8 +9,8 @@ use kopf_core::wording;
 use tokio::time::Instant;
 
 use super::super::versions::covers;
+use super::Worker;
 use super::writing::Unsent;
-use super::{Holding, Worker};
 use crate::inspect::Counted;
 use crate::logger::ObjectLogger;
 use crate::processing::{Error, Pending};
@@ -100,8 +100,7 @@ impl Worker {
 
     /// The time has come for what was waited for.
     pub(super) async fn on_time(&mut self) {
-        let turns = self.kind.shared.turns.clone();
-        let holding = Holding::of_events(&turns, &self.mailbox).await;
+        let holding = self.hold().await;
         let now = Instant::now();
         // Should events have come while waiting for the turn, they take over.
         if !self.mailbox.is_empty() {

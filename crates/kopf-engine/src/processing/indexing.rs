@@ -1,0 +1,88 @@
+//! Handlers that keep indices: all of them, for every version, before anything else.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kopf_core::body::Body;
+use kopf_core::cause::{Cause, EventType};
+use kopf_core::handler::HandlerId;
+use kopf_core::indexing::Effect;
+
+use super::Error;
+use crate::execution::Execution;
+use crate::indexing::{Entries, ObjectKey};
+use crate::invocation::{FilterContext, SharedPatch, Slot};
+use crate::logger::ObjectLogger;
+use crate::queueing::{Holding, Kind, Memory};
+
+/// Brings the entries of the object up to date with this version of it.
+///
+/// If a filter fails, the entries stay as they are.
+pub(crate) async fn index(
+    kind: &Kind,
+    object: &ObjectKey,
+    memory: &mut Memory,
+    (event, body): (EventType, &Body),
+    logger: &ObjectLogger,
+    holding: &mut Holding,
+) -> Result<(), Error> {
+    if event == EventType::Deleted {
+        kind.indices.discard(object);
+        return Ok(());
+    }
+    let context = &kind.shared.context;
+    let cause = Cause {
+        resource: Arc::clone(&kind.resource),
+        body: body.clone(),
+        event: None,
+        change: None,
+    };
+    let memo = memory.memo(&context.memo);
+    let filtering = FilterContext::new(Arc::clone(context), memo.clone());
+    let handlers = kind.handlers.indexing_for(&cause, &filtering)?;
+    if handlers.is_empty() {
+        kind.indices.discard(object);
+        return Ok(());
+    }
+    let mut attempts = memory.indexing.take().unwrap_or_default();
+    let execution = Execution {
+        shared: Arc::clone(&kind.shared),
+        cause: Arc::new(cause),
+        // It can be written to, and goes nowhere.
+        patch: SharedPatch::default(),
+        logger: logger.terse(),
+        lifecycle: Arc::clone(&kind.shared.lifecycle),
+        memo,
+        slot: Slot::default(),
+    };
+    let mut effects: HashMap<HandlerId, (Effect, Option<Entries>)> = HashMap::new();
+    holding.give_away();
+    for handler in handlers {
+        let Some(before) = attempts.next(&handler.id, context.clock.now()) else {
+            continue;
+        };
+        let (outcome, entries) = execution.indexed(&handler, before).await;
+        let now = context.clock.now();
+        attempts.note(&handler.id, before, &outcome, now);
+        let effect = Effect::of(&outcome, entries.is_some());
+        // Of several handlers of one index, the last one decides.
+        effects.insert(Arc::clone(&handler.id), (effect, entries));
+    }
+    holding.take_again().await;
+    memory.indexing = (!attempts.is_empty()).then_some(attempts);
+    for (id, index) in kind.indices.iter() {
+        match effects.remove(id) {
+            Some((Effect::Keep, _)) => {}
+            Some((Effect::Replace, Some(entries))) => {
+                if let Err(error) = index.replace(object, entries) {
+                    logger
+                        .local()
+                        .error(format_args!("Index '{id}' is not updated: {error}"));
+                }
+            }
+            // A handler that is not called has no say.
+            Some((Effect::Replace | Effect::Discard, _)) | None => index.discard(object),
+        }
+    }
+    Ok(())
+}

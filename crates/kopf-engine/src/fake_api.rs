@@ -15,6 +15,7 @@ use http_body::{Body, Frame};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use kopf_client::Client;
+use kopf_client::vault::Credentials;
 use kopf_core::resource::Resource;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -144,6 +145,18 @@ pub(crate) fn serve(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -
         log: log.clone(),
     };
     (Client::from_service(server, "credentials"), log)
+}
+
+/// The same as what comes from a login.
+pub(crate) fn credentials(
+    answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
+) -> (Credentials, Log) {
+    let log = Log::default();
+    let server = Server {
+        answer: Arc::new(answer),
+        log: log.clone(),
+    };
+    (Credentials::from_service(server, "credentials"), log)
 }
 
 #[derive(Clone)]

@@ -4,6 +4,7 @@
 //! The fronts are behind [`invocation`].
 
 pub mod activities;
+pub mod authentication;
 #[cfg(test)]
 mod captured;
 pub mod clock;

@@ -6,7 +6,8 @@
 //! run ─┬─ Resource observer                kinds ────────┐
 //!      ├─ Namespace observer               namespaces ───┤
 //!      ├─ Multidimensional multitasker ◄─────────────────┘ streams ── workers ── handlers
-//!      └─ Poster of events ◄── events of objects
+//!      ├─ Poster of events ◄── events of objects
+//!      └─ Credentials retriever            only if it was given no client
 //!  │
 //! cleanup handlers
 //! ```
@@ -32,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
 use crate::activities;
+use crate::authentication::{Access, Authentication, LoginError};
 use crate::clock::Clock;
 use crate::execution::BlockingPool;
 use crate::indexing::{Barrier, Indices};
@@ -50,6 +52,7 @@ use crate::shared::Shared;
 const HUNG: Duration = Duration::from_secs(5);
 
 const POSTER: &str = "Poster of events";
+const RETRIEVER: &str = "Credentials retriever";
 
 /// Why an operator has ended by itself.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +76,9 @@ pub enum Error {
     /// Handlers of the operator's own life have failed for good.
     #[error(transparent)]
     Activity(#[from] activities::Error),
+    /// There are no credentials for the API, and there will not be any.
+    #[error("the operator cannot log in")]
+    Login(#[source] LoginError),
     /// The server does not tell what kinds it has.
     #[error("the resources of the cluster cannot be discovered")]
     Discovery(#[source] Box<kopf_client::Error>),
@@ -195,6 +201,9 @@ impl Operator {
     ///
     /// # Flow
     ///
+    /// With a client, that is used, and login handlers are not called. Otherwise, it logs in after
+    /// the startup, and whenever there are no credentials left.
+    ///
     /// 1. The startup handlers are called: nothing else happens before they have succeeded. The
     ///    settings are as they have left them from then on.
     /// 2. The kinds and the namespaces of the cluster are discovered, and observed from then on.
@@ -214,7 +223,12 @@ impl Operator {
     ///
     /// Dropping the future aborts everything at once, except for blocking handlers that run. The
     /// cleanup handlers are not called then.
-    pub async fn run(mut self, client: Client, stop: CancellationToken) -> Result<(), Error> {
+    pub async fn run(
+        mut self,
+        access: impl Into<Access>,
+        stop: CancellationToken,
+    ) -> Result<(), Error> {
+        let access = access.into();
         debug!("Starting Kopf {}.", env!("CARGO_PKG_VERSION"));
         if self.registry.is_empty() {
             return Err(Error::NoHandlers);
@@ -228,6 +242,8 @@ impl Operator {
         }
         self.settings.validate()?;
         let clock = *self.clock.get_or_insert_with(Clock::system);
+        let authentication = Authentication::new(access, &self.registry, clock);
+        let client = authentication.client().clone();
         let context = OperatorContext::new(
             client.clone(),
             Arc::new(self.settings),
@@ -248,6 +264,11 @@ impl Operator {
         let inspect = self.inspect.clone();
         let mut root = Root::default();
         let shared = self.start(&client, clock, &mut root);
+        if let Some(retriever) = authentication.retriever(&shared.context) {
+            root.spawn(RETRIEVER, root.halt_last.clone(), async move {
+                Err(Error::Login(retriever.await))
+            });
+        }
         let outcome = tokio::select! {
             () = stop.cancelled() => Ok(()),
             error = root.failure() => Err(error),
@@ -309,14 +330,16 @@ impl Operator {
 
         root.grace = settings.queueing.exit_timeout;
         root.spawn("Resource observer", root.halt.clone(), async move {
-            let observing = resource_observer.run().await;
-            observing.map_err(|error| Error::Discovery(Box::new(error)))
+            resource_observer.run().await.map_err(|error| match error {
+                kopf_client::Error::Login(error) => Error::Login(error),
+                error => Error::Discovery(Box::new(error)),
+            })
         });
         root.spawn("Namespace observer", root.halt.clone(), async move {
             namespace_observer.run().await;
             Ok(())
         });
-        root.spawn(POSTER, root.halt_posting.clone(), async move {
+        root.spawn(POSTER, root.halt_last.clone(), async move {
             posting::run(poster, client).await;
             Ok(())
         });
@@ -358,7 +381,7 @@ struct Root {
     tasks: JoinSet<Result<(), Error>>,
     names: HashMap<Id, &'static str>,
     halt: CancellationToken,
-    halt_posting: CancellationToken,
+    halt_last: CancellationToken,
     grace: Duration,
 }
 
@@ -397,13 +420,13 @@ impl Root {
         }
     }
 
-    /// Ends all tasks: those that react first, then the one that reports.
+    /// Ends all tasks: those that react first, then those that they need for it.
     async fn stop(mut self) {
         self.halt.cancel();
         let limit = self.grace.saturating_add(HUNG);
-        let reacting = self.join(|task| task != POSTER);
+        let reacting = self.join(|task| task != POSTER && task != RETRIEVER);
         let is_graceful = timeout(limit, reacting).await.is_ok();
-        self.halt_posting.cancel();
+        self.halt_last.cancel();
         if is_graceful && timeout(HUNG, self.join(|_| true)).await.is_ok() {
             debug!("Root tasks are stopped: finishing normally.");
             return;
@@ -573,6 +596,53 @@ mod tests {
         };
         assert!(error.is_forbidden());
         assert_eq!(captured.messages(Level::ERROR).len(), 1);
+    }
+
+    /// A login with a client, as long as the list lasts.
+    struct Given(std::sync::Mutex<Vec<kopf_client::vault::Credentials>>);
+
+    impl kopf_client::vault::Login for Given {
+        fn login(
+            &self,
+        ) -> futures::future::BoxFuture<'_, Result<kopf_client::vault::Retrieved, LoginError>>
+        {
+            let next = self.0.lock().unwrap().pop();
+            let retrieved = next.map(|credentials| vec![("fn".to_owned(), credentials)]);
+            Box::pin(async { retrieved.ok_or(LoginError::Nothing) })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_client_it_logs_in_and_without_a_login_it_ends() {
+        let captured = capture(Level::DEBUG);
+        let (credentials, log) = crate::fake_api::credentials(quiet);
+        let login = Access::Custom(Arc::new(Given(vec![credentials].into())));
+        let (told, ready) = oneshot::channel();
+        let stop = CancellationToken::new();
+        let stopping = async {
+            ready.await.unwrap();
+            stop.cancel();
+        };
+        let operator = operator().on_ready(told);
+        let (outcome, ()) = tokio::join!(operator.run(login, stop.clone()), stopping);
+        outcome.unwrap();
+        assert_eq!(log.count("/apis/one/v1/things"), 1);
+        let ended: Vec<_> = captured
+            .messages(Level::DEBUG)
+            .into_iter()
+            .filter(|message| message.ends_with("is cancelled."))
+            .collect();
+        assert_eq!(ended.len(), 5, "{ended:?}");
+        let last = ended[3..].contains(&"Credentials retriever is cancelled.".to_owned());
+        assert!(last, "{ended:?}");
+
+        let (credentials, _) = crate::fake_api::credentials(|_| Answer::status(401));
+        let login = Access::Custom(Arc::new(Given(vec![credentials].into())));
+        let outcome = self::operator().run(login, CancellationToken::new()).await;
+        assert!(
+            matches!(outcome, Err(Error::Login(LoginError::Nothing))),
+            "{outcome:?}"
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -211,6 +211,24 @@ impl Sandbox {
         &self.cluster.faults
     }
 
+    /// Adds a user who is known by a bearer token, while it runs; a token that is known already
+    /// changes its user.
+    pub fn add_token<G: Into<String>>(
+        &self,
+        token: &str,
+        user: impl Into<String>,
+        groups: impl IntoIterator<Item = G>,
+    ) {
+        let user = UserInfo::new(user, groups);
+        self.cluster.access.add_token(token, user);
+    }
+
+    /// Does not know a bearer token any more: requests with it get a 401. Watches that are open stay
+    /// open, as with a real server.
+    pub fn revoke_token(&self, token: &str) {
+        self.cluster.access.remove_token(token);
+    }
+
     /// Forgets old versions: watches and lists that start from them get a 410.
     pub fn compact(&self) {
         self.cluster.faults.compact();

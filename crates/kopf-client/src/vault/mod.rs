@@ -148,14 +148,13 @@ impl Vault {
 
     fn try_pick(&self) -> Option<Result<Arc<Held>, LoginError>> {
         let mut state = self.state();
-        let was_empty = state.is_empty();
+        let was_wanting = state.is_wanting();
         if let Some(held) = state.pick(Instant::now()) {
             return Some(Ok(held));
         }
         let over = state.over.clone();
         drop(state);
-        if !was_empty {
-            // The last ones have expired just now.
+        if !was_wanting {
             self.tell();
         }
         over.map(Err)

@@ -29,7 +29,7 @@ const PATIENCE: [Duration; 9] = [
 ];
 
 impl Vault {
-    /// Logs in at first, and whenever no credentials are left. It ends only when that is in vain
+    /// Logs in for the first request, and whenever no credentials are left for one. It ends only when that is in vain
     /// for good; requests that wait for credentials get the same error.
     ///
     /// # Cancellation
@@ -49,7 +49,7 @@ impl Vault {
         let mut trusted = false;
         let mut vain = 0;
         loop {
-            self.emptied().await;
+            self.wanted().await;
             if std::mem::take(&mut self.state().worked) {
                 trusted = true;
                 vain = 0;
@@ -94,10 +94,10 @@ impl Vault {
         }
     }
 
-    /// Waits until there are no credentials.
-    async fn emptied(&self) {
+    /// Waits until somebody waits for credentials.
+    async fn wanted(&self) {
         let mut changes = self.0.changes.subscribe();
-        while !self.state().is_empty() && changes.changed().await.is_ok() {}
+        while !self.state().is_wanting() && changes.changed().await.is_ok() {}
     }
 
     /// Takes over what is new and usable. Says what is not, and why.

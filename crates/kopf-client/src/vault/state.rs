@@ -15,6 +15,8 @@ pub(super) struct State {
     /// A few at most: one for each login handler.
     current: Vec<Arc<Held>>,
     refused: HashMap<Arc<str>, VecDeque<Identity>>,
+    /// Whether somebody waits for credentials.
+    wanted: bool,
     /// Whether any of those that are gone since the last login was accepted by the server.
     pub(super) worked: bool,
     /// Why there will not be any more.
@@ -27,6 +29,7 @@ impl State {
         Self {
             current: Vec::new(),
             refused: HashMap::new(),
+            wanted: false,
             worked: false,
             over: None,
             chance: seed,
@@ -37,12 +40,18 @@ impl State {
         self.current.is_empty()
     }
 
-    /// One of those with the highest priority, by chance.
+    /// Whether it is time to log in.
+    pub(super) fn is_wanting(&self) -> bool {
+        self.wanted && self.is_empty()
+    }
+
+    /// One of those with the highest priority, by chance. If there are none, they are wanted.
     pub(super) fn pick(&mut self, now: Instant) -> Option<Arc<Held>> {
         self.expire(now);
         if let [only] = self.current.as_slice() {
             return Some(Arc::clone(only));
         }
+        self.wanted = self.is_empty();
         let top = self.current.iter().map(|held| held.priority).max()?;
         let number = self.draw();
         let best = self.current.iter().filter(|held| held.priority == top);
@@ -98,6 +107,7 @@ impl State {
             self.current.push(Arc::new(held));
         }
         self.worked = false;
+        self.wanted = false;
     }
 
     /// The next number of a sequence without a visible order (splitmix64).

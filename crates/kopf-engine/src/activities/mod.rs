@@ -38,6 +38,10 @@ impl Activities {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.handlers.is_empty()
+    }
+
     /// Calls all handlers until all are finished. What they have returned is in their order; without
     /// handlers, it is nothing.
     ///

@@ -48,6 +48,12 @@ impl Access {
         tokens.push((token.to_owned(), user));
     }
 
+    /// Does not know this token any more. Whoever is being served with it is served to the end.
+    pub(crate) fn remove_token(&self, token: &str) {
+        let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
+        tokens.retain(|(known, _)| known != token);
+    }
+
     /// The user of a request, or the refusal: 401 for nobody, 403 for acting for another without
     /// being allowed to, 400 for acting for an unclear user.
     pub(crate) fn identify(
@@ -194,6 +200,19 @@ mod tests {
                 "{header:?}"
             );
         }
+    }
+
+    #[test]
+    fn tokens_come_and_go() {
+        let access = access();
+        access.remove_token("secret");
+        assert!(access.token_review("secret", now()).is_none());
+        assert!(access.token_review("other", now()).is_some());
+        access.add_token("secret", UserInfo::new("eve", ["staff"]));
+        assert_eq!(
+            access.token_review("secret", now()).unwrap().username,
+            "eve"
+        );
     }
 
     #[test]

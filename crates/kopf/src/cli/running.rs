@@ -1,14 +1,12 @@
 //! `run`: from what is asked for to an exit code.
 //!
 //! Everything that can be known to be wrong is found before anything is started: the manifests, the
-//! handlers, the connection. Then the operator runs until a signal, or until an error.
+//! handlers. Then the operator runs until a signal, or until an error.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use kopf_client::{Client, connection};
 use kopf_core::namespace::Scope;
-use kopf_core::settings::Settings;
 use kopf_engine::signals;
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +15,7 @@ use super::logging;
 use super::options::RunOptions;
 #[cfg(feature = "sandbox")]
 use super::sandbox;
+use crate::operator::Error;
 use crate::{Operator, OperatorBuilder};
 
 /// How long blocking functions, which nobody can interrupt, are waited for when all else is over.
@@ -32,8 +31,8 @@ const NO_SCOPE: &str = "Absence of either namespaces or cluster-wide flag will b
 
 /// Where the operator will work.
 enum Target {
-    /// The one of the kubeconfig or of the pod.
-    Cluster { trust_env: bool },
+    /// The one that it can log in to.
+    Cluster,
     #[cfg(feature = "sandbox")]
     Sandbox(sandbox::Prepared),
 }
@@ -74,8 +73,7 @@ fn try_run(builder: OperatorBuilder, options: RunOptions) -> Result<End, Failure
         )
         .advise("declare one, such as #[kopf::on::create(\"pods\")], in a linked crate"));
     }
-    let mut builder = builder;
-    let target = target(builder.settings_mut(), &options)?;
+    let target = target(&options)?;
     let (operator, limit) = configure(builder, options)?;
     let runtime = runtime()
         .build()
@@ -102,16 +100,14 @@ fn runtime() -> tokio::runtime::Builder {
 }
 
 #[cfg_attr(not(feature = "sandbox"), allow(clippy::unnecessary_wraps))]
-fn target(settings: &Settings, options: &RunOptions) -> Result<Target, Failure> {
+fn target(options: &RunOptions) -> Result<Target, Failure> {
     #[cfg(feature = "sandbox")]
     if let Some(options) = &options.sandbox {
         return Ok(Target::Sandbox(sandbox::Prepared::read(options)?));
     }
     #[cfg(not(feature = "sandbox"))]
     let _ = options;
-    Ok(Target::Cluster {
-        trust_env: settings.networking.trust_env,
-    })
+    Ok(Target::Cluster)
 }
 
 /// The operator with what the command line says of it, and how long it can take to stop.
@@ -157,21 +153,7 @@ async fn serve(
 
 async fn work(operator: Operator, target: Target, stop: CancellationToken) -> Result<(), Failure> {
     match target {
-        Target::Cluster { trust_env } => {
-            let mut options = connection::Options::default();
-            options.trust_env = trust_env;
-            let connecting = connection::infer_with(options);
-            let Some(client) = stop.run_until_cancelled(connecting).await else {
-                return Ok(());
-            };
-            let client = client.map_err(|error| {
-                Failure::new("There is no cluster to work with", &error).advise(
-                    "set KUBECONFIG, or run it in a pod with a service account, or try it with \
-                     --sandbox",
-                )
-            })?;
-            operate(operator, client, stop).await
-        }
+        Target::Cluster => ended(operator.run_with_login(stop).await),
         #[cfg(feature = "sandbox")]
         Target::Sandbox(prepared) => {
             let Some(embedded) = stop.run_until_cancelled(prepared.start()).await else {
@@ -179,20 +161,21 @@ async fn work(operator: Operator, target: Target, stop: CancellationToken) -> Re
             };
             let embedded = embedded?;
             embedded.greet();
-            let result = operate(operator, embedded.client(), stop).await;
+            let result = ended(operator.run(embedded.client(), stop).await);
             embedded.shutdown().await;
             result
         }
     }
 }
 
-async fn operate(
-    operator: Operator,
-    client: Client,
-    stop: CancellationToken,
-) -> Result<(), Failure> {
-    operator
-        .run(client, stop)
-        .await
-        .map_err(|error| Failure::new("The operator has failed", &error))
+fn ended(result: Result<(), Error>) -> Result<(), Failure> {
+    result.map_err(|error| match &error {
+        Error::Engine(kopf_engine::operator::Error::Login(cause)) => {
+            Failure::new("The operator cannot log in", cause).advise(
+                "set KUBECONFIG to a kubeconfig with valid credentials, or run it in a pod with a \
+                 service account, or declare a login handler, or try it with --sandbox",
+            )
+        }
+        error => Failure::new("The operator has failed", error),
+    })
 }

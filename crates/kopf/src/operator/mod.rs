@@ -14,6 +14,7 @@ use std::sync::Arc;
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::namespace::Scope;
 use kopf_core::settings::Settings;
+use kopf_engine::authentication::Access;
 use kopf_engine::invocation::Registry;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -81,10 +82,23 @@ impl Operator {
     /// Dropping the future aborts everything at once; only blocking handlers run to their end.
     pub async fn run(self, client: impl IntoClient, stop: CancellationToken) -> Result<(), Error> {
         let client = client.into_client();
-        self.to_engine()
-            .run(client, stop)
-            .await
-            .map_err(Error::from)
+        let running = self.to_engine().run(client, stop);
+        running.await.map_err(Error::from)
+    }
+
+    /// As [`run`](Self::run), but logs in by itself: with the kubeconfig (`$KUBECONFIG`,
+    /// `~/.kube/config`), or with the service account of the pod it is in.
+    ///
+    /// When the credentials expire, or are refused, it logs in again, and goes on.
+    ///
+    /// # Errors
+    /// If it cannot run, cannot log in any more, or has ended without being stopped.
+    ///
+    /// # Cancellation
+    /// Dropping the future aborts everything at once; only blocking handlers run to their end.
+    pub async fn run_with_login(self, stop: CancellationToken) -> Result<(), Error> {
+        let running = self.to_engine().run(Access::Login, stop);
+        running.await.map_err(Error::from)
     }
 
     /// Starts to run in the background, and waits until it watches all its resources.
@@ -95,10 +109,26 @@ impl Operator {
     /// # Cancellation
     /// Dropping the future ends the operator.
     pub async fn start(self, client: impl IntoClient) -> Result<Running, Error> {
+        self.start_by(Access::Client(client.into_client())).await
+    }
+
+    /// As [`start`](Self::start), but logs in by itself, as
+    /// [`run_with_login`](Self::run_with_login) does.
+    ///
+    /// # Errors
+    /// If it has ended before.
+    ///
+    /// # Cancellation
+    /// Dropping the future ends the operator.
+    pub async fn start_with_login(self) -> Result<Running, Error> {
+        self.start_by(Access::Login).await
+    }
+
+    async fn start_by(self, access: Access) -> Result<Running, Error> {
         let (ready, is_ready) = oneshot::channel();
         let stop = CancellationToken::new();
         let operator = self.to_engine().on_ready(ready);
-        let mut running = Running::spawn(operator.run(client.into_client(), stop.clone()), stop);
+        let mut running = Running::spawn(operator.run(access, stop.clone()), stop);
         if is_ready.await.is_err() {
             // It says when it is ready, and only the end of it takes that away.
             running.join().await?;

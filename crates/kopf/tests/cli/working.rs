@@ -57,7 +57,7 @@ pub(crate) fn without_a_cluster_it_ends_with_1() {
         "{stderr}"
     );
     assert!(
-        stderr.contains("\nThere is no cluster to work with\n"),
+        stderr.contains("\nThe operator cannot log in\n"),
         "{stderr}"
     );
     assert!(stderr.contains("\nWhat to do: set KUBECONFIG"), "{stderr}");
@@ -70,7 +70,7 @@ pub(crate) fn without_a_cluster_it_ends_with_1() {
     let stderr = text(&result.stderr);
     let last: Value = from_str(stderr.lines().last().unwrap()).unwrap();
     assert_eq!(last["severity"], "error");
-    assert_eq!(last["message"], "There is no cluster to work with");
+    assert_eq!(last["message"], "The operator cannot log in");
     assert!(last["exc_info"].is_string());
 }
 

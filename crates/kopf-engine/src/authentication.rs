@@ -1,0 +1,247 @@
+//! How an operator gets to the API: by a client that it is given, or by logging in itself.
+//!
+//! With a login, all its requests, and those of its handlers, go through a vault of credentials. A
+//! task of the operator fills it when it is empty and somebody needs it; when that is not possible
+//! any more, the operator ends. The credentials come from the login handlers; if there are none, from
+//! the kubeconfig or the service account.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use kopf_client::Client;
+use kopf_client::connection::Options;
+pub use kopf_client::vault::LoginError;
+use kopf_client::vault::{Credentials, DefaultLogin, Login, Retrieved, Vault};
+use kopf_core::handler::Activity;
+
+use crate::activities::Activities;
+use crate::clock::Clock;
+use crate::execution::BlockingPool;
+use crate::invocation::{OperatorContext, Registry};
+
+/// How an operator gets to the API.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum Access {
+    /// By its login handlers; if there are none, with the kubeconfig or the service account,
+    /// whichever is there.
+    #[default]
+    Login,
+    /// In this way. Login handlers are not called.
+    Custom(Arc<dyn Login>),
+    /// By this client: whoever has made it has logged in. Login handlers are not called.
+    Client(Client),
+}
+
+impl From<Client> for Access {
+    fn from(client: Client) -> Self {
+        Self::Client(client)
+    }
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Login => f.write_str("Login"),
+            Self::Custom(_) => f.write_str("Custom"),
+            Self::Client(client) => client.fmt(f),
+        }
+    }
+}
+
+/// The access of one run of an operator.
+pub(crate) struct Authentication {
+    client: Client,
+    vault: Option<Vault>,
+    login: Option<Arc<dyn Login>>,
+    handlers: Activities,
+}
+
+impl Authentication {
+    pub(crate) fn new(access: Access, registry: &Registry, clock: Clock) -> Self {
+        // A pool of its own: the threads of all other handlers can be waiting for the login.
+        let pool = BlockingPool::new(None);
+        let handlers = Activities::new(Activity::Authentication, registry, pool);
+        if !handlers.is_empty() && !matches!(access, Access::Login) {
+            tracing::info!("Login handlers are not called: the operator is given its access.");
+        }
+        let (client, vault, login) = match access {
+            Access::Client(client) => (client, None, None),
+            Access::Custom(login) => {
+                let vault = Vault::new(move || clock.now());
+                (vault.client(), Some(vault), Some(login))
+            }
+            Access::Login => {
+                let vault = Vault::new(move || clock.now());
+                (vault.client(), Some(vault), None)
+            }
+        };
+        Self {
+            client,
+            vault,
+            login,
+            handlers,
+        }
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Keeps the operator logged in, until that is in vain for good; nothing if that is somebody
+    /// else's business.
+    pub(crate) fn retriever(
+        self,
+        context: &Arc<OperatorContext>,
+    ) -> Option<impl Future<Output = LoginError> + Send + use<>> {
+        let vault = self.vault?;
+        let login = self.login.unwrap_or_else(|| {
+            Arc::new(Handlers {
+                handlers: self.handlers,
+                context: Arc::clone(context),
+            })
+        });
+        Some(async move { vault.serve(&*login).await })
+    }
+}
+
+/// Logs in by the login handlers.
+struct Handlers {
+    handlers: Activities,
+    context: Arc<OperatorContext>,
+}
+
+impl Handlers {
+    async fn call(&self) -> Result<Retrieved, LoginError> {
+        if self.handlers.is_empty() {
+            let mut options = Options::default();
+            options.trust_env = self.context.settings.networking.trust_env;
+            return DefaultLogin::new(options).login().await;
+        }
+        let called = self.handlers.run(|| Arc::clone(&self.context)).await;
+        let returned = called.map_err(|error| LoginError::failed(&error))?;
+        let credentials = returned.take::<Credentials>().into_iter();
+        Ok(credentials
+            .map(|(id, credentials)| (id.to_string(), credentials))
+            .collect())
+    }
+}
+
+impl Login for Handlers {
+    fn login(&self) -> BoxFuture<'_, Result<Retrieved, LoginError>> {
+        Box::pin(self.call())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use kopf_core::handler::{FunctionId, HandlerKind, HandlerSpec};
+    use kopf_core::outcome::HandlerError;
+    use kopf_core::settings::Settings;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::fake_api::{Answer, credentials, serve};
+    use crate::invocation::{Call, Invoke, Work};
+
+    type Try = Result<Option<Credentials>, HandlerError>;
+
+    /// A login handler that comes to this in its attempts; the last one repeats.
+    struct Function(Vec<Try>);
+
+    impl Invoke for Function {
+        fn invoke(&self, call: Call) -> Work {
+            let last = self.0.len() - 1;
+            let result = self.0[last.min(call.retry as usize)].clone();
+            Work::Async(Box::pin(async move {
+                if let Some(credentials) = result? {
+                    call.slot.put(credentials);
+                }
+                Ok(None)
+            }))
+        }
+    }
+
+    fn registry(handlers: Vec<(&str, Vec<Try>)>) -> Registry {
+        let mut registry = Registry::default();
+        for (number, (id, results)) in handlers.into_iter().enumerate() {
+            let kind = HandlerKind::Activity(Activity::Authentication);
+            let spec = HandlerSpec::new(id, FunctionId::Number(number as u64), kind);
+            registry.add(spec.build(Arc::new(Function(results)) as _).unwrap());
+        }
+        registry
+    }
+
+    fn context(client: &Client) -> Arc<OperatorContext> {
+        let (client, settings) = (client.clone(), Arc::new(Settings::default()));
+        let context = OperatorContext::new(client, settings, Clock::system(), Arc::new(()));
+        Arc::new(context)
+    }
+
+    /// Asks once, while it is logged in.
+    async fn ask(registry: &Registry) -> Result<(), kopf_client::Error> {
+        let authentication = Authentication::new(Access::Login, registry, Clock::system());
+        let client = authentication.client().clone();
+        let retriever = authentication.retriever(&context(&client)).unwrap();
+        tokio::select! {
+            biased;
+            answer = client.get_json("/version") => answer.map(drop),
+            _ = async { retriever.await; std::future::pending::<()>().await } => Ok(()),
+        }
+    }
+
+    fn temporary(seconds: u64) -> Try {
+        let delay = Some(Duration::from_secs(seconds));
+        Err(HandlerError::temporary("not yet", delay))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn login_handlers_are_tried_until_they_succeed() {
+        let (good, log) = credentials(|_| Answer::Json(200, serde_json::json!({})));
+        let registry = registry(vec![
+            ("silent", vec![Ok(None)]),
+            ("late", vec![temporary(10), temporary(20), Ok(Some(good))]),
+        ]);
+        let start = Instant::now();
+        ask(&registry).await.unwrap();
+        assert_eq!(start.elapsed().as_secs(), 30);
+        assert_eq!(log.count("/version"), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn login_handlers_that_fail_for_good_or_return_nothing_end_it() {
+        let (good, log) = credentials(|_| Answer::Json(200, serde_json::json!({})));
+        let failing = registry(vec![
+            ("good", vec![Ok(Some(good))]),
+            ("bad", vec![Err(HandlerError::permanent("no such user"))]),
+        ]);
+        let error = ask(&failing).await.unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with("logging in has failed: "), "{text}");
+        assert!(
+            text.contains("'bad'") && text.contains("no such user"),
+            "{text}"
+        );
+        assert!(log.all().is_empty());
+
+        let silent = registry(vec![("silent", vec![Ok(None)])]);
+        let error = ask(&silent).await.unwrap_err();
+        assert!(
+            matches!(error, kopf_client::Error::Login(LoginError::Nothing)),
+            "{error}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn with_a_client_nobody_logs_in() {
+        let (client, _) = serve(|_| Answer::Json(200, serde_json::json!({})));
+        let registry = registry(vec![("bad", vec![Err(HandlerError::permanent("never"))])]);
+        let authentication = Authentication::new(client.into(), &registry, Clock::system());
+        let client = authentication.client().clone();
+        client.get_json("/version").await.unwrap();
+        assert!(authentication.retriever(&context(&client)).is_none());
+    }
+}

@@ -1,19 +1,23 @@
 //! Credentials of all kinds, on real connections.
 
+mod environment;
 mod server;
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use futures::future::BoxFuture;
 use kopf_core::settings::{Backoffs, Networking};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use self::server::{Authority, mirror, proxy, silent};
+use self::server::{Authority, REFUSED, mirror, proxy, silent};
 use super::{ConnectionInfo, Error, Options, from_info, from_kubeconfig_file, infer_with};
 use crate::Client;
+use crate::vault::{Credentials, Login, LoginError, Retrieved, Vault};
 
 /// A client that gives up at once.
 fn impatient(client: &Client) -> Client {
@@ -171,6 +175,77 @@ async fn proxies_are_passed_through() {
 }
 
 #[tokio::test]
+async fn proxies_do_not_see_what_is_said() {
+    let authority = Authority::new();
+    let server = mirror(Some(&authority)).await;
+    let proxy = proxy(server.address).await;
+    let identity = authority.sign("me");
+    let info = ConnectionInfo {
+        // The certificate is for this address, and nobody listens there.
+        server: "https://127.0.0.1:2".to_owned(),
+        ca_data: Some(authority.pem()),
+        certificate_data: Some(identity.certificate),
+        private_key_data: Some(identity.key),
+        token: Some("t".to_owned()),
+        proxy_url: Some(format!("http://user:pass@{}", proxy.address)),
+        ..ConnectionInfo::default()
+    };
+    let said = ask(info.clone()).await;
+    assert_eq!(said["certificate"], true, "TLS is between the ends");
+    assert_eq!(said["authorization"], "Bearer t");
+    let stranger = ConnectionInfo {
+        ca_data: Some(Authority::new().pem()),
+        ..info
+    };
+    let client = impatient(&from_info(stranger).await.unwrap());
+    let error = client.get_json("/version").await.unwrap_err();
+    assert!(error.to_string().contains("certificate"), "{error}");
+}
+
+#[tokio::test]
+async fn connections_are_closed_with_their_credentials() {
+    let server = mirror(None).await;
+    let credentials = |token: &str| ConnectionInfo {
+        server: format!("http://{}", server.address),
+        token: Some(token.to_owned()),
+        ..ConnectionInfo::default()
+    };
+    let tokens = std::sync::Mutex::new(vec![credentials("good"), credentials(REFUSED)]);
+    let login = Tokens(tokens);
+    let vault = Vault::new(crate::vault::system_time);
+    let client = vault.client();
+    let work = async {
+        let all = futures::future::join_all((0..5).map(|_| client.get_json("/version")));
+        assert!(all.await.iter().all(Result::is_ok));
+        let asked = server.accepted.load(Ordering::Relaxed);
+        // Those of the refused ones are closed sooner or later; if not, this does not end.
+        while server.open.load(Ordering::Relaxed) > 5 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(asked > 5, "both had connections of their own");
+    };
+    tokio::select! {
+        () = work => {}
+        error = vault.serve(&login) => panic!("{error}"),
+    }
+    drop((client, vault));
+    while server.open.load(Ordering::Relaxed) > 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// The last one first.
+struct Tokens(std::sync::Mutex<Vec<ConnectionInfo>>);
+
+impl Login for Tokens {
+    fn login(&self) -> BoxFuture<'_, Result<Retrieved, LoginError>> {
+        let next = self.0.lock().unwrap().pop();
+        let next = next.map(|info| vec![("fn".to_owned(), Credentials::from(info))]);
+        Box::pin(async { next.ok_or(LoginError::Nothing) })
+    }
+}
+
+#[tokio::test]
 async fn connecting_is_limited() {
     let server = silent().await;
     let info = ConnectionInfo {
@@ -281,11 +356,13 @@ fn secrets_are_not_shown() {
         server: "https://user:hunter2@host/path".to_owned(),
         password: secret(),
         token: secret(),
+        ca_data: secret(),
+        certificate_data: secret(),
         private_key_data: secret(),
         proxy_url: Some("http://user:hunter2@proxy".to_owned()),
         ..ConnectionInfo::default()
     };
-    let text = format!("{info:?}");
+    let text = format!("{info:?} {:?}", Credentials::from(info.clone()));
     assert!(!text.contains("hunter2"), "{text}");
     assert!(text.contains("https://host/path"), "{text}");
 }

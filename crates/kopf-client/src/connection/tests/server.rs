@@ -1,8 +1,8 @@
 //! Servers to connect to: with and without TLS, and a proxy on the way.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -74,9 +74,16 @@ impl Authority {
     }
 }
 
+/// The token that is not accepted.
+pub(super) const REFUSED: &str = "refused";
+
 /// Something that listens for as long as this is kept.
 pub(super) struct Listening {
     pub(super) address: SocketAddr,
+    /// How many connections there were.
+    pub(super) accepted: Arc<AtomicUsize>,
+    /// How many of them are open.
+    pub(super) open: Arc<AtomicUsize>,
     _tasks: JoinSet<()>,
 }
 
@@ -112,7 +119,13 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, kno
             "impersonated": header("impersonate-user"),
             "certificate": known,
         });
-        Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(said.to_string()))))
+        let code = if said["authorization"] == format!("Bearer {REFUSED}") {
+            401
+        } else {
+            200
+        };
+        let answer = Response::builder().status(code);
+        answer.body(Full::new(Bytes::from(said.to_string())))
     };
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service_fn(answer))
@@ -139,7 +152,7 @@ pub(super) async fn proxy(target: SocketAddr) -> Listening {
             head.push(byte);
         }
         let head = String::from_utf8(head).unwrap().to_lowercase();
-        let known = head.starts_with("connect kubernetes.test:443 ")
+        let known = head.starts_with("connect ")
             && head.contains("\r\nproxy-authorization: basic dxnlcjpwyxnz\r\n");
         let answer = if known { "200 OK" } else { "407 Who are you" };
         let answer = format!("HTTP/1.1 {answer}\r\n\r\n");
@@ -158,15 +171,25 @@ where
 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
+    let (accepted, open) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+    let (all, current) = (Arc::clone(&accepted), Arc::clone(&open));
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         let mut connections = JoinSet::new();
         while let Ok((socket, _)) = listener.accept().await {
-            connections.spawn(serve(socket));
+            all.fetch_add(1, Ordering::Relaxed);
+            current.fetch_add(1, Ordering::Relaxed);
+            let (serving, current) = (serve(socket), Arc::clone(&current));
+            connections.spawn(async move {
+                serving.await;
+                current.fetch_sub(1, Ordering::Relaxed);
+            });
         }
     });
     Listening {
         address,
+        accepted,
+        open,
         _tasks: tasks,
     }
 }

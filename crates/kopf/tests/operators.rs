@@ -413,10 +413,9 @@ async fn operators_in_one_process_have_their_own_handlers() {
 #[tokio::test(start_paused = true)]
 async fn children_are_adopted_and_events_are_posted_from_handlers() {
     #[kopf::on::create("things", registry = "children")]
-    async fn parent(body: Body, client: Client) -> kopf::Result<String> {
+    async fn parent(body: Body, maps: Api<ConfigMap>) -> kopf::Result<String> {
         let mut child = ConfigMap::default();
         kopf::adopt(&mut child, &kopf::Current)?;
-        let maps: Api<ConfigMap> = Api::namespaced(client, "default");
         let child = maps.create(&PostParams::default(), &child).await?;
         kopf::info(&body, "Created", "the child is there")?;
         kopf::exception(
@@ -451,6 +450,51 @@ async fn children_are_adopted_and_events_are_posted_from_handlers() {
         .eventually_event("it could have failed: but did not")
         .await;
     cluster.eventually_event("from a thread").await;
+    running.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_objects_of_a_kind_are_those_beside_the_object() {
+    use kopf::k8s_openapi::api::core::v1::Namespace as Ns;
+
+    #[kopf::on::create("things", registry = "beside")]
+    async fn namespaced(maps: Api<ConfigMap>, all: Api<Ns>) -> kopf::Result<Value> {
+        all.get("default").await?;
+        Ok(json!(maps.resource_url()))
+    }
+
+    #[kopf::on::event("namespaces", registry = "beside")]
+    async fn without(maps: Result<Api<ConfigMap>, Rejection>, all: Api<Ns>, patch: Patch) {
+        let refusal = maps.map(drop).unwrap_err();
+        let meta = patch.meta();
+        meta.annotation("refusal", refusal.to_string());
+        meta.annotation("all", all.resource_url());
+    }
+
+    let cluster = Cluster::start().await;
+    let operator = Operator::builder().registry("beside").build().unwrap();
+    let running = operator.start(cluster.client.clone()).await.unwrap();
+    cluster.create("one", json!({})).await;
+    let thing = cluster
+        .eventually("one", |thing| !thing["status"].is_null())
+        .await;
+    assert_eq!(
+        thing["status"]["namespaced"],
+        "/api/v1/namespaces/default/configmaps"
+    );
+    let namespaces: Api<Ns> = Api::all(cluster.client.kube());
+    let told = loop {
+        let namespace = namespaces.get("default").await.unwrap();
+        match namespace.metadata.annotations {
+            Some(told) => break told,
+            None => tokio::time::sleep(Duration::from_secs(1)).await,
+        }
+    };
+    assert_eq!(
+        told["refusal"],
+        "the object has no namespace to have a ConfigMap in: ask for a Client instead"
+    );
+    assert_eq!(told["all"], "/api/v1/namespaces");
     running.stop().await.unwrap();
 }
 

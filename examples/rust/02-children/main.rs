@@ -16,8 +16,7 @@ use kopf::prelude::*;
 async fn create_pod(
     body: Body,
     Spec(spec): Spec,
-    Namespace(namespace): Namespace,
-    client: Client,
+    pods: Api<Pod>,
     logger: Logger,
 ) -> kopf::Result<Value> {
     let duration = spec["duration"]
@@ -38,7 +37,6 @@ async fn create_pod(
     // The name, the namespace, the labels, and who owns it: all come from the parent.
     kopf::adopt(&mut pod, &body)?;
 
-    let pods: Api<Pod> = Api::namespaced(client, &namespace);
     let pod: Pod = kopf::serde_json::from_value(pod)?;
     let pod = pods.create(&PostParams::default(), &pod).await?;
     let name = pod.metadata.name.unwrap_or_default();

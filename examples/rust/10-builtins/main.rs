@@ -26,9 +26,8 @@ fn is_not_of_the_system(Namespace(namespace): Namespace) -> bool {
 async fn remove_when_old(
     body: Body,
     Name(name): Name,
-    Namespace(namespace): Namespace,
     Now(now): Now,
-    client: Client,
+    pods: Api<Pod>,
     logger: Logger,
 ) -> kopf::Result<()> {
     let created: Timestamp = body.creation_timestamp().unwrap_or_default().parse()?;
@@ -37,7 +36,6 @@ async fn remove_when_old(
     if !left.is_zero() {
         return Err(kopf::temporary("the pod is too young to be removed").delay(left));
     }
-    let pods: Api<Pod> = Api::namespaced(client, &namespace);
     pods.delete(&name, &DeleteParams::default()).await?;
     logger.info("The pod was too old, and is removed.");
     Ok(())

@@ -40,7 +40,7 @@ struct Created {
 #[kopf::on::create(EphemeralVolumeClaim)]
 async fn create_fn(
     evc: Object<EphemeralVolumeClaim>,
-    client: Client,
+    pvcs: Api<PersistentVolumeClaim>,
     logger: Logger,
 ) -> kopf::Result<Created> {
     let size = required(&evc)?;
@@ -55,7 +55,6 @@ async fn create_fn(
     // removes it after its owner.
     Adoption::default().strict().adopt(&mut pvc, &evc)?;
 
-    let pvcs = claims(&evc, client);
     let pvc = kopf::serde_json::from_value(pvc)?;
     let created = match pvcs.create(&PostParams::default(), &pvc).await {
         Err(kube::Error::Api(refusal)) if refusal.is_already_exists() => {
@@ -79,19 +78,19 @@ async fn create_fn(
 #[kopf::on::update(EphemeralVolumeClaim, field = "spec.size")]
 async fn update_fn(
     evc: Object<EphemeralVolumeClaim>,
-    client: Client,
+    pvcs: Api<PersistentVolumeClaim>,
     patch: Patch,
     logger: Logger,
 ) -> kopf::Result<()> {
     let size = required(&evc)?;
     let Some(name) = pvc_name(&evc) else {
         // Without a size, none was created.
-        let created = create_fn(evc, client, logger).await?;
+        let created = create_fn(evc, pvcs, logger).await?;
         patch.status().merge(json!({"create_fn": created}));
         return Ok(());
     };
     let patch = json!({"spec": {"resources": {"requests": {"storage": size}}}});
-    let (pvcs, params) = (claims(&evc, client), PatchParams::default());
+    let params = PatchParams::default();
     pvcs.patch(name, &params, &PatchOf::Merge(patch)).await?;
     logger.info(format_args!("PVC {name} is resized to {size}."));
     Ok(())
@@ -102,14 +101,14 @@ async fn update_fn(
 async fn relabel(
     evc: Object<EphemeralVolumeClaim>,
     diff: Diff,
-    client: Client,
+    pvcs: Api<PersistentVolumeClaim>,
     logger: Logger,
 ) -> kopf::Result<()> {
     let Some(name) = pvc_name(&evc) else {
         return Ok(()); // It will have them when it is created.
     };
     let patch = json!({"metadata": {"labels": diff.merge_patch()}});
-    let (pvcs, params) = (claims(&evc, client), PatchParams::default());
+    let params = PatchParams::default();
     pvcs.patch(name, &params, &PatchOf::Merge(patch)).await?;
     logger.info(format_args!("PVC {name} is relabelled."));
     Ok(())
@@ -124,10 +123,6 @@ fn required(evc: &EphemeralVolumeClaim) -> kopf::Result<&str> {
 fn pvc_name(evc: &EphemeralVolumeClaim) -> Option<&str> {
     let created = evc.status.as_ref()?.create_fn.as_ref()?;
     Some(&created.pvc_name)
-}
-
-fn claims(evc: &EphemeralVolumeClaim, client: Client) -> Api<PersistentVolumeClaim> {
-    Api::namespaced(client, &evc.namespace().unwrap_or_default())
 }
 
 fn is_owned(pvc: &PersistentVolumeClaim, evc: &EphemeralVolumeClaim) -> bool {

@@ -68,11 +68,10 @@ async fn announce(patch: Patch) {
 #[kopf::on::update(LoadTest, field = "spec")]
 async fn execute(
     test: Object<LoadTest>,
-    client: Client,
+    pods: Api<Pod>,
     patch: Patch,
     logger: Logger,
 ) -> kopf::Result<()> {
-    let pods: Api<Pod> = Api::namespaced(client, &test.namespace().unwrap_or_default());
     let generation = test.metadata.generation.unwrap_or_default();
     let outdated = format!("{TEST}={},{GENERATION}!={generation}", uid(&test));
     let outdated = ListParams::default().labels(&outdated);
@@ -100,8 +99,8 @@ async fn execute(
 ///
 /// What is learned is handed over to the test, whose handlers are called one after another. This
 /// handler runs beside them, and its view of the test can be outdated.
-#[kopf::on::field(Pod, labels = {"example.org/load-test": PRESENT}, field = "status.phase", new = is_over)]
-async fn count(pod: Object<Pod>, client: Client) -> kopf::Result<()> {
+#[kopf::on::field(Pod, labels = [(TEST, PRESENT)], field = "status.phase", new = is_over)]
+async fn count(pod: Object<Pod>, pods: Api<Pod>, tests: Api<LoadTest>) -> kopf::Result<()> {
     let Some(owner) = pod.owner_references().first() else {
         return Err(kopf::permanent("a pod of a load test has an owner"));
     };
@@ -109,8 +108,6 @@ async fn count(pod: Object<Pod>, client: Client) -> kopf::Result<()> {
     let [Some((_, test)), Some((_, generation))] = labels else {
         return Err(kopf::permanent("a pod of a load test says of which one"));
     };
-    let namespace = pod.namespace().unwrap_or_default();
-    let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
     let siblings = format!("{TEST}={test},{GENERATION}={generation}");
     let siblings = pods.list(&ListParams::default().labels(&siblings)).await?;
     let in_phase = |phase| {
@@ -125,7 +122,6 @@ async fn count(pod: Object<Pod>, client: Client) -> kopf::Result<()> {
         failed: in_phase("Failed"),
     };
 
-    let tests: Api<LoadTest> = Api::namespaced(client, &namespace);
     let patch = PatchOf::Merge(json!({"status": {"over": over}}));
     let params = PatchParams::default();
     match tests.patch_status(&owner.name, &params, &patch).await {

@@ -25,8 +25,7 @@ fn at_once() -> String {
 async fn create_function(
     Spec(spec): Spec<SimpleDeployment>,
     body: Body,
-    Namespace(namespace): Namespace,
-    client: Client,
+    pods: Api<Pod>,
 ) -> kopf::Result<Value> {
     // The pod that is to be started.
     let mut pod = json!({
@@ -46,7 +45,6 @@ async fn create_function(
     // It becomes a child of the object: with its namespace, its labels, a name like its own.
     kopf::adopt(&mut pod, &body)?;
 
-    let pods: Api<Pod> = Api::namespaced(client, &namespace);
     let pod = kopf::serde_json::from_value(pod)?;
     let pod = pods.create(&PostParams::default(), &pod).await?;
 

@@ -18,7 +18,7 @@ use kopf_examples::tenants::Nats;
 #[kopf::on::create(Nats)]
 async fn create_server(
     nats: Object<Nats>,
-    client: Client,
+    services: Api<Service>,
     patch: Patch,
     logger: Logger,
 ) -> kopf::Result<()> {
@@ -28,8 +28,6 @@ async fn create_server(
         "spec": {"selector": {"nats": nats.name_any()}, "ports": [{"port": 4222}]},
     });
     kopf::adopt(&mut service, &nats)?;
-    let namespace = nats.namespace().unwrap_or_default();
-    let services: Api<Service> = Api::namespaced(client, &namespace);
     let service = kopf::serde_json::from_value(service)?;
     match services.create(&PostParams::default(), &service).await {
         Err(kube::Error::Api(refusal)) if refusal.is_already_exists() => {}
@@ -39,6 +37,7 @@ async fn create_server(
         "Messages of {} are passed on.",
         nats.spec.storage
     ));
+    let namespace = nats.namespace().unwrap_or_default();
     let url = format!("nats://{name}.{namespace}.svc:4222");
     patch.status().set("url", url);
     Ok(())
@@ -53,6 +52,11 @@ async fn remove_server(nats: Object<Nats>, logger: Logger) {
     ));
 }
 
+/// NATS objects are looked at by several operators: this one puts a mark of its own on them, which
+/// the others do not take for theirs.
 fn main() -> std::process::ExitCode {
-    kopf::main()
+    let operator = Operator::builder().handlers_from_macros();
+    kopf::main_with(operator.settings(|settings| {
+        settings.persistence.finalizer = "nats.kopf.dev/server".to_owned();
+    }))
 }

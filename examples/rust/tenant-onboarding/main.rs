@@ -23,13 +23,12 @@ use kopf_examples::tenants::{BlobStorage, Nats, NatsSpec, Tenant};
 #[kopf::on::create(Tenant)]
 async fn create_blob_storage(
     tenant: Object<Tenant>,
-    client: Client,
+    storages: Api<ConfigMap>,
     logger: Logger,
 ) -> kopf::Result<BlobStorage> {
     let mut storage = ConfigMap::default();
     storage.metadata.name = Some(format!("{}-blobs", tenant.name_any()));
     kopf::adopt(&mut storage, &tenant)?;
-    let storages = Api::namespaced(client, &tenant.namespace().unwrap_or_default());
     let name = provide(&storages, &storage, &tenant).await?;
     logger.info(format_args!("Step 1: the blob storage {name} is created."));
     Ok(BlobStorage { name })
@@ -38,7 +37,7 @@ async fn create_blob_storage(
 /// Handlers are called one after another, but if the first one has to be tried again, the second one does not
 /// wait for it by itself. It knows what it needs.
 #[kopf::on::create(Tenant)]
-async fn create_nats(tenant: Object<Tenant>, client: Client, logger: Logger) -> kopf::Result<()> {
+async fn create_nats(tenant: Object<Tenant>, all: Api<Nats>, logger: Logger) -> kopf::Result<()> {
     let status = tenant.status.clone().unwrap_or_default();
     let Some(storage) = status.create_blob_storage else {
         return Err(kopf::temporary("there is no blob storage yet").delay(1));
@@ -48,7 +47,6 @@ async fn create_nats(tenant: Object<Tenant>, client: Client, logger: Logger) -> 
     };
     let mut nats = Nats::new(&tenant.name_any(), spec);
     kopf::adopt(&mut nats, &tenant)?;
-    let all = Api::namespaced(client, &tenant.namespace().unwrap_or_default());
     let name = provide(&all, &nats, &tenant).await?;
     logger.info(format_args!("Step 2: the NATS object {name} is created."));
     Ok(())
@@ -59,14 +57,17 @@ async fn create_nats(tenant: Object<Tenant>, client: Client, logger: Logger) -> 
 /// The changes of NATS objects are handled by the other operator, which remembers on them what it
 /// has done. This one only looks on.
 #[kopf::on::event(Nats, field = "status.url", value = PRESENT)]
-async fn nats_is_there(nats: Object<Nats>, client: Client, logger: Logger) -> kopf::Result<()> {
+async fn nats_is_there(
+    nats: Object<Nats>,
+    tenants: Api<Tenant>,
+    logger: Logger,
+) -> kopf::Result<()> {
     let owner = nats.owner_references().first();
     let Some(owner) = owner.filter(|owner| owner.kind == "Tenant") else {
         return Ok(()); // Not everybody who needs a server is a tenant.
     };
     logger.info(format_args!("The NATS of tenant {} is there.", owner.name));
     let url = nats.status.as_ref().and_then(|status| status.url.as_ref());
-    let tenants: Api<Tenant> = Api::namespaced(client, &nats.namespace().unwrap_or_default());
     let patch = PatchOf::Merge(json!({"status": {"nats": url}}));
     let params = PatchParams::default();
     match tenants.patch_status(&owner.name, &params, &patch).await {

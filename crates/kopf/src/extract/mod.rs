@@ -45,6 +45,7 @@
 //! }
 //! ```
 
+mod api;
 mod body;
 mod client;
 mod context;
@@ -70,6 +71,7 @@ mod subhandlers;
 mod typed;
 mod view;
 
+pub use api::ApiScope;
 pub use context::{Context, Declared};
 pub(crate) use context::{Front, with_filter_context};
 pub use event::Event;
@@ -97,7 +99,7 @@ pub use view::View;
     label = "not an extractor",
     note = "arguments of handlers are: Body, Spec, Status, Meta, Object<K>, Name, Namespace, Uid, Labels, \
             Annotations, Old, New, Diff, Reason, Retry, Started, Runtime, Now, Param<T>, Patch, Logger, Event, \
-            Resource, Client, State<T>, Settings, SubHandlers; Option<T> and Result<T, Rejection> of those",
+            Resource, Client, Api<K>, State<T>, Settings, SubHandlers; Option<T> and Result<T, Rejection> of those",
     note = "things of your own come as `State<T>`: `Operator::builder().state(…)`"
 )]
 pub trait Extract: Sized {

@@ -63,6 +63,10 @@ async fn three_steps_by_two_operators_are_made_in_order() {
     stage.api.get(&services).await.expect_code(200);
     let provided = stage.api.get(&nats(&stage)).await.expect_code(200).json;
     assert_eq!(provided["status"]["url"], json!(url));
+    assert_eq!(
+        provided["metadata"]["finalizers"],
+        json!(["nats.kopf.dev/server"])
+    );
 
     // All goes with the tenant; each operator has its say.
     stage.api.delete(&tenant(&stage)).await.ok();

@@ -39,7 +39,11 @@ fn registration(on: Macro, arguments: TokenStream, function: &ItemFn) -> syn::Re
     function::check(function)?;
     let arguments: Arguments = syn::parse2(arguments)?;
     let calls = criteria::expand(on, &arguments.named);
-    let selector = selector::expand(on, &arguments);
+    let selector = if on.is_activity() {
+        selector::none(on, &arguments)
+    } else {
+        selector::expand(on, &arguments).map(|selector| quote!(#selector,))
+    };
     // Both have their say: one compilation shows all mistakes.
     let (calls, selector) = match (calls, selector) {
         (Ok(calls), Ok(selector)) => (calls, selector),
@@ -57,7 +61,7 @@ fn registration(on: Macro, arguments: TokenStream, function: &ItemFn) -> syn::Re
                 ::std::file!(),
                 ::std::line!(),
                 ::std::column!(),
-                || ::std::convert::Into::into(::kopf::on::#declare(#selector, #run) #calls),
+                || ::std::convert::Into::into(::kopf::on::#declare(#selector #run) #calls),
             )
         }
     })

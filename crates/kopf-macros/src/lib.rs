@@ -63,3 +63,35 @@ pub fn field(arguments: TokenStream, item: TokenStream) -> TokenStream {
 pub fn event(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Event, arguments.into(), &item.into()).into()
 }
+
+/// Calls the function when the operator starts, before anything else.
+///
+/// The options are described at the function of the same name, `kopf::on::startup`.
+#[proc_macro_attribute]
+pub fn startup(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Macro::Startup, arguments.into(), &item.into()).into()
+}
+
+/// Calls the function when the operator ends, after everything else.
+///
+/// The options are described at the function of the same name, `kopf::on::cleanup`.
+#[proc_macro_attribute]
+pub fn cleanup(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Macro::Cleanup, arguments.into(), &item.into()).into()
+}
+
+/// Calls the function when the operator needs credentials for the cluster.
+///
+/// The options are described at the function of the same name, `kopf::on::login`.
+#[proc_macro_attribute]
+pub fn login(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Macro::Login, arguments.into(), &item.into()).into()
+}
+
+/// Calls the function when somebody asks the operator how it is.
+///
+/// The options are described at the function of the same name, `kopf::on::probe`.
+#[proc_macro_attribute]
+pub fn probe(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Macro::Probe, arguments.into(), &item.into()).into()
+}

@@ -11,9 +11,14 @@ pub(crate) enum Macro {
     Resume,
     Field,
     Event,
+    Startup,
+    Cleanup,
+    Login,
+    Probe,
 }
 
 impl Macro {
+    /// Those that are for objects.
     const ALL: [Self; 6] = [
         Self::Create,
         Self::Update,
@@ -32,10 +37,25 @@ impl Macro {
             Self::Resume => "resume",
             Self::Field => "field",
             Self::Event => "event",
+            Self::Startup => "startup",
+            Self::Cleanup => "cleanup",
+            Self::Login => "login",
+            Self::Probe => "probe",
         }
     }
 
+    /// Whether it is about the operator itself, and not about objects.
+    pub(crate) fn is_activity(self) -> bool {
+        matches!(
+            self,
+            Self::Startup | Self::Cleanup | Self::Login | Self::Probe
+        )
+    }
+
     fn accepts(self, option: &str) -> bool {
+        if self.is_activity() {
+            return ACTIVITIES.contains(&option) || RETRYING.contains(&option);
+        }
         SELECTING.contains(&option)
             || COMMON.contains(&option)
             || (RETRYING.contains(&option) && self != Self::Event)
@@ -100,6 +120,9 @@ const COMMON: &[&str] = &[
     "registry",
 ];
 
+/// Options of handlers that are not about objects, next to those of retrying.
+const ACTIVITIES: &[&str] = &["id", "param", "registry"];
+
 const RETRYING: &[&str] = &["errors", "timeout", "retries", "backoff"];
 
 const CHANGING: &[&str] = &["old", "new"];
@@ -148,6 +171,8 @@ mod tests {
         assert!(Macro::Update.accepts("old") && Macro::Field.accepts("new"));
         assert!(Macro::Delete.accepts("optional") && !Macro::Resume.accepts("optional"));
         assert!(Macro::Resume.accepts("deleted") && !Macro::Delete.accepts("deleted"));
+        assert!(Macro::Startup.accepts("id") && Macro::Probe.accepts("retries"));
+        assert!(!Macro::Startup.accepts("labels") && !Macro::Login.accepts("group"));
     }
 
     #[test]

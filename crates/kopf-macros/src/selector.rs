@@ -18,6 +18,17 @@ fn forms(on: Macro) -> String {
     )
 }
 
+/// Nothing: the handler is not about objects, and must not name any.
+pub(crate) fn none(on: Macro, arguments: &Arguments) -> syn::Result<TokenStream> {
+    match arguments.positional.first() {
+        None => Ok(TokenStream::new()),
+        Some(positional) => Err(syn::Error::new_spanned(
+            positional,
+            format!("`{on}` is about the operator itself, not about objects: it has no resource"),
+        )),
+    }
+}
+
 /// The expression that makes the selector.
 pub(crate) fn expand(on: Macro, arguments: &Arguments) -> syn::Result<TokenStream> {
     let keywords: Vec<&Named> = arguments

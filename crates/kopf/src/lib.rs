@@ -52,7 +52,7 @@ pub use cli::{main, main_with};
 pub use error::{Error, Result, permanent, temporary};
 pub use extract::{
     Annotations, Event, Labels, Logger, Meta, Name, Namespace, New, Now, Object, Old, Param, Patch,
-    Retry, Runtime, Spec, Started, State, Status, SubHandlers, Uid, View,
+    Retry, Runtime, SettingsMut, Spec, Started, State, Status, SubHandlers, Uid, View,
 };
 pub use filters::{ABSENT, PRESENT, all_, any_, none_, not_};
 pub use hierarchy::{

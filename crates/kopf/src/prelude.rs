@@ -6,7 +6,7 @@ pub use serde_json::{Value, json};
 
 pub use crate::extract::{
     Annotations, Event, Labels, Logger, Meta, Name, Namespace, New, Now, Object, Old, Param, Patch,
-    Retry, Runtime, Spec, Started, State, Status, SubHandlers, Uid,
+    Retry, Runtime, SettingsMut, Spec, Started, State, Status, SubHandlers, Uid,
 };
 pub use crate::{
     ABSENT, Body, Diff, EVERYTHING, EventType, Operator, PRESENT, Reason, Resource, Settings, on,

@@ -2,11 +2,15 @@
 
 use kopf_core::body::Body;
 
-use super::{Context, Extract, FilterExtract, Rejection};
+use super::{Context, Declared, Extract, FilterExtract, Rejection};
 
 impl Extract for Body {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
-        Ok(context.body().clone())
+        Ok(context.object("Body")?.clone())
+    }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        declared.objects("Body")
     }
 }
 

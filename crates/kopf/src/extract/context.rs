@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kopf_core::body::Body;
 use kopf_core::cause::{Cause, Change};
-use kopf_core::handler::{HandlerKind, Param};
+use kopf_core::handler::{Activity, HandlerKind, Param};
 use kopf_core::resource::Resource;
 use kopf_core::settings::Settings;
 use kopf_engine::invocation::{Call, FilterContext, OperatorContext};
@@ -45,6 +45,14 @@ impl<'a> Context<'a> {
     /// The object; empty for handlers that are not about objects, such as `on::startup`.
     pub fn body(&self) -> &'a Body {
         self.body
+    }
+
+    /// The object, or the reason why the named argument cannot be made.
+    pub(crate) fn object(&self, argument: &'static str) -> Result<&'a Body, Rejection> {
+        match self.cause {
+            Some(_) => Ok(self.body),
+            None => Err(Rejection::NoObject { argument }),
+        }
     }
 
     /// The kind of the object; `None` for handlers that are not about objects.
@@ -102,6 +110,23 @@ impl Declared<'_> {
     /// Whether the handler reacts to changes, and has old, new, diff and reason.
     pub fn is_change(&self) -> bool {
         self.kind.is_change()
+    }
+
+    /// The activity of the operator that the handler is for; `None` for handlers of objects.
+    pub fn activity(&self) -> Option<Activity> {
+        match self.kind {
+            HandlerKind::Activity(activity) => Some(activity),
+            _ => None,
+        }
+    }
+
+    /// Refuses arguments that make sense for objects only.
+    pub(crate) fn objects(&self, argument: &'static str) -> Result<(), Rejection> {
+        if self.kind.is_for_objects() {
+            Ok(())
+        } else {
+            Err(Rejection::NoObject { argument })
+        }
     }
 
     /// Refuses arguments that make sense for changes only.

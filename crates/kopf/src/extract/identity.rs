@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use kopf_core::body::Body;
 
-use super::{Context, Extract, FilterExtract, OptionalExtract, Rejection};
+use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejection};
 
 /// The name of the object.
 ///
@@ -50,7 +50,12 @@ macro_rules! identity {
     ($name:ident, $part:literal, $read:expr) => {
         impl Extract for $name {
             fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
+                context.object(stringify!($name))?;
                 Self::extract_optional(context)?.ok_or(Rejection::Absent { part: $part })
+            }
+
+            fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+                declared.objects(stringify!($name))
             }
         }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use kopf_core::body::Body;
 use serde_json::{Map, Value, json};
 
-use super::{Context, Extract, FilterExtract, Rejection};
+use super::{Context, Declared, Extract, FilterExtract, Rejection};
 
 /// The labels of the object; an absent map is an empty one.
 ///
@@ -90,7 +90,11 @@ macro_rules! texts {
 
         impl Extract for $name {
             fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
-                Ok(Self(context.body().clone()))
+                Ok(Self(context.object(stringify!($name))?.clone()))
+            }
+
+            fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+                declared.objects(stringify!($name))
             }
         }
 

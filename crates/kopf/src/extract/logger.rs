@@ -1,4 +1,4 @@
-//! The log, in the name of the object.
+//! The log, in the name of the object, or of what happens to the operator.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use kopf_engine::logger::ObjectLogger;
 
 use super::{Context, Extract, Rejection};
 
-/// Writes to the log in the name of the object. Cheap to clone.
+/// Writes to the log in the name of the object; in handlers of the operator's own life, such as
+/// `on::startup`, in the name of that. Cheap to clone.
 ///
 /// Records of the level INFO and above are also posted as events of the object, unless the
 /// settings say otherwise (`posting.loggers`, `posting.level`); those of `on::event` handlers are

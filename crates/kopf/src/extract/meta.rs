@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use super::{Context, Extract, FilterExtract, Rejection, View, typed};
+use super::{Context, Declared, Extract, FilterExtract, Rejection, View, typed};
 
 /// Who the object is: `metadata` of the object.
 ///
@@ -30,13 +30,21 @@ pub struct Meta<T = View>(pub T);
 
 impl Extract for Meta {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
-        Ok(Self(View::metadata(context.body())))
+        Ok(Self(View::metadata(context.object("Meta")?)))
+    }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        declared.objects("Meta")
     }
 }
 
 impl<T: DeserializeOwned> Extract for Meta<T> {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
-        typed::read("metadata", context.body().get("metadata")).map(Self)
+        typed::read("metadata", context.object("Meta")?.get("metadata")).map(Self)
+    }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        declared.objects("Meta")
     }
 }
 

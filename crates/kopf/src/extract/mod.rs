@@ -64,6 +64,7 @@ mod reason;
 mod rejection;
 mod resource;
 mod settings;
+mod settings_mut;
 mod spec;
 mod state;
 mod status;
@@ -85,6 +86,7 @@ pub use param::Param;
 pub use patch::{IntoTransformed, MetaPatch, Patch, SectionPatch};
 pub use progress::{Now, Retry, Runtime, Started};
 pub use rejection::Rejection;
+pub use settings_mut::SettingsMut;
 pub use spec::Spec;
 pub use state::State;
 pub use status::Status;
@@ -99,7 +101,7 @@ pub use view::View;
     label = "not an extractor",
     note = "arguments of handlers are: Body, Spec, Status, Meta, Object<K>, Name, Namespace, Uid, Labels, \
             Annotations, Old, New, Diff, Reason, Retry, Started, Runtime, Now, Param<T>, Patch, Logger, Event, \
-            Resource, Client, Api<K>, State<T>, Settings, SubHandlers; Option<T> and Result<T, Rejection> of those",
+            Resource, Client, Api<K>, State<T>, Settings, SettingsMut, SubHandlers; Option<T> and Result<T, Rejection> of those",
     note = "things of your own come as `State<T>`: `Operator::builder().state(…)`"
 )]
 pub trait Extract: Sized {

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use serde::de::DeserializeOwned;
 
-use super::{Context, Extract, FilterExtract, Rejection, typed};
+use super::{Context, Declared, Extract, FilterExtract, Rejection, typed};
 
 /// The whole object, as a type: one with kube's `CustomResource` derive, or one of `k8s-openapi`.
 ///
@@ -34,7 +34,11 @@ impl<K> Deref for Object<K> {
 
 impl<K: DeserializeOwned> Extract for Object<K> {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
-        typed::read("", context.body().value()).map(Self)
+        typed::read("", context.object("Object")?.value()).map(Self)
+    }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        declared.objects("Object")
     }
 }
 

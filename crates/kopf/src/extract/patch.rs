@@ -7,7 +7,7 @@ use kopf_core::patch::{BoxError, PatchFn};
 use kopf_engine::invocation::SharedPatch;
 use serde_json::{Map, Value};
 
-use super::{Context, Extract, Rejection};
+use super::{Context, Declared, Extract, Rejection};
 use crate::error::Error;
 use crate::filters::IntoFieldPath;
 
@@ -131,7 +131,12 @@ impl Patch {
 
 impl Extract for Patch {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
+        context.object("Patch")?;
         Ok(Self(context.call("Patch")?.patch.clone()))
+    }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        declared.objects("Patch")
     }
 }
 

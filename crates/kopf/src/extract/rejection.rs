@@ -28,6 +28,18 @@ pub enum Rejection {
         /// The argument that makes sense for objects only.
         argument: &'static str,
     },
+    /// The settings are fixed when the operator has started up.
+    #[error("SettingsMut is for handlers of on::startup only; Settings is for all")]
+    NoStartup,
+    /// There is no connection yet: it comes after the handler.
+    #[error(
+        "Client is not for handlers of on::{activity}: the operator is not connected yet; \
+         give them a client of your own as State<Client>"
+    )]
+    NoConnection {
+        /// What the handler is for.
+        activity: &'static str,
+    },
     /// Nothing has changed: this is no handler of changes.
     #[error("{argument} is for handlers of create, update, delete, resume, field only")]
     NoChange {

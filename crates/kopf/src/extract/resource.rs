@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use kopf_core::resource::Resource;
 
-use super::{Context, Extract, FilterExtract, Rejection};
+use super::{Context, Declared, Extract, FilterExtract, Rejection};
 
 impl Extract for Resource {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
         Arc::extract(context).map(|resource: Arc<Self>| Self::clone(&resource))
+    }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        declared.objects("Resource")
     }
 }
 
@@ -20,6 +24,10 @@ impl Extract for Arc<Resource> {
         resource.ok_or(Rejection::NoObject {
             argument: "Resource",
         })
+    }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        declared.objects("Resource")
     }
 }
 

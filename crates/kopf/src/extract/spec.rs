@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use super::{Context, Extract, FilterExtract, OptionalExtract, Rejection, View, typed};
+use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejection, View, typed};
 
 /// What the user wants the object to be: `spec` of the object.
 ///
@@ -34,13 +34,21 @@ pub struct Spec<T = View>(pub T);
 
 impl Extract for Spec {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
-        Ok(Self(View::spec(context.body())))
+        Ok(Self(View::spec(context.object("Spec")?)))
+    }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        declared.objects("Spec")
     }
 }
 
 impl<T: DeserializeOwned> Extract for Spec<T> {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
-        typed::read("spec", View::spec(context.body()).value()).map(Self)
+        typed::read("spec", View::spec(context.object("Spec")?).value()).map(Self)
+    }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        declared.objects("Spec")
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use super::{Context, Extract, FilterExtract, OptionalExtract, Rejection, View, typed};
+use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejection, View, typed};
 
 /// What the object is: `status` of the object.
 ///
@@ -23,13 +23,21 @@ pub struct Status<T = View>(pub T);
 
 impl Extract for Status {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
-        Ok(Self(View::status(context.body())))
+        Ok(Self(View::status(context.object("Status")?)))
+    }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        declared.objects("Status")
     }
 }
 
 impl<T: DeserializeOwned> Extract for Status<T> {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
-        typed::read("status", View::status(context.body()).value()).map(Self)
+        typed::read("status", View::status(context.object("Status")?).value()).map(Self)
+    }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        declared.objects("Status")
     }
 }
 

@@ -138,9 +138,13 @@ impl fmt::Debug for Argument {
 /// Makes an argument for a call; if it cannot be made, the error says which one of whom.
 pub(crate) fn extract<T: Extract>(call: &Call, argument: &str) -> Result<T, HandlerError> {
     T::extract(&Context::of_call(call)).map_err(|rejection| {
-        let (object, handler) = (call.logger.reference(), &call.id);
+        let handler = &call.id;
+        let object = match call.cause() {
+            Some(_) => format!(" for {}", call.logger.reference()),
+            None => String::new(),
+        };
         crate::permanent(format_args!(
-            "handler '{handler}' cannot be called for {object}: argument {argument}: {rejection}"
+            "handler '{handler}' cannot be called{object}: argument {argument}: {rejection}"
         ))
         .into_engine()
     })

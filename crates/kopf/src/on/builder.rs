@@ -9,7 +9,7 @@ use kopf_core::handler::{ErrorsMode, HandlerKind, HandlerSpec, Param, Retrying};
 use kopf_core::selector::{self, Selector};
 use kopf_engine::invocation::Handler;
 
-use super::kinds::{Comparing, Delete, Kind, Resume, Retried};
+use super::kinds::{Comparing, Delete, ForObjects, Kind, Resume, Retried};
 use crate::extract::{Declared, Front};
 use crate::filters::{IntoFieldPath, IntoMetaCriterion, IntoValueCriterion, When};
 use crate::handler::HandlerFunction;
@@ -80,7 +80,7 @@ impl<K: Kind> HandlerBuilder<K> {
     }
 
     /// The id, under which progress and results are kept; by default, the name of the function.
-    /// With a [`field`](Self::field), that is added to it.
+    /// With a field, that is added to it.
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.inner.id = Some(id.into());
         self
@@ -93,6 +93,29 @@ impl<K: Kind> HandlerBuilder<K> {
         self
     }
 
+    /// The group of handlers that it belongs to, if it is declared by an attribute macro: see
+    /// [`OperatorBuilder::registry`](crate::OperatorBuilder::registry).
+    pub fn registry(mut self, registry: impl Into<String>) -> Self {
+        self.inner.registry = Some(registry.into());
+        self
+    }
+
+    fn duration(
+        &mut self,
+        option: &str,
+        duration: impl IntoDuration,
+    ) -> Option<std::time::Duration> {
+        match duration.into_duration() {
+            Ok(duration) => Some(duration),
+            Err(error) => {
+                self.inner.problems.push(format!("{option}: {error}"));
+                None
+            }
+        }
+    }
+}
+
+impl<K: ForObjects> HandlerBuilder<K> {
     /// What a label must be: a text, [`PRESENT`](crate::PRESENT), [`ABSENT`](crate::ABSENT), or a
     /// function of its value.
     pub fn label<M>(
@@ -160,27 +183,6 @@ impl<K: Kind> HandlerBuilder<K> {
     pub fn value<M>(mut self, criterion: impl IntoValueCriterion<M>) -> Self {
         self.inner.filters.value = Some(criterion.into_value_criterion());
         self
-    }
-
-    /// The group of handlers that it belongs to, if it is declared by an attribute macro: see
-    /// [`OperatorBuilder::registry`](crate::OperatorBuilder::registry).
-    pub fn registry(mut self, registry: impl Into<String>) -> Self {
-        self.inner.registry = Some(registry.into());
-        self
-    }
-
-    fn duration(
-        &mut self,
-        option: &str,
-        duration: impl IntoDuration,
-    ) -> Option<std::time::Duration> {
-        match duration.into_duration() {
-            Ok(duration) => Some(duration),
-            Err(error) => {
-                self.inner.problems.push(format!("{option}: {error}"));
-                None
-            }
-        }
     }
 }
 

@@ -9,6 +9,13 @@ pub trait Kind {
     const KIND: HandlerKind;
 }
 
+/// A kind of handlers that are for objects, and can be filtered by them: all but those of the
+/// operator's own life.
+#[diagnostic::on_unimplemented(
+    message = "handlers of the operator's own life are not for objects: there is nothing to filter by"
+)]
+pub trait ForObjects: Kind {}
+
 /// A kind of handlers that are retried: all but those of events.
 #[diagnostic::on_unimplemented(
     message = "handlers of `on::event` are called once for every event: they have no limits of retries"
@@ -31,6 +38,8 @@ macro_rules! kinds {
         impl Kind for $kind {
             const KIND: HandlerKind = $value;
         }
+
+        impl ForObjects for $kind {}
     )*};
 }
 

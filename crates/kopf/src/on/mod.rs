@@ -43,6 +43,10 @@
 //! | `deleted = true` | also for objects that are being deleted (`resume`) |
 //! | `registry = "text"` | the group of handlers it belongs to: see [`OperatorBuilder::registry`](crate::OperatorBuilder::registry) |
 //!
+//! Handlers of the operator's own life, [`startup`](startup()), [`cleanup`](cleanup()),
+//! [`login`](login()) and [`probe`](probe()), have no resource and no filters; they have `id`, `param`,
+//! `errors`, `timeout`, `retries`, `backoff`, `registry`.
+//!
 //! Several attributes on one function make several handlers; for one cause, the function is
 //! called once for each id.
 //!
@@ -58,11 +62,16 @@
 //! }
 //! ```
 
+mod activities;
 mod builder;
 mod kinds;
 
+pub use activities::{Cleanup, Login, Probe, Startup, cleanup, login, probe, startup};
 pub use builder::{AnyHandler, HandlerBuilder};
-pub use kinds::{Comparing, Create, Delete, Event, Field, Kind, Resume, Retried, Sub, Update};
+pub use kinds::{
+    Comparing, Create, Delete, Event, Field, ForObjects, Kind, Resume, Retried, Sub, Update,
+};
+pub use kopf_macros::{cleanup, login, probe, startup};
 pub use kopf_macros::{create, delete, event, field, resume, update};
 
 use crate::handler::{Handler, SubHandler};

@@ -1,0 +1,216 @@
+//! Handlers of the operator's own life: they are for no object.
+
+use kopf_core::handler::{Activity, HandlerKind};
+
+use super::HandlerBuilder;
+use super::kinds::{Kind, Retried};
+use crate::handler::Handler;
+
+macro_rules! activities {
+    ($($(#[$doc:meta])* $kind:ident = $activity:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy)]
+        pub struct $kind;
+
+        impl Kind for $kind {
+            const KIND: HandlerKind = HandlerKind::Activity(Activity::$activity);
+        }
+
+        impl Retried for $kind {}
+    )*};
+}
+
+activities! {
+    /// Handlers of [`on::startup`](super::startup()).
+    Startup = Startup;
+    /// Handlers of [`on::cleanup`](super::cleanup()).
+    Cleanup = Cleanup;
+    /// Handlers of [`on::login`](super::login()).
+    Login = Authentication;
+    /// Handlers of [`on::probe`](super::probe()).
+    Probe = Probe;
+}
+
+/// Calls the function when the operator starts, before anything else happens: before it connects to
+/// the cluster.
+///
+/// If the function fails for good, the operator ends with an error. The settings can be changed
+/// here, and only here: [`SettingsMut`](crate::SettingsMut).
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::startup]
+/// async fn configure(mut settings: SettingsMut, logger: Logger) {
+///     settings.posting.level = kopf::Level::Error;
+///     logger.info("It begins.");
+/// }
+///
+/// #[kopf::on::startup(retries = 10, backoff = 3)]
+/// fn connect() -> kopf::Result<()> {
+///     Err(kopf::temporary("The database is not there yet.").delay(1))
+/// }
+/// # let _ = connect();
+/// ```
+pub fn startup<M>(function: impl Handler<M>) -> HandlerBuilder<Startup> {
+    HandlerBuilder::declare(None, function.into_function())
+}
+
+/// Calls the function when the operator ends, after everything else has ended: also after an error,
+/// but not if it could not start up, and not if it is killed.
+///
+/// If the function fails for good, the operator ends with an error.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::cleanup]
+/// async fn disconnect(logger: Logger) {
+///     logger.info("It is over.");
+/// }
+/// ```
+pub fn cleanup<M>(function: impl Handler<M>) -> HandlerBuilder<Cleanup> {
+    HandlerBuilder::declare(None, function.into_function())
+}
+
+/// Calls the function when the operator needs credentials for the cluster: when it starts, and when
+/// the former ones are refused.
+pub fn login<M>(function: impl Handler<M>) -> HandlerBuilder<Login> {
+    HandlerBuilder::declare(None, function.into_function())
+}
+
+/// Calls the function when somebody asks the operator how it is, at the address of `--liveness`. What
+/// it returns is in the answer, under its id; if it fails for good, so does the answer.
+///
+/// Answers are remembered for 10 seconds.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::probe]
+/// fn now(Now(now): Now) -> String {
+///     now.to_string()
+/// }
+///
+/// #[kopf::on::probe(id = "queue")]
+/// async fn length_of_queue(State(queue): State<std::sync::Arc<Vec<u64>>>) -> usize {
+///     queue.len()
+/// }
+/// ```
+pub fn probe<M>(function: impl Handler<M>) -> HandlerBuilder<Probe> {
+    HandlerBuilder::declare(None, function.into_function())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::on::AnyHandler;
+    use crate::prelude::*;
+
+    fn message(handler: impl Into<AnyHandler>) -> String {
+        let built = Operator::builder().handler(handler).build();
+        built.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_for_objects_is_refused_when_built() {
+        macro_rules! refused {
+            ($($T:ty),* $(,)?) => {$({
+                fn function(_: $T) {}
+                for error in [
+                    message(on::startup(function)),
+                    message(on::cleanup(function)),
+                    message(on::probe(function)),
+                    message(on::login(function)),
+                ] {
+                    assert!(error.contains("is for handlers of "), "{}: {error}", stringify!($T));
+                }
+            })*};
+        }
+        refused!(
+            Body,
+            Spec,
+            Spec<i32>,
+            Status,
+            Status<i32>,
+            Meta,
+            Meta<i32>,
+            Object<i32>,
+            Name,
+            Namespace,
+            Uid,
+            Labels,
+            Annotations,
+            Old,
+            New,
+            Diff,
+            Reason,
+            Event,
+            Patch,
+            SubHandlers,
+            kopf_core::resource::Resource,
+            std::sync::Arc<kopf_core::resource::Resource>,
+        );
+    }
+
+    #[test]
+    fn settings_are_changed_at_startup_only() {
+        fn function(_: SettingsMut) {}
+        assert!(
+            Operator::builder()
+                .handler(on::startup(function))
+                .build()
+                .is_ok()
+        );
+        assert!(message(on::cleanup(function)).contains("on::startup only"));
+        assert!(message(on::create("things", function)).contains("on::startup only"));
+    }
+
+    #[test]
+    fn there_is_no_connection_before_the_login() {
+        fn function(_: crate::Client) {}
+        assert!(message(on::startup(function)).contains("not for handlers of on::startup"));
+        assert!(message(on::login(function)).contains("not for handlers of on::login"));
+        assert!(
+            Operator::builder()
+                .handler(on::cleanup(function))
+                .build()
+                .is_ok()
+        );
+        assert!(
+            Operator::builder()
+                .handler(on::probe(function))
+                .build()
+                .is_ok()
+        );
+    }
+
+    #[test]
+    fn all_else_is_accepted() {
+        #[derive(Clone)]
+        struct Shared;
+        fn function(
+            _: Settings,
+            _: State<Shared>,
+            _: Param<i32>,
+            _: Logger,
+            _: Retry,
+            _: Started,
+            _: Runtime,
+            _: Now,
+            _: Option<Name>,
+        ) {
+        }
+        let handler = on::startup(function)
+            .id("other")
+            .param(1)
+            .errors(crate::ErrorsMode::Permanent)
+            .timeout(1)
+            .retries(1)
+            .backoff(1);
+        Operator::builder()
+            .state(Shared)
+            .handler(handler)
+            .build()
+            .unwrap();
+    }
+}

@@ -18,6 +18,7 @@ use tracing::{debug, error};
 
 use crate::client::{Client, Passage};
 use crate::connection::limit::{ConnectTimedOut, with_connect_limit};
+use crate::connection::suspicion::NoAnswer;
 use crate::error::{Error, Status};
 use crate::transport::{Answer, Incoming};
 
@@ -256,6 +257,9 @@ pub(crate) fn broken(error: &BoxError) -> Error {
     let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(ConnectTimedOut { after }) = error.downcast_ref() {
+            return Error::Timeout { after: *after };
+        }
+        if let Some(NoAnswer { after }) = error.downcast_ref() {
             return Error::Timeout { after: *after };
         }
         cause = error.source();

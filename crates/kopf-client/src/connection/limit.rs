@@ -1,5 +1,6 @@
 //! How long connecting may take: a limit that belongs to the request, not to the connection pool.
 
+use std::cell::Cell;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,21 +13,41 @@ use tower::{BoxError, Service};
 tokio::task_local! {
     // A connector sees only an address. It is called while the request that needs the connection is
     // being polled, so the limit can travel beside it.
-    static LIMIT: Option<Duration>;
+    static REQUEST: Needs;
+}
+
+/// What belongs to one request.
+#[derive(Debug)]
+pub(crate) struct Needs {
+    limit: Option<Duration>,
+    /// Whether a connection was made for it.
+    connected_anew: Cell<bool>,
 }
 
 /// Does the work, and limits the time to make a connection for it.
 pub(crate) fn with_connect_limit<F: Future>(
     limit: Option<Duration>,
     work: F,
-) -> TaskLocalFuture<Option<Duration>, F> {
-    LIMIT.scope(limit, work)
+) -> TaskLocalFuture<Needs, F> {
+    let connected_anew = Cell::new(false);
+    let needs = Needs {
+        limit,
+        connected_anew,
+    };
+    REQUEST.scope(needs, work)
 }
 
 /// Whether what is being polled belongs to a request that waits: connections are finished by the pool in
 /// the background when their request has got another one.
 pub(super) fn is_asked_for() -> bool {
-    LIMIT.try_with(|_| ()).is_ok()
+    REQUEST.try_with(|_| ()).is_ok()
+}
+
+/// Whether a connection was made for the request that is being polled.
+pub(super) fn is_connected_anew() -> bool {
+    REQUEST
+        .try_with(|request| request.connected_anew.get())
+        .unwrap_or(false)
 }
 
 /// There was no connection, TLS included, in time.
@@ -56,16 +77,19 @@ where
     }
 
     fn call(&mut self, address: Uri) -> Self::Future {
-        let limit = LIMIT.try_with(|limit| *limit).ok().flatten();
+        let limit = REQUEST.try_with(|request| request.limit).ok().flatten();
         let connecting = self.0.call(address);
         Box::pin(async move {
-            match limit {
+            let connected = match limit {
                 None => connecting.await.map_err(Into::into),
                 Some(after) => match timeout(after, connecting).await {
                     Ok(connected) => connected.map_err(Into::into),
                     Err(_) => Err(ConnectTimedOut { after }.into()),
                 },
-            }
+            };
+            // In the background, where the pool ends what is not needed any more, there is none.
+            let _ = REQUEST.try_with(|request| request.connected_anew.set(true));
+            connected
         })
     }
 }

@@ -13,6 +13,7 @@ mod pacing;
 mod proxy;
 mod service_account;
 mod stack;
+pub(crate) mod suspicion;
 #[cfg(test)]
 mod tests;
 mod token_file;

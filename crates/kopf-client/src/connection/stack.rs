@@ -19,6 +19,7 @@ use super::error::Error;
 use super::limit::InTime;
 use super::pacing::Paced;
 use super::proxy::Proxy;
+use super::suspicion::{Distrustful, SUSPICIOUS};
 use super::token_file::TokenFile;
 use crate::Client;
 use crate::transport::Lane;
@@ -27,6 +28,10 @@ use crate::transport::Lane;
 const KEEPALIVE: Duration = Duration::from_secs(15);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 3;
+
+/// And when something is being asked: what is sent has to be acknowledged within this time.
+#[cfg(any(target_os = "android", target_os = "linux"))]
+const UNHEARD: Duration = Duration::from_secs(30);
 
 /// A connection that was not used for longer may be dead without anybody knowing: when a stream has
 /// fallen silent, those that it could be continued on are not to be as old as it.
@@ -67,6 +72,8 @@ fn build(target: Target) -> Result<Lane, Error> {
     tcp.set_keepalive(Some(KEEPALIVE));
     tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
     tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
+    #[cfg(any(target_os = "android", target_os = "linux"))]
+    tcp.set_tcp_user_timeout(Some(UNHEARD));
     match proxy {
         None => finish(&config, token_file, tcp),
         Some(proxy) if proxy.is_socks() => {
@@ -117,7 +124,10 @@ where
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
-        .service(pool);
+        .service(Distrustful {
+            pool,
+            limit: SUSPICIOUS,
+        });
     let server = public(&config.cluster_url.to_string());
     let namespace = config.default_namespace.clone();
     Ok(Lane::new(service, &server, namespace))

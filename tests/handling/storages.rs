@@ -261,3 +261,69 @@ fn state_on_replica_sets_is_not_mistaken_for_that_of_their_deployments() {
         assert_eq!(stage.journal.reasons(), [("made".to_owned(), "create")]);
     });
 }
+
+/// A record of the original about a text that came from undecodable bytes.
+const SURROGATE: &str = r#"{"started":"2026-01-02T03:04:05.678901+00:00","purpose":"create","retries":1,"success":false,"failure":false,"message":"\ud800"}"#;
+
+#[test]
+fn records_with_lone_surrogates_are_continued() {
+    sandboxed(async |stage| {
+        let annotations = json!({"kopf.zalando.org/make": SURROGATE});
+        stage
+            .create_with("obj", json!({"metadata": {"annotations": annotations}}))
+            .await;
+        let _operator = stage.run([on::create("make")]).await;
+        stage.until_handled("obj").await;
+        assert_eq!(stage.journal.only("make").retry, 1);
+    });
+}
+
+#[test]
+fn objects_with_unreadable_state_are_not_new_and_can_be_deleted() {
+    sandboxed(async |stage| {
+        let annotations = json!({
+            "kopf.zalando.org/last-handled-configuration": "{broken",
+            "kopf.zalando.org/drop": "{broken, too",
+        });
+        let metadata = json!({"annotations": annotations});
+        stage
+            .create_with("obj", json!({"metadata": metadata}))
+            .await;
+        let _operator = stage.run([on::create("make"), on::delete("drop")]).await;
+        let line = "the state stored in kopf.zalando.org/last-handled-configuration is not JSON";
+        stage
+            .until_so("the trouble", || stage.log.has("obj", line))
+            .await;
+        assert_eq!(stage.journal.count("make"), 0);
+        // As if it had been handled before the state was broken.
+        let finalizers = json!({"finalizers": ["kopf.zalando.org/KopfFinalizerMarker"]});
+        stage.merge("obj", json!({"metadata": finalizers})).await;
+        stage.delete("obj").await;
+        stage.until_gone("obj").await;
+        assert_eq!(stage.journal.ids(), ["drop"]);
+        for place in ["last-handled-configuration", "drop"] {
+            let line = format!(
+                "The object is being deleted as if it had no such state: the state stored in \
+                 kopf.zalando.org/{place} is not JSON"
+            );
+            assert!(stage.log.has("obj", &line), "{line}");
+        }
+    });
+}
+
+#[test]
+fn integers_beyond_64_bits_are_stored_with_their_digits() {
+    sandboxed(async |stage| {
+        let _operator = stage.run([on::create("make"), on::update("change")]).await;
+        stage
+            .create("obj", json!({"v": 18_446_744_073_709_552_000_f64}))
+            .await;
+        let object = stage.until_handled("obj").await;
+        assert_eq!(
+            annotation(&object, "kopf.zalando.org/last-handled-configuration"),
+            "{\"spec\":{\"v\":18446744073709552000}}\n"
+        );
+        stage.settled().await;
+        assert_eq!(stage.journal.ids(), ["make"]);
+    });
+}

@@ -99,6 +99,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn answers_are_read_however_deep_they_are() {
+        let deep = format!("{}1{}", r#"{"a":"#.repeat(600), "}".repeat(600));
+        let answer = format!(r#"{{"metadata": {{"resourceVersion": "7"}}, "spec": {deep}}}"#);
+        let (client, _) = Script::new([text(200, &answer)]);
+        let (kind, payload) = (PatchKind::Merge, json!({"spec": {"x": null}}));
+        let body = patch(&client, &examples(), Some("ns"), "a", None, kind, &payload).await;
+        let answer = body.unwrap().unwrap();
+        assert_eq!(answer.part().resource_version(), Some("7"));
+        assert!(answer.part().spec()["a"]["a"].is_object());
+        assert!(answer.body().unwrap().spec()["a"]["a"].is_object());
+    }
+
+    #[tokio::test]
     async fn the_answer_is_the_new_body() {
         let object = json!({"metadata": {"name": "a", "resourceVersion": "7"}});
         let (client, script) = Script::new([ok(&object)]);

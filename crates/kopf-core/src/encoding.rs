@@ -91,7 +91,14 @@ impl Formatter for AsciiFormatter {
 
 /// A finite float as Python prints it: the shortest digits that read back, with a decimal point;
 /// an exponent of at least two digits for the very large and the very small.
+///
+/// Whole numbers beyond 64 bits are floats for us, but not for Python, whose integers have no end:
+/// it prints them with all the digits that the server has sent. The server knows such numbers only
+/// as floats, too, and sends them without an exponent up to a point.
 pub(crate) fn python_float(value: f64) -> String {
+    if is_long_integer(value) {
+        return format!("{value}");
+    }
     let scientific = format!("{value:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else {
         return scientific;
@@ -111,6 +118,13 @@ pub(crate) fn python_float(value: f64) -> String {
         }
         Err(_) => scientific,
     }
+}
+
+/// Whether the server writes it as an integer that is too long for 64 bits.
+fn is_long_integer(value: f64) -> bool {
+    const LARGEST: f64 = 18_446_744_073_709_551_616.0; // 2^64
+    const SMALLEST: f64 = -9_223_372_036_854_775_808.0; // -2^63
+    !(SMALLEST..LARGEST).contains(&value) && value.abs() < 1e21
 }
 
 #[cfg(test)]
@@ -161,6 +175,23 @@ mod tests {
             to_json_text(&json!([1, -1, u64::MAX])),
             "[1,-1,18446744073709551615]"
         );
+    }
+
+    // The server sends them like this, and Python has them as integers.
+    #[test]
+    fn integers_beyond_64_bits_keep_their_digits() {
+        for text in [
+            "18446744073709552000",
+            "100000000000000000000",
+            "-9223372036854780000",
+            "999999999999999900000",
+            "1e+21",
+            "1.5e+300",
+        ] {
+            let value: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(to_json_text(&value), text);
+            assert!(is_json_text(&value, text));
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod handler;
 pub mod hierarchy;
 pub mod indexing;
 pub mod keys;
+pub mod lenient;
 pub mod lifecycle;
 pub mod literal;
 pub mod namespace;

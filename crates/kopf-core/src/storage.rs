@@ -48,6 +48,11 @@ pub enum StorageError {
 }
 
 impl StorageError {
+    /// Whether there is something that nobody can read, and will not be able to later.
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self, Self::Undecodable { .. } | Self::Unexpected { .. })
+    }
+
     /// Wraps an error of a custom storage.
     pub fn custom(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Custom(error.into())

@@ -95,6 +95,22 @@ mod tests {
     }
 
     #[test]
+    fn objects_are_read_however_deep_they_are() {
+        let deep = format!("{}1{}", r#"{"a":"#.repeat(600), "}".repeat(600));
+        let object = format!(r#"{{"metadata":{{"uid":"u"}},"spec":{deep},"text":"\ud800"}}"#);
+        for line in [
+            format!(r#"{{"type":"ADDED","object":{object}}}"#),
+            format!(r#"{{"object": {object}, "type": "ADDED"}}"#),
+        ] {
+            let item = item(&line);
+            assert_eq!(item.key.uid.as_deref(), Some("u"));
+            let body = kopf_core::body::Body::parse(&item.raw).unwrap();
+            assert!(body.spec()["a"]["a"].is_object());
+            assert_eq!(body.get("text"), "\u{fffd}");
+        }
+    }
+
+    #[test]
     fn additions_and_modifications_are_kept_apart() {
         for (kind, event) in [
             ("ADDED", EventType::Added),

@@ -9,12 +9,24 @@ use serde::de::{
 };
 use serde_json::{Map, Value};
 
+use crate::lenient::{self, Read};
+
 /// Reads exactly one object, without its `metadata.managedFields`.
 pub(super) fn object(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = deserializer.deserialize_map(ObjectVisitor)?;
     deserializer.end()?;
     Ok(value)
+}
+
+/// Reads an object that cannot be read strictly, and counts what is left out of it.
+pub(super) fn lenient_object(bytes: &[u8]) -> Option<(Value, usize)> {
+    let Read { mut value, cut } = lenient::read(bytes)?;
+    let metadata = value.as_object_mut()?.get_mut("metadata");
+    if let Some(metadata) = metadata.and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    Some((value, cut))
 }
 
 /// Reads of an object only the chosen top-level fields, and what its metadata are looked at for.

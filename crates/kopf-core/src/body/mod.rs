@@ -47,9 +47,19 @@ impl Body {
     }
 
     /// Reads one JSON object, skipping its `metadata.managedFields` without storing them.
+    ///
+    /// Reading is [lenient](crate::lenient): what is nested too deeply is null.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        let value = decoding::object(bytes).map_err(Error::Unreadable)?;
-        Ok(Self::new(value))
+        Self::parse_counting(bytes).map(|(body, _)| body)
+    }
+
+    /// The same, and how many values were left out because they are nested too deeply.
+    pub fn parse_counting(bytes: &[u8]) -> Result<(Self, usize), Error> {
+        let (value, cut) = match decoding::object(bytes) {
+            Ok(value) => (value, 0),
+            Err(error) => decoding::lenient_object(bytes).ok_or(Error::Unreadable(error))?,
+        };
+        Ok((Self::new(value), cut))
     }
 
     /// Reads only a part of one JSON object: those of its top-level fields that are chosen, and of
@@ -67,7 +77,13 @@ impl Body {
     /// # Ok::<_, kopf_core::body::Error>(())
     /// ```
     pub fn parse_part(bytes: &[u8], chosen: &dyn Fn(&str) -> bool) -> Result<Self, Error> {
-        let value = decoding::part(bytes, chosen).map_err(Error::Unreadable)?;
+        let value = decoding::part(bytes, chosen).or_else(|error| {
+            let (mut whole, _) = decoding::lenient_object(bytes).ok_or(Error::Unreadable(error))?;
+            if let Some(fields) = whole.as_object_mut() {
+                fields.retain(|key, _| key == "metadata" || chosen(key));
+            }
+            Ok(whole)
+        })?;
         Ok(Self::new(value))
     }
 
@@ -258,6 +274,26 @@ mod tests {
     }
 
     #[test]
+    fn what_others_accept_is_accepted() {
+        let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
+        let text = format!(
+            r#"{{"metadata": {{"name": "\ud800", "managedFields": [1]}}, "spec": {deep}, "text": ""}}"#
+        );
+        let (body, cut) = Body::parse_counting(text.as_bytes()).unwrap();
+        assert_eq!((body.name(), cut), (Some("\u{fffd}"), 0));
+        assert!(!body.metadata().contains_key("managedFields"));
+        assert_eq!(body.spec(), &json!({}), "it is not an object");
+        assert!(body.get("spec").is_array());
+        let part = Body::parse_part(text.as_bytes(), &|key| key == "spec").unwrap();
+        assert!(part.get("spec").is_array() && part.get("text").is_null());
+
+        let deeper = "[".repeat(5_000) + &"]".repeat(5_000);
+        let text = format!(r#"{{"metadata": {{"name": "a"}}, "spec": {deeper}}}"#);
+        let (body, cut) = Body::parse_counting(text.as_bytes()).unwrap();
+        assert_eq!((body.name(), cut), (Some("a"), 1));
+    }
+
+    #[test]
     fn views_of_a_usual_object() {
         let body = Body::new(json!({
             "apiVersion": "golden.example/v1", "kind": "Thing",
@@ -345,7 +381,6 @@ mod tests {
 
     #[test]
     fn only_one_whole_object_is_accepted() {
-        let deep = [b"{\"a\":".repeat(200), b"1".to_vec(), b"}".repeat(200)].concat();
         for bad in [
             &b""[..],
             b"null",
@@ -355,7 +390,7 @@ mod tests {
             b"{} {}",
             b"{\"a\":}",
             b"\xff",
-            &deep,
+            &b"{\"a\":".repeat(200),
         ] {
             assert!(Body::parse(bad).is_err(), "{bad:?}");
         }

@@ -19,6 +19,7 @@ pub use crate::storage::StorageError;
 use crate::body::Body;
 use crate::essence;
 use crate::field::FieldPath;
+use crate::lenient;
 use crate::patch::Patch;
 
 /// Keeps the essence of an object between the changes, also across restarts.
@@ -62,7 +63,7 @@ pub trait DiffBaseStorage: Send + Sync + Debug {
 
 /// Reads an encoded essence; null is the same as none.
 fn decode(text: &str, place: impl FnOnce() -> String) -> Result<Option<Value>, StorageError> {
-    match serde_json::from_str::<Value>(text) {
+    match lenient::from_str(text) {
         Ok(Value::Null) => Ok(None),
         Ok(essence @ Value::Object(_)) => Ok(Some(essence)),
         Ok(_) => Err(StorageError::Unexpected {

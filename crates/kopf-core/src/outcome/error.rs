@@ -58,10 +58,15 @@ impl HandlerError {
         }
     }
 
-    /// An error of any type: its own text is the message, the whole chain are the details.
+    /// An error of any type: its own text is the message, the whole chain are the details. If it
+    /// has no text, then what it is.
     pub fn from_error(error: &(dyn std::error::Error + 'static)) -> Self {
+        let text = |error: &(dyn std::error::Error + 'static)| match error.to_string() {
+            text if text.is_empty() => format!("{error:?}"),
+            text => text,
+        };
         let chain: Vec<String> = std::iter::successors(Some(error), |error| error.source())
-            .map(ToString::to_string)
+            .map(text)
             .collect();
         let details = (chain.len() > 1).then(|| chain.join("\ncaused by: "));
         Self::Arbitrary {

@@ -381,3 +381,11 @@ fn chains_of_errors_are_kept_for_the_log() {
     };
     assert_eq!(details, None);
 }
+
+#[test]
+fn errors_without_a_text_say_what_they_are() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("")]
+    struct Silent;
+    assert_eq!(HandlerError::from_error(&Silent).to_string(), "Silent");
+}

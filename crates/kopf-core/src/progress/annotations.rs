@@ -8,6 +8,7 @@ use crate::body::Body;
 use crate::encoding::try_json_text;
 use crate::essence::drop_annotations;
 use crate::keys::{self, KeyNaming};
+use crate::lenient;
 use crate::patch::Patch;
 
 /// Keeps the records in `metadata.annotations`, which every kind of objects has.
@@ -96,7 +97,7 @@ impl ProgressStorage for AnnotationsProgressStorage {
             let Some(text) = body.annotation(&place) else {
                 continue;
             };
-            match serde_json::from_str::<Value>(text) {
+            match lenient::from_str(text) {
                 Ok(Value::Null) => {}
                 Ok(value) => {
                     let record = ProgressRecord::from_value(&value);

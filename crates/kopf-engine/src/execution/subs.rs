@@ -21,6 +21,7 @@ use kopf_core::storage::StorageError;
 use super::Execution;
 use super::pool::Seat;
 use crate::invocation::Handler;
+use crate::processing::warn_unreadable;
 
 /// Where a running handler registers its sub-handlers. Cheap to clone: clones are the same place.
 #[derive(Debug, Clone)]
@@ -184,6 +185,9 @@ impl SubHandlers {
         let selected = select_from(handlers, &cause, &execution.context()).map_err(framework)?;
         let ids = || handlers.iter().map(|handler| &handler.id);
         let mut state = State::load(storage.as_ref(), &cause.body, ids()).map_err(framework)?;
+        for error in state.unreadable() {
+            warn_unreadable(error, &execution.logger);
+        }
         state.activate(
             selected.iter().map(|handler| &handler.id),
             reason,

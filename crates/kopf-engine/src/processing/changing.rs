@@ -80,6 +80,9 @@ pub(crate) async fn handle(
     let filtering = FilterContext::new(Arc::clone(&kind.shared.context), memo.clone());
     let handlers = kind.handlers.selected(&cause, &filtering)?;
     let mut state = State::load(progress.as_ref(), &cause.body, owned())?;
+    for error in state.unreadable() {
+        super::warn_unreadable(error, logger);
+    }
     state.activate(
         handlers.iter().map(|handler| &handler.id),
         reason,

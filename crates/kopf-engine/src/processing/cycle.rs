@@ -80,7 +80,7 @@ impl Cycle<'_> {
         patch.fns.splice(..0, memory.remaining.iter().cloned());
 
         let mut skipped = false;
-        let mut cause = changing_cause(kind, memory, event, body)?;
+        let mut cause = changing_cause(kind, memory, event, body, logger)?;
         // In stealth, the object is as good as invisible.
         if let Some(visible) = &cause
             && !kind.handlers.prematches_any(visible, &context)?
@@ -159,6 +159,7 @@ fn changing_cause(
     memory: &Memory,
     event: EventType,
     body: &Body,
+    logger: &ObjectLogger,
 ) -> Result<Option<Cause>, Error> {
     if kind.handlers.changing.is_empty() {
         return Ok(None);
@@ -172,7 +173,15 @@ fn changing_cause(
     let old = if diffbase.is_stored(body, &new) {
         Some(Arc::clone(&new))
     } else {
-        let mut old = diffbase.fetch(body)?;
+        let mut old = match diffbase.fetch(body) {
+            // Otherwise, it would never go. All others stay as they are until somebody repairs it:
+            // without it they would look as if they were new.
+            Err(error) if error.is_unreadable() && body.is_deleting() => {
+                super::warn_unreadable(&error, logger);
+                None
+            }
+            old => old?,
+        };
         if let Some(old) = &mut old {
             progress.clear(old)?;
         }

@@ -14,6 +14,10 @@ pub(crate) use cycle::{Cycle, Decided, Verdict};
 pub(crate) use indexing::index;
 pub(crate) use watching::watch;
 
+use kopf_core::storage::StorageError;
+
+use crate::logger::ObjectLogger;
+
 /// What can fail in a cycle that is no handler's fault. The object is tried again later.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -44,6 +48,26 @@ pub(crate) enum Error {
     Panic(String),
 }
 
+/// What is deleted must not stay because of what is written on it: that counts as absent.
+pub(crate) fn warn_unreadable(error: &StorageError, logger: &ObjectLogger) {
+    let error = describe(error);
+    logger.warning(format_args!(
+        "The object is being deleted as if it had no such state: {error}"
+    ));
+}
+
+/// The message with its causes.
+fn describe(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        use std::fmt::Write as _;
+        let _ = write!(text, ": {cause}");
+        source = cause.source();
+    }
+    text
+}
+
 impl Error {
     /// Whether the server will never accept what it was sent.
     pub(crate) fn is_refusal(&self) -> bool {
@@ -57,13 +81,6 @@ impl Error {
 
     /// The message with its causes.
     pub(crate) fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut source = std::error::Error::source(self);
-        while let Some(cause) = source {
-            use std::fmt::Write as _;
-            let _ = write!(text, ": {cause}");
-            source = cause.source();
-        }
-        text
+        describe(self)
     }
 }

@@ -18,10 +18,11 @@ use crate::outcome::Outcome;
 use crate::patch::Patch;
 
 /// The records of handlers, in the order in which they became known.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct State {
     entries: Vec<Entry>,
     purpose: Option<Reason>,
+    unreadable: Vec<StorageError>,
 }
 
 #[derive(Clone, Debug)]
@@ -68,29 +69,44 @@ pub struct Counts {
 
 impl State {
     /// Reads the records of these handlers, if there are any. All of them are passive for now.
+    ///
+    /// Records that cannot be read are an error, unless the object is being deleted: then they
+    /// count as absent (see [`unreadable`](Self::unreadable)), because otherwise it would never go.
     pub fn load<'a>(
         storage: &dyn ProgressStorage,
         body: &Body,
         owned: impl Iterator<Item = &'a HandlerId>,
     ) -> Result<Self, StorageError> {
         let mut entries: Vec<Entry> = Vec::new();
+        let mut unreadable = Vec::new();
         for id in owned {
             if entries.iter().any(|entry| entry.id == *id) {
                 continue;
             }
-            if let Some(record) = storage.fetch(id, body)? {
-                entries.push(Entry {
+            match storage.fetch(id, body) {
+                Ok(None) => {}
+                Ok(Some(record)) => entries.push(Entry {
                     id: Arc::clone(id),
                     origin: Some(record.clone()),
                     record,
                     active: false,
-                });
+                }),
+                Err(error) if error.is_unreadable() && body.is_deleting() => {
+                    unreadable.push(error);
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(Self {
             entries,
             purpose: None,
+            unreadable,
         })
+    }
+
+    /// What could not be read, and counts as absent. Worth a warning.
+    pub fn unreadable(&self) -> &[StorageError] {
+        &self.unreadable
     }
 
     /// Makes the handlers of the current cause active: their records continue as they are, or

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use kopf_core::body::Body;
 use kopf_core::cause::EventType;
+use kopf_core::lenient::DEPTH_LIMIT;
 use kopf_core::patch::Patch;
 use kopf_core::wording;
 use tokio::time::Instant;
@@ -87,8 +88,16 @@ impl Worker {
 
     /// Reads a version. If it cannot be read, that is reported, and the newest one is waited for.
     pub(super) fn parse(&mut self, event: EventType, raw: &Bytes, is_last: bool) -> Option<Body> {
-        match Body::parse(raw) {
-            Ok(body) => Some(body),
+        match Body::parse_counting(raw) {
+            Ok((body, cut)) => {
+                if cut > 0 {
+                    self.logger(&body).warning(format_args!(
+                        "Values of the object are nested deeper than {DEPTH_LIMIT} levels, and \
+                         are null for the operator: {cut}."
+                    ));
+                }
+                Some(body)
+            }
             Err(error) => {
                 let error = Error::from(error);
                 if is_last && event != EventType::Deleted {

@@ -40,10 +40,58 @@ pub async fn patch(
     kind: PatchKind,
     payload: &Value,
 ) -> Result<Option<Answer>, Error> {
+    let answer = send(
+        client,
+        resource,
+        namespace,
+        name,
+        subresource,
+        kind,
+        payload,
+    )
+    .await?;
+    answer
+        .map(|answer| Answer::read(answer, payload))
+        .transpose()
+}
+
+/// Patches an object as [`patch`] does, without a look at what the server answers: when another
+/// patch follows at once, its answer tells more. Returns whether there is such an object.
+pub async fn patch_unread(
+    client: &Client,
+    resource: &Resource,
+    namespace: Option<&str>,
+    name: &str,
+    subresource: Option<&str>,
+    kind: PatchKind,
+    payload: &Value,
+) -> Result<bool, Error> {
+    let answer = send(
+        client,
+        resource,
+        namespace,
+        name,
+        subresource,
+        kind,
+        payload,
+    )
+    .await?;
+    Ok(answer.is_some())
+}
+
+async fn send(
+    client: &Client,
+    resource: &Resource,
+    namespace: Option<&str>,
+    name: &str,
+    subresource: Option<&str>,
+    kind: PatchKind,
+    payload: &Value,
+) -> Result<Option<Bytes>, Error> {
     let path = resource.url(namespace, Some(name), subresource)?;
     let call = Call::with_content(Method::PATCH, path, kind.content_type(), payload);
     match client.ask(call).await {
-        Ok(answer) => Answer::read(answer, payload).map(Some),
+        Ok(answer) => Ok(Some(answer)),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
     }
@@ -146,6 +194,17 @@ mod tests {
             "/apis/kopf.dev/v1/namespaces/ns/kopfexamples/a/status"
         );
         assert_eq!(asked.headers["content-type"], "application/json-patch+json");
+    }
+
+    #[tokio::test]
+    async fn answers_can_be_left_unread() {
+        let (client, _) = Script::new([text(200, "[]"), refusal(404), refusal(422)]);
+        let (kind, payload) = (PatchKind::Merge, json!({}));
+        let examples = examples();
+        let patch = || patch_unread(&client, &examples, Some("ns"), "a", None, kind, &payload);
+        assert!(patch().await.unwrap());
+        assert!(!patch().await.unwrap());
+        assert!(patch().await.unwrap_err().is_unprocessable());
     }
 
     #[tokio::test]

@@ -216,7 +216,16 @@ mod tests {
             let peerings = Peerings::none();
             tasks.spawn(async move {
                 let streams = Ensemble::new(start);
-                orchestrate(&handlers, insights, streams, peerings, None, Some(told), child).await
+                orchestrate(
+                    &handlers,
+                    insights,
+                    streams,
+                    peerings,
+                    None,
+                    Some(told),
+                    child,
+                )
+                .await
             });
             Self {
                 findings,

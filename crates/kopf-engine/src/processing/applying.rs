@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use kopf_client::Client;
-use kopf_client::patching::{Answer, PatchKind, patch};
+use kopf_client::patching::{Answer, PatchKind, patch, patch_unread};
 use kopf_core::body::Body;
 use kopf_core::diff::Diff;
 use kopf_core::patch::{Patch, PatchFn, inconsistencies, json_calls, with_version_test};
@@ -81,21 +81,28 @@ impl Pending {
             subresources.reverse();
         }
         for subresource in subresources {
-            let payload = match subresource {
-                None => &mut self.main,
-                Some(_) => &mut self.status,
+            let (payload, other) = match subresource {
+                None => (&mut self.main, &self.status),
+                Some(_) => (&mut self.status, &self.main),
             };
             let Some(sent) = payload else { continue };
             match subresource {
                 None => logger.debug(wording::merge_patching_resource(sent)),
                 Some(_) => logger.debug(wording::merge_patching_status(sent)),
             }
-            let answered = target.send(subresource, PatchKind::Merge, sent).await;
-            let Some(accepted) = answered? else {
-                return Ok(Applied::NotFound);
-            };
-            verify(sent, &accepted, &logger);
-            answer = Some(accepted);
+            // Another answer comes at once, and there is nothing to verify in this one.
+            if other.is_some() && is_metadata(sent) {
+                if !target.send_unread(subresource, sent).await? {
+                    return Ok(Applied::NotFound);
+                }
+            } else {
+                let answered = target.send(subresource, PatchKind::Merge, sent).await;
+                let Some(accepted) = answered? else {
+                    return Ok(Applied::NotFound);
+                };
+                verify(sent, &accepted, &logger);
+                answer = Some(accepted);
+            }
             *payload = None;
         }
         if self.functions.is_empty() {
@@ -147,6 +154,23 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
+    async fn send_unread(
+        &self,
+        subresource: Option<&str>,
+        payload: &Value,
+    ) -> Result<bool, kopf_client::Error> {
+        patch_unread(
+            self.client,
+            self.resource,
+            self.namespace,
+            self.name,
+            subresource,
+            PatchKind::Merge,
+            payload,
+        )
+        .await
+    }
+
     async fn send(
         &self,
         subresource: Option<&str>,
@@ -195,6 +219,12 @@ pub(super) fn check_size(body: &Body, patch: &Patch, added: &Patch) -> Result<()
 fn annotations(patch: &Patch) -> Option<&Map<String, Value>> {
     let metadata = patch.merge.get("metadata")?;
     metadata.get("annotations")?.as_object()
+}
+
+/// Metadata have no schema: what was sent there is there.
+fn is_metadata(payload: &Value) -> bool {
+    let fields = payload.as_object();
+    fields.is_some_and(|fields| fields.keys().all(|key| key == "metadata"))
 }
 
 /// What the server has dropped or changed is worth a warning: it may be a schema without a field.

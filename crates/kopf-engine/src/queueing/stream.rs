@@ -494,6 +494,7 @@ fn start(
     }
     let object = ObjectKey::new(&identity, &kind.resource);
     let worker = Worker::new(Arc::clone(kind), Arc::clone(&mailbox), object, memory);
+    let worker = Box::new(worker);
     let resource = Arc::clone(&kind.resource);
     workers.spawn(async move {
         // Panics of handlers are caught where handlers are called: this one would be ours.

@@ -115,7 +115,10 @@ impl Worker {
 
     /// Works until nothing is left to do, or until the object is gone (then there is nothing to
     /// be remembered), or until the stream is stopped.
-    pub(crate) async fn run(mut self) -> Option<Memory> {
+    ///
+    /// There can be as many workers waiting as there are objects, so what is needed only while
+    /// working is not a part of this future.
+    pub(crate) async fn run(mut self: Box<Self>) -> Option<Memory> {
         let kind = Arc::clone(&self.kind);
         match self.await_indices().await {
             Waited::Ready => {}
@@ -126,7 +129,7 @@ impl Worker {
                 self.guard.becomes(Counted::Working);
                 let _permit = permit(&kind).await;
                 let holding = self.hold().await;
-                if self.on_events(holding).await == Presence::Gone {
+                if Box::pin(self.on_events(holding)).await == Presence::Gone {
                     return None;
                 }
                 continue;
@@ -148,7 +151,7 @@ impl Worker {
                 () = sleep_until(at) => {
                     self.guard.becomes(Counted::Working);
                     let _permit = permit(&kind).await;
-                    self.on_time().await;
+                    Box::pin(self.on_time()).await;
                 }
             }
         }
@@ -174,5 +177,21 @@ async fn permit(kind: &Kind) -> Option<SemaphorePermit<'_>> {
     match &kind.limit {
         Some(limit) => limit.acquire().await.ok(),
         None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size_of_result<T, F: Future>(_: impl Fn(T) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn waiting_workers_are_small() {
+        let sizes = (size_of_result(Worker::run), size_of::<Worker>());
+        assert!(sizes.0 <= 1024, "{sizes:?}");
+        assert!(sizes.1 <= 1024, "{sizes:?}");
     }
 }

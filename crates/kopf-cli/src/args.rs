@@ -4,8 +4,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
+use kopf::cli::{FreezeArgs, PeeringArgs, ResumeArgs};
 
-/// Kubernetes operators: a demo, and a sandbox API server to write, try and test them.
+/// Kubernetes operators: a demo, a sandbox API server to write, try and test them, and commands to pause
+/// those that run.
 #[derive(Debug, Parser)]
 #[command(name = "kopf", version, propagate_version = true, after_help = EXIT_CODES)]
 pub(crate) struct Args {
@@ -21,6 +23,9 @@ Set NO_COLOR to have no colours on a terminal; there are none in a pipe.";
 pub(crate) enum Command {
     Sandbox(SandboxOptions),
     Demo(DemoOptions),
+    Freeze(Box<FreezeArgs>),
+    Resume(Box<ResumeArgs>),
+    Peering(PeeringArgs),
 }
 
 /// Show what an operator does, step by step, and stay to be played with until Ctrl-C

@@ -11,9 +11,11 @@ mod sandbox;
 mod table;
 mod terminal;
 
+use std::fmt::Display;
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser as _};
 use kopf_sandbox::manifests::Manifests;
 
 use crate::args::{Args, Command};
@@ -23,6 +25,19 @@ use crate::terminal::Terminal;
 fn main() -> ExitCode {
     // The parser itself ends the process with 2 on wrong usage, and with 0 after --help.
     let args = Args::parse();
+    let read = |name: &str| std::env::var_os(name);
+    let orders = match &args.command {
+        Command::Freeze(args) => Some(("freeze", args.order(&read))),
+        Command::Resume(args) => Some(("resume", args.order(&read))),
+        Command::Peering(args) => return args.run(),
+        Command::Sandbox(_) | Command::Demo(_) => None,
+    };
+    if let Some((name, order)) = orders {
+        return match order {
+            Ok(order) => order.run(),
+            Err(usage) => refuse(name, usage),
+        };
+    }
     let terminal = Terminal::detect();
     match run(&args.command, &terminal) {
         Ok(()) => ExitCode::SUCCESS,
@@ -31,6 +46,18 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Wrong usage that the parser cannot know of, said as it would say it.
+fn refuse(name: &str, usage: impl Display) -> ExitCode {
+    let mut command = Args::command();
+    let error = match command.find_subcommand_mut(name) {
+        Some(subcommand) => subcommand.error(ErrorKind::ValueValidation, usage),
+        None => command.error(ErrorKind::ValueValidation, usage),
+    };
+    // Nobody may be there to read it.
+    let _ = error.print();
+    u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 fn run(command: &Command, terminal: &Terminal) -> Result<(), Failure> {
@@ -45,5 +72,7 @@ fn run(command: &Command, terminal: &Terminal) -> Result<(), Failure> {
             runtime.block_on(sandbox::run(options, manifests, terminal))
         }
         Command::Demo(options) => runtime.block_on(demo::run(options, terminal)),
+        // They bring their own runtime and log.
+        Command::Freeze(_) | Command::Resume(_) | Command::Peering(_) => Ok(()),
     }
 }

@@ -410,6 +410,40 @@ fn other_addresses_than_loopback_are_warned_about() {
 }
 
 #[test]
+fn operators_are_frozen_and_resumed() {
+    let folder = TempDir::new().unwrap();
+    let kinds = run(&folder, &["peering"]);
+    assert_eq!(kinds.status.code(), Some(0));
+    std::fs::write(folder.path().join("peering.yaml"), kinds.stdout).unwrap();
+    let sandbox = Running::start(kopf(&folder).args(["sandbox", "-f", "peering.yaml"]));
+    let leading = sandbox.value("kubeconfig");
+    for (arguments, code, expected) in [
+        (
+            &[
+                "freeze", "-n", "default", "-P", "default", "-t", "5", "-i", "me",
+            ][..],
+            0,
+            "frozen in the peering 'default' in 'default' by me, for 5 seconds",
+        ),
+        (
+            &["resume", "-n", "default", "-P", "default", "-i", "me"],
+            0,
+            "resumed in the peering 'default' in 'default' by me",
+        ),
+        (
+            &["resume", "-n", "nothing-*", "-P", "default"],
+            1,
+            "no namespace is selected",
+        ),
+    ] {
+        let output = finish(kopf(&folder).args(arguments).env("KUBECONFIG", &leading));
+        let log = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {log}");
+        assert!(log.contains(expected), "{arguments:?}: {log}");
+    }
+}
+
+#[test]
 fn wrong_usage_is_2_and_help_is_0() {
     let folder = TempDir::new().unwrap();
     for arguments in [
@@ -421,6 +455,8 @@ fn wrong_usage_is_2_and_help_is_0() {
         &["sandbox", "-f"],
         &["demo", "more"],
         &["demo", "--twice"],
+        &["freeze", "-P", "x"],
+        &["resume"],
     ] {
         let output = run(&folder, arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

@@ -8,6 +8,11 @@ pub mod tenants;
 #[doc = include_str!("../../../docs/operators.md")]
 struct OperatorsGuide;
 
+/// So do those of docs/peering.md.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/peering.md")]
+struct PeeringGuide;
+
 /// So does that of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

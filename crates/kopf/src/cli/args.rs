@@ -6,6 +6,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use super::freezing::{FreezeArgs, ResumeArgs};
+use super::manifests::PeeringArgs;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 /// A Kubernetes operator, made with Kopf
@@ -31,20 +33,13 @@ Exit codes: 0 after SIGINT or SIGTERM, 1 on an error or after a second signal, 2
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     Run(Box<RunArgs>),
-    /// Pause other operators for a while (not available yet: it comes with peering)
-    Freeze(Unavailable),
-    /// Let paused operators go on (not available yet: it comes with peering)
-    Resume(Unavailable),
-}
-
-/// Whatever is given to a command that is not available.
-#[derive(Debug, ClapArgs)]
-pub(super) struct Unavailable {
-    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    anything: Vec<OsString>,
+    Freeze(Box<FreezeArgs>),
+    Resume(Box<ResumeArgs>),
+    Peering(PeeringArgs),
 }
 
 const NOT_YET: &str = "Not available yet";
+const PEERING: &str = "Peering";
 const NOT_HERE: &str = "Not applicable";
 const LOGGING: &str = "Logging";
 const SANDBOX: &str = "Sandbox";
@@ -67,8 +62,23 @@ pub(super) struct RunArgs {
     pub(super) namespaces: Vec<String>,
 
     /// Ignore other operators, even if there is a peering [env: KOPF_RUN_STANDALONE]
-    #[arg(long)]
+    #[arg(long, help_heading = PEERING)]
     pub(super) standalone: bool,
+
+    /// Agree with other operators through this peering object, and pause while it is missing; if
+    /// nothing is said, through the one named default, if it is there [env: KOPF_RUN_PEERING]
+    #[arg(short = 'P', long, value_name = "NAME", help_heading = PEERING)]
+    pub(super) peering: Option<String>,
+
+    /// Operators of a lower priority pause, and those of the same one, too; 0 if nothing is said
+    /// [env: KOPF_RUN_PRIORITY]
+    #[arg(short, long, value_name = "INTEGER", allow_negative_numbers = true,
+          help_heading = PEERING)]
+    pub(super) priority: Option<i64>,
+
+    /// The priority of developers, 666: go ahead of other operators [env: KOPF_RUN_DEV]
+    #[arg(long, help_heading = PEERING)]
+    pub(super) dev: bool,
 
     /// Log more: also messages for debugging [env: KOPF_RUN_VERBOSE]
     #[arg(short, long, help_heading = LOGGING)]
@@ -115,21 +125,9 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "PORT", help_heading = SANDBOX)]
     pub(super) sandbox_port: Option<u16>,
 
-    /// Go ahead of other operators, by a very high priority [env: KOPF_RUN_DEV]
-    #[arg(long, help_heading = NOT_YET)]
-    pub(super) dev: bool,
-
     /// Say at this URL whether the operator is alive [env: KOPF_RUN_LIVENESS_ENDPOINT]
     #[arg(short = 'L', long, value_name = "URL", help_heading = NOT_YET)]
     pub(super) liveness: Option<String>,
-
-    /// Agree with other operators through this peering object [env: KOPF_RUN_PEERING]
-    #[arg(short = 'P', long, value_name = "NAME", help_heading = NOT_YET)]
-    pub(super) peering: Option<String>,
-
-    /// Operators of a lower priority pause [env: KOPF_RUN_PRIORITY]
-    #[arg(short, long, value_name = "INTEGER", allow_hyphen_values = true, help_heading = NOT_YET)]
-    pub(super) priority: Option<String>,
 
     /// A module with handlers: here, handlers are compiled in [env: KOPF_RUN_MODULES]
     #[arg(short, long = "module", value_name = "MODULE", help_heading = NOT_HERE)]
@@ -145,6 +143,7 @@ Examples:
   run -A                                      serve the whole cluster
   run -n default -n 'team-*,!team-x'          serve some namespaces
   run --sandbox -f crd.yaml -f obj.yaml       try it without a cluster
+  run -A --dev                                go ahead of the operators in the cluster
   run -A --verbose --log-format json          tell more, for machines";
 
 /// How a record is written.
@@ -209,7 +208,7 @@ mod tests {
         assert_eq!(args.namespaces, ["a", "b,!c"]);
         assert_eq!(args.liveness.as_deref(), Some("http://:8080/"));
         assert_eq!(args.peering.as_deref(), Some("peers"));
-        assert_eq!(args.priority.as_deref(), Some("-5"));
+        assert_eq!(args.priority, Some(-5));
         assert_eq!(args.log_format, Some(LogFormat::Json));
         assert_eq!(args.log_refkey.as_deref(), Some("k8s"));
         assert!(args.log_prefix);
@@ -223,18 +222,5 @@ mod tests {
         assert!(args.no_log_prefix && !args.log_prefix);
         let args = run(&["--no-log-prefix", "--log-prefix"]);
         assert!(args.log_prefix && !args.no_log_prefix);
-    }
-
-    #[test]
-    fn whatever_is_given_to_a_command_that_is_not_there_is_swallowed() {
-        for arguments in [
-            &["freeze"][..],
-            &["freeze", "-P", "x", "--lifetime=5", "y"],
-            &["resume", "-A"],
-        ] {
-            let arguments = ["op"].iter().chain(arguments);
-            let command = Args::try_parse_from(arguments).unwrap().command;
-            assert!(matches!(command, Command::Freeze(_) | Command::Resume(_)));
-        }
     }
 }

@@ -7,36 +7,41 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 use super::args::{Args, Command};
 use super::environment::Environment;
+use super::freezing::Order;
+use super::manifests::PeeringArgs;
 use super::options::RunOptions;
-use super::usage::Usage;
+
+/// What a program is asked to do.
+#[derive(Debug)]
+pub(super) enum Task {
+    Run(RunOptions),
+    Freezing(Order),
+    Printing(PeeringArgs),
+}
 
 /// Everything that ends the program before it has begun is an error here, also `--help`.
 pub(super) fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     read: &dyn Fn(&str) -> Option<OsString>,
-) -> Result<RunOptions, clap::Error> {
+) -> Result<Task, clap::Error> {
     let mut command = Args::command();
     let matches = command.try_get_matches_from_mut(arguments)?;
-    let (name, usage) = match Args::from_arg_matches(&matches)?.command {
-        Command::Run(args) => match RunOptions::new(&args, &Environment::new(read)) {
-            Ok(options) => return Ok(options),
-            Err(usage) => ("run", usage),
-        },
-        Command::Freeze(_) => ("freeze", not_yet("freeze")),
-        Command::Resume(_) => ("resume", not_yet("resume")),
+    let (name, task) = match Args::from_arg_matches(&matches)?.command {
+        Command::Run(args) => {
+            let options = RunOptions::new(&args, &Environment::new(read));
+            ("run", options.map(Task::Run))
+        }
+        Command::Freeze(args) => ("freeze", args.order(read).map(Task::Freezing)),
+        Command::Resume(args) => ("resume", args.order(read).map(Task::Freezing)),
+        Command::Peering(args) => return Ok(Task::Printing(args)),
     };
-    let command = match command.find_subcommand_mut(name) {
-        Some(subcommand) => subcommand,
-        None => &mut command,
-    };
-    Err(command.error(ErrorKind::ValueValidation, usage))
-}
-
-fn not_yet(command: &'static str) -> Usage {
-    Usage::NotYet {
-        option: command,
-        feature: "peering",
-    }
+    task.map_err(|usage| {
+        let command = match command.find_subcommand_mut(name) {
+            Some(subcommand) => subcommand,
+            None => &mut command,
+        };
+        command.error(ErrorKind::ValueValidation, usage)
+    })
 }
 
 #[cfg(test)]
@@ -50,8 +55,7 @@ mod tests {
 
     #[test]
     fn refusals_are_wrong_usage_and_say_why() {
-        let expected =
-            "error: freeze is not available yet: it comes with peering\n\nUsage: op freeze";
+        let expected = "error: -t/--lifetime is required: a number of seconds\n\nUsage: op freeze";
         for (arguments, expected) in [
             (&["op", "freeze", "-P", "x"][..], expected),
             (
@@ -60,8 +64,8 @@ mod tests {
                  [OPTIONS]",
             ),
             (
-                &["op", "run", "--dev"],
-                "error: --dev is not available yet: it comes with peering\n",
+                &["op", "run", "-p", "high"],
+                "error: invalid value 'high' for '--priority <INTEGER>'",
             ),
             (
                 &["op", "run", "--nonsense"],

@@ -17,20 +17,20 @@ impl<'a> Environment<'a> {
     }
 
     /// A text.
-    pub(super) fn text(&self, name: &'static str) -> Result<Option<String>, Error> {
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, Error> {
         let Some(value) = (self.read)(name).filter(|value| !value.is_empty()) else {
             return Ok(None);
         };
         let value = value.into_string();
         value.map(Some).map_err(|value| Error {
-            name,
+            name: name.to_owned(),
             value: value.to_string_lossy().into_owned(),
             expected: "a text in UTF-8".to_owned(),
         })
     }
 
     /// `true` or `false`, or one of the other words for them.
-    pub(super) fn flag(&self, name: &'static str) -> Result<Option<bool>, Error> {
+    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Error> {
         let Some(value) = self.text(name)? else {
             return Ok(None);
         };
@@ -38,7 +38,7 @@ impl<'a> Environment<'a> {
             "1" | "on" | "t" | "true" | "y" | "yes" => Ok(Some(true)),
             "" | "0" | "f" | "false" | "n" | "no" | "off" => Ok(Some(false)),
             _ => Err(Error {
-                name,
+                name: name.to_owned(),
                 value,
                 expected: "true or false".to_owned(),
             }),
@@ -46,7 +46,7 @@ impl<'a> Environment<'a> {
     }
 
     /// Several values, separated by whitespace.
-    pub(super) fn words(&self, name: &'static str) -> Result<Vec<String>, Error> {
+    pub(super) fn words(&self, name: &str) -> Result<Vec<String>, Error> {
         let text = self.text(name)?.unwrap_or_default();
         Ok(text.split_whitespace().map(str::to_owned).collect())
     }
@@ -54,7 +54,7 @@ impl<'a> Environment<'a> {
     /// A value of a type.
     pub(super) fn parsed<T: FromStr>(
         &self,
-        name: &'static str,
+        name: &str,
         expected: &str,
     ) -> Result<Option<T>, Error> {
         let Some(value) = self.text(name)? else {
@@ -62,7 +62,7 @@ impl<'a> Environment<'a> {
         };
         let parsed = value.trim().parse();
         parsed.map(Some).map_err(|_| Error {
-            name,
+            name: name.to_owned(),
             value,
             expected: expected.to_owned(),
         })
@@ -78,8 +78,8 @@ impl fmt::Debug for Environment<'_> {
 /// A variable that cannot be understood.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid value '{value}' for the environment variable {name}: it is to be {expected}")]
-pub(super) struct Error {
-    name: &'static str,
+pub struct Error {
+    name: String,
     value: String,
     expected: String,
 }

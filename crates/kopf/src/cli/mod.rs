@@ -1,5 +1,5 @@
-//! The operator's own command line: `run` with the options of the original, the environment
-//! variables `KOPF_RUN_*`, the log, the signals, the exit code.
+//! The operator's own command line: `run`, `freeze` and `resume` with the options of the original, the
+//! environment variables `KOPF_RUN_*` and so on, the log, the signals, the exit code.
 //!
 //! [`main`] is for handlers that are declared by attribute macros; [`main_with`] takes an operator
 //! that is put together by hand, or whose settings are to be changed. Both own the process: its
@@ -10,7 +10,9 @@ mod args;
 mod command;
 mod environment;
 mod failure;
+mod freezing;
 mod logging;
+mod manifests;
 mod options;
 mod running;
 #[cfg(feature = "sandbox")]
@@ -19,6 +21,11 @@ mod usage;
 
 use std::process::ExitCode;
 
+use self::command::Task;
+#[doc(hidden)]
+pub use self::freezing::{FreezeArgs, Order, ResumeArgs};
+#[doc(hidden)]
+pub use self::manifests::PeeringArgs;
 use crate::{Operator, OperatorBuilder};
 
 /// The whole program of an operator whose handlers are declared by attribute macros.
@@ -67,7 +74,9 @@ pub fn main() -> ExitCode {
 /// ```
 pub fn main_with(builder: OperatorBuilder) -> ExitCode {
     match command::parse(std::env::args_os(), &|name| std::env::var_os(name)) {
-        Ok(options) => running::run(builder, options),
+        Ok(Task::Run(options)) => running::run(builder, options),
+        Ok(Task::Freezing(order)) => order.run(),
+        Ok(Task::Printing(args)) => args.run(),
         Err(error) => {
             // Nobody may be there to read it.
             let _ = error.print();

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 use clap::ValueEnum as _;
 use kopf_core::namespace::{NamespacePattern, Scope};
+use kopf_core::settings::Peering;
 
 use super::args::{LogFormat, RunArgs};
 use super::environment::Environment;
+use super::freezing::{DEV, LoggingArgs};
 use super::logging::{self, Verbosity};
 use super::usage::{Usage, refuse_unavailable};
 
@@ -16,9 +18,32 @@ use super::usage::{Usage, refuse_unavailable};
 pub(super) struct RunOptions {
     /// Nothing if the command line says nothing.
     pub(super) scope: Option<Scope>,
-    pub(super) standalone: bool,
+    pub(super) peering: PeeringOptions,
     pub(super) logging: logging::Options,
     pub(super) sandbox: Option<SandboxOptions>,
+}
+
+/// How to agree with other operators.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct PeeringOptions {
+    pub(super) standalone: bool,
+    /// The object to agree through; it has to be there.
+    pub(super) name: Option<String>,
+    pub(super) priority: Option<i64>,
+}
+
+impl PeeringOptions {
+    /// What is said goes before what the settings say.
+    pub(super) fn apply(self, settings: &mut Peering) {
+        settings.standalone |= self.standalone;
+        if let Some(name) = self.name {
+            settings.name = name;
+            settings.mandatory = true;
+        }
+        if let Some(priority) = self.priority {
+            settings.priority = priority;
+        }
+    }
 }
 
 /// What the embedded sandbox is asked for.
@@ -32,30 +57,42 @@ impl RunOptions {
     /// Joins the command line and the environment.
     pub(super) fn new(args: &RunArgs, environment: &Environment<'_>) -> Result<Self, Usage> {
         refuse_unavailable(args, environment)?;
-        let flag = |given: bool, name| -> Result<bool, Usage> {
-            Ok(given || environment.flag(name)?.unwrap_or_default())
-        };
         Ok(Self {
             scope: scope(args, environment)?,
-            standalone: flag(args.standalone, "KOPF_RUN_STANDALONE")?,
-            logging: logging(args, environment)?,
+            peering: peering(args, environment)?,
+            logging: logging_options("KOPF_RUN", &logging_args(args), environment)?,
             sandbox: sandbox(args, environment)?,
         })
     }
 }
 
 fn scope(args: &RunArgs, environment: &Environment<'_>) -> Result<Option<Scope>, Usage> {
-    let is_clusterwide = args.all_namespaces
+    scope_of(
+        "KOPF_RUN",
+        args.all_namespaces,
+        &args.namespaces,
+        environment,
+    )
+}
+
+/// The namespaces of a command whose variables begin like this.
+pub(super) fn scope_of(
+    prefix: &str,
+    all_namespaces: bool,
+    namespaces: &[String],
+    environment: &Environment<'_>,
+) -> Result<Option<Scope>, Usage> {
+    let is_clusterwide = all_namespaces
         || environment
-            .flag("KOPF_RUN_CLUSTERWIDE")?
+            .flag(&format!("{prefix}_CLUSTERWIDE"))?
             .unwrap_or_default();
-    let mut namespaces = if args.namespaces.is_empty() {
-        environment.words("KOPF_RUN_NAMESPACES")?
+    let mut namespaces = if namespaces.is_empty() {
+        environment.words(&format!("{prefix}_NAMESPACES"))?
     } else {
-        args.namespaces.clone()
+        namespaces.to_vec()
     };
     // From the times of one namespace per operator: it is one more, wherever the others come from.
-    namespaces.extend(environment.text("KOPF_RUN_NAMESPACE")?);
+    namespaces.extend(environment.text(&format!("{prefix}_NAMESPACE"))?);
     match (is_clusterwide, namespaces.is_empty()) {
         (true, false) => Err(Usage::BothScopes),
         (true, true) => Ok(Some(Scope::Cluster)),
@@ -68,13 +105,54 @@ fn scope(args: &RunArgs, environment: &Environment<'_>) -> Result<Option<Scope>,
     }
 }
 
-fn logging(args: &RunArgs, environment: &Environment<'_>) -> Result<logging::Options, Usage> {
-    let flag = |given: bool, name| -> Result<bool, Usage> {
+fn peering(args: &RunArgs, environment: &Environment<'_>) -> Result<PeeringOptions, Usage> {
+    let flag = |given: bool, name: &str| -> Result<bool, Usage> {
         Ok(given || environment.flag(name)?.unwrap_or_default())
     };
-    let is_verbose = flag(args.verbose, "KOPF_RUN_VERBOSE")?;
-    let is_debug = flag(args.debug, "KOPF_RUN_DEBUG")?;
-    let is_quiet = flag(args.quiet, "KOPF_RUN_QUIET")?;
+    let name = match args.peering.clone().filter(|name| !name.is_empty()) {
+        Some(name) => Some(name),
+        None => match environment.text("KOPF_RUN_PEERING")? {
+            Some(name) => Some(name),
+            None => environment.text("KOPF_RUN_PEERING_NAME")?,
+        },
+    };
+    let priority = match args.priority {
+        Some(priority) => Some(priority),
+        None => environment.parsed("KOPF_RUN_PRIORITY", "an integer")?,
+    };
+    let is_dev = flag(args.dev, "KOPF_RUN_DEV")?;
+    Ok(PeeringOptions {
+        standalone: flag(args.standalone, "KOPF_RUN_STANDALONE")?,
+        name,
+        priority: if is_dev { Some(DEV) } else { priority },
+    })
+}
+
+fn logging_args(args: &RunArgs) -> LoggingArgs {
+    LoggingArgs {
+        verbose: args.verbose,
+        debug: args.debug,
+        quiet: args.quiet,
+        log_format: args.log_format,
+        log_refkey: args.log_refkey.clone(),
+        log_prefix: args.log_prefix,
+        no_log_prefix: args.no_log_prefix,
+    }
+}
+
+/// The log of a command whose variables begin like this.
+pub(super) fn logging_options(
+    prefix: &str,
+    args: &LoggingArgs,
+    environment: &Environment<'_>,
+) -> Result<logging::Options, Usage> {
+    let name = |name: &str| format!("{prefix}_{name}");
+    let flag = |given: bool, what: &str| -> Result<bool, Usage> {
+        Ok(given || environment.flag(&name(what))?.unwrap_or_default())
+    };
+    let is_verbose = flag(args.verbose, "VERBOSE")?;
+    let is_debug = flag(args.debug, "DEBUG")?;
+    let is_quiet = flag(args.quiet, "QUIET")?;
     let verbosity = match (is_debug, is_verbose, is_quiet) {
         (true, _, _) => Verbosity::Debug,
         (_, true, _) => Verbosity::Verbose,
@@ -84,18 +162,18 @@ fn logging(args: &RunArgs, environment: &Environment<'_>) -> Result<logging::Opt
     let format = if args.log_format.is_some() {
         args.log_format
     } else {
-        let format = environment.parsed("KOPF_RUN_LOG_FORMAT", "plain, full or json")?;
+        let format = environment.parsed(&name("LOG_FORMAT"), "plain, full or json")?;
         format.map(|Format(format)| format)
     };
-    let prefix = match (args.log_prefix, args.no_log_prefix) {
+    let is_prefixed = match (args.log_prefix, args.no_log_prefix) {
         (true, _) => Some(true),
         (_, true) => Some(false),
-        _ => environment.flag("KOPF_RUN_LOG_PREFIX")?,
+        _ => environment.flag(&name("LOG_PREFIX"))?,
     };
     let refkey = args.log_refkey.clone().filter(|key| !key.is_empty());
     let refkey = match refkey {
         Some(key) => Some(key),
-        None => environment.text("KOPF_RUN_LOG_REFKEY")?,
+        None => environment.text(&name("LOG_REFKEY"))?,
     };
     let format = format.unwrap_or_default();
     Ok(logging::Options {
@@ -103,7 +181,7 @@ fn logging(args: &RunArgs, environment: &Environment<'_>) -> Result<logging::Opt
         format,
         refkey: refkey.unwrap_or_else(|| "object".to_owned()),
         // In JSON, the object is a field already.
-        prefix: prefix.unwrap_or(format != LogFormat::Json),
+        prefix: is_prefixed.unwrap_or(format != LogFormat::Json),
     })
 }
 
@@ -287,14 +365,43 @@ mod tests {
     }
 
     #[test]
-    fn standing_alone_is_accepted() {
-        assert!(!options(&[], &[]).unwrap().standalone);
-        assert!(options(&["--standalone"], &[]).unwrap().standalone);
-        assert!(
-            options(&[], &[("KOPF_RUN_STANDALONE", "true")])
-                .unwrap()
-                .standalone
+    fn peering_comes_from_options_and_variables() {
+        let peering = |arguments: &[&str], variables: &[(&str, &str)]| {
+            options(arguments, variables).unwrap().peering
+        };
+        let plain = PeeringOptions::default();
+        assert_eq!(peering(&[], &[]), plain);
+        assert!(peering(&["--standalone"], &[]).standalone);
+        assert!(peering(&[], &[("KOPF_RUN_STANDALONE", "true")]).standalone);
+        assert_eq!(peering(&["-p", "-5"], &[]).priority, Some(-5));
+        assert_eq!(peering(&["-p", "5", "--dev"], &[]).priority, Some(666));
+        assert_eq!(
+            peering(&["-p", "5"], &[("KOPF_RUN_DEV", "1")]).priority,
+            Some(666)
         );
+        assert_eq!(
+            peering(&[], &[("KOPF_RUN_PRIORITY", "7"), ("KOPF_RUN_DEV", "no")]).priority,
+            Some(7)
+        );
+        let named = |arguments: &[&str], variables: &[(&str, &str)]| {
+            peering(arguments, variables).name.unwrap_or_default()
+        };
+        let both = [
+            ("KOPF_RUN_PEERING", "first"),
+            ("KOPF_RUN_PEERING_NAME", "second"),
+        ];
+        assert_eq!(named(&["--peering=given"], &both), "given");
+        assert_eq!(named(&[], &both), "first");
+        assert_eq!(named(&[], &both[1..]), "second");
+        let mut settings = Peering::default();
+        peering(&["-P", "x", "--dev"], &[]).apply(&mut settings);
+        assert!(settings.mandatory && !settings.standalone);
+        assert_eq!((settings.name.as_str(), settings.priority), ("x", 666));
+        peering(&["--standalone"], &[]).apply(&mut settings);
+        assert!(settings.standalone && settings.mandatory);
+        assert_eq!((settings.name.as_str(), settings.priority), ("x", 666));
+        let error = options(&[], &[("KOPF_RUN_PRIORITY", "high")]).unwrap_err();
+        assert!(error.ends_with("KOPF_RUN_PRIORITY: it is to be an integer"));
     }
 
     #[cfg(feature = "sandbox")]

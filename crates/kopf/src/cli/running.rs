@@ -25,7 +25,7 @@ const HUNG: Duration = Duration::from_secs(5);
 const WORKER_THREADS: &str = "TOKIO_WORKER_THREADS";
 
 /// The original's words.
-const NO_SCOPE: &str = "Absence of either namespaces or cluster-wide flag will become an error \
+pub(super) const NO_SCOPE: &str = "Absence of either namespaces or cluster-wide flag will become an error \
                         soon. For now, switching to the cluster-wide mode for backward \
                         compatibility.";
 
@@ -115,9 +115,7 @@ fn configure(
     mut builder: OperatorBuilder,
     options: RunOptions,
 ) -> Result<(Operator, Option<Duration>), Failure> {
-    if options.standalone {
-        builder.settings_mut().peering.standalone = true;
-    }
+    options.peering.apply(&mut builder.settings_mut().peering);
     let limit = builder.settings_mut().process.ultimate_exiting_timeout;
     let builder = match options.scope {
         Some(scope) => builder.scope(scope),

@@ -7,7 +7,7 @@ use super::environment::{self, Environment};
 
 /// A command line that makes no sense or asks for what is not there. The exit code is 2.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Usage {
+pub enum Usage {
     #[error("Either --namespace or --all-namespaces can be used, not both.")]
     BothScopes,
     #[error(transparent)]
@@ -16,6 +16,11 @@ pub(super) enum Usage {
     Namespace {
         #[from]
         source: kopf_core::namespace::Error,
+    },
+    #[error("{option} is required: {what}")]
+    Missing {
+        option: &'static str,
+        what: &'static str,
     },
     #[error("{option} is not available yet: it comes with {feature}")]
     NotYet {
@@ -37,35 +42,17 @@ pub(super) enum Usage {
     NoSandbox,
 }
 
-const PEERING: &str = "peering";
-const PROBES: &str = "health probes";
-
 /// Refuses what the original has and this does not have, or does not have yet.
 pub(super) fn refuse_unavailable(
     args: &RunArgs,
     environment: &Environment<'_>,
 ) -> Result<(), Usage> {
     let has = |name| -> Result<bool, Usage> { Ok(environment.text(name)?.is_some()) };
-    let peering = has("KOPF_RUN_PEERING")? || has("KOPF_RUN_PEERING_NAME")?;
-    let dev = environment.flag("KOPF_RUN_DEV")?.unwrap_or_default();
-    let not_yet = [
-        (args.dev || dev, "--dev", PEERING),
-        (args.peering.is_some() || peering, "--peering", PEERING),
-        (
-            args.priority.is_some() || has("KOPF_RUN_PRIORITY")?,
-            "--priority",
-            PEERING,
-        ),
-        (
-            args.liveness.is_some() || has("KOPF_RUN_LIVENESS_ENDPOINT")?,
-            "--liveness",
-            PROBES,
-        ),
-    ];
-    for (is_asked_for, option, feature) in not_yet {
-        if is_asked_for {
-            return Err(Usage::NotYet { option, feature });
-        }
+    if args.liveness.is_some() || has("KOPF_RUN_LIVENESS_ENDPOINT")? {
+        return Err(Usage::NotYet {
+            option: "--liveness",
+            feature: "health probes",
+        });
     }
     if let Some(path) = args.paths.first() {
         let option = format!("the path '{}'", path.to_string_lossy());
@@ -105,41 +92,11 @@ mod tests {
 
     #[test]
     fn what_comes_later_is_refused_by_option_and_by_variable() {
-        let cases: [(&[&str], (&str, &str), &str); 5] = [
-            (
-                &["--dev"],
-                ("KOPF_RUN_DEV", "true"),
-                "--dev is not available yet: it comes with peering",
-            ),
-            (
-                &["-P", "x"],
-                ("KOPF_RUN_PEERING", "x"),
-                "--peering is not available yet: it comes with peering",
-            ),
-            (
-                &["-P", "x"],
-                ("KOPF_RUN_PEERING_NAME", "x"),
-                "--peering is not available yet: it comes with peering",
-            ),
-            (
-                &["-p", "0"],
-                ("KOPF_RUN_PRIORITY", "0"),
-                "--priority is not available yet: it comes with peering",
-            ),
-            (
-                &["-L", "http://:80/"],
-                ("KOPF_RUN_LIVENESS_ENDPOINT", "http://:80/"),
-                "--liveness is not available yet: it comes with health probes",
-            ),
-        ];
-        for (arguments, variable, expected) in cases {
-            assert_eq!(refusal(arguments, &[]), expected);
-            assert_eq!(refusal(&[], &[variable]), expected);
-        }
-        assert_eq!(
-            refusal(&[], &[("KOPF_RUN_DEV", "false"), ("KOPF_RUN_PEERING", "")]),
-            ""
-        );
+        let expected = "--liveness is not available yet: it comes with health probes";
+        assert_eq!(refusal(&["-L", "http://:80/"], &[]), expected);
+        let variable = ("KOPF_RUN_LIVENESS_ENDPOINT", "http://:80/");
+        assert_eq!(refusal(&[], &[variable]), expected);
+        assert_eq!(refusal(&[], &[("KOPF_RUN_LIVENESS_ENDPOINT", "")]), "");
     }
 
     #[test]

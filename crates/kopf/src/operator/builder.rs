@@ -21,6 +21,7 @@ pub struct OperatorBuilder {
     scope: Option<Scope>,
     lifecycle: Option<Arc<dyn Lifecycle>>,
     front: Front,
+    identity: Option<String>,
     problem: Option<Error>,
 }
 
@@ -161,6 +162,21 @@ impl OperatorBuilder {
         self
     }
 
+    /// How the operator is called among its peers, which serve the same objects. By default, by its pod,
+    /// if the variable `POD_ID` is set, or `user@host/time/random`.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// let builder = Operator::builder()
+    ///     .identity("blue")
+    ///     .settings(|settings| settings.peering.priority = 10);
+    /// ```
+    pub fn identity(mut self, identity: impl Into<String>) -> Self {
+        self.identity = Some(identity.into());
+        self
+    }
+
     /// Checks everything.
     ///
     /// # Errors
@@ -188,6 +204,7 @@ impl OperatorBuilder {
             scope: self.scope.unwrap_or(Scope::Cluster),
             lifecycle: self.lifecycle,
             front: Arc::new(self.front),
+            identity: self.identity,
         })))
     }
 }

@@ -63,6 +63,7 @@ struct Parts {
     scope: Scope,
     lifecycle: Option<Arc<dyn Lifecycle>>,
     front: Arc<Front>,
+    identity: Option<String>,
 }
 
 impl Operator {
@@ -146,10 +147,13 @@ impl Operator {
             let handler = handler.build(&parts.front);
             registry.add(handler.expect("it was built before, when the operator was"));
         }
-        let operator = kopf_engine::Operator::new(registry)
+        let mut operator = kopf_engine::Operator::new(registry)
             .settings(parts.settings.clone())
             .scope(parts.scope.clone())
             .front(Arc::clone(&parts.front) as Arc<_>);
+        if let Some(identity) = &parts.identity {
+            operator = operator.identity(identity);
+        }
         match &parts.lifecycle {
             Some(lifecycle) => operator.lifecycle(Arc::clone(lifecycle)),
             None => operator,

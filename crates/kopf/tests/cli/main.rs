@@ -33,6 +33,7 @@ const TESTS: &[Test] = tests![
     usage::wrong_usage_is_2,
     usage::what_comes_later_is_refused,
     usage::variables_are_read,
+    usage::peering_kinds_are_printed,
 ];
 
 #[cfg(unix)]
@@ -43,6 +44,8 @@ const WORKING: &[Test] = tests![
     working::json_has_the_object_under_the_chosen_key,
     working::panics_are_records_as_all_others,
     working::a_second_signal_ends_it_at_once,
+    working::it_is_frozen_and_resumed_by_commands,
+    working::a_mandatory_peering_is_waited_for,
     working::a_builder_can_bring_its_settings_and_namespaces,
 ];
 

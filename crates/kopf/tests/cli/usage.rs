@@ -55,15 +55,12 @@ pub(crate) fn wrong_usage_is_2() {
     let both = "Either --namespace or --all-namespaces can be used, not both.";
     assert_usage(&["run", "-A", "-n", "x"], both);
     assert_usage(&["run", "-f", "x"], "only with --sandbox");
+    assert_usage(&["run", "-p", "high"], "invalid value 'high'");
+    assert_usage(&["freeze", "-P", "x"], "-t/--lifetime is required");
+    assert_usage(&["resume"], "-P/--peering is required");
 }
 
 pub(crate) fn what_comes_later_is_refused() {
-    assert_usage(
-        &["run", "--dev"],
-        "--dev is not available yet: it comes with peering",
-    );
-    assert_usage(&["run", "-P", "x"], "--peering is not available yet");
-    assert_usage(&["run", "-p", "5"], "--priority is not available yet");
     assert_usage(
         &["run", "-L", "http://:80/"],
         "--liveness is not available yet",
@@ -76,8 +73,25 @@ pub(crate) fn what_comes_later_is_refused() {
         &["run", "x.py"],
         "the handlers are compiled into this program",
     );
-    assert_usage(&["freeze", "-P", "x"], "freeze is not available yet");
-    assert_usage(&["resume"], "resume is not available yet");
+}
+
+pub(crate) fn peering_kinds_are_printed() {
+    let folder = TempDir::new().unwrap();
+    for (arguments, group) in [
+        (&["peering"][..], "kopf.dev"),
+        (&["peering", "--legacy"], "zalando.org"),
+    ] {
+        let result = output(&mut operator(&folder, arguments));
+        assert_eq!(result.status.code(), Some(0));
+        let text = text(&result.stdout);
+        for plural in ["clusterkopfpeerings", "kopfpeerings"] {
+            assert!(
+                text.contains(&format!("\n  name: {plural}.{group}\n")),
+                "{text}"
+            );
+        }
+        assert_eq!(text.matches("\n  name: default\n").count(), 2, "{text}");
+    }
 }
 
 pub(crate) fn variables_are_read() {
@@ -94,9 +108,9 @@ pub(crate) fn variables_are_read() {
         ),
         (
             &["run"],
-            "KOPF_RUN_PEERING",
-            "x",
-            "--peering is not available yet",
+            "KOPF_RUN_PRIORITY",
+            "high",
+            "KOPF_RUN_PRIORITY: it is to be an integer",
         ),
     ] {
         let result = output(operator(&folder, arguments).env(name, value));

@@ -190,6 +190,59 @@ pub(crate) fn a_second_signal_ends_it_at_once() {
     assert_eq!(files(folder.path()), ["crd.yaml", "obj.yaml"]);
 }
 
+/// The file that leads to the sandbox of an operator.
+fn kubeconfig(folder: &TempDir) -> std::path::PathBuf {
+    let mut names = files(folder.path()).into_iter();
+    let name = names.find(|name| name.ends_with(".kubeconfig"));
+    folder.path().join(name.unwrap())
+}
+
+pub(crate) fn it_is_frozen_and_resumed_by_commands() {
+    let folder = folder("default", "{}");
+    let kinds = output(&mut operator(&folder, &["peering"])).stdout;
+    fs::write(folder.path().join("peering.yaml"), kinds).unwrap();
+    let arguments = [&SANDBOX[..], &["-f", "peering.yaml", "-A", "-p", "5"]].concat();
+    let mut running = Running::start(&mut operator(&folder, &arguments));
+    running.until("Creation is processed: 1 succeeded; 0 failed.");
+    let command = |arguments: &[&str]| {
+        let mut command = operator(&folder, arguments);
+        let result = output(command.env("KUBECONFIG", kubeconfig(&folder)));
+        (result.status.code(), text(&result.stderr))
+    };
+    let freeze = ["freeze", "-A", "-P", "default", "-t", "60", "-i", "me@here"];
+    let (code, log) = command(&freeze);
+    assert_eq!(code, Some(0), "{log}");
+    assert!(
+        log.contains("frozen in the peering 'default' cluster-wide by me@here"),
+        "{log}"
+    );
+    running.until("Pausing operations in favour of [<Peer me@here: priority=100, lifetime=60, ");
+    let (code, log) = command(&["resume", "-A", "-P", "default", "-i", "me@here"]);
+    assert_eq!(code, Some(0), "{log}");
+    running.until("Resuming operations after the pause.");
+
+    let (code, log) = command(&["freeze", "-A", "-P", "other", "-t", "60"]);
+    assert_eq!(code, Some(1), "{log}");
+    assert!(
+        log.contains("the peering \"other\" is not found cluster-wide"),
+        "{log}"
+    );
+    running.signal("-TERM");
+    let (code, _, log) = running.end();
+    assert_eq!(code, Some(0), "{log}");
+}
+
+pub(crate) fn a_mandatory_peering_is_waited_for() {
+    let folder = folder("default", "{}");
+    let arguments = [&SANDBOX[..], &["--peering", "special", "--dev"]].concat();
+    let mut running = Running::start(&mut operator(&folder, &arguments));
+    running.until("The kinds of peering objects are not found. Operations are paused");
+    running.signal("-TERM");
+    let (code, _, log) = running.end();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(!log.contains("Here we are"), "{log}");
+}
+
 pub(crate) fn a_builder_can_bring_its_settings_and_namespaces() {
     let folder = folder("chosen", "{}");
     let object = fs::read_to_string(folder.path().join("obj.yaml")).unwrap();

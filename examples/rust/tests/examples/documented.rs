@@ -5,7 +5,7 @@ use std::fs;
 use crate::program::{Program, root};
 
 /// An example, and what its documented command leads to.
-const EXAMPLES: [(&str, &str); 14] = [
+const EXAMPLES: [(&str, &str); 15] = [
     (
         "01-minimal",
         "Creation is processed: 1 succeeded; 0 failed.",
@@ -20,6 +20,7 @@ const EXAMPLES: [(&str, &str); 14] = [
     ),
     ("04-events", "Creation is processed: 1 succeeded; 0 failed."),
     ("05-handlers", "CREATED, too"),
+    ("06-peering", "Handled the create with the priority 0."),
     ("07-subhandlers", "=== Handling item2."),
     ("08-raw-events", "LISTED: kopf-example-1"),
     ("10-builtins", "Ctrl-C ends it"),

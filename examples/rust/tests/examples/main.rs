@@ -16,6 +16,7 @@ mod filtering;
 mod handlers;
 mod load_testing;
 mod minimal;
+mod peering;
 mod program;
 mod raw_events;
 mod simple_deployment;

@@ -18,6 +18,7 @@ pub(crate) fn executable(name: &str) -> &'static Path {
         "03-exceptions" => env!("CARGO_BIN_EXE_03-exceptions"),
         "04-events" => env!("CARGO_BIN_EXE_04-events"),
         "05-handlers" => env!("CARGO_BIN_EXE_05-handlers"),
+        "06-peering" => env!("CARGO_BIN_EXE_06-peering"),
         "07-subhandlers" => env!("CARGO_BIN_EXE_07-subhandlers"),
         "08-raw-events" => env!("CARGO_BIN_EXE_08-raw-events"),
         "09-testing" => env!("CARGO_BIN_EXE_09-testing"),

@@ -70,9 +70,19 @@ impl Stage {
     ) -> Program {
         let own = ["run", "--log-format", "plain", "-n", self.api.namespace()];
         let arguments: Vec<_> = own.iter().chain(arguments).copied().collect();
+        self.command(name, &arguments, variables)
+    }
+
+    /// Runs any command of an example.
+    pub(crate) fn command(
+        &self,
+        name: &str,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Program {
         let mut all = vec![("KUBECONFIG", self.kubeconfig.as_str())];
         all.extend(variables);
-        Program::start(name, &arguments, &all)
+        Program::start(name, arguments, &all)
     }
 
     /// The path of the kind of the examples, or of the object of this name.

@@ -1,0 +1,291 @@
+//! `freeze` and `resume`: the operators of a cluster are paused and let go on, by a record of
+//! somebody who is no operator.
+//!
+//! The commands are the same in the command line of every operator and in that of `kopf`, which takes
+//! them from here.
+
+mod args;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use kopf_client::connection;
+use kopf_core::namespace::Scope;
+use kopf_core::settings::Settings;
+use kopf_engine::peering::{self, CommandError};
+
+pub(super) use self::args::LoggingArgs;
+use self::args::PlaceArgs;
+pub use self::args::{FreezeArgs, ResumeArgs};
+use super::environment::Environment;
+use super::failure::Failure;
+use super::logging;
+use super::options::{logging_options, scope_of};
+use super::running::NO_SCOPE;
+use super::usage::Usage;
+
+/// The priority of those who freeze.
+const PRIORITY: i64 = 100;
+
+/// The priority of developers.
+pub(super) const DEV: i64 = 666;
+
+/// What is to be done, known to make sense.
+#[derive(Debug)]
+pub struct Order {
+    /// `None`: the whole cluster, because nothing is said.
+    scope: Option<Scope>,
+    identity: Option<String>,
+    settings: Settings,
+    is_freezing: bool,
+    logging: logging::Options,
+}
+
+impl FreezeArgs {
+    /// Joins the command line and the environment.
+    pub fn order(&self, read: &dyn Fn(&str) -> Option<OsString>) -> Result<Order, Usage> {
+        let environment = Environment::new(read);
+        let mut order = order("KOPF_FREEZE", &self.place, &self.logging, &environment)?;
+        let priority = match self.priority {
+            Some(priority) => Some(priority),
+            None => environment.parsed("KOPF_FREEZE_PRIORITY", "an integer")?,
+        };
+        let is_dev = self.dev || environment.flag("KOPF_FREEZE_DEV")?.unwrap_or_default();
+        let lifetime = match self.lifetime {
+            Some(lifetime) => Some(lifetime),
+            None => environment.parsed("KOPF_FREEZE_LIFETIME", "a number of seconds")?,
+        };
+        let lifetime = lifetime
+            .filter(|lifetime| *lifetime > 0)
+            .ok_or(Usage::Missing {
+                option: "-t/--lifetime",
+                what: "a number of seconds",
+            })?;
+        let peering = &mut order.settings.peering;
+        peering.priority = if is_dev {
+            DEV
+        } else {
+            priority.unwrap_or(PRIORITY)
+        };
+        peering.lifetime = Duration::from_secs(lifetime);
+        order.is_freezing = true;
+        Ok(order)
+    }
+}
+
+impl ResumeArgs {
+    /// Joins the command line and the environment.
+    pub fn order(&self, read: &dyn Fn(&str) -> Option<OsString>) -> Result<Order, Usage> {
+        order(
+            "KOPF_RESUME",
+            &self.place,
+            &self.logging,
+            &Environment::new(read),
+        )
+    }
+}
+
+fn order(
+    prefix: &str,
+    place: &PlaceArgs,
+    logging: &LoggingArgs,
+    environment: &Environment<'_>,
+) -> Result<Order, Usage> {
+    let named = |given: &Option<String>, name: &str| -> Result<Option<String>, Usage> {
+        let given = given.clone().filter(|text| !text.is_empty());
+        match given {
+            Some(given) => Ok(Some(given)),
+            None => Ok(environment.text(&format!("{prefix}_{name}"))?),
+        }
+    };
+    let mut settings = Settings::default();
+    settings.peering.name = named(&place.peering, "PEERING")?.ok_or(Usage::Missing {
+        option: "-P/--peering",
+        what: "the name of a peering object, such as default",
+    })?;
+    Ok(Order {
+        scope: scope_of(prefix, place.all_namespaces, &place.namespaces, environment)?,
+        identity: named(&place.id, "ID")?,
+        settings,
+        is_freezing: false,
+        logging: logging_options(prefix, logging, environment)?,
+    })
+}
+
+impl Order {
+    /// Does it. The exit code is 1 if it fails.
+    pub fn run(self) -> ExitCode {
+        logging::install(self.logging.clone());
+        match self.try_run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => {
+                failure.log();
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    fn try_run(self) -> Result<(), Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::new("The runtime cannot be started", &error))?;
+        runtime.block_on(self.give())
+    }
+
+    async fn give(self) -> Result<(), Failure> {
+        let scope = self.scope.unwrap_or_else(|| {
+            tracing::warn!("{NO_SCOPE}");
+            Scope::Cluster
+        });
+        let client = connection::infer().await.map_err(|error| {
+            Failure::new("There is no cluster to work with", &error)
+                .advise("set KUBECONFIG, or run it in a pod with a service account")
+        })?;
+        let identity = self.identity.unwrap_or_else(peering::command_identity);
+        let seconds = self.settings.peering.lifetime.as_secs();
+        let settings = self.settings;
+        let told = if self.is_freezing {
+            peering::freeze(&client, settings, &scope, &identity).await
+        } else {
+            peering::resume(&client, settings, &scope, &identity).await
+        };
+        let places = told
+            .map_err(|error| explain(self.is_freezing, &error))?
+            .join(", ");
+        if self.is_freezing {
+            tracing::info!(
+                "Operators are frozen in the peering {places} by {identity}, for {seconds} seconds."
+            );
+        } else {
+            tracing::info!("Operators are resumed in the peering {places} by {identity}.");
+        }
+        Ok(())
+    }
+}
+
+fn explain(is_freezing: bool, error: &CommandError) -> Failure {
+    let failure = Failure::new(
+        if is_freezing {
+            "The operators are not frozen"
+        } else {
+            "The operators are not resumed"
+        },
+        error,
+    );
+    match error {
+        CommandError::NoKind { .. } => failure.advise(
+            "create the kinds of peering objects: the command `peering` prints them for kubectl",
+        ),
+        CommandError::NotFound { .. } => failure.advise(
+            "create the object, or name another one by --peering; -A is for objects of the whole \
+             cluster, -n for those of namespaces",
+        ),
+        _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    enum Command {
+        Freeze(FreezeArgs),
+        Resume(ResumeArgs),
+    }
+
+    fn order(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Order, String> {
+        let read = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| OsString::from(value))
+        };
+        let arguments = ["kopf"].iter().chain(arguments);
+        let command = Command::try_parse_from(arguments).map_err(|error| error.to_string())?;
+        let order = match command {
+            Command::Freeze(args) => args.order(&read),
+            Command::Resume(args) => args.order(&read),
+        };
+        order.map_err(|usage| usage.to_string())
+    }
+
+    #[test]
+    fn everything_can_be_said_by_options() {
+        let order = order(
+            &[
+                "freeze", "-n", "a", "-n", "b", "-i", "me", "-P", "peers", "-p", "-5", "-t", "60",
+                "-m", "why", "-v",
+            ],
+            &[],
+        )
+        .unwrap();
+        assert!(order.is_freezing);
+        assert_eq!(order.identity.as_deref(), Some("me"));
+        let peering = &order.settings.peering;
+        assert_eq!((peering.name.as_str(), peering.priority), ("peers", -5));
+        assert_eq!(peering.lifetime, Duration::from_secs(60));
+        assert!(matches!(order.scope, Some(Scope::Namespaces(patterns)) if patterns.len() == 2));
+    }
+
+    #[test]
+    fn everything_can_be_said_by_variables() {
+        let variables = [
+            ("KOPF_FREEZE_CLUSTERWIDE", "true"),
+            ("KOPF_FREEZE_ID", "me"),
+            ("KOPF_FREEZE_PEERING", "peers"),
+            ("KOPF_FREEZE_PRIORITY", "7"),
+            ("KOPF_FREEZE_LIFETIME", "5"),
+            ("KOPF_FREEZE_LOG_FORMAT", "json"),
+        ];
+        let frozen = order(&["freeze"], &variables).unwrap();
+        assert_eq!(frozen.settings.peering.priority, 7);
+        assert_eq!(frozen.logging.format, super::super::args::LogFormat::Json);
+        assert!(matches!(frozen.scope, Some(Scope::Cluster)));
+        let dev = order(&["freeze", "--dev"], &variables).unwrap();
+        assert_eq!(dev.settings.peering.priority, 666);
+        let resumed = order(&["resume"], &[("KOPF_RESUME_PEERING", "peers")]).unwrap();
+        assert!(!resumed.is_freezing && resumed.scope.is_none());
+        assert_eq!(resumed.settings.peering.name, "peers");
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_said() {
+        for (arguments, expected) in [
+            (
+                &["freeze", "-t", "5"][..],
+                "-P/--peering is required: the name of a peering",
+            ),
+            (
+                &["freeze", "-P", "x"],
+                "-t/--lifetime is required: a number of seconds",
+            ),
+            (
+                &["freeze", "-P", "x", "-t", "0"],
+                "-t/--lifetime is required",
+            ),
+            (&["resume"], "-P/--peering is required"),
+            (
+                &["resume", "-P", "x", "-A", "-n", "y"],
+                "Either --namespace or --all-namespaces",
+            ),
+            (
+                &["freeze", "-P", "x", "-t", "y"],
+                "error: invalid value 'y' for '--lifetime",
+            ),
+        ] {
+            let error = order(arguments, &[]).unwrap_err();
+            assert!(error.starts_with(expected), "{arguments:?}: {error}");
+        }
+        assert_eq!(
+            order(&["freeze", "-P", "x", "-t", "1"], &[])
+                .unwrap()
+                .settings
+                .peering
+                .priority,
+            100
+        );
+    }
+}

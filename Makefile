@@ -8,7 +8,7 @@ TOOLS := $(CACHE)/tools
 CARGO_DENY_VERSION := 0.20.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e lint fmt bench need-cargo need-cargo-deny
+.PHONY: help demo test e2e lint fmt bench chaos need-cargo need-cargo-deny
 
 help: ## Show this list
 	@echo "make demo   shows an operator at work on a sandbox, and stays up to be played with, until Ctrl-C"
@@ -18,6 +18,8 @@ help: ## Show this list
 	@echo "            (needs Go and Python 3.9+; the first time, Kubernetes is built: some ten minutes)"
 	@echo "make lint   checks formatting, clippy, what we depend on, the layers of crates, texts"
 	@echo "            (the first time, cargo-deny is built: some minutes)"
+	@echo "make chaos  kills an operator again and again amid faults, for some minutes, and looks for what is lost"
+	@echo "            (SEED=… repeats a run, LENGTH=… is its length in seconds)"
 	@echo "make fmt    formats the code"
 	@echo "make bench  measures the sandbox next to kube-apiserver and etcd, and an operator next to the original"
 	@echo "            and to kube-rs (needs Go and Python 3.10+; the first time some 30 minutes, then 15)"
@@ -59,6 +61,12 @@ lint: need-cargo-deny
 
 fmt: need-cargo
 	cargo fmt --all
+
+chaos: need-cargo
+	@echo "Building…"
+	@cargo build --quiet --package kopf-chaos
+	@cargo run --quiet --package kopf-chaos -- $(if $(SEED),--seed $(SEED)) \
+		$(if $(LENGTH),--seconds $(LENGTH))
 
 bench: need-cargo
 	@echo "Building with optimisation (some ten minutes, once)…"

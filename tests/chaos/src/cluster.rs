@@ -1,0 +1,132 @@
+//! The cluster: a sandbox whose faults strike the operator alone, and all versions its objects ever had.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context as _, Result};
+use futures::{StreamExt as _, TryStreamExt as _};
+use kopf_sandbox::manifests::Manifests;
+use kopf_sandbox::{Listen, Listening, Sandbox};
+use kube::api::{ApiResource, DynamicObject, ListParams, WatchEvent, WatchParams};
+use kube::core::GroupVersionKind;
+use kube::{Api, Client};
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+/// Who the operator is, so that faults can be for it alone.
+pub(crate) const USER: &str = "chaos-operator";
+const TOKEN: &str = "chaos-operator-token";
+
+pub(crate) struct Cluster {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) listening: Listening,
+    pub(crate) objects: Api<DynamicObject>,
+    pub(crate) history: History,
+    _watching: JoinSet<()>,
+}
+
+impl Cluster {
+    pub(crate) async fn start(seed: u64, kubeconfig: &Path) -> Result<Self> {
+        let sandbox = Sandbox::builder()
+            .seed(seed)
+            .token(TOKEN, USER, ["system:masters"])
+            .build()?;
+        let definition = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/crd.yaml");
+        Manifests::read(&[definition.into()])?
+            .load(&sandbox)
+            .await?;
+        let listening = sandbox.listen(Listen::default()).await?;
+        std::fs::write(kubeconfig, listening.kubeconfig_with_token(TOKEN))?;
+        let client = Client::new(sandbox.service(), "default");
+        let kind = GroupVersionKind::gvk("kopf.dev", "v1", "KopfExample");
+        let objects = Api::namespaced_with(client, "default", &ApiResource::from_gvk(&kind));
+        let history = History::default();
+        let mut watching = JoinSet::new();
+        watching.spawn(history.clone().keep(objects.clone()));
+        Ok(Self {
+            sandbox,
+            listening,
+            objects,
+            history,
+            _watching: watching,
+        })
+    }
+
+    /// All objects as they are.
+    pub(crate) async fn list(&self) -> Result<Vec<Value>> {
+        let list = self.objects.list(&ListParams::default()).await?;
+        let values = list.items.iter().map(serde_json::to_value);
+        values
+            .collect::<Result<_, _>>()
+            .context("objects are not JSON")
+    }
+
+    pub(crate) async fn shutdown(self) {
+        self.listening.shutdown().await;
+        self.sandbox.shutdown().await;
+    }
+}
+
+/// Every version of every object, as far as it was seen. Clones are the same history.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct History(Arc<Mutex<HashMap<(String, String), Value>>>);
+
+impl History {
+    pub(crate) fn version(&self, uid: &str, version: &str) -> Option<Value> {
+        let key = (uid.to_owned(), version.to_owned());
+        self.lock().get(&key).cloned()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), Value>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, object: &DynamicObject) {
+        let metadata = &object.metadata;
+        if let (Some(uid), Some(version), Ok(value)) = (
+            metadata.uid.clone(),
+            metadata.resource_version.clone(),
+            serde_json::to_value(object),
+        ) {
+            self.add(&uid, &version, value);
+        }
+    }
+
+    pub(crate) fn add(&self, uid: &str, version: &str, object: Value) {
+        let key = (uid.to_owned(), version.to_owned());
+        self.lock().insert(key, object);
+    }
+
+    /// Old versions are forgotten by the server now and then: what is missed is not judged.
+    async fn keep(self, objects: Api<DynamicObject>) {
+        loop {
+            let Ok(list) = objects.list(&ListParams::default()).await else {
+                continue;
+            };
+            for object in &list.items {
+                self.remember(object);
+            }
+            let mut version = list.metadata.resource_version.unwrap_or_default();
+            while let Ok(stream) = objects.watch(&WatchParams::default(), &version).await {
+                let mut stream = stream.boxed();
+                while let Ok(Some(event)) = stream.try_next().await {
+                    match event {
+                        WatchEvent::Added(object)
+                        | WatchEvent::Modified(object)
+                        | WatchEvent::Deleted(object) => {
+                            self.remember(&object);
+                            version = object.metadata.resource_version.unwrap_or(version);
+                        }
+                        WatchEvent::Bookmark(mark) => version = mark.metadata.resource_version,
+                        WatchEvent::Error(_) => break,
+                    }
+                }
+            }
+        }
+    }
+}

@@ -18,6 +18,7 @@ mod front;
 mod golden;
 mod stage;
 
+mod background;
 mod causes;
 mod consistency;
 mod delays;

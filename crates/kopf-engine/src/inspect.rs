@@ -20,6 +20,8 @@ struct Counters {
     sleeping: AtomicUsize,
     settings: OnceLock<Arc<Settings>>,
     stopping: CancellationToken,
+    daemons: AtomicUsize,
+    timers: AtomicUsize,
 }
 
 /// The numbers at one moment.
@@ -36,6 +38,10 @@ pub struct Snapshot {
     pub working: usize,
     /// Objects that wait for their time: for the next attempt of a handler.
     pub sleeping: usize,
+    /// Daemons that run, or are about to: one for each object and handler.
+    pub daemons: usize,
+    /// Timers that run, or wait for their time: one for each object and handler.
+    pub timers: usize,
 }
 
 impl Inspect {
@@ -48,11 +54,13 @@ impl Inspect {
             objects: read(&self.0.objects),
             working: read(&self.0.working),
             sleeping: read(&self.0.sleeping),
+            daemons: read(&self.0.daemons),
+            timers: read(&self.0.timers),
         }
     }
 
     /// Whether there is nothing to do now: everything is listed, and no object is being worked on.
-    /// Objects may sleep.
+    /// Objects may sleep, timers may wait for their time, and daemons may do what daemons do.
     pub fn is_settled(&self) -> bool {
         let now = self.snapshot();
         now.unlisted == 0 && now.working == 0
@@ -95,6 +103,8 @@ impl Inspect {
             Counted::Unlisted => &self.0.unlisted,
             Counted::Working => &self.0.working,
             Counted::Sleeping => &self.0.sleeping,
+            Counted::Daemon => &self.0.daemons,
+            Counted::Timer => &self.0.timers,
         }
     }
 
@@ -111,6 +121,8 @@ pub(crate) enum Counted {
     Unlisted,
     Working,
     Sleeping,
+    Daemon,
+    Timer,
 }
 
 /// Counts one until it is dropped.

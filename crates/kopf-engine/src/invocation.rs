@@ -21,6 +21,7 @@ use kopf_core::patch::Patch;
 use kopf_core::settings::Settings;
 use serde_json::Value;
 
+use crate::background::{LiveBody, Stopped};
 use crate::clock::Clock;
 use crate::execution::SubHandlers;
 use crate::indexing::Indices;
@@ -107,6 +108,10 @@ pub struct Call {
     pub slot: Slot,
     /// What is remembered of the object, or of the operator if it is not about an object.
     pub memo: MemoCell,
+    /// Whether it is to end; only in daemons and timers.
+    pub stopped: Option<Stopped>,
+    /// The object as it is at any time; only in daemons and timers.
+    pub live: Option<LiveBody>,
     /// What all handlers of the operator share.
     pub operator: Arc<OperatorContext>,
 }

@@ -5,6 +5,7 @@
 
 pub mod activities;
 pub mod authentication;
+pub mod background;
 #[cfg(test)]
 mod captured;
 pub mod clock;

@@ -6,6 +6,7 @@
 //! run ─┬─ Resource observer                kinds ────────┐
 //!      ├─ Namespace observer               namespaces ───┤
 //!      ├─ Multidimensional multitasker ◄─────────────────┘ streams ── workers ── handlers
+//!      ├─ Daemon killer ──► daemons and timers
 //!      ├─ Poster of events ◄── events of objects
 //!      └─ Credentials retriever            only if it was given no client
 //!  │
@@ -34,6 +35,7 @@ use tracing::{debug, error, warn};
 
 use crate::activities;
 use crate::authentication::{Access, Authentication, LoginError};
+use crate::background::{Fleet, killer};
 use crate::clock::Clock;
 use crate::execution::BlockingPool;
 use crate::indexing::{Barrier, Indices};
@@ -322,6 +324,7 @@ impl Operator {
             poster: poster.clone(),
             turns: Turns::new(settings.networking.concurrency),
             pool: BlockingPool::new(settings.execution.max_workers),
+            fleet: Fleet::new(root.halt.clone()),
             pause: Pause::default(),
             barrier: Barrier::default(),
             ending: root.halt.clone(),
@@ -329,6 +332,15 @@ impl Operator {
         });
 
         root.grace = settings.queueing.exit_timeout;
+        let handlers = shared.registry.handlers();
+        if handlers.iter().any(|handler| handler.kind.is_background()) {
+            root.grace = root.grace.max(killer::grace(&shared.registry));
+            let killing = killer::run(Arc::clone(&shared), root.halt.clone());
+            root.spawn_graceful("Daemon killer", async move {
+                killing.await;
+                Ok(())
+            });
+        }
         root.spawn("Resource observer", root.halt.clone(), async move {
             resource_observer.run().await.map_err(|error| match error {
                 kopf_client::Error::Login(error) => Error::Login(error),

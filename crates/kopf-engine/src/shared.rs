@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kopf_core::lifecycle::Lifecycle;
 use tokio_util::sync::CancellationToken;
 
+use crate::background::Fleet;
 use crate::execution::BlockingPool;
 use crate::indexing::Barrier;
 use crate::inspect::Inspect;
@@ -28,6 +29,8 @@ pub(crate) struct Shared {
     pub(crate) turns: Turns,
     /// Where blocking handlers run.
     pub(crate) pool: BlockingPool,
+    /// All daemons and timers.
+    pub(crate) fleet: Fleet,
     /// Whether nothing new is to be started now.
     pub(crate) pause: Pause,
     /// What everything but indexing waits for.

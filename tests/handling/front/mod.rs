@@ -1,6 +1,7 @@
 //! A second front: functions as closures over the engine's own [`Call`], without extractors and
 //! without macros. It is all that a front must do, and it proves that the seam needs no more.
 
+mod background;
 mod outcomes;
 
 use std::future::Future;
@@ -11,7 +12,9 @@ use std::time::Duration;
 use kopf_core::cause::Cause;
 use kopf_core::field::FieldPath;
 use kopf_core::filter::{Filters, MetaCriterion, ValueCriterion, when_fn};
-use kopf_core::handler::{ErrorsMode, FunctionId, HandlerKind, HandlerSpec, Param, Retrying};
+use kopf_core::handler::{
+    ErrorsMode, FunctionId, HandlerKind, HandlerSpec, InitialDelay, Param, Retrying,
+};
 use kopf_core::selector::Selector;
 use kopf_engine::invocation::{Call, Function, Handler, HandlerResult, Invoke, Registry, Work};
 use kopf_testing::recording::Recorder;
@@ -28,13 +31,14 @@ pub(crate) struct Declaration {
     selector: Option<Vec<String>>,
     filters: Filters,
     retrying: Retrying,
+    initial_delay: Option<InitialDelay>,
     param: Option<Param>,
     run: Arc<dyn Fn(Call) -> Work + Send + Sync>,
 }
 
 /// Handlers of creations, and so on. They do nothing, successfully, unless told otherwise.
 pub(crate) mod on {
-    use kopf_core::handler::HandlerKind;
+    use kopf_core::handler::{Cancellation, HandlerKind, Timing};
 
     use super::Declaration;
 
@@ -70,6 +74,14 @@ pub(crate) mod on {
         Declaration::new(id, HandlerKind::Event)
     }
 
+    pub(crate) fn daemon(id: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Daemon(Cancellation::NONE))
+    }
+
+    pub(crate) fn timer(id: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Timer(Timing::ONCE))
+    }
+
     pub(crate) fn sub(id: &str) -> Declaration {
         Declaration::new(id, HandlerKind::Sub { needs_change: true })
     }
@@ -85,6 +97,7 @@ impl Declaration {
             selector: None,
             filters: Filters::default(),
             retrying: Retrying::default(),
+            initial_delay: None,
             param: None,
             run: Arc::new(|_| Work::Async(Box::pin(async { done() }))),
         }
@@ -210,6 +223,7 @@ impl Declaration {
         }
         spec.filters = self.filters.clone();
         spec.retrying = self.retrying;
+        spec.initial_delay.clone_from(&self.initial_delay);
         spec.param.clone_from(&self.param);
         let function: Function = Arc::new(Closure {
             run: Arc::clone(&self.run),

@@ -17,6 +17,8 @@ pub(crate) struct Entry {
     pub(crate) retry: u32,
     pub(crate) started: Timestamp,
     pub(crate) runtime: Duration,
+    /// When it was.
+    pub(crate) at: Timestamp,
     pub(crate) event: Option<EventType>,
     pub(crate) reason: Option<Reason>,
     pub(crate) initial: bool,
@@ -50,6 +52,10 @@ impl Journal {
             retry: call.retry,
             started: call.started,
             runtime: call.runtime,
+            at: call
+                .started
+                .saturating_add(call.runtime)
+                .unwrap_or(call.started),
             event: call.event(),
             reason: change.map(|change| change.reason),
             initial: change.is_some_and(|change| change.initial),

@@ -32,6 +32,8 @@ pub enum HandlerError {
     },
     /// It ran out of its time and was stopped in the middle.
     TimedOut,
+    /// It was told to end, did not, and was stopped in the middle.
+    Cancelled,
 }
 
 impl HandlerError {
@@ -84,6 +86,7 @@ impl fmt::Display for HandlerError {
             | Self::Arbitrary { message, .. } => f.write_str(message),
             Self::Unfinished { .. } => f.write_str("sub-handlers are not finished"),
             Self::TimedOut => f.write_str("the handler has timed out"),
+            Self::Cancelled => f.write_str("the handler was cancelled"),
         }
     }
 }

@@ -71,6 +71,8 @@ pub enum Verdict {
     /// It has reached its limit of time or of attempts, or will with the next attempt. The error's
     /// text says all of it.
     Exhausted,
+    /// It was stopped in the middle: nothing came out of it.
+    Cancelled,
 }
 
 impl Outcome {
@@ -83,6 +85,7 @@ impl Outcome {
                 let text = format!("{label} has unfinished sub-handlers. Will retry soon.");
                 return (Level::Debug, text);
             }
+            Verdict::Cancelled => return (Level::Debug, wording::cancelled(label).to_string()),
             Verdict::FailedTemporarily => format!("{label} failed temporarily: {error}"),
             Verdict::FailedPermanently => format!("{label} failed permanently: {error}"),
             Verdict::Ignored(error) => {
@@ -173,6 +176,7 @@ pub fn decide(
             Outcome::retried(Verdict::Unfinished, "None".to_owned(), delay)
         }
         Err(HandlerError::TimedOut) => timed_out(attempt, runtime_after),
+        Err(HandlerError::Cancelled) => Outcome::new(Verdict::Cancelled),
         Err(HandlerError::Permanent { message }) => {
             Outcome::failed(Verdict::FailedPermanently, message)
         }

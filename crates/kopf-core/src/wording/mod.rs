@@ -99,6 +99,54 @@ pub fn cancelled(label: impl Display) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| write!(f, "{label} is cancelled. Will escalate."))
 }
 
+/// A daemon was told to end, and has some time for it.
+pub fn signalled(label: impl Display) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| write!(f, "{label} is signalled to exit gracefully."))
+}
+
+/// A daemon has not ended by itself, and is cancelled.
+pub fn forced(label: impl Display) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| write!(f, "{label} is signalled to exit by force."))
+}
+
+/// A daemon has not ended even when it was cancelled.
+pub fn orphaned(label: impl Display) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        write!(f, "{label} did not exit in time. Leaving it orphaned.")
+    })
+}
+
+/// A daemon has not ended yet, and is waited for.
+pub fn still_exiting(label: impl Display, polling: Duration) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        let polling = seconds(polling);
+        write!(
+            f,
+            "{label} is still exiting. The next check is in {polling} seconds."
+        )
+    })
+}
+
+/// A daemon has ended because it was told to.
+pub fn exited_on_request(label: impl Display) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        write!(
+            f,
+            "{label} has exited on request and will not be retried or restarted."
+        )
+    })
+}
+
+/// A daemon has ended although nobody has told it to.
+pub fn exited_on_its_own(label: impl Display) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        write!(
+            f,
+            "{label} has exited on its own and will not be retried or restarted."
+        )
+    })
+}
+
 /// A cause is being handled; the whole object follows.
 pub fn in_progress(reason: Reason, body: &Body) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {

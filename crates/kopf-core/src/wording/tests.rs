@@ -214,3 +214,36 @@ fn errors_of_the_framework() {
         "Throttling for 1 seconds due to an unexpected error: boom"
     );
 }
+
+#[test]
+fn stopping_of_daemons() {
+    let label = || daemon("watch");
+    for (line, expected) in [
+        (
+            signalled(label()).to_string(),
+            "Daemon 'watch' is signalled to exit gracefully.",
+        ),
+        (
+            forced(label()).to_string(),
+            "Daemon 'watch' is signalled to exit by force.",
+        ),
+        (
+            orphaned(label()).to_string(),
+            "Daemon 'watch' did not exit in time. Leaving it orphaned.",
+        ),
+        (
+            still_exiting(label(), Duration::from_secs(60)).to_string(),
+            "Daemon 'watch' is still exiting. The next check is in 60 seconds.",
+        ),
+        (
+            exited_on_request(label()).to_string(),
+            "Daemon 'watch' has exited on request and will not be retried or restarted.",
+        ),
+        (
+            exited_on_its_own(label()).to_string(),
+            "Daemon 'watch' has exited on its own and will not be retried or restarted.",
+        ),
+    ] {
+        assert_eq!(line, expected);
+    }
+}

@@ -131,6 +131,7 @@ impl<'a> Step<'a> {
             patch: SharedPatch::default(),
             subs: None,
             memo: context.memo.clone(),
+            beside: None,
             slot: slot.clone(),
         };
         let outcome = trial.attempt(self.handler, before).await;

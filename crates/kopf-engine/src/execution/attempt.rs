@@ -9,6 +9,7 @@ use kopf_core::wording;
 
 use super::call::call;
 use super::{BlockingPool, Execution, SubHandlers};
+use crate::background::{LiveBody, Stopped};
 use crate::invocation::{Call, Handler, OperatorContext, SharedPatch, Slot, Subject};
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
@@ -32,6 +33,8 @@ pub(crate) struct Trial<'a> {
     pub(crate) memo: MemoCell,
     /// Where results go that are no JSON.
     pub(crate) slot: Slot,
+    /// What those get that run beside the object.
+    pub(crate) beside: Option<(Stopped, LiveBody)>,
 }
 
 impl Trial<'_> {
@@ -51,6 +54,7 @@ impl Trial<'_> {
         let outcome = if let Some(outcome) = forbidden(&attempt) {
             outcome
         } else {
+            let (stopped, live) = self.beside.unzip();
             let prepared = Call {
                 id: Arc::clone(&handler.id),
                 subject: self.subject,
@@ -63,6 +67,8 @@ impl Trial<'_> {
                 subs: self.subs.clone(),
                 memo: self.memo,
                 slot: self.slot,
+                stopped,
+                live,
                 operator: Arc::clone(context),
             };
             let time_left = handler
@@ -100,6 +106,23 @@ impl Execution {
         self.deliver(handler, &outcome);
     }
 
+    /// Runs a handler that runs beside the object: one attempt, the value goes to the patch.
+    pub(crate) async fn beside(
+        &self,
+        handler: &Arc<Handler>,
+        before: Before,
+        stopped: Stopped,
+        live: LiveBody,
+    ) -> Outcome {
+        let trial = Trial {
+            beside: Some((stopped, live)),
+            ..self.trial(handler)
+        };
+        let outcome = trial.attempt(handler, before).await;
+        self.deliver(handler, &outcome);
+        outcome
+    }
+
     pub(super) fn deliver(&self, handler: &Handler, outcome: &Outcome) {
         if let Some(value) = &outcome.value {
             self.patch
@@ -114,21 +137,29 @@ impl Execution {
         before: Before,
         subs: Option<SubHandlers>,
     ) -> Outcome {
+        let trial = Trial {
+            subs,
+            ..self.trial(handler)
+        };
+        trial.attempt(handler, before).await
+    }
+
+    fn trial(&self, handler: &Handler) -> Trial<'_> {
         let subject = Subject::Object(match &handler.filters.field {
             Some(field) if self.cause.change.is_some() => Arc::new(self.cause.reduced(field)),
             _ => Arc::clone(&self.cause),
         });
-        let trial = Trial {
+        Trial {
             context: &self.shared.context,
             pool: &self.shared.pool,
             logger: &self.logger,
             subject,
             patch: self.patch.clone(),
-            subs,
+            subs: None,
             memo: self.memo.clone(),
             slot: self.slot.clone(),
-        };
-        trial.attempt(handler, before).await
+            beside: None,
+        }
     }
 }
 

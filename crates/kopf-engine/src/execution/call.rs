@@ -10,6 +10,7 @@ use kopf_core::panicking;
 use tokio::time::timeout;
 
 use super::pool::{BlockingPool, Seat};
+use crate::background::Stopped;
 use crate::current::{within, within_blocking};
 use crate::invocation::{Call, Function, HandlerResult, Work};
 
@@ -23,6 +24,7 @@ pub(crate) async fn call(
     time_left: Option<Duration>,
 ) -> HandlerResult {
     let subs = call.subs.clone();
+    let stopped = call.stopped.clone();
     let prepared = catch_unwind(AssertUnwindSafe(|| function.invoke(call.clone())));
     let (interruptible, running) = match prepared {
         Err(panic) => return Err(panicked(&*panic)),
@@ -35,7 +37,14 @@ pub(crate) async fn call(
             if let Some(subs) = &subs {
                 subs.seat(seat.clone());
             }
+            let stopped = stopped.clone();
             let thread = async move {
+                tokio::select! {
+                    biased;
+                    () = pool.enter(&seat) => {}
+                    // What has not begun is not to begin any more.
+                    () = told_to_end(stopped) => return Ok(Err(HandlerError::Cancelled)),
+                }
                 pool.run(seat, move || within_blocking(call, function))
                     .await
             };
@@ -51,12 +60,30 @@ pub(crate) async fn call(
         }
         Ok(value)
     };
-    match time_left.filter(|_| interruptible) {
-        None => whole.await,
-        Some(time_left) => match timeout(time_left, whole).await {
-            Ok(result) => result,
-            Err(_) => Err(HandlerError::TimedOut),
+    let limited = async {
+        match time_left.filter(|_| interruptible) {
+            None => whole.await,
+            Some(time_left) => match timeout(time_left, whole).await {
+                Ok(result) => result,
+                Err(_) => Err(HandlerError::TimedOut),
+            },
+        }
+    };
+    match stopped.filter(|_| interruptible) {
+        None => limited.await,
+        Some(stopped) => tokio::select! {
+            biased;
+            result = limited => result,
+            () = stopped.cancelled() => Err(HandlerError::Cancelled),
         },
+    }
+}
+
+/// Waits until it is to end, if it can be told to.
+async fn told_to_end(stopped: Option<Stopped>) {
+    match stopped {
+        Some(stopped) => drop(stopped.wait(None).await),
+        None => std::future::pending().await,
     }
 }
 

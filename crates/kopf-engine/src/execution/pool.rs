@@ -38,6 +38,11 @@ impl BlockingPool {
         }
     }
 
+    /// Waits for a place for a function that is to be run. Cancel-safe.
+    pub(crate) async fn enter(&self, seat: &Seat) {
+        seat.take(&self.places).await;
+    }
+
     /// Runs a function in a thread. Its panic is an error with the payload of the panic.
     ///
     /// # Cancellation
@@ -47,7 +52,9 @@ impl BlockingPool {
         seat: Seat,
         function: impl FnOnce() -> T + Send + 'static,
     ) -> std::thread::Result<T> {
-        seat.take(&self.places).await;
+        if !seat.is_taken() {
+            self.enter(&seat).await;
+        }
         // Also when it panics.
         let leaving = Leaving(seat);
         let thread = self.running.spawn_blocking(move || {
@@ -99,6 +106,10 @@ impl Seat {
         if !place.is_over {
             place.permit = permit;
         }
+    }
+
+    fn is_taken(&self) -> bool {
+        self.lock().permit.is_some()
     }
 
     fn stand_up(&self) {

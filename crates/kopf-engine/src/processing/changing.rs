@@ -44,7 +44,8 @@ impl Handled {
     }
 }
 
-/// Handles one cause for one cycle.
+/// Handles one cause for one cycle. With `others`, there is more that a deletion waits for: until
+/// then, the records stay, so that what is finished is not begun again.
 pub(crate) async fn handle(
     kind: &Kind,
     memory: &mut Memory,
@@ -52,6 +53,7 @@ pub(crate) async fn handle(
     patch: Patch,
     logger: &ObjectLogger,
     holding: &mut Holding,
+    others: bool,
 ) -> Result<Handled, Error> {
     let Some(change) = cause.change.clone() else {
         return Ok(Handled::without_handlers(patch));
@@ -148,6 +150,9 @@ pub(crate) async fn handle(
     }
     if !state.is_done() {
         handled.delays = state.delays(context.clock.now());
+        return Ok(handled);
+    }
+    if others && reason == Reason::Delete {
         return Ok(handled);
     }
     let counts = state.counts();

@@ -11,7 +11,7 @@ use kopf_core::patch::Patch;
 use kopf_core::wording;
 use serde_json::Value;
 
-use super::{Error, changing};
+use super::{Error, changing, spawning};
 use crate::invocation::FilterContext;
 use crate::logger::ObjectLogger;
 use crate::queueing::{Holding, Kind, Memory};
@@ -79,6 +79,7 @@ impl Cycle<'_> {
         let carried = !memory.remaining.is_empty();
         patch.fns.splice(..0, memory.remaining.iter().cloned());
 
+        let spawned = spawning::spawn(kind, memory, event, body, logger, holding).await?;
         let mut skipped = false;
         let mut cause = changing_cause(kind, memory, event, body, logger)?;
         // In stealth, the object is as good as invisible.
@@ -87,11 +88,14 @@ impl Cycle<'_> {
         {
             cause = None;
         }
+        let mut kept = false;
         if event != EventType::Deleted {
             let required = match &cause {
+                _ if spawned.required => true,
                 Some(cause) => kind.handlers.requires_finalizer(cause, &context)?,
                 None => false,
             };
+            kept = required && finalizer::is_blocked(body, finalizer);
             match finalizer::decide(required, body, finalizer) {
                 Decision::Nothing => {}
                 Decision::Add => {
@@ -112,7 +116,7 @@ impl Cycle<'_> {
             return Ok(Decided {
                 verdict: Verdict::Gated,
                 patch,
-                delays: Vec::new(),
+                delays: spawned.delays,
                 skipped: true,
                 considered: false,
                 attempted: false,
@@ -123,22 +127,28 @@ impl Cycle<'_> {
         if !gone && (!consistent || carried) {
             skipped |= cause.take().is_some();
         }
-        let mut delays = Vec::new();
+        let mut delays = spawned.delays;
         let considered = cause.is_some();
         let (mut attempted, mut settled, mut trouble) = (false, None, None);
         if let Some(cause) = cause {
-            let handled = changing::handle(kind, memory, cause, patch, logger, holding).await?;
-            (patch, delays) = (handled.patch, handled.delays);
+            let handled = changing::handle(
+                kind,
+                memory,
+                cause,
+                patch,
+                logger,
+                holding,
+                !delays.is_empty(),
+            )
+            .await?;
+            patch = handled.patch;
+            delays.extend(handled.delays);
             (attempted, settled, trouble) = (handled.attempted, handled.settled, handled.trouble);
-            if body.is_deleting()
-                && finalizer::is_blocked(body, finalizer)
-                && event != EventType::Deleted
-                && delays.is_empty()
-                && trouble.is_none()
-            {
-                logger.local().debug(wording::REMOVING_FINALIZER);
-                patch.add_fn(finalizer::remove_fn(finalizer));
-            }
+        }
+        // All handlers are over, and all that has run beside the object has ended.
+        if kept && body.is_deleting() && !skipped && delays.is_empty() && trouble.is_none() {
+            logger.local().debug(wording::REMOVING_FINALIZER);
+            patch.add_fn(finalizer::remove_fn(finalizer));
         }
         Ok(Decided {
             verdict: Verdict::Decided,

@@ -7,6 +7,7 @@ mod applying;
 mod changing;
 mod cycle;
 mod indexing;
+mod spawning;
 mod watching;
 
 pub(crate) use applying::{Applied, Pending};

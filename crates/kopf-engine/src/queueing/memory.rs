@@ -5,6 +5,7 @@ use kopf_core::patch::PatchFn;
 
 use super::mailbox::Queued;
 use super::own::Own;
+use crate::background::Background;
 use crate::memos::MemoCell;
 
 /// The record of one object. Small: there is one for every object in the cluster.
@@ -22,6 +23,8 @@ pub(crate) struct Memory {
     pub(crate) indexing: Option<Box<Attempts>>,
     /// What handlers remember of the object, if they do.
     memo: Option<MemoCell>,
+    /// Its daemons and timers, if it has them, or had them.
+    pub(crate) background: Option<Background>,
 }
 
 impl Memory {
@@ -48,6 +51,14 @@ impl Memory {
     pub(crate) fn at_rest(mut self) -> Self {
         self.memo.take_if(|memo| memo.is_needless());
         self
+    }
+
+    /// Waits until a daemon or a timer ends that was told to; forever if there is none. Cancel-safe.
+    pub(crate) async fn exit(&self) {
+        match &self.background {
+            Some(background) if background.is_stopping() => background.exit().await,
+            _ => std::future::pending().await,
+        }
     }
 
     /// Whether handlers for resuming are still to be run.

@@ -62,6 +62,11 @@ impl Worker {
             if let Some(gate) = &mut self.gate {
                 gate.unfinished = true;
             }
+            // What is being stopped does not wait for own writes.
+            self.wake = delays.iter().min().map(|delay| Wake {
+                at: after(*delay),
+                why: Why::Due,
+            });
             return;
         }
         self.from_events = Patch::default();

@@ -124,6 +124,9 @@ impl Worker {
             }
             holding.take_again().await;
         }
+        if let Some(background) = &self.memory.background {
+            background.refresh(&body);
+        }
         self.newest = Some((event, body));
     }
 

@@ -147,6 +147,7 @@ impl Worker {
                 biased;
                 () = kind.stop.cancelled() => return Some(self.memory),
                 () = self.mailbox.arrival() => {}
+                () = self.memory.exit(), if self.is_asleep() => self.wake_up(),
                 () = kind.shared.pause.paused(), if self.unsent.is_none() => {}
                 () = sleep_until(at) => {
                     self.guard.becomes(Counted::Working);

@@ -93,6 +93,18 @@ impl Worker {
         }
     }
 
+    /// Whether it waits for something that may come earlier.
+    pub(super) fn is_asleep(&self) -> bool {
+        matches!(self.wake, Some(Wake { why: Why::Due, .. }))
+    }
+
+    /// It has come earlier.
+    pub(super) fn wake_up(&mut self) {
+        if let Some(wake) = &mut self.wake {
+            wake.at = Instant::now();
+        }
+    }
+
     /// Whether it is too early to try again after a failure.
     pub(super) fn is_held_back(&self) -> bool {
         matches!(self.wake, Some(Wake { at, why: Why::Failed }) if at > Instant::now())

@@ -1,0 +1,55 @@
+//! What happens when a daemon or a timer ends, however it ends.
+
+use std::sync::Arc;
+
+use kopf_core::background::StopReason;
+use kopf_core::wording;
+
+use super::runner::Runner;
+use crate::inspect::Guard;
+
+/// Belongs to the task: when it is dropped, the task is over.
+#[derive(Debug)]
+pub(super) struct Exit {
+    runner: Arc<Runner>,
+    _counted: Guard,
+}
+
+impl Exit {
+    pub(super) fn new(runner: Arc<Runner>) -> Self {
+        let counted = runner.object.shared.inspect.count(runner.counted());
+        Self {
+            runner,
+            _counted: counted,
+        }
+    }
+}
+
+impl Drop for Exit {
+    fn drop(&mut self) {
+        let runner = &self.runner;
+        let object = &runner.object;
+        let logger = object.logger.local();
+        let was_told = runner.stopped.is_set();
+        if was_told {
+            logger.debug(wording::exited_on_request(runner.label()));
+        } else {
+            logger.debug(wording::exited_on_its_own(runner.label()));
+        }
+        let mut state = object.state();
+        state.running.retain(|other| other.number != runner.number);
+        if !was_told {
+            state.forever_stopped.push(Arc::clone(&runner.handler.id));
+        }
+        if state.running.is_empty() {
+            state.live = None;
+        }
+        drop(state);
+        object.shared.fleet.leave(runner);
+        // Threads that are left over see it, too.
+        runner.stopped.set(StopReason::DONE);
+        if was_told {
+            object.exits.notify_one();
+        }
+    }
+}

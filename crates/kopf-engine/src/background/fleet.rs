@@ -1,0 +1,119 @@
+//! All daemons and timers of one operator.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kopf_core::background::StopReason;
+use kopf_core::reference::ObjectReference;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::runner::Runner;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Fleet {
+    inner: Mutex<Inner>,
+    pub(super) tasks: TaskTracker,
+    releases: Notify,
+    halt: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    next: u64,
+    runners: HashMap<u64, Arc<Runner>>,
+    /// Those whose object is not known any more, and which are still to be stopped.
+    released: Vec<(Arc<Runner>, StopReason)>,
+    /// The same ones, until they have ended.
+    leaving: HashMap<u64, Arc<Runner>>,
+    is_closed: bool,
+}
+
+impl Fleet {
+    /// A fleet of an operator that ends when this is cancelled.
+    pub(crate) fn new(halt: CancellationToken) -> Self {
+        let fleet = Self {
+            halt,
+            ..Self::default()
+        };
+        // It can be waited for at any time.
+        fleet.tasks.close();
+        fleet
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in one more; `None` if the operator ends.
+    pub(super) fn enter(&self, make: impl FnOnce(u64) -> Arc<Runner>) -> Option<Arc<Runner>> {
+        let mut inner = self.inner();
+        if inner.is_closed || self.halt.is_cancelled() {
+            return None;
+        }
+        let number = inner.next;
+        inner.next = inner.next.wrapping_add(1);
+        let runner = make(number);
+        inner.runners.insert(number, Arc::clone(&runner));
+        Some(runner)
+    }
+
+    /// It has ended.
+    pub(super) fn leave(&self, runner: &Runner) {
+        let mut inner = self.inner();
+        inner.runners.remove(&runner.number);
+        inner.leaving.remove(&runner.number);
+    }
+
+    /// Their object is not known any more: it is gone, or its kind is, or the operator ends.
+    pub(super) fn release(&self, runners: Vec<Arc<Runner>>) {
+        let reason = if self.halt.is_cancelled() {
+            StopReason::OPERATOR_EXITING
+        } else {
+            StopReason::RESOURCE_DELETED
+        };
+        let mut inner = self.inner();
+        for runner in runners {
+            runner.stopped.set(reason);
+            inner.leaving.insert(runner.number, Arc::clone(&runner));
+            inner.released.push((runner, reason));
+        }
+        drop(inner);
+        self.releases.notify_one();
+    }
+
+    /// Waits for those that are released. Cancel-safe.
+    pub(super) async fn released(&self) -> Vec<(Arc<Runner>, StopReason)> {
+        loop {
+            let released = std::mem::take(&mut self.inner().released);
+            if !released.is_empty() {
+                return released;
+            }
+            self.releases.notified().await;
+        }
+    }
+
+    /// Whether one of the same object with the same id was released, and has not ended yet.
+    pub(super) fn is_leaving(&self, object: &ObjectReference, id: &str) -> bool {
+        let inner = self.inner();
+        inner.leaving.values().any(|runner| {
+            *runner.handler.id == *id && **runner.object.logger.reference() == *object
+        })
+    }
+
+    /// All that run now.
+    pub(super) fn all(&self) -> Vec<Arc<Runner>> {
+        self.inner().runners.values().cloned().collect()
+    }
+
+    /// Takes in nothing more.
+    pub(super) fn close(&self) {
+        self.inner().is_closed = true;
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.inner().is_closed
+    }
+}

@@ -1,0 +1,90 @@
+//! The one who stops daemons and timers where no cycle of their object does: when the object is not
+//! known any more, while the operator is paused, and when it ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::background::{StopReason, longest_exit};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::stopping::stop;
+use crate::invocation::Registry;
+use crate::shared::Shared;
+
+/// How long those that are left over can take to end before they are aborted.
+const HUNG: Duration = Duration::from_secs(5);
+
+/// How often to look for new ones while the operator is paused.
+const PAUSE_CHECK: Duration = Duration::from_secs(1);
+
+/// How long the killer can take to end.
+pub(crate) fn grace(registry: &Registry) -> Duration {
+    let kinds = registry.handlers().iter().map(|handler| handler.kind);
+    longest_exit(kinds).saturating_add(HUNG)
+}
+
+/// Runs until the operator ends and nothing is left to be stopped. When it is dropped, all daemons
+/// and timers are aborted.
+pub(crate) fn run(
+    shared: Arc<Shared>,
+    halt: CancellationToken,
+) -> impl Future<Output = ()> + Send + 'static {
+    let owner = Owner(shared);
+    async move {
+        let shared = &owner.0;
+        let fleet = &shared.fleet;
+        let mut stopping = JoinSet::new();
+        loop {
+            tokio::select! {
+                biased;
+                () = halt.cancelled() => break,
+                Some(_) = stopping.join_next() => {}
+                released = fleet.released() => {
+                    for (runner, reason) in released {
+                        stopping.spawn(stop(runner, reason));
+                    }
+                }
+                () = shared.pause.paused() => {
+                    for runner in fleet.all() {
+                        if !runner.stopped.reason().contains(StopReason::OPERATOR_PAUSING) {
+                            stopping.spawn(stop(runner, StopReason::OPERATOR_PAUSING));
+                        }
+                    }
+                    tokio::select! {
+                        () = halt.cancelled() => break,
+                        () = shared.pause.resumed() => {}
+                        () = sleep(PAUSE_CHECK) => {}
+                    }
+                }
+            }
+        }
+        fleet.close();
+        for runner in fleet.all() {
+            stopping.spawn(stop(runner, StopReason::OPERATOR_EXITING));
+        }
+        while stopping.join_next().await.is_some() {}
+        if timeout(HUNG, fleet.tasks.wait()).await.is_err() {
+            let left = fleet.all().len();
+            warn!("Daemons and timers that did not end are aborted: {left} left.");
+        }
+    }
+}
+
+/// Whoever has it decides about the life of all daemons and timers.
+struct Owner(Arc<Shared>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let fleet = &self.0.fleet;
+        fleet.close();
+        for runner in fleet.all() {
+            runner.stopped.set(StopReason::OPERATOR_EXITING);
+            if let Some(task) = runner.task.get() {
+                task.abort();
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What the daemons and timers of one object have in common.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::Hasher;
+use std::io::{self, Write};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kopf_core::body::Body;
+use kopf_core::handler::HandlerId;
+use kopf_core::resource::Resource;
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::live::LiveBody;
+use super::runner::Runner;
+use crate::logger::ObjectLogger;
+use crate::memos::MemoCell;
+use crate::shared::Shared;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Object {
+    pub(super) shared: Arc<Shared>,
+    pub(super) resource: Arc<Resource>,
+    pub(super) logger: ObjectLogger,
+    pub(super) memo: MemoCell,
+    state: Mutex<State>,
+    changed: Notify,
+    /// Told when one ends that was told to.
+    pub(super) exits: Notify,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    /// None if nobody looks at it.
+    pub(super) live: Option<LiveBody>,
+    pub(super) running: Vec<Arc<Runner>>,
+    /// Those that have ended by themselves: they are never started again.
+    pub(super) forever_stopped: Vec<HandlerId>,
+    essence: Option<u64>,
+    last_change: Instant,
+    changes: u64,
+}
+
+impl Object {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        resource: Arc<Resource>,
+        logger: ObjectLogger,
+        memo: MemoCell,
+    ) -> Self {
+        Self {
+            shared,
+            resource,
+            logger,
+            memo,
+            state: Mutex::new(State {
+                live: None,
+                running: Vec::new(),
+                forever_stopped: Vec::new(),
+                essence: None,
+                last_change: Instant::now(),
+                changes: 0,
+            }),
+            changed: Notify::new(),
+            exits: Notify::new(),
+        }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn running(&self) -> Vec<Arc<Runner>> {
+        self.state().running.clone()
+    }
+
+    /// There is a newer version of it.
+    pub(super) fn refresh(&self, body: &Body) {
+        if let Some(live) = &self.state().live {
+            live.set(body.clone());
+        }
+    }
+
+    /// This is what matters of it now: if it is not what it was, it has changed.
+    pub(super) fn compare(&self, essence: &Value) {
+        let now = fingerprint(essence);
+        let mut state = self.state();
+        let before = state.essence.replace(now);
+        if before.is_some_and(|before| before != now) {
+            state.last_change = Instant::now();
+            state.changes = state.changes.wrapping_add(1);
+            drop(state);
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// For how long it was not changed.
+    pub(super) fn unchanged(&self) -> Duration {
+        self.state().last_change.elapsed()
+    }
+
+    /// How many times it was changed.
+    pub(super) fn changes(&self) -> u64 {
+        self.state().changes
+    }
+
+    /// Waits until it has changed more often than that. Cancel-safe.
+    pub(super) async fn changed_since(&self, changes: u64) {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if self.changes() != changes {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+/// Enough of a value to notice that it is another one.
+fn fingerprint(value: &Value) -> u64 {
+    struct Hashing(DefaultHasher);
+
+    impl Write for Hashing {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.write(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut hashing = Hashing(DefaultHasher::new());
+    // Neither values nor hashes can fail here.
+    let _ = serde_json::to_writer(&mut hashing, value);
+    hashing.0.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fingerprints_tell_values_apart() {
+        let value = json!({"spec": {"a": 1}});
+        assert_eq!(fingerprint(&value), fingerprint(&value.clone()));
+        assert_ne!(fingerprint(&value), fingerprint(&json!({"spec": {"a": 2}})));
+        assert_ne!(
+            fingerprint(&value),
+            fingerprint(&json!({"spec": {"a": "1"}}))
+        );
+    }
+}

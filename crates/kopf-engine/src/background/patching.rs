@@ -1,0 +1,94 @@
+//! Writing of what a daemon or a timer wants to be changed on its object, after each attempt.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::patch::Patch;
+use kopf_core::wording;
+
+use super::work::Work;
+use crate::inspect::Counted;
+use crate::processing::{Applied, Pending};
+
+/// How long to wait for the version of the object that was in the way.
+const REFUSED: Duration = Duration::from_secs(1);
+
+/// How often to try that when nobody else will.
+const LAST_TRIES: usize = 10;
+
+/// With what is not written yet, trying again is not up to the settings.
+const RESEND: Duration = Duration::from_secs(1);
+
+impl Work {
+    /// Writes the patch, and tries again for as long as that can help. What is refused because of a
+    /// newer version of the object is carried over to the next attempt.
+    pub(super) async fn write(&mut self, patch: Patch) {
+        if patch.is_empty() {
+            return;
+        }
+        let runner = Arc::clone(&self.runner);
+        let (object, stopped) = (&runner.object, &runner.stopped);
+        let context = &object.shared.context;
+        let logger = object.logger.local();
+        let delays = &context.settings.queueing.error_delays;
+        let mut pending = Pending::new(patch, &object.resource);
+        let mut failures = 0_usize;
+        loop {
+            let was_stopped = stopped.is_set();
+            self.busy = Some(object.shared.inspect.count(Counted::Working));
+            let body = runner.live.get();
+            let applying = pending.apply(&context.client, &object.resource, &body, &object.logger);
+            let applied = tokio::select! {
+                biased;
+                applied = applying => applied,
+                () = stopped.cancelled() => return,
+            };
+            match applied {
+                Ok(Applied::Accepted { .. }) => return,
+                Ok(Applied::NotFound) => return logger.debug(wording::PATCH_SKIPPED),
+                Ok(Applied::Refused { functions, .. }) => {
+                    self.carried = functions;
+                    return;
+                }
+                Err(error) if error.is_refusal() || (was_stopped && failures > 0) => {
+                    let (label, error) = (runner.label(), error.chain());
+                    logger.error(format_args!(
+                        "What {label} wants to be written is given up: {error}"
+                    ));
+                    return;
+                }
+                Err(error) => {
+                    let delay = delays.get(failures).or(delays.last());
+                    let delay = delay.copied().unwrap_or(RESEND);
+                    failures = failures.saturating_add(1);
+                    logger.error(wording::throttling(delay, error.chain()));
+                    self.sleep(delay).await;
+                }
+            }
+        }
+    }
+
+    /// The last attempt is over, and the server has refused something of it.
+    pub(super) async fn flush(&mut self) {
+        for _ in 0..LAST_TRIES {
+            let stopped = self.runner.stopped.clone();
+            tokio::select! {
+                () = tokio::time::sleep(REFUSED) => {}
+                () = stopped.cancelled() => return,
+            }
+            let patch = Patch {
+                fns: std::mem::take(&mut self.carried),
+                ..Patch::default()
+            };
+            self.write(patch).await;
+            if self.carried.is_empty() {
+                return;
+            }
+        }
+        let label = self.runner.label();
+        let logger = self.runner.object.logger.local();
+        logger.error(format_args!(
+            "What {label} wants to be written is given up: the object changes too often."
+        ));
+    }
+}

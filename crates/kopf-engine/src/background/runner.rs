@@ -1,0 +1,85 @@
+//! One daemon or timer of one object.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use kopf_core::handler::{Cancellation, HandlerKind};
+use kopf_core::wording;
+use tokio::task::AbortHandle;
+
+use super::exit::Exit;
+use super::live::LiveBody;
+use super::object::Object;
+use super::stopped::Stopped;
+use super::work::Work;
+use crate::inspect::Counted;
+use crate::invocation::Handler;
+
+/// One daemon or timer of one object, from its start to its end.
+pub(crate) struct Runner {
+    /// Its number in the fleet.
+    pub(super) number: u64,
+    pub(super) handler: Arc<Handler>,
+    pub(super) object: Arc<Object>,
+    pub(super) live: LiveBody,
+    pub(super) stopped: Stopped,
+    pub(super) task: OnceLock<AbortHandle>,
+}
+
+impl Runner {
+    /// Starts it, unless the operator ends.
+    pub(super) fn start(object: &Arc<Object>, handler: Arc<Handler>, live: LiveBody) {
+        let fleet = &object.shared.fleet;
+        let started = fleet.enter(|number| {
+            Arc::new(Self {
+                number,
+                handler,
+                object: Arc::clone(object),
+                live,
+                stopped: Stopped::new(),
+                task: OnceLock::new(),
+            })
+        });
+        let Some(runner) = started else { return };
+        object.state().running.push(Arc::clone(&runner));
+        let exit = Exit::new(Arc::clone(&runner));
+        let work = Work::new(Arc::clone(&runner));
+        let task = fleet.tasks.spawn(async move {
+            // It is dropped also where the task is aborted, even before it has begun.
+            let _exit = exit;
+            work.run().await;
+        });
+        let _ = runner.task.set(task.abort_handle());
+        if fleet.is_closed() {
+            // The one who would have aborted it may have been too early.
+            task.abort();
+        }
+    }
+
+    /// How it is called in the log.
+    pub(super) fn label(&self) -> impl fmt::Display {
+        wording::label(self.handler.kind, &self.handler.id)
+    }
+
+    /// How it is made to end. Timers are only told to.
+    pub(super) fn cancellation(&self) -> Cancellation {
+        match self.handler.kind {
+            HandlerKind::Daemon(cancellation) => cancellation,
+            _ => Cancellation::NONE,
+        }
+    }
+
+    /// What it is counted as.
+    pub(super) fn counted(&self) -> Counted {
+        match self.handler.kind {
+            HandlerKind::Daemon(_) => Counted::Daemon,
+            _ => Counted::Timer,
+        }
+    }
+}
+
+impl fmt::Debug for Runner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Runner({} of {:?})", self.label(), self.object.logger)
+    }
+}

@@ -1,0 +1,118 @@
+//! The daemons and timers of one object, in the hands of its worker.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::background::StopReason;
+use kopf_core::body::Body;
+use kopf_core::resource::Resource;
+use serde_json::Value;
+
+use super::live::LiveBody;
+use super::object::Object;
+use super::runner::Runner;
+use super::stopping;
+use crate::invocation::Handler;
+use crate::logger::ObjectLogger;
+use crate::memos::MemoCell;
+use crate::shared::Shared;
+
+/// When to look again for one that is still leaving from the last time.
+const LEAVING: Duration = Duration::from_secs(1);
+
+/// What is remembered of an object that has daemons or timers, or had them. When it is dropped, the
+/// object is not known any more, and they are stopped.
+#[derive(Debug)]
+pub(crate) struct Background(Arc<Object>);
+
+impl Background {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        resource: Arc<Resource>,
+        logger: ObjectLogger,
+        memo: MemoCell,
+    ) -> Self {
+        Self(Arc::new(Object::new(shared, resource, logger, memo)))
+    }
+
+    /// There is a newer version of the object.
+    pub(crate) fn refresh(&self, body: &Body) {
+        self.0.refresh(body);
+    }
+
+    /// This is what matters of the object now: timers that wait for it to rest look at that.
+    pub(crate) fn compare(&self, essence: &Value) {
+        self.0.compare(essence);
+    }
+
+    /// Whether this handler has ended by itself: then it is not started again.
+    pub(crate) fn is_over(&self, handler: &Handler) -> bool {
+        self.0.state().forever_stopped.contains(&handler.id)
+    }
+
+    /// Starts this handler, unless it is running. Returns when to try again, if it is still ending
+    /// from an earlier life of the object here.
+    pub(crate) fn start(&self, handler: &Arc<Handler>, body: &Body) -> Option<Duration> {
+        let object = &self.0;
+        if object
+            .shared
+            .fleet
+            .is_leaving(object.logger.reference(), &handler.id)
+        {
+            return Some(LEAVING);
+        }
+        let mut state = object.state();
+        if state
+            .running
+            .iter()
+            .any(|runner| runner.handler.id == handler.id)
+        {
+            return None;
+        }
+        let live = state
+            .live
+            .get_or_insert_with(|| LiveBody::new(body.clone()));
+        let live = live.clone();
+        drop(state);
+        Runner::start(object, Arc::clone(handler), live);
+        None
+    }
+
+    /// Whether any of these runs.
+    pub(crate) fn runs(&self, is_meant: impl Fn(&Handler) -> bool) -> bool {
+        let state = self.0.state();
+        state.running.iter().any(|runner| is_meant(&runner.handler))
+    }
+
+    /// Goes on with stopping of these, if it is time. Returns when to go on; nothing if nothing is
+    /// waited for.
+    pub(crate) async fn stop(
+        &self,
+        reason: StopReason,
+        is_meant: impl Fn(&Handler) -> bool,
+    ) -> Vec<Duration> {
+        let mut runners = self.0.running();
+        runners.retain(|runner| is_meant(&runner.handler));
+        stopping::advance(runners, reason).await
+    }
+
+    /// Whether any of them was told to end, and has not ended yet.
+    pub(crate) fn is_stopping(&self) -> bool {
+        let state = self.0.state();
+        state.running.iter().any(|runner| runner.stopped.is_set())
+    }
+
+    /// Waits until one ends that was told to. Cancel-safe.
+    pub(crate) async fn exit(&self) {
+        self.0.exits.notified().await;
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let runners = self.0.running();
+        if !runners.is_empty() {
+            self.0.shared.fleet.release(runners);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The flag that tells a daemon or a timer to end.
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use kopf_core::background::StopReason;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
+
+/// Whether a daemon or a timer is to end, and why. Cheap to clone: clones are the same flag.
+#[derive(Clone)]
+pub struct Stopped(Arc<Flag>);
+
+struct Flag {
+    reasons: AtomicU8,
+    /// When the first reason was given.
+    since: Mutex<Option<Instant>>,
+    /// For those who wait in tasks.
+    tasks: Notify,
+    /// For those who wait in threads; with the mutex above.
+    threads: Condvar,
+}
+
+impl Stopped {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Flag {
+            reasons: AtomicU8::new(0),
+            since: Mutex::new(None),
+            tasks: Notify::new(),
+            threads: Condvar::new(),
+        }))
+    }
+
+    /// Whether it is to end.
+    pub fn is_set(&self) -> bool {
+        !self.reason().is_empty()
+    }
+
+    /// Why it is to end; there can be more and more reasons.
+    pub fn reason(&self) -> StopReason {
+        StopReason::from_bits(self.0.reasons.load(Ordering::SeqCst))
+    }
+
+    /// Waits until it is to end, but not longer than this, and says whether it is. Cancel-safe.
+    pub async fn wait(&self, limit: Option<Duration>) -> bool {
+        let waiting = self.until(|reason| !reason.is_empty());
+        match limit {
+            None => waiting.await,
+            Some(limit) => drop(timeout(limit, waiting).await),
+        }
+        self.is_set()
+    }
+
+    /// The same in a thread, which it blocks.
+    pub fn wait_blocking(&self, limit: Option<Duration>) -> bool {
+        let since = &self.0.since;
+        let guard = since.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_unset = |since: &mut Option<Instant>| since.is_none();
+        match limit {
+            None => drop(self.0.threads.wait_while(guard, is_unset)),
+            Some(limit) => drop(self.0.threads.wait_timeout_while(guard, limit, is_unset)),
+        }
+        self.is_set()
+    }
+
+    /// Adds a reason. Returns whether it is a new one.
+    pub(crate) fn set(&self, reason: StopReason) -> bool {
+        let mut since = self.0.since.lock().unwrap_or_else(PoisonError::into_inner);
+        since.get_or_insert_with(Instant::now);
+        let before = self.0.reasons.fetch_or(reason.bits(), Ordering::SeqCst);
+        drop(since);
+        self.0.tasks.notify_waiters();
+        self.0.threads.notify_all();
+        !StopReason::from_bits(before).contains(reason)
+    }
+
+    /// How long ago it was told to end.
+    pub(crate) fn age(&self) -> Duration {
+        let since = self.0.since.lock().unwrap_or_else(PoisonError::into_inner);
+        since.map(|since| since.elapsed()).unwrap_or_default()
+    }
+
+    /// Waits until it has ended. Cancel-safe.
+    pub(crate) async fn done(&self) {
+        self.until(|reason| reason.contains(StopReason::DONE)).await;
+    }
+
+    /// Waits until it is to be cut off. Cancel-safe.
+    pub(crate) async fn cancelled(&self) {
+        self.until(|reason| reason.contains(StopReason::DAEMON_CANCELLED))
+            .await;
+    }
+
+    async fn until(&self, is_so: impl Fn(StopReason) -> bool) {
+        loop {
+            let mut told = pin!(self.0.tasks.notified());
+            told.as_mut().enable();
+            if is_so(self.reason()) {
+                return;
+            }
+            told.await;
+        }
+    }
+}
+
+impl fmt::Debug for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stopped({})", self.reason())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_ends_with_the_time_or_with_the_flag() {
+        let stopped = Stopped::new();
+        let begun = Instant::now();
+        assert!(!stopped.wait(Some(Duration::from_secs(5))).await);
+        assert_eq!(begun.elapsed(), Duration::from_secs(5));
+
+        let setting = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert!(stopped.set(StopReason::RESOURCE_DELETED));
+        };
+        let (is_set, ()) = tokio::join!(stopped.wait(Some(LONG)), setting);
+        assert!(is_set && begun.elapsed() == Duration::from_secs(6));
+        assert!(stopped.wait(None).await, "at once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reasons_add_up_and_the_first_one_counts() {
+        let stopped = Stopped::new();
+        assert_eq!(stopped.age(), Duration::ZERO);
+        assert!(stopped.set(StopReason::RESOURCE_DELETED));
+        tokio::time::advance(Duration::from_secs(3)).await;
+        assert!(stopped.set(StopReason::DAEMON_CANCELLED));
+        assert!(!stopped.set(StopReason::DAEMON_CANCELLED));
+        assert_eq!(stopped.age(), Duration::from_secs(3));
+        assert_eq!(stopped.reason().bits(), 4 + 64);
+        stopped.cancelled().await;
+    }
+
+    #[test]
+    fn threads_wait_too() {
+        let stopped = Stopped::new();
+        assert!(!stopped.wait_blocking(Some(Duration::from_millis(1))));
+        let other = stopped.clone();
+        let thread = std::thread::spawn(move || {
+            (other.wait_blocking(Some(LONG)), other.wait_blocking(None))
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.unwrap().block_on(async {
+            stopped.set(StopReason::OPERATOR_EXITING);
+        });
+        assert_eq!(thread.join().unwrap(), (true, true));
+    }
+}

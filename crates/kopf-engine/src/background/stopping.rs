@@ -1,0 +1,111 @@
+//! Stopping: stage by stage in the cycles of the object, or in one go where there are none.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::background::{Action, StopReason, next_step};
+use kopf_core::wording;
+use tokio::task::yield_now;
+use tokio::time::timeout;
+
+use super::runner::Runner;
+
+impl Runner {
+    pub(super) fn has_ended(&self) -> bool {
+        self.stopped.reason().contains(StopReason::DONE)
+    }
+
+    /// Lets it end, if it does so at once: to spare the writes and the waiting for it.
+    async fn chance_to_end(&self) {
+        let settings = &self.object.shared.context.settings.background;
+        if let Some(limit) = settings.instant_exit_timeout {
+            let _ = timeout(limit, self.stopped.done()).await;
+            return;
+        }
+        for _ in 0..settings.instant_exit_zero_time_cycles.unwrap_or(0) {
+            if self.has_ended() {
+                return;
+            }
+            yield_now().await;
+        }
+    }
+
+    /// Does what comes next to make it end.
+    fn act(&self, action: Action) {
+        let mut reason = action.reason();
+        if action == Action::Abandon {
+            // If nobody has looked at it in time, it was not cancelled yet.
+            reason |= StopReason::DAEMON_CANCELLED;
+        }
+        self.stopped.set(reason);
+        let (logger, label) = (self.object.logger.local(), self.label());
+        match action {
+            Action::Signal => logger.debug(wording::signalled(label)),
+            Action::Cancel => logger.debug(wording::forced(label)),
+            Action::Abandon => logger.warning(wording::orphaned(label)),
+        }
+    }
+
+    /// One look at it. Returns when to look again, if ever.
+    async fn step(&self) -> Option<Duration> {
+        let settings = &self.object.shared.context.settings.background;
+        let polling = settings.cancellation_polling;
+        let cancellation = self.cancellation();
+        let next = || {
+            let (age, reasons) = (self.stopped.age(), self.stopped.reason());
+            next_step(age, reasons, &cancellation, polling)
+        };
+        let mut step = next();
+        if let Some(action) = step.action {
+            self.act(action);
+            self.chance_to_end().await;
+            step = next();
+        }
+        if let Some(delay) = step.delay {
+            let logger = self.object.logger.local();
+            logger.debug(wording::still_exiting(self.label(), delay));
+        }
+        step.delay
+    }
+}
+
+/// Goes one stage on with each of them, as far as its time has come. Returns when to go on; nothing
+/// if nothing is waited for.
+pub(super) async fn advance(runners: Vec<Arc<Runner>>, reason: StopReason) -> Vec<Duration> {
+    let mut told = false;
+    for runner in &runners {
+        told |= runner.stopped.set(reason);
+    }
+    let mut delays = Vec::new();
+    for runner in runners {
+        if told {
+            runner.chance_to_end().await;
+        }
+        delays.extend(runner.step().await);
+    }
+    delays
+}
+
+/// Goes through all stages, waiting in between.
+pub(super) async fn stop(runner: Arc<Runner>, reason: StopReason) {
+    let (stopped, cancellation) = (&runner.stopped, runner.cancellation());
+    stopped.set(reason);
+    runner.chance_to_end().await;
+    let stages = [
+        (cancellation.backoff, Action::Signal),
+        (cancellation.timeout, Action::Cancel),
+    ];
+    for (limit, action) in stages {
+        if let Some(limit) = limit
+            && !runner.has_ended()
+        {
+            runner.act(action);
+            let _ = timeout(limit, stopped.done()).await;
+        }
+    }
+    if !runner.has_ended() && !stopped.reason().contains(StopReason::DAEMON_ABANDONED) {
+        let (logger, label) = (runner.object.logger.local(), runner.label());
+        stopped.set(StopReason::DAEMON_ABANDONED);
+        logger.warning(wording::orphaned(label));
+    }
+}

@@ -1,0 +1,223 @@
+//! What a daemon or a timer does from its start to its end.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kopf_core::background::{Next, after_round, idle_left};
+use kopf_core::cause::Cause;
+use kopf_core::handler::{HandlerKind, InitialDelay, Timing};
+use kopf_core::outcome::Verdict;
+use kopf_core::patch::{Patch, PatchFn};
+use kopf_core::wording;
+use tokio::time::Instant;
+
+use super::runner::Runner;
+use crate::execution::{Before, Execution, describe_panic};
+use crate::inspect::{Counted, Guard};
+use crate::invocation::{FilterContext, SharedPatch, Slot};
+
+/// Without it, a timer without an interval would leave no time to others.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// What is known of one daemon or timer while it works.
+#[derive(Debug)]
+pub(super) struct Work {
+    pub(super) runner: Arc<Runner>,
+    retries: u32,
+    started: Timestamp,
+    /// Transformations which the server has refused because the object had changed meanwhile.
+    pub(super) carried: Vec<PatchFn>,
+    /// While it does what will be over soon.
+    pub(super) busy: Option<Guard>,
+}
+
+/// What has become of an attempt.
+enum Attempted {
+    Succeeded,
+    /// To be tried again.
+    Unfinished(Option<Duration>),
+    /// It will not work, or it was cancelled.
+    Ended,
+}
+
+impl Work {
+    pub(super) fn new(runner: Arc<Runner>) -> Self {
+        let shared = &runner.object.shared;
+        Self {
+            retries: 0,
+            started: shared.context.clock.now(),
+            carried: Vec::new(),
+            busy: Some(shared.inspect.count(Counted::Working)),
+            runner,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        self.initial_delay().await;
+        match self.runner.handler.kind {
+            HandlerKind::Timer(timing) => self.timer(&timing).await,
+            _ => self.daemon().await,
+        }
+        if !self.carried.is_empty() {
+            Box::pin(self.flush()).await;
+        }
+    }
+
+    async fn daemon(&mut self) {
+        self.renew();
+        while !self.runner.stopped.is_set() {
+            // Attempts need much more room than sleeping does.
+            match Box::pin(self.attempt()).await {
+                Attempted::Unfinished(delay) => self.sleep(delay.unwrap_or_default()).await,
+                Attempted::Succeeded | Attempted::Ended => return,
+            }
+        }
+    }
+
+    async fn timer(&mut self, timing: &Timing) {
+        let mut is_over = true;
+        loop {
+            self.idle(timing).await;
+            if self.runner.stopped.is_set() {
+                return;
+            }
+            if is_over {
+                self.renew();
+            }
+            let (begun, changes) = (Instant::now(), self.runner.object.changes());
+            match Box::pin(self.attempt()).await {
+                Attempted::Ended => return,
+                Attempted::Unfinished(delay) => {
+                    is_over = false;
+                    self.sleep(delay.unwrap_or_default()).await;
+                }
+                Attempted::Succeeded => {
+                    is_over = true;
+                    match after_round(timing, begun.elapsed()) {
+                        Next::After(delay) => self.sleep(delay.max(SHORTEST)).await,
+                        Next::Change => self.change(changes).await,
+                        Next::Never => return,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits before the first call.
+    async fn initial_delay(&mut self) {
+        let handler = Arc::clone(&self.runner.handler);
+        match &handler.initial_delay {
+            None => {}
+            Some(InitialDelay::Fixed(delay)) => self.sleep(*delay).await,
+            Some(InitialDelay::Function(function)) => {
+                let object = Arc::clone(&self.runner.object);
+                let context = &object.shared.context;
+                let filtering = FilterContext::new(Arc::clone(context), object.memo.clone());
+                while !self.runner.stopped.is_set() {
+                    let cause = self.cause();
+                    let asked =
+                        catch_unwind(AssertUnwindSafe(|| function.delay(&cause, &filtering)));
+                    let problem = match asked {
+                        Ok(Ok(delay)) => return self.sleep(delay).await,
+                        Ok(Err(error)) => error.to_string(),
+                        Err(panic) => format!("it has panicked: {}", describe_panic(&*panic)),
+                    };
+                    let default = context.settings.execution.default_backoff;
+                    let backoff = handler.retrying.backoff.unwrap_or(default);
+                    object.logger.error(format_args!(
+                        "{} cannot start, since the function for its initial delay has failed, \
+                         and will try again in {} seconds: {problem}",
+                        self.runner.label(),
+                        wording::seconds(backoff),
+                    ));
+                    self.sleep(backoff).await;
+                }
+            }
+        }
+    }
+
+    /// Begins to count from the beginning.
+    fn renew(&mut self) {
+        self.retries = 0;
+        self.started = self.runner.object.shared.context.clock.now();
+    }
+
+    /// Sleeps, unless it is told to end.
+    pub(super) async fn sleep(&mut self, delay: Duration) {
+        if delay.is_zero() {
+            return tokio::task::yield_now().await;
+        }
+        self.busy = None;
+        self.runner.stopped.wait(Some(delay)).await;
+    }
+
+    /// Waits until the object was not changed for long enough.
+    async fn idle(&mut self, timing: &Timing) {
+        while !self.runner.stopped.is_set()
+            && let Some(left) = idle_left(timing, self.runner.object.unchanged())
+        {
+            self.sleep(left).await;
+        }
+    }
+
+    /// Waits until the object has changed since then.
+    async fn change(&mut self, changes: u64) {
+        self.busy = None;
+        tokio::select! {
+            _ = self.runner.stopped.wait(None) => {}
+            () = self.runner.object.changed_since(changes) => {}
+        }
+    }
+
+    fn cause(&self) -> Cause {
+        Cause {
+            resource: Arc::clone(&self.runner.object.resource),
+            body: self.runner.live.get(),
+            event: None,
+            change: None,
+        }
+    }
+
+    async fn attempt(&mut self) -> Attempted {
+        let runner = Arc::clone(&self.runner);
+        let shared = &runner.object.shared;
+        // How long a daemon takes is its own business.
+        let is_timer = runner.counted() == Counted::Timer;
+        self.busy = is_timer.then(|| shared.inspect.count(Counted::Working));
+        let carried = Patch {
+            fns: std::mem::take(&mut self.carried),
+            ..Patch::default()
+        };
+        let execution = Execution {
+            shared: Arc::clone(shared),
+            cause: Arc::new(self.cause()),
+            patch: SharedPatch::new(carried),
+            logger: runner.object.logger.clone(),
+            lifecycle: Arc::clone(&shared.lifecycle),
+            memo: runner.object.memo.clone(),
+            slot: Slot::default(),
+        };
+        let before = Before {
+            retries: self.retries,
+            started: self.started,
+        };
+        let (stopped, live) = (runner.stopped.clone(), runner.live.clone());
+        let outcome = execution
+            .beside(&runner.handler, before, stopped, live)
+            .await;
+        if outcome.verdict == Verdict::Cancelled {
+            return Attempted::Ended;
+        }
+        self.retries = self.retries.saturating_add(1);
+        let patch = execution.patch.take();
+        drop(execution);
+        self.write(patch).await;
+        match (outcome.is_final, outcome.error) {
+            (false, _) => Attempted::Unfinished(outcome.delay),
+            (true, None) => Attempted::Succeeded,
+            (true, Some(_)) => Attempted::Ended,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The end of the operator (§5.3).
+
+use std::time::Duration;
+
+use kopf_engine::background::StopReason;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::Flags;
+use crate::front::{Declaration, done, gives, on};
+use crate::stage::{everywhere, finalizers, sandboxed};
+
+/// It goes on for so long after it was told to end.
+fn slow(flags: &Flags, seconds: u64) -> Declaration {
+    let flags = flags.clone();
+    on::daemon("watch").does(move |call| {
+        let stopped = flags.keep(&call);
+        async move {
+            stopped.wait(None).await;
+            sleep(Duration::from_secs(seconds)).await;
+            gives(json!("bye"))
+        }
+    })
+}
+
+#[test]
+fn all_are_told_and_can_have_their_last_words() {
+    everywhere(async |stage| {
+        let flags = Flags::default();
+        let handlers = [slow(&flags, 0), on::timer("tick").interval(600.0)];
+        let operator = stage.run(handlers).await;
+        stage.create("obj", json!({})).await;
+        stage
+            .until_so("both to run", || stage.journal.all().len() == 2)
+            .await;
+        stage.settled().await;
+        let inspect = operator.inspect();
+        operator.stop().await;
+        assert_eq!(
+            flags.last(),
+            StopReason::OPERATOR_EXITING | StopReason::DONE
+        );
+        let now = inspect.snapshot();
+        assert_eq!((now.daemons, now.timers), (0, 0));
+        let object = stage.get("obj").await;
+        assert_eq!(object["status"]["watch"], "bye");
+        assert!(!finalizers(&object).is_empty(), "it is for the next one");
+    });
+}
+
+#[test]
+fn stages_go_on_while_the_operator_ends() {
+    sandboxed(async |stage| {
+        let flags = Flags::default();
+        let watch = slow(&flags, 1000)
+            .cancellation_backoff(20.0)
+            .cancellation_timeout(30.0);
+        let operator = stage.run([watch]).await;
+        stage.create("obj", json!({})).await;
+        stage.settled().await;
+        let begun = Instant::now();
+        operator.stop().await;
+        assert_eq!(begun.elapsed().as_secs(), 20);
+        let reason = StopReason::OPERATOR_EXITING
+            | StopReason::DAEMON_SIGNALLED
+            | StopReason::DAEMON_CANCELLED
+            | StopReason::DONE;
+        assert_eq!(flags.last(), reason);
+    });
+}
+
+#[test]
+fn time_enough_is_enough() {
+    sandboxed(async |stage| {
+        let flags = Flags::default();
+        let operator = stage
+            .run([slow(&flags, 15).cancellation_backoff(20.0)])
+            .await;
+        stage.create("obj", json!({})).await;
+        stage.settled().await;
+        let begun = Instant::now();
+        operator.stop().await;
+        assert_eq!(begun.elapsed().as_secs(), 15);
+        assert_eq!(stage.get("obj").await["status"]["watch"], "bye");
+        let reason = flags.last();
+        assert!(!reason.contains(StopReason::DAEMON_ABANDONED), "{reason}");
+    });
+}
+
+#[test]
+fn those_without_limits_are_aborted_soon() {
+    sandboxed(async |stage| {
+        let flags = Flags::default();
+        let operator = stage.run([slow(&flags, 1000)]).await;
+        stage.create("obj", json!({})).await;
+        stage.settled().await;
+        let inspect = operator.inspect();
+        let begun = Instant::now();
+        operator.stop().await;
+        assert_eq!(begun.elapsed().as_secs(), 5);
+        let reason = StopReason::OPERATOR_EXITING | StopReason::DAEMON_ABANDONED | StopReason::DONE;
+        assert_eq!(flags.last(), reason);
+        assert_eq!(inspect.snapshot().daemons, 0);
+        assert!(stage.log.has(
+            "obj",
+            "Daemon 'watch' did not exit in time. Leaving it orphaned."
+        ));
+    });
+}
+
+#[test]
+fn nothing_survives_an_operator_that_is_killed() {
+    sandboxed(async |stage| {
+        let flags = Flags::default();
+        let handlers = [slow(&flags, 0), on::timer("tick").interval(10.0)];
+        let operator = stage.run(handlers).await;
+        stage.create("obj", json!({})).await;
+        stage.settled().await;
+        let inspect = operator.inspect();
+        operator.kill().await;
+        sleep(Duration::from_secs(100)).await;
+        assert_eq!(
+            flags.last(),
+            StopReason::OPERATOR_EXITING | StopReason::DONE
+        );
+        let now = inspect.snapshot();
+        assert_eq!((now.daemons, now.timers), (0, 0));
+        assert_eq!(stage.journal.count("tick"), 1);
+    });
+}
+
+#[test]
+fn many_end_at_the_same_time() {
+    sandboxed(async |stage| {
+        let watch = on::daemon("watch")
+            .cancellation_backoff(10.0)
+            .does(|call| async move {
+                call.stopped.unwrap().wait(None).await;
+                sleep(Duration::from_secs(9)).await;
+                done()
+            });
+        let operator = stage.run([watch]).await;
+        for number in 0..10 {
+            stage.create(&format!("obj{number}"), json!({})).await;
+        }
+        stage.settled().await;
+        let begun = Instant::now();
+        operator.stop().await;
+        assert_eq!(begun.elapsed().as_secs(), 9);
+    });
+}

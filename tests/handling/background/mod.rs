@@ -1,0 +1,50 @@
+//! Daemons and timers, as they are seen from outside; sections (§) are those of the description of
+//! background handlers in the original.
+
+mod daemons;
+mod deletion;
+mod exiting;
+mod filters;
+mod patching;
+mod spawning;
+mod timers;
+mod vanishing;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kopf_engine::background::{StopReason, Stopped};
+use kopf_engine::invocation::Call;
+
+use crate::stage::Stage;
+
+/// When a handler was called, in whole seconds since the beginning of the case.
+fn times(stage: &Stage, since: jiff::Timestamp, id: &str) -> Vec<i64> {
+    let entries = stage.journal.of(id).into_iter();
+    entries
+        .map(|entry| entry.at.duration_since(since).as_secs())
+        .collect()
+}
+
+/// The flags of daemons, kept for those who look at them from outside.
+#[derive(Debug, Clone, Default)]
+struct Flags(Arc<Mutex<Vec<Stopped>>>);
+
+impl Flags {
+    fn keep(&self, call: &Call) -> Stopped {
+        let flag = call.stopped.clone().expect("it is a daemon or a timer");
+        let mut flags = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        flags.push(flag.clone());
+        flag
+    }
+
+    /// The reasons of all, in the order of their calls.
+    fn reasons(&self) -> Vec<StopReason> {
+        let flags = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        flags.iter().map(Stopped::reason).collect()
+    }
+
+    /// The reason of the last one.
+    fn last(&self) -> StopReason {
+        self.reasons().last().copied().unwrap_or_default()
+    }
+}

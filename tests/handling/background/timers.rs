@@ -1,0 +1,212 @@
+//! When timers are called (§4), with the timelines A, B and C (§10).
+
+use std::time::Duration;
+
+use kopf_core::handler::ErrorsMode;
+use serde_json::json;
+use tokio::time::sleep;
+
+use super::times;
+use crate::front::{arbitrary, done, gives, on, permanent, temporary};
+use crate::stage::{finalizers, sandboxed};
+
+#[test]
+fn the_interval_is_between_the_calls() {
+    sandboxed(async |stage| {
+        let tick = on::timer("tick").interval(10.0).does(|_| async {
+            sleep(Duration::from_secs(3)).await;
+            done()
+        });
+        let operator = stage.run([tick]).await;
+        let since = stage.now();
+        stage.create("obj", json!({})).await;
+        stage.pass(40.0).await;
+        assert_eq!(times(stage, since, "tick"), [0, 13, 26, 39]);
+        assert_eq!(operator.inspect().snapshot().timers, 1);
+    });
+}
+
+#[test]
+fn a_sharp_interval_is_between_the_beginnings() {
+    sandboxed(async |stage| {
+        let slow = |seconds: u64| {
+            move |_| async move {
+                sleep(Duration::from_secs(seconds)).await;
+                done()
+            }
+        };
+        let quick = on::timer("quick").interval(10.0).sharp().does(slow(3));
+        let slow = on::timer("slow").interval(10.0).sharp().does(slow(13));
+        let _operator = stage.run([quick, slow]).await;
+        let since = stage.now();
+        stage.create("obj", json!({})).await;
+        sleep(Duration::from_secs(48)).await;
+        assert_eq!(times(stage, since, "quick"), [0, 10, 20, 30, 40]);
+        assert_eq!(times(stage, since, "slow"), [0, 20, 40]);
+    });
+}
+
+#[test]
+fn without_any_timing_it_is_called_once() {
+    sandboxed(async |stage| {
+        let operator = stage.run([on::timer("tick")]).await;
+        stage.create("obj", json!({})).await;
+        stage.pass(1000.0).await;
+        stage.merge("obj", json!({"spec": {"field": "x"}})).await;
+        stage.settled().await;
+        stage.journal.only("tick");
+        assert_eq!(operator.inspect().snapshot().timers, 0);
+        assert!(finalizers(&stage.get("obj").await).is_empty());
+    });
+}
+
+#[test]
+fn everything_together() {
+    sandboxed(async |stage| {
+        let tick = on::timer("tick")
+            .interval(10.0)
+            .idle(60.0)
+            .initial_delay(5.0);
+        let _operator = stage.run([tick]).await;
+        let since = stage.now();
+        stage.create("obj", json!({})).await;
+        stage.pass(74.9).await;
+        stage.merge("obj", json!({"spec": {"field": "x"}})).await;
+        stage.pass(75.0).await;
+        assert_eq!(times(stage, since, "tick"), [60, 70, 134, 144]);
+    });
+}
+
+#[test]
+fn only_what_matters_of_the_object_disturbs_its_rest() {
+    sandboxed(async |stage| {
+        let handlers = [
+            on::timer("tick").interval(10.0).idle(20.0),
+            on::create("make"),
+        ];
+        let _operator = stage.run(handlers).await;
+        let since = stage.now();
+        stage.create("obj", json!({})).await;
+        stage.pass(15.0).await;
+        let status = json!({"status": {"noise": 1}});
+        stage.merge_status("obj", status).await;
+        stage.pass(10.0).await;
+        assert_eq!(times(stage, since, "tick"), [20]);
+        let labels = json!({"metadata": {"labels": {"a": "b"}}});
+        stage.merge("obj", labels).await;
+        stage.pass(25.0).await;
+        assert_eq!(times(stage, since, "tick"), [20, 45]);
+    });
+}
+
+#[test]
+fn with_rest_alone_it_is_called_once_for_each_change() {
+    sandboxed(async |stage| {
+        let tick = on::timer("tick")
+            .idle(10.0)
+            .does(|call| async move { gives(call.body().spec()["field"].clone()) });
+        let _operator = stage.run([tick]).await;
+        let since = stage.now();
+        stage.create("obj", json!({"field": "a"})).await;
+        stage.pass(100.0).await;
+        assert_eq!(
+            times(stage, since, "tick"),
+            [10],
+            "its own result is no change"
+        );
+        stage.merge("obj", json!({"spec": {"field": "b"}})).await;
+        stage.pass(5.0).await;
+        stage.merge("obj", json!({"spec": {"field": "c"}})).await;
+        stage.pass(100.0).await;
+        assert_eq!(times(stage, since, "tick"), [10, 115]);
+        assert_eq!(stage.get("obj").await["status"]["tick"], "c");
+    });
+}
+
+#[test]
+fn failures_go_before_the_interval() {
+    sandboxed(async |stage| {
+        let tick = on::timer("tick").interval(10.0).backoff(5.0);
+        let tick = tick.does(|call| async move {
+            if call.retry < 3 {
+                return arbitrary("boom");
+            }
+            done()
+        });
+        let _operator = stage.run([tick]).await;
+        let since = stage.now();
+        stage.create("obj", json!({})).await;
+        stage.pass(31.0).await;
+        assert_eq!(times(stage, since, "tick"), [0, 5, 10, 15, 25, 30]);
+        let entries = stage.journal.all();
+        let retries: Vec<u32> = entries.iter().map(|entry| entry.retry).collect();
+        assert_eq!(retries, [0, 1, 2, 3, 0, 1]);
+        let started = |entry: usize| entries[entry].started.duration_since(since).as_secs();
+        assert_eq!([0, 3, 4, 5].map(started), [0, 0, 25, 25]);
+    });
+}
+
+#[test]
+fn errors_say_when_to_try_again() {
+    sandboxed(async |stage| {
+        let tick = on::timer("tick").interval(10.0).does(|call| async move {
+            if call.retry == 0 {
+                return temporary("later", 3.0);
+            }
+            done()
+        });
+        let _operator = stage.run([tick]).await;
+        let since = stage.now();
+        stage.create("obj", json!({})).await;
+        stage.pass(17.0).await;
+        assert_eq!(times(stage, since, "tick"), [0, 3, 13, 16]);
+    });
+}
+
+#[test]
+fn failures_for_good_end_it() {
+    sandboxed(async |stage| {
+        let handlers = [
+            on::timer("permanent")
+                .interval(10.0)
+                .does(|_| async { permanent("bye") }),
+            on::timer("retries")
+                .interval(10.0)
+                .retries(2)
+                .backoff(1.0)
+                .does(|_| async { arbitrary("again") }),
+            on::timer("ignored")
+                .interval(10.0)
+                .errors(ErrorsMode::Ignored)
+                .does(|_| async { arbitrary("whatever") }),
+        ];
+        let operator = stage.run(handlers).await;
+        stage.create("obj", json!({})).await;
+        stage.pass(35.0).await;
+        let counts = ["permanent", "retries", "ignored"].map(|id| stage.journal.count(id));
+        assert_eq!(counts, [1, 2, 4]);
+        stage.merge("obj", json!({"spec": {"field": "x"}})).await;
+        stage.settled().await;
+        assert_eq!(operator.inspect().snapshot().timers, 1);
+        assert_eq!(stage.journal.count("permanent"), 1);
+    });
+}
+
+#[test]
+fn rest_comes_before_every_attempt_and_is_not_counted() {
+    sandboxed(async |stage| {
+        let tick = on::timer("tick").idle(10.0).timeout(5.0).backoff(1.0);
+        let tick = tick.does(|call| async move {
+            if call.retry == 0 {
+                return arbitrary("boom");
+            }
+            done()
+        });
+        let _operator = stage.run([tick]).await;
+        let since = stage.now();
+        stage.create("obj", json!({})).await;
+        stage.pass(100.0).await;
+        assert_eq!(times(stage, since, "tick"), [10, 11]);
+        assert_eq!(stage.journal.all()[1].runtime.as_secs(), 1);
+    });
+}

@@ -1,11 +1,14 @@
 //! What an operator is busy with, for those who watch it: tests that wait until it has settled,
 //! and health checks.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use kopf_core::settings::Settings;
 use tokio_util::sync::CancellationToken;
+
+use crate::health::{Health, Vitals};
 
 /// A window into a running operator. Cheap to clone: clones look at the same operator.
 #[derive(Debug, Clone, Default)]
@@ -22,6 +25,8 @@ struct Counters {
     stopping: CancellationToken,
     daemons: AtomicUsize,
     timers: AtomicUsize,
+    vitals: Vitals,
+    probed_at: OnceLock<SocketAddr>,
 }
 
 /// The numbers at one moment.
@@ -78,6 +83,25 @@ impl Inspect {
     /// Can be dropped at any moment.
     pub async fn stopping(&self) {
         self.0.stopping.cancelled().await;
+    }
+
+    /// Whether it hears from the cluster.
+    pub fn health(&self) -> Health {
+        self.0.vitals.health()
+    }
+
+    /// Where probes are answered; `None` if they are not, or not yet.
+    pub fn probed_at(&self) -> Option<SocketAddr> {
+        self.0.probed_at.get().copied()
+    }
+
+    pub(crate) fn vitals(&self) -> &Vitals {
+        &self.0.vitals
+    }
+
+    pub(crate) fn set_probed_at(&self, address: SocketAddr) {
+        // It listens once.
+        let _ = self.0.probed_at.set(address);
     }
 
     pub(crate) fn set_settings(&self, settings: Arc<Settings>) {

@@ -13,6 +13,7 @@ mod current;
 pub mod execution;
 #[cfg(test)]
 mod fake_api;
+pub mod health;
 pub mod indexing;
 pub mod inspect;
 pub mod invocation;
@@ -24,6 +25,7 @@ mod orchestration;
 mod pausing;
 pub mod peering;
 pub mod posting;
+pub mod probing;
 mod processing;
 mod queueing;
 mod shared;

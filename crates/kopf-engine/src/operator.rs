@@ -47,6 +47,7 @@ use crate::orchestration;
 use crate::pausing::Pause;
 use crate::peering::{detect_own_identity, with_peerings};
 use crate::posting::{self, Poster};
+use crate::probing::{self, Endpoint};
 use crate::queueing::Turns;
 use crate::shared::Shared;
 
@@ -84,6 +85,15 @@ pub enum Error {
     /// The server does not tell what kinds it has.
     #[error("the resources of the cluster cannot be discovered")]
     Discovery(#[source] Box<kopf_client::Error>),
+    /// Nobody can be answered at the address for probes.
+    #[error("probes cannot be answered at {endpoint}")]
+    Probing {
+        /// The address.
+        endpoint: Endpoint,
+        /// What is wrong with it.
+        #[source]
+        source: std::io::Error,
+    },
     /// A stream has ended without being stopped.
     #[error("streaming has failed")]
     Streaming(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -118,6 +128,7 @@ pub struct Operator {
     inspect: Inspect,
     ready: Option<oneshot::Sender<()>>,
     identity: Option<String>,
+    liveness: Option<Endpoint>,
 }
 
 impl Operator {
@@ -135,6 +146,7 @@ impl Operator {
             inspect: Inspect::default(),
             ready: None,
             identity: None,
+            liveness: None,
         }
     }
 
@@ -190,6 +202,14 @@ impl Operator {
     pub fn identity(self, identity: impl Into<String>) -> Self {
         Self {
             identity: Some(identity.into()),
+            ..self
+        }
+    }
+
+    /// Answers probes at this address.
+    pub fn liveness(self, endpoint: Endpoint) -> Self {
+        Self {
+            liveness: Some(endpoint),
             ..self
         }
     }
@@ -355,6 +375,17 @@ impl Operator {
             posting::run(poster, client).await;
             Ok(())
         });
+        shared
+            .inspect
+            .vitals()
+            .begin(settings.watching.inactivity_timeout);
+        if let Some(endpoint) = self.liveness {
+            let (shared, halt) = (Arc::clone(&shared), root.halt.clone());
+            root.spawn_graceful("Health reporter", async move {
+                let serving = probing::serve(shared, endpoint.clone(), halt).await;
+                serving.map_err(|source| Error::Probing { endpoint, source })
+            });
+        }
         let halt = root.halt.clone();
         let pool = shared.pool.clone();
         let streamed = Arc::clone(&shared);

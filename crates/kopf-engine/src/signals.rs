@@ -6,10 +6,12 @@
 //! is only decided upon.
 
 use std::io;
-use std::time::Duration;
 
 use futures::stream::{Stream, StreamExt};
+use kopf_core::settings::Process;
 use tokio_util::sync::CancellationToken;
+
+use crate::inspect::Inspect;
 
 /// Why a process must not wait for its operator any longer. Its exit code is then 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,29 +19,26 @@ use tokio_util::sync::CancellationToken;
 pub enum Forced {
     /// The second signal came.
     SecondSignal,
-    /// The operator has not stopped within the limit after the first signal.
+    /// The operator has not ended within the limit.
     TimedOut,
 }
 
 /// Listens to the signals from now on. The future stops the operator on the first one, and is ready
-/// when the process has to end at once, whatever the operator does.
-///
-/// `ultimate_exiting_timeout` is the setting of the same name: how long an operator that was
-/// stopped by a signal can take.
+/// when the process has to end at once, whatever the operator does: at the second signal, or when the
+/// operator has been ending for longer than `settings.process.ultimate_exiting_timeout`, for whatever
+/// reason it ends.
 ///
 /// # Examples
 ///
 /// ```no_run
-/// # use tokio_util::sync::CancellationToken;
-/// # async fn run(stop: CancellationToken) {}
-/// # async fn example(settings: &kopf_core::settings::Settings) -> std::io::Result<bool> {
+/// # async fn example(operator: kopf_engine::Operator, client: kopf_client::Client) -> std::io::Result<bool> {
 /// use kopf_engine::signals;
+/// use tokio_util::sync::CancellationToken;
 ///
 /// let stop = CancellationToken::new();
-/// let limit = settings.process.ultimate_exiting_timeout;
-/// let forced = signals::stop_on_signals(stop.clone(), limit)?;
+/// let forced = signals::stop_on_signals(stop.clone(), operator.inspect())?;
 /// let is_graceful = tokio::select! {
-///     () = run(stop) => true,
+///     outcome = operator.run(client, stop) => outcome.is_ok(),
 ///     _ = forced => false,
 /// };
 /// # Ok(is_graceful)
@@ -51,37 +50,50 @@ pub enum Forced {
 /// If the operating system refuses to tell about signals.
 pub fn stop_on_signals(
     stop: CancellationToken,
-    ultimate_exiting_timeout: Option<Duration>,
+    inspect: Inspect,
 ) -> io::Result<impl Future<Output = Forced> + Send> {
     let signals = listen()?;
-    Ok(obey(signals, stop, ultimate_exiting_timeout))
+    Ok(obey(signals, stop, inspect))
 }
 
 async fn obey(
     signals: impl Stream<Item = &'static str> + Send,
     stop: CancellationToken,
-    limit: Option<Duration>,
+    inspect: Inspect,
 ) -> Forced {
+    // There are no signals after the last one.
+    let signals = signals.chain(futures::stream::pending());
     tokio::pin!(signals);
-    let Some(name) = signals.next().await else {
-        return std::future::pending().await;
-    };
-    tracing::info!("Signal {name} is received. Operator is stopping.");
-    stop.cancel();
-    let deadline = async {
-        match limit {
+    let patience = async {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = inspect.stopping() => {}
+        }
+        let process = match inspect.settings() {
+            Some(settings) => settings.process.clone(),
+            // It has not started up, so that nobody has changed them.
+            None => Process::default(),
+        };
+        match process.ultimate_exiting_timeout {
             Some(limit) => tokio::time::sleep(limit).await,
             None => std::future::pending().await,
         }
     };
-    tokio::select! {
-        Some(name) = signals.next() => {
-            tracing::warn!("Signal {name} is received again. Exiting at once.");
-            Forced::SecondSignal
-        }
-        () = deadline => {
-            tracing::error!("The operator has not stopped in time. Exiting at once.");
-            Forced::TimedOut
+    tokio::pin!(patience);
+    loop {
+        tokio::select! {
+            Some(name) = signals.next() => {
+                if stop.is_cancelled() {
+                    tracing::warn!("Signal {name} is received again. Exiting at once.");
+                    return Forced::SecondSignal;
+                }
+                tracing::info!("Signal {name} is received. Operator is stopping.");
+                stop.cancel();
+            }
+            () = &mut patience => {
+                tracing::error!("The operator has not stopped in time. Exiting at once.");
+                return Forced::TimedOut;
+            }
         }
     }
 }
@@ -112,17 +124,27 @@ fn listen() -> io::Result<impl Stream<Item = &'static str> + Send> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use futures::stream;
+    use kopf_core::settings::Settings;
 
     use super::*;
 
-    const LIMIT: Option<Duration> = Some(Duration::from_secs(600));
+    /// An operator with this limit.
+    fn inspect(limit: Option<u64>) -> Inspect {
+        let mut settings = Settings::default();
+        settings.process.ultimate_exiting_timeout = limit.map(Duration::from_secs);
+        let inspect = Inspect::default();
+        inspect.set_settings(settings.into());
+        inspect
+    }
 
     #[tokio::test(start_paused = true)]
     async fn the_first_signal_stops_the_operator() {
         let stop = CancellationToken::new();
         let signals = stream::iter(["SIGTERM"]).chain(stream::pending());
-        let obeying = obey(signals, stop.clone(), None);
+        let obeying = obey(signals, stop.clone(), inspect(None));
         tokio::select! {
             forced = obeying => panic!("{forced:?}"),
             () = stop.cancelled() => {}
@@ -134,7 +156,7 @@ mod tests {
         let stop = CancellationToken::new();
         let signals = stream::iter(["SIGTERM", "SIGINT"]).chain(stream::pending());
         assert_eq!(
-            obey(signals, stop.clone(), LIMIT).await,
+            obey(signals, stop.clone(), inspect(Some(600))).await,
             Forced::SecondSignal
         );
         assert!(stop.is_cancelled());
@@ -144,15 +166,33 @@ mod tests {
     async fn an_operator_that_does_not_stop_is_not_waited_for_forever() {
         let started = tokio::time::Instant::now();
         let signals = stream::iter(["SIGINT"]).chain(stream::pending());
-        let forced = obey(signals, CancellationToken::new(), LIMIT).await;
+        let forced = obey(signals, CancellationToken::new(), inspect(Some(7))).await;
         assert_eq!(forced, Forced::TimedOut);
-        assert_eq!(Some(started.elapsed()), LIMIT);
+        assert_eq!(started.elapsed(), Duration::from_secs(7));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nor_is_one_that_ends_by_an_error() {
+        let started = tokio::time::Instant::now();
+        let inspect = inspect(Some(7));
+        inspect.set_stopping();
+        let forced = obey(stream::pending(), CancellationToken::new(), inspect).await;
+        assert_eq!(forced, Forced::TimedOut);
+        assert_eq!(started.elapsed(), Duration::from_secs(7));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_waited_for_if_the_settings_say_so() {
+        let signals = stream::iter(["SIGINT"]).chain(stream::pending());
+        let obeying = obey(signals, CancellationToken::new(), inspect(None));
+        let outcome = tokio::time::timeout(Duration::from_secs(86_400), obeying).await;
+        assert!(outcome.is_err());
     }
 
     #[tokio::test(start_paused = true)]
     async fn without_signals_nothing_happens() {
         let stop = CancellationToken::new();
-        let obeying = obey(stream::pending(), stop.clone(), LIMIT);
+        let obeying = obey(stream::pending(), stop.clone(), inspect(Some(600)));
         let outcome = tokio::time::timeout(Duration::from_secs(3_600), obeying).await;
         assert!(outcome.is_err());
         assert!(!stop.is_cancelled());
@@ -162,7 +202,7 @@ mod tests {
     #[tokio::test]
     async fn real_signals_are_heard() {
         let stop = CancellationToken::new();
-        let forced = stop_on_signals(stop.clone(), None).unwrap();
+        let forced = stop_on_signals(stop.clone(), inspect(None)).unwrap();
         let kill = || {
             let command = format!("kill -TERM {}", std::process::id());
             std::process::Command::new("sh")

@@ -70,6 +70,7 @@ pub use kopf_core::reference::ObjectReference;
 pub use kopf_core::resource::Resource;
 pub use kopf_core::settings::{self, Level, Settings};
 pub use kopf_core::{diffbase, progress};
+pub use kopf_engine::health::Health;
 pub use kube::Client;
 pub use objects::Current;
 pub use operator::{IntoClient, Operator, OperatorBuilder, Running};

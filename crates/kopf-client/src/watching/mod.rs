@@ -17,6 +17,7 @@ mod backoff;
 mod line;
 mod lines;
 mod observer;
+mod pulse;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ use kopf_core::resource::Resource;
 use kopf_core::settings::Watching;
 
 pub use self::observer::Observer;
+pub use self::pulse::Pulse;
 use crate::client::Client;
 use crate::error::Error;
 pub use crate::item::{Item, Peek};

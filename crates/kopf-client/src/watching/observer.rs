@@ -16,6 +16,7 @@ use tracing::{debug, warn};
 use super::Signal;
 use super::backoff::Backoff;
 use super::line::Line;
+use super::pulse::Pulse;
 use super::stream::{Heard, Stream};
 use crate::client::Client;
 use crate::error::Error;
@@ -56,7 +57,7 @@ pub struct Observer {
     /// The version up to which everything is known.
     version: String,
     backoff: Backoff,
-    heard: Instant,
+    pulse: Pulse,
 }
 
 /// A listing that is going on.
@@ -122,13 +123,18 @@ impl Observer {
             settings,
             state: State::Start,
             version: String::new(),
-            heard: Instant::now(),
+            pulse: Pulse::new(),
         }
     }
 
     /// When something was last heard from the server: lines, bookmarks included, and answers.
     pub fn last_activity(&self) -> Instant {
-        self.heard
+        self.pulse.last()
+    }
+
+    /// The same, for somebody else.
+    pub fn pulse(&self) -> Pulse {
+        self.pulse.clone()
     }
 
     /// What comes next. It can take forever, but not because of a lost connection.
@@ -223,7 +229,7 @@ impl Observer {
     fn on_page(&mut self, answer: Result<Page, Error>) -> Option<Signal> {
         let error = match answer {
             Ok(page) => {
-                self.heard = Instant::now();
+                self.pulse.beat();
                 self.state = State::Paging(page);
                 return None;
             }
@@ -297,7 +303,7 @@ impl Observer {
     fn on_open(&mut self, answer: Result<Incoming, Error>) -> Option<Signal> {
         let error = match answer {
             Ok(body) => {
-                self.heard = Instant::now();
+                self.pulse.beat();
                 let (lifetime, inactivity) = (
                     self.settings.client_timeout,
                     self.settings.inactivity_timeout,
@@ -335,7 +341,7 @@ impl Observer {
         let (age, productive) = (stream.age(), stream.productive);
         match heard {
             Heard::Line(line) => {
-                self.heard = Instant::now();
+                self.pulse.beat();
                 match Line::parse(&line) {
                     Ok(line) => self.on_line(line),
                     Err(error) => {

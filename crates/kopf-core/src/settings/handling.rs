@@ -11,8 +11,8 @@ pub struct Queueing {
     /// How many objects of one stream are worked on at the same time. Default: none, unlimited: a
     /// handler that waits for an hour does not starve other objects.
     pub worker_limit: Option<usize>,
-    /// How long an object without events keeps its worker. Default: 5 seconds; longer costs
-    /// memory, shorter restarts workers more often.
+    /// How long an object without events keeps its worker in the original. Default: 5 seconds. It
+    /// has no effect here: objects with nothing to do have no workers.
     pub idle_timeout: Duration,
     /// How long queued events may still be handled when the operator stops. Default: 2 seconds;
     /// what is left is handled after the next start.

@@ -9,6 +9,7 @@ mod ensemble;
 mod resolution;
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -40,20 +41,35 @@ pub(crate) async fn run(
     let peerings = Peerings::new(&shared, identity);
     // Which kinds are indexed is not known before the streams are there.
     let assembling = shared.barrier.block();
+    let vitals = shared.inspect.vitals().clone();
     let start = move |place: Place, stop: CancellationToken| -> BoxFuture<'static, ()> {
         let stream = Stream::new(Arc::clone(&shared), place.resource, place.namespace);
         Box::pin(stream.run(stop))
     };
-    orchestrate(
+    let (told, known) = oneshot::channel();
+    let orchestrating = orchestrate(
         registry.handlers(),
         insights,
         Ensemble::new(start),
         peerings,
         Some(assembling),
-        ready,
+        Some(told),
         stop,
-    )
-    .await
+    );
+    let telling = async {
+        if known.await.is_ok() {
+            vitals.ready();
+            if let Some(ready) = ready {
+                // Nobody may be waiting.
+                let _ = ready.send(());
+            }
+        }
+        std::future::pending::<Infallible>().await
+    };
+    tokio::select! {
+        outcome = orchestrating => outcome,
+        never = telling => match never {},
+    }
 }
 
 async fn orchestrate<F, S>(

@@ -30,6 +30,7 @@ use super::mailbox::{Mailbox, Queued};
 use super::memory::Memory;
 use super::worker::{Finished, Worker};
 use crate::execution::describe_panic;
+use crate::health::Sign;
 use crate::indexing::{Blocker, KindIndices, ObjectKey};
 use crate::inspect::{Counted, Guard, Inspect};
 use crate::invocation::Function;
@@ -171,6 +172,8 @@ impl Stream {
             Some(name) => format!("in '{name}'"),
             None => "cluster-wide".to_owned(),
         };
+        let name = format!("{} {place}", kind.resource);
+        let sign = kind.shared.inspect.vitals().stream(name);
         let routing = Routing {
             namespace: self.namespace,
             place,
@@ -181,6 +184,8 @@ impl Stream {
             _open: kind.shared.inspect.count(Counted::Stream),
             unlisted: Some(kind.shared.inspect.count(Counted::Unlisted)),
             blocker: self.blocker,
+            sign,
+            is_troubled: false,
             kind: Arc::new(kind),
         };
         routing.run().await;
@@ -200,6 +205,9 @@ struct Routing {
     unlisted: Option<Guard>,
     /// Until the first listing of an indexed kind is over.
     blocker: Option<Blocker>,
+    /// What it tells to those who ask how the operator is.
+    sign: Sign,
+    is_troubled: bool,
 }
 
 impl Routing {
@@ -249,6 +257,7 @@ impl Routing {
             self.namespace.clone(),
             &context.settings.watching,
         );
+        self.sign.listening(observer.pulse());
         let mut paused = pin!(kind.shared.pause.paused());
         loop {
             let signal = async {
@@ -269,6 +278,7 @@ impl Routing {
     /// on meanwhile.
     async fn rest(&mut self) {
         let kind = Arc::clone(&self.kind);
+        self.sign.paused();
         // Whoever waits for the listing would wait for other operators.
         self.unlisted = None;
         let mut resumed = pin!(kind.shared.pause.resumed());
@@ -288,8 +298,12 @@ impl Routing {
     fn take(&mut self, signal: Signal) {
         match signal {
             Signal::Listing => self.listing = self.listing.wrapping_add(1),
-            Signal::Item(item) => self.route(item),
+            Signal::Item(item) => {
+                self.recovered();
+                self.route(item);
+            }
             Signal::Listed { .. } => {
+                self.recovered();
                 self.forget_vanished();
                 self.unlisted = None;
                 self.blocker = None;
@@ -301,7 +315,9 @@ impl Routing {
             } => {
                 let (resource, place) = (&self.kind.resource, &self.place);
                 let retry_in = retry_in.as_secs_f64();
+                self.is_troubled = true;
                 if permanent {
+                    self.sign.refused(error.to_string());
                     // Whoever waits for the listing would wait for permissions.
                     self.unlisted = None;
                     warn!(
@@ -315,6 +331,7 @@ impl Routing {
                         );
                     }
                 } else {
+                    self.sign.troubled(error.to_string());
                     warn!(
                         "Watching of {resource} {place} is interrupted: {error}. \
                          Trying again in {retry_in:.1} seconds."
@@ -327,6 +344,12 @@ impl Routing {
                     }
                 }
             }
+        }
+    }
+
+    fn recovered(&mut self) {
+        if std::mem::take(&mut self.is_troubled) {
+            self.sign.fine();
         }
     }
 

@@ -125,8 +125,8 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "PORT", help_heading = SANDBOX)]
     pub(super) sandbox_port: Option<u16>,
 
-    /// Say at this URL whether the operator is alive [env: KOPF_RUN_LIVENESS_ENDPOINT]
-    #[arg(short = 'L', long, value_name = "URL", help_heading = NOT_YET)]
+    /// Say at this URL whether the operator is alive, as in http://0.0.0.0:8080/healthz [env: KOPF_RUN_LIVENESS_ENDPOINT]
+    #[arg(short = 'L', long, value_name = "URL")]
     pub(super) liveness: Option<String>,
 
     /// A module with handlers: here, handlers are compiled in [env: KOPF_RUN_MODULES]

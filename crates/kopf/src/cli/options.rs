@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::ValueEnum as _;
 use kopf_core::namespace::{NamespacePattern, Scope};
 use kopf_core::settings::Peering;
+use kopf_engine::probing::Endpoint;
 
 use super::args::{LogFormat, RunArgs};
 use super::environment::Environment;
@@ -19,6 +20,7 @@ pub(super) struct RunOptions {
     /// Nothing if the command line says nothing.
     pub(super) scope: Option<Scope>,
     pub(super) peering: PeeringOptions,
+    pub(super) liveness: Option<Endpoint>,
     pub(super) logging: logging::Options,
     pub(super) sandbox: Option<SandboxOptions>,
 }
@@ -60,6 +62,7 @@ impl RunOptions {
         Ok(Self {
             scope: scope(args, environment)?,
             peering: peering(args, environment)?,
+            liveness: liveness(args, environment)?,
             logging: logging_options("KOPF_RUN", &logging_args(args), environment)?,
             sandbox: sandbox(args, environment)?,
         })
@@ -103,6 +106,15 @@ pub(super) fn scope_of(
             Ok(Some(Scope::Namespaces(patterns)))
         }
     }
+}
+
+fn liveness(args: &RunArgs, environment: &Environment<'_>) -> Result<Option<Endpoint>, Usage> {
+    let address = match &args.liveness {
+        Some(address) => Some(address.clone()),
+        None => environment.text("KOPF_RUN_LIVENESS_ENDPOINT")?,
+    };
+    let endpoint = address.map(|address| address.parse()).transpose()?;
+    Ok(endpoint)
 }
 
 fn peering(args: &RunArgs, environment: &Environment<'_>) -> Result<PeeringOptions, Usage> {

@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use kopf_core::namespace::Scope;
+use kopf_engine::authentication::Access;
+use kopf_engine::operator::Error;
 use kopf_engine::signals;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +17,6 @@ use super::logging;
 use super::options::RunOptions;
 #[cfg(feature = "sandbox")]
 use super::sandbox;
-use crate::operator::Error;
 use crate::{Operator, OperatorBuilder};
 
 /// How long blocking functions, which nobody can interrupt, are waited for when all else is over.
@@ -25,7 +26,7 @@ const HUNG: Duration = Duration::from_secs(5);
 const WORKER_THREADS: &str = "TOKIO_WORKER_THREADS";
 
 /// The original's words.
-pub(super) const NO_SCOPE: &str = "Absence of either namespaces or cluster-wide flag will become an error \
+const NO_SCOPE: &str = "Absence of either namespaces or cluster-wide flag will become an error \
                         soon. For now, switching to the cluster-wide mode for backward \
                         compatibility.";
 
@@ -74,11 +75,11 @@ fn try_run(builder: OperatorBuilder, options: RunOptions) -> Result<End, Failure
         .advise("declare one, such as #[kopf::on::create(\"pods\")], in a linked crate"));
     }
     let target = target(&options)?;
-    let (operator, limit) = configure(builder, options)?;
+    let operator = configure(builder, options)?;
     let runtime = runtime()
         .build()
         .map_err(|error| Failure::new("The runtime cannot be started", &error))?;
-    let end = runtime.block_on(serve(operator, target, limit));
+    let end = runtime.block_on(serve(operator.to_engine(), target));
     if let Ok(End::Forced) = end {
         runtime.shutdown_background();
     } else {
@@ -110,13 +111,9 @@ fn target(options: &RunOptions) -> Result<Target, Failure> {
     Ok(Target::Cluster)
 }
 
-/// The operator with what the command line says of it, and how long it can take to stop.
-fn configure(
-    mut builder: OperatorBuilder,
-    options: RunOptions,
-) -> Result<(Operator, Option<Duration>), Failure> {
+/// The operator with what the command line says of it.
+fn configure(mut builder: OperatorBuilder, options: RunOptions) -> Result<Operator, Failure> {
     options.peering.apply(&mut builder.settings_mut().peering);
-    let limit = builder.settings_mut().process.ultimate_exiting_timeout;
     let builder = match options.scope {
         Some(scope) => builder.scope(scope),
         None if builder.has_scope() => builder,
@@ -128,20 +125,19 @@ fn configure(
             builder.scope(Scope::Cluster)
         }
     };
-    let operator = builder
+    let builder = match options.liveness {
+        Some(endpoint) => builder.liveness(&endpoint.to_string()),
+        None => builder,
+    };
+    builder
         .build()
-        .map_err(|error| Failure::new("The operator cannot be started", &error))?;
-    Ok((operator, limit))
+        .map_err(|error| Failure::new("The operator cannot be started", &error))
 }
 
-async fn serve(
-    operator: Operator,
-    target: Target,
-    limit: Option<Duration>,
-) -> Result<End, Failure> {
+async fn serve(operator: kopf_engine::Operator, target: Target) -> Result<End, Failure> {
     let stop = CancellationToken::new();
     // Before anything is there that would have to be cleaned up.
-    let forced = signals::stop_on_signals(stop.clone(), limit)
+    let forced = signals::stop_on_signals(stop.clone(), operator.inspect())
         .map_err(|error| Failure::new("Signals cannot be caught", &error))?;
     tokio::select! {
         result = work(operator, target, stop) => result.map(|()| End::Stopped),
@@ -149,9 +145,13 @@ async fn serve(
     }
 }
 
-async fn work(operator: Operator, target: Target, stop: CancellationToken) -> Result<(), Failure> {
+async fn work(
+    operator: kopf_engine::Operator,
+    target: Target,
+    stop: CancellationToken,
+) -> Result<(), Failure> {
     match target {
-        Target::Cluster => ended(operator.run_with_login(stop).await),
+        Target::Cluster => ended(operator.run(Access::Login, stop).await),
         #[cfg(feature = "sandbox")]
         Target::Sandbox(prepared) => {
             let Some(embedded) = stop.run_until_cancelled(prepared.start()).await else {
@@ -168,12 +168,10 @@ async fn work(operator: Operator, target: Target, stop: CancellationToken) -> Re
 
 fn ended(result: Result<(), Error>) -> Result<(), Failure> {
     result.map_err(|error| match &error {
-        Error::Engine(kopf_engine::operator::Error::Login(cause)) => {
-            Failure::new("The operator cannot log in", cause).advise(
-                "set KUBECONFIG to a kubeconfig with valid credentials, or run it in a pod with a \
-                 service account, or declare a login handler, or try it with --sandbox",
-            )
-        }
+        Error::Login(cause) => Failure::new("The operator cannot log in", cause).advise(
+            "set KUBECONFIG to a kubeconfig with valid credentials, or run it in a pod with a \
+             service account, or declare a login handler, or try it with --sandbox",
+        ),
         error => Failure::new("The operator has failed", error),
     })
 }

@@ -22,10 +22,10 @@ pub enum Usage {
         option: &'static str,
         what: &'static str,
     },
-    #[error("{option} is not available yet: it comes with {feature}")]
-    NotYet {
-        option: &'static str,
-        feature: &'static str,
+    #[error("--liveness: {source}")]
+    Liveness {
+        #[from]
+        source: kopf_engine::probing::EndpointError,
     },
     #[error(
         "{option} cannot be used here: the handlers are compiled into this program, there is \
@@ -42,18 +42,12 @@ pub enum Usage {
     NoSandbox,
 }
 
-/// Refuses what the original has and this does not have, or does not have yet.
+/// Refuses what the original has and this does not have.
 pub(super) fn refuse_unavailable(
     args: &RunArgs,
     environment: &Environment<'_>,
 ) -> Result<(), Usage> {
     let has = |name| -> Result<bool, Usage> { Ok(environment.text(name)?.is_some()) };
-    if args.liveness.is_some() || has("KOPF_RUN_LIVENESS_ENDPOINT")? {
-        return Err(Usage::NotYet {
-            option: "--liveness",
-            feature: "health probes",
-        });
-    }
     if let Some(path) = args.paths.first() {
         let option = format!("the path '{}'", path.to_string_lossy());
         return Err(Usage::CompiledIn { option });
@@ -88,15 +82,6 @@ mod tests {
             Ok(()) => String::new(),
             Err(usage) => usage.to_string(),
         }
-    }
-
-    #[test]
-    fn what_comes_later_is_refused_by_option_and_by_variable() {
-        let expected = "--liveness is not available yet: it comes with health probes";
-        assert_eq!(refusal(&["-L", "http://:80/"], &[]), expected);
-        let variable = ("KOPF_RUN_LIVENESS_ENDPOINT", "http://:80/");
-        assert_eq!(refusal(&[], &[variable]), expected);
-        assert_eq!(refusal(&[], &[("KOPF_RUN_LIVENESS_ENDPOINT", "")]), "");
     }
 
     #[test]

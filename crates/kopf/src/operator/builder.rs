@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::namespace::{NamespacePattern, Scope};
 use kopf_core::settings::Settings;
+use kopf_engine::probing::Endpoint;
 
 use super::{Error, Operator, Parts};
 use crate::extract::Front;
@@ -22,6 +23,7 @@ pub struct OperatorBuilder {
     lifecycle: Option<Arc<dyn Lifecycle>>,
     front: Front,
     identity: Option<String>,
+    liveness: Option<Endpoint>,
     problem: Option<Error>,
 }
 
@@ -177,6 +179,17 @@ impl OperatorBuilder {
         self
     }
 
+    /// Answers those who ask whether it lives, at this address: `http://0.0.0.0:8080/healthz`.
+    pub fn liveness(mut self, address: &str) -> Self {
+        match address.parse() {
+            Ok(endpoint) => self.liveness = Some(endpoint),
+            Err(error) => {
+                self.problem.get_or_insert(Error::Liveness(error));
+            }
+        }
+        self
+    }
+
     /// Checks everything.
     ///
     /// # Errors
@@ -203,6 +216,7 @@ impl OperatorBuilder {
             settings: self.settings,
             scope: self.scope.unwrap_or(Scope::Cluster),
             lifecycle: self.lifecycle,
+            liveness: self.liveness,
             front: Arc::new(self.front),
             identity: self.identity,
         })))

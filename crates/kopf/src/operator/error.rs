@@ -24,6 +24,9 @@ pub enum Error {
         #[source]
         source: namespace::Error,
     },
+    /// Probes cannot be answered there.
+    #[error(transparent)]
+    Liveness(kopf_engine::probing::EndpointError),
     /// The settings contradict each other.
     #[error("the settings are wrong")]
     Settings(#[from] settings::Error),

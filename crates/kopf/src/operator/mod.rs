@@ -16,6 +16,7 @@ use kopf_core::namespace::Scope;
 use kopf_core::settings::Settings;
 use kopf_engine::authentication::Access;
 use kopf_engine::invocation::Registry;
+use kopf_engine::probing::Endpoint;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -62,6 +63,7 @@ struct Parts {
     settings: Settings,
     scope: Scope,
     lifecycle: Option<Arc<dyn Lifecycle>>,
+    liveness: Option<Endpoint>,
     front: Arc<Front>,
     identity: Option<String>,
 }
@@ -129,7 +131,9 @@ impl Operator {
         let (ready, is_ready) = oneshot::channel();
         let stop = CancellationToken::new();
         let operator = self.to_engine().on_ready(ready);
-        let mut running = Running::spawn(operator.run(access, stop.clone()), stop);
+        let inspect = operator.inspect();
+        let running = operator.run(access, stop.clone());
+        let mut running = Running::spawn(running, stop, inspect);
         if is_ready.await.is_err() {
             // It says when it is ready, and only the end of it takes that away.
             running.join().await?;
@@ -153,6 +157,9 @@ impl Operator {
             .front(Arc::clone(&parts.front) as Arc<_>);
         if let Some(identity) = &parts.identity {
             operator = operator.identity(identity);
+        }
+        if let Some(endpoint) = &parts.liveness {
+            operator = operator.liveness(endpoint.clone());
         }
         match &parts.lifecycle {
             Some(lifecycle) => operator.lifecycle(Arc::clone(lifecycle)),

@@ -1,7 +1,10 @@
 //! An operator that runs in the background.
 
 use std::future::Future;
+use std::net::SocketAddr;
 
+use kopf_engine::health::Health;
+use kopf_engine::inspect::Inspect;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -15,16 +18,22 @@ pub struct Running {
     /// One task; it is aborted together with the set.
     task: JoinSet<Result<(), kopf_engine::operator::Error>>,
     stop: CancellationToken,
+    inspect: Inspect,
 }
 
 impl Running {
     pub(super) fn spawn(
         operator: impl Future<Output = Result<(), kopf_engine::operator::Error>> + Send + 'static,
         stop: CancellationToken,
+        inspect: Inspect,
     ) -> Self {
         let mut task = JoinSet::new();
         task.spawn(operator);
-        Self { task, stop }
+        Self {
+            task,
+            stop,
+            inspect,
+        }
     }
 
     /// Stops the operator: handlers that are running can end for as long as
@@ -51,6 +60,16 @@ impl Running {
             Some(Ok(result)) => result.map_err(Error::from),
             Some(Err(error)) => Err(Error::Crashed(error)),
         }
+    }
+
+    /// Whether the operator hears from the cluster about everything that it serves.
+    pub fn health(&self) -> Health {
+        self.inspect.health()
+    }
+
+    /// Where probes are answered: useful if the port was 0, any free one.
+    pub fn probed_at(&self) -> Option<SocketAddr> {
+        self.inspect.probed_at()
     }
 
     /// What stops the operator when it is cancelled, wherever that is done.

@@ -1,0 +1,55 @@
+//! When something was last heard, for those who watch a watcher.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// When something was last heard from the server. Cheap to clone: clones show the same.
+#[derive(Debug, Clone)]
+pub struct Pulse {
+    anchor: Instant,
+    /// Milliseconds since the anchor.
+    last: Arc<AtomicU64>,
+}
+
+impl Pulse {
+    /// Something is heard now.
+    pub(super) fn new() -> Self {
+        Self {
+            anchor: Instant::now(),
+            last: Arc::default(),
+        }
+    }
+
+    /// Something is heard now.
+    pub(super) fn beat(&self) {
+        let elapsed = self.anchor.elapsed().as_millis();
+        let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
+        self.last.store(elapsed, Ordering::Relaxed);
+    }
+
+    /// When something was last heard: lines, bookmarks included, and answers.
+    pub fn last(&self) -> Instant {
+        let since = Duration::from_millis(self.last.load(Ordering::Relaxed));
+        self.anchor.checked_add(since).unwrap_or(self.anchor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn clones_show_the_same() {
+        let pulse = Pulse::new();
+        let seen = pulse.clone();
+        let began = Instant::now();
+        assert_eq!(seen.last(), began);
+        tokio::time::sleep(Duration::from_secs(90)).await;
+        assert_eq!(seen.last(), began);
+        pulse.beat();
+        assert_eq!(seen.last(), Instant::now());
+    }
+}

@@ -54,7 +54,7 @@ fn registration(on: Macro, arguments: TokenStream, function: &ItemFn) -> syn::Re
         (Err(error), _) | (_, Err(error)) => return Err(error),
     };
     let declare = format_ident!("{}", on.name());
-    let run = function::expand(function);
+    let run = function::expand(on, function);
     Ok(quote! {
         ::kopf::__private::inventory::submit! {
             ::kopf::__private::Registration::new(

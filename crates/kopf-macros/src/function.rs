@@ -7,6 +7,7 @@ use syn::spanned::Spanned as _;
 use syn::{FnArg, ItemFn, Pat, ReturnType, Safety, Type};
 
 use crate::literals::expanded;
+use crate::options::Macro;
 
 /// Refuses functions that nobody could call.
 pub(crate) fn check(function: &ItemFn) -> syn::Result<()> {
@@ -77,7 +78,8 @@ fn own_name(pattern: &Pat) -> Option<String> {
 
 /// The expression that makes what the engine can call. Every argument is extracted on its own, so
 /// that an argument that cannot be extracted is pointed at by the compiler.
-pub(crate) fn expand(function: &ItemFn) -> TokenStream {
+pub(crate) fn expand(on: Macro, function: &ItemFn) -> TokenStream {
+    let convert = format_ident!("{}", on.convert());
     let ident = &function.sig.ident;
     let name = name(function);
     let arguments = arguments(function);
@@ -105,7 +107,7 @@ pub(crate) fn expand(function: &ItemFn) -> TokenStream {
     };
     let body = if function.sig.asyncness.is_some() {
         let outcome = quote_spanned!(expanded(returned)=>
-            ::kopf::__private::outcome(#ident(#(#variables),*).await)
+            ::kopf::__private::#convert(#ident(#(#variables),*).await)
         );
         // A future that cannot be sent to another thread is reported where the function is named.
         quote_spanned!(expanded(ident.span())=>
@@ -117,7 +119,7 @@ pub(crate) fn expand(function: &ItemFn) -> TokenStream {
         )
     } else {
         let outcome = quote_spanned!(expanded(returned)=>
-            ::kopf::__private::outcome(#ident(#(#variables),*))
+            ::kopf::__private::#convert(#ident(#(#variables),*))
         );
         quote_spanned!(expanded(ident.span())=>
             ::kopf::__private::blocking(|#call| {

@@ -52,6 +52,14 @@ impl Macro {
         )
     }
 
+    /// What takes the result of the function over.
+    pub(crate) fn convert(self) -> &'static str {
+        match self {
+            Self::Login => "credentials",
+            _ => "outcome",
+        }
+    }
+
     fn accepts(self, option: &str) -> bool {
         if self.is_activity() {
             return ACTIVITIES.contains(&option) || RETRYING.contains(&option);

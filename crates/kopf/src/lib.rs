@@ -34,6 +34,7 @@ pub mod filters;
 pub mod handler;
 pub mod hierarchy;
 pub mod lifecycles;
+mod login;
 pub mod objects;
 pub mod on;
 pub mod operator;
@@ -60,6 +61,8 @@ pub use hierarchy::{
     build_object_reference, build_owner_reference, force_namespace, harmonize_naming, label,
     remove_owner_reference,
 };
+pub use kopf_client::connection::ConnectionInfo;
+pub use kopf_client::vault::{Credentials, LoginError};
 pub use kopf_core::body::Body;
 pub use kopf_core::cause::{EventType, Reason};
 pub use kopf_core::diff::{Diff, DiffItem, DiffOperation};
@@ -72,6 +75,7 @@ pub use kopf_core::settings::{self, Level, Settings};
 pub use kopf_core::{diffbase, progress};
 pub use kopf_engine::health::Health;
 pub use kube::Client;
+pub use login::{IntoCredentials, login_with_kubeconfig, login_with_service_account};
 pub use objects::Current;
 pub use operator::{IntoClient, Operator, OperatorBuilder, Running};
 pub use outcome::{AnyError, IntoError, IntoOutcome, Json, KopfError};

@@ -14,6 +14,7 @@ pub use kopf_engine::invocation::{Call, HandlerResult};
 use crate::extract::Extract;
 pub use crate::handler::Argument;
 use crate::handler::{self, Asynchronous, Blocking, HandlerFunction};
+use crate::login::IntoCredentials;
 use crate::outcome::IntoOutcome;
 pub use crate::registration::Registration;
 use crate::selecting::{IntoSelect, ResourceType, Select};
@@ -56,6 +57,11 @@ pub fn extract<T: Extract>(call: &Call, argument: &str) -> Result<T, HandlerErro
 /// The result of a function.
 pub fn outcome<R: IntoOutcome>(result: R) -> HandlerResult {
     result.into_outcome()
+}
+
+/// The result of a login function.
+pub fn credentials<R: IntoCredentials>(result: R) -> HandlerResult {
+    crate::login::deliver(result)
 }
 
 /// A function with all that is known of it.

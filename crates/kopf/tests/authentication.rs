@@ -1,7 +1,11 @@
 //! Operators whose credentials change while they work, on a sandbox behind TLS. The time is the
 //! real one: there are real connections.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong here fails a test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what goes wrong here fails a test"
+)]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -269,4 +273,92 @@ async fn tokens_that_are_refused_end_the_operator() {
         "{error:?}"
     );
     assert_eq!(logins.load(Ordering::Relaxed), 2);
+}
+
+/// What the login handlers below know of the cluster, and how often they were called.
+#[derive(Clone)]
+struct Known {
+    info: kopf::ConnectionInfo,
+    logins: Arc<AtomicUsize>,
+}
+
+/// Fails at first; then the token of the number of its success.
+#[kopf::on::login(registry = "login", backoff = 0.01)]
+async fn login_fn(State(known): State<Known>, retry: Retry) -> kopf::Result<kopf::ConnectionInfo> {
+    if *retry == 0 {
+        return Err(kopf::temporary("not yet").delay(0.01));
+    }
+    let number = known.logins.fetch_add(1, Ordering::Relaxed);
+    Ok(kopf::ConnectionInfo {
+        token: Some(format!("token-{number}")),
+        ..known.info
+    })
+}
+
+/// Has nothing to say.
+#[kopf::on::login(registry = "login")]
+fn other_login_fn() -> Option<kopf::Credentials> {
+    None
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn login_handlers_are_called_when_it_is_needed() {
+    let cluster = Cluster::start().await;
+    let known = Known {
+        info: kopf::ConnectionInfo {
+            server: cluster.listening.url().to_owned(),
+            ca_data: Some(cluster.listening.authority_pem().to_owned()),
+            ..kopf::ConnectionInfo::default()
+        },
+        logins: Arc::default(),
+    };
+    let calls = Calls::default();
+    let operator = Operator::builder()
+        .registry("login")
+        .handler(on::create("configmaps", handle))
+        .state(Arc::clone(&calls))
+        .state(known.clone())
+        .build()
+        .unwrap();
+    let running = operator.start_with_login().await.unwrap();
+    assert_eq!(known.logins.load(Ordering::Relaxed), 1);
+    cluster.issue(1);
+    cluster.revoke(0);
+    let objects = cluster.objects();
+    let object = text("object", "new");
+    objects
+        .create(&PostParams::default(), &object)
+        .await
+        .unwrap();
+    let handled = async {
+        while !is_handled(&objects.get("object").await.unwrap()) {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, handled).await.unwrap();
+    assert_eq!(known.logins.load(Ordering::Relaxed), 2);
+    running.stop().await.unwrap();
+    assert_eq!(calls.lock().unwrap()["object"], 1);
+}
+
+#[tokio::test]
+async fn login_handlers_that_fail_for_good_end_the_operator() {
+    fn never() -> kopf::Result<kopf::Credentials> {
+        Err(kopf::permanent("no such user"))
+    }
+    let operator = Operator::builder()
+        .handler(on::login(never))
+        .handler(on::create("configmaps", handle))
+        .state(Calls::default())
+        .build()
+        .unwrap();
+    let error = operator.start_with_login().await.unwrap_err();
+    let kopf::operator::Error::Engine(kopf::engine::operator::Error::Login(error)) = error else {
+        panic!("{error}");
+    };
+    let text = error.to_string();
+    assert!(
+        text.contains("'never'") && text.contains("no such user"),
+        "{text}"
+    );
 }

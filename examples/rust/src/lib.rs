@@ -13,6 +13,11 @@ struct OperatorsGuide;
 #[doc = include_str!("../../../docs/peering.md")]
 struct PeeringGuide;
 
+/// So do those of docs/authentication.md.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/authentication.md")]
+struct AuthenticationGuide;
+
 /// So does that of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

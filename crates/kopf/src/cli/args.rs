@@ -38,7 +38,6 @@ pub(super) enum Command {
     Peering(PeeringArgs),
 }
 
-const NOT_YET: &str = "Not available yet";
 const PEERING: &str = "Peering";
 const NOT_HERE: &str = "Not applicable";
 const LOGGING: &str = "Logging";

@@ -27,9 +27,11 @@ macro_rules! all_lengths {
 }
 pub(crate) use all_lengths;
 
+mod login;
 mod once;
 mod tuples;
 
+pub use login::LoginHandler;
 pub use once::SubHandler;
 
 use std::any::{TypeId, type_name};

@@ -4,7 +4,7 @@ use kopf_core::handler::{Activity, HandlerKind};
 
 use super::HandlerBuilder;
 use super::kinds::{Kind, Retried};
-use crate::handler::Handler;
+use crate::handler::{Handler, LoginHandler};
 
 macro_rules! activities {
     ($($(#[$doc:meta])* $kind:ident = $activity:ident;)*) => {$(
@@ -74,8 +74,32 @@ pub fn cleanup<M>(function: impl Handler<M>) -> HandlerBuilder<Cleanup> {
 }
 
 /// Calls the function when the operator needs credentials for the cluster: when it starts, and when
-/// the former ones are refused.
-pub fn login<M>(function: impl Handler<M>) -> HandlerBuilder<Login> {
+/// the former ones have expired or are refused.
+///
+/// It returns [`ConnectionInfo`](crate::ConnectionInfo) or [`Credentials`](crate::Credentials), or an
+/// `Option` or a `Result` of them. With several login handlers, all their credentials are used: those
+/// with the highest priority first. If there are no login handlers, the kubeconfig and the service
+/// account of the pod are used; if there are any, only they are.
+///
+/// If the function fails for good, or none of them returns anything, the operator ends with an error.
+/// They are not called if the operator is given a client, also with `--sandbox`.
+///
+/// ```
+/// use kopf::ConnectionInfo;
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::login]
+/// async fn login_fn() -> kopf::Result<ConnectionInfo> {
+///     let token = std::fs::read_to_string("/var/run/my-token").map_err(kopf::temporary)?;
+///     Ok(ConnectionInfo {
+///         server: "https://10.0.0.1:6443".into(),
+///         ca_path: Some("/etc/my-ca.crt".into()),
+///         token: Some(token.trim().into()),
+///         ..ConnectionInfo::default()
+///     })
+/// }
+/// ```
+pub fn login<M>(function: impl LoginHandler<M>) -> HandlerBuilder<Login> {
     HandlerBuilder::declare(None, function.into_function())
 }
 

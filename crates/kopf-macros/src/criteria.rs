@@ -62,6 +62,12 @@ fn check_together(on: Macro, named: &[Named]) -> syn::Result<()> {
                 .to_owned(),
         );
     }
+    if let (Some(sharp), None) = (find("sharp"), find("interval")) {
+        return complain(
+            sharp,
+            "`sharp` needs `interval`: between the beginnings of which calls?".to_owned(),
+        );
+    }
     if find("field").is_none() {
         for name in ["value", "old", "new"] {
             if let Some(option) = find(name) {
@@ -92,15 +98,25 @@ fn call(option: &Named) -> syn::Result<TokenStream> {
             literals::check_text(&name, value)?;
             value.to_token_stream()
         }
-        "timeout" | "backoff" => {
+        "timeout"
+        | "backoff"
+        | "cancellation_backoff"
+        | "cancellation_timeout"
+        | "cancellation_polling"
+        | "interval"
+        | "idle" => {
             literals::check_seconds(&name, value)?;
+            value.to_token_stream()
+        }
+        "initial_delay" => {
+            literals::check_delay(&name, value)?;
             value.to_token_stream()
         }
         "retries" => {
             literals::check_count(&name, value)?;
             value.to_token_stream()
         }
-        "optional" | "deleted" => {
+        "optional" | "deleted" | "sharp" => {
             literals::check_flag(&name, value)?;
             value.to_token_stream()
         }

@@ -54,6 +54,11 @@ fn registration(on: Macro, arguments: TokenStream, function: &ItemFn) -> syn::Re
         (Err(error), _) | (_, Err(error)) => return Err(error),
     };
     let declare = format_ident!("{}", on.name());
+    let declare = if on.is_in_on() {
+        quote!(::kopf::on::#declare)
+    } else {
+        quote!(::kopf::#declare)
+    };
     let run = function::expand(on, function);
     Ok(quote! {
         ::kopf::__private::inventory::submit! {
@@ -61,7 +66,7 @@ fn registration(on: Macro, arguments: TokenStream, function: &ItemFn) -> syn::Re
                 ::std::file!(),
                 ::std::line!(),
                 ::std::column!(),
-                || ::std::convert::Into::into(::kopf::on::#declare(#selector #run) #calls),
+                || ::std::convert::Into::into(#declare(#selector #run) #calls),
             )
         }
     })

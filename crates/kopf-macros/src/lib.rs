@@ -64,6 +64,22 @@ pub fn event(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Event, arguments.into(), &item.into()).into()
 }
 
+/// Runs the function beside every object that matches, for as long as it likes.
+///
+/// The options are described at the function of the same name, `kopf::daemon`.
+#[proc_macro_attribute]
+pub fn daemon(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Macro::Daemon, arguments.into(), &item.into()).into()
+}
+
+/// Calls the function for every object that matches again and again.
+///
+/// The options are described at the function of the same name, `kopf::timer`.
+#[proc_macro_attribute]
+pub fn timer(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Macro::Timer, arguments.into(), &item.into()).into()
+}
+
 /// Calls the function when the operator starts, before anything else.
 ///
 /// The options are described at the function of the same name, `kopf::on::startup`.

@@ -69,6 +69,16 @@ pub(crate) fn check_seconds(option: &str, value: &Expr) -> syn::Result<()> {
     }
 }
 
+pub(crate) fn check_delay(option: &str, value: &Expr) -> syn::Result<()> {
+    let accepted =
+        "a number of seconds or a Duration, and not negative, or a function of the object";
+    match literal(value) {
+        Some(Lit::Int(_) | Lit::Float(_)) if !is_negative(value) => Ok(()),
+        None => Ok(()),
+        Some(_) => Err(wrong(option, accepted, value)),
+    }
+}
+
 pub(crate) fn check_count(option: &str, value: &Expr) -> syn::Result<()> {
     match literal(value) {
         Some(Lit::Int(_)) if !is_negative(value) => Ok(()),
@@ -140,6 +150,11 @@ mod tests {
                 check_seconds as fn(&str, &Expr) -> syn::Result<()>,
                 &["3", "2.5", "Duration::from_secs(3)", "LIMIT"][..],
                 &["\"3\"", "true", "-1", "-0.5"][..],
+            ),
+            (
+                check_delay,
+                &["3", "2.5", "delay", "|Spec(spec): Spec| 3"],
+                &["\"3\"", "true", "-1"],
             ),
             (
                 check_count,

@@ -11,6 +11,8 @@ pub(crate) enum Macro {
     Resume,
     Field,
     Event,
+    Daemon,
+    Timer,
     Startup,
     Cleanup,
     Login,
@@ -19,16 +21,23 @@ pub(crate) enum Macro {
 
 impl Macro {
     /// Those that are for objects.
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 8] = [
         Self::Create,
         Self::Update,
         Self::Delete,
         Self::Resume,
         Self::Field,
         Self::Event,
+        Self::Daemon,
+        Self::Timer,
     ];
 
-    /// Its name in the module `on`; also the name of the function that it calls.
+    /// Where it is in `kopf`, and where the function is that it calls.
+    pub(crate) fn is_in_on(self) -> bool {
+        !matches!(self, Self::Daemon | Self::Timer)
+    }
+
+    /// Its name; also the name of the function that it calls.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -37,6 +46,8 @@ impl Macro {
             Self::Resume => "resume",
             Self::Field => "field",
             Self::Event => "event",
+            Self::Daemon => "daemon",
+            Self::Timer => "timer",
             Self::Startup => "startup",
             Self::Cleanup => "cleanup",
             Self::Login => "login",
@@ -68,6 +79,9 @@ impl Macro {
             || COMMON.contains(&option)
             || (RETRYING.contains(&option) && self != Self::Event)
             || (CHANGING.contains(&option) && matches!(self, Self::Update | Self::Field))
+            || (option == "initial_delay" && matches!(self, Self::Daemon | Self::Timer))
+            || (STOPPING.contains(&option) && self == Self::Daemon)
+            || (TIMING.contains(&option) && self == Self::Timer)
             || (option == "optional" && self == Self::Delete)
             || (option == "deleted" && self == Self::Resume)
     }
@@ -108,7 +122,10 @@ impl Macro {
 
 impl fmt::Display for Macro {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "on::{}", self.name())
+        if self.is_in_on() {
+            f.write_str("on::")?;
+        }
+        f.write_str(self.name())
     }
 }
 
@@ -135,7 +152,17 @@ const RETRYING: &[&str] = &["errors", "timeout", "retries", "backoff"];
 
 const CHANGING: &[&str] = &["old", "new"];
 
-const SPECIAL: &[&str] = &["optional", "deleted"];
+const SPECIAL: &[&str] = &["optional", "deleted", "initial_delay"];
+
+/// Options of daemons: how they are made to end.
+const STOPPING: &[&str] = &[
+    "cancellation_backoff",
+    "cancellation_timeout",
+    "cancellation_polling",
+];
+
+/// Options of timers: when they are called.
+const TIMING: &[&str] = &["interval", "sharp", "idle"];
 
 /// Whether any macro has an option of this name.
 pub(crate) fn is_option(name: &str) -> bool {
@@ -143,10 +170,12 @@ pub(crate) fn is_option(name: &str) -> bool {
 }
 
 fn all() -> impl Iterator<Item = &'static str> {
-    [SELECTING, COMMON, RETRYING, CHANGING, SPECIAL]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        SELECTING, COMMON, RETRYING, CHANGING, SPECIAL, STOPPING, TIMING,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
 
 /// How many letters must be added, removed or replaced to get from one word to the other.
@@ -178,6 +207,10 @@ mod tests {
         assert!(!Macro::Create.accepts("old"));
         assert!(Macro::Update.accepts("old") && Macro::Field.accepts("new"));
         assert!(Macro::Delete.accepts("optional") && !Macro::Resume.accepts("optional"));
+        assert!(Macro::Daemon.accepts("initial_delay") && Macro::Timer.accepts("retries"));
+        assert!(Macro::Daemon.accepts("cancellation_timeout") && !Macro::Daemon.accepts("idle"));
+        assert!(Macro::Timer.accepts("sharp") && !Macro::Timer.accepts("cancellation_backoff"));
+        assert!(!Macro::Create.accepts("initial_delay") && !Macro::Timer.accepts("old"));
         assert!(Macro::Resume.accepts("deleted") && !Macro::Delete.accepts("deleted"));
         assert!(Macro::Startup.accepts("id") && Macro::Probe.accepts("retries"));
         assert!(!Macro::Startup.accepts("labels") && !Macro::Login.accepts("group"));

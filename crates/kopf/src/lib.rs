@@ -19,6 +19,7 @@
 //! ```
 //!
 //! - [`on`]: what handlers react to, and their options;
+//! - [`background`]: daemons and timers, which run beside objects;
 //! - [`extract`]: what handlers can ask for;
 //! - [`filters`]: which objects and changes handlers are for;
 //! - [`IntoOutcome`]: what handlers can return; [`temporary`] and [`permanent`] errors;
@@ -27,6 +28,7 @@
 //! - [`adopt`] and its neighbours: objects that belong to others;
 //! - [`main()`]: the command line; [`Operator`]: operators inside of other programs.
 
+pub mod background;
 pub mod cli;
 mod error;
 pub mod extract;
@@ -49,11 +51,13 @@ mod selecting;
 #[path = "private.rs"]
 pub mod __private;
 
+pub use background::{StopReason, daemon, timer};
 pub use cli::{main, main_with};
 pub use error::{Error, Result, permanent, temporary};
 pub use extract::{
-    Annotations, Event, Labels, Logger, Meta, Name, Namespace, New, Now, Object, Old, Param, Patch,
-    Retry, Runtime, SettingsMut, Spec, Started, State, Status, SubHandlers, Uid, View,
+    Annotations, Event, Labels, Live, Logger, Meta, Name, Namespace, New, Now, Object, Old, Param,
+    Patch, Retry, Runtime, SettingsMut, Spec, Started, State, Status, Stopped, SubHandlers, Uid,
+    View,
 };
 pub use filters::{ABSENT, PRESENT, all_, any_, none_, not_};
 pub use hierarchy::{

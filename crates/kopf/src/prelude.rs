@@ -5,8 +5,8 @@ pub use serde::{Deserialize, Serialize};
 pub use serde_json::{Value, json};
 
 pub use crate::extract::{
-    Annotations, Event, Labels, Logger, Meta, Name, Namespace, New, Now, Object, Old, Param, Patch,
-    Retry, Runtime, SettingsMut, Spec, Started, State, Status, SubHandlers, Uid,
+    Annotations, Event, Labels, Live, Logger, Meta, Name, Namespace, New, Now, Object, Old, Param,
+    Patch, Retry, Runtime, SettingsMut, Spec, Started, State, Status, Stopped, SubHandlers, Uid,
 };
 pub use crate::{
     ABSENT, Body, Diff, EVERYTHING, EventType, Operator, PRESENT, Reason, Resource, Settings, on,

@@ -24,8 +24,15 @@ struct Flag {
     threads: Condvar,
 }
 
+impl Default for Stopped {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Stopped {
-    pub(crate) fn new() -> Self {
+    /// A flag that is not set.
+    pub fn new() -> Self {
         Self(Arc::new(Flag {
             reasons: AtomicU8::new(0),
             since: Mutex::new(None),
@@ -67,7 +74,7 @@ impl Stopped {
     }
 
     /// Adds a reason. Returns whether it is a new one.
-    pub(crate) fn set(&self, reason: StopReason) -> bool {
+    pub fn set(&self, reason: StopReason) -> bool {
         let mut since = self.0.since.lock().unwrap_or_else(PoisonError::into_inner);
         since.get_or_insert_with(Instant::now);
         let before = self.0.reasons.fetch_or(reason.bits(), Ordering::SeqCst);

@@ -26,7 +26,7 @@ const HUNG: Duration = Duration::from_secs(5);
 const WORKER_THREADS: &str = "TOKIO_WORKER_THREADS";
 
 /// The original's words.
-const NO_SCOPE: &str = "Absence of either namespaces or cluster-wide flag will become an error \
+pub(super) const NO_SCOPE: &str = "Absence of either namespaces or cluster-wide flag will become an error \
                         soon. For now, switching to the cluster-wide mode for backward \
                         compatibility.";
 

@@ -33,6 +33,15 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// As if the call was about another version of its object.
+    pub(crate) fn of_live(cause: &'a Cause, call: &'a Call) -> Self {
+        Self {
+            cause: Some(cause),
+            body: &cause.body,
+            ..Self::of_call(call)
+        }
+    }
+
     pub(crate) fn of_filter(cause: &'a Cause, context: &'a FilterContext) -> Self {
         Self {
             cause: Some(cause),
@@ -126,6 +135,15 @@ impl Declared<'_> {
             Ok(())
         } else {
             Err(Rejection::NoObject { argument })
+        }
+    }
+
+    /// Refuses arguments that make sense for daemons and timers only.
+    pub(crate) fn beside(&self, argument: &'static str) -> Result<(), Rejection> {
+        if self.kind.is_background() {
+            Ok(())
+        } else {
+            Err(Rejection::NotBeside { argument })
         }
     }
 

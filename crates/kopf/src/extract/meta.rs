@@ -1,5 +1,7 @@
 //! Who the object is.
 
+use std::ops::Deref;
+
 use serde::de::DeserializeOwned;
 
 use super::{Context, Declared, Extract, FilterExtract, Rejection, View, typed};
@@ -27,6 +29,14 @@ use super::{Context, Declared, Extract, FilterExtract, Rejection, View, typed};
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Meta<T = View>(pub T);
+
+impl<T> Deref for Meta<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
 
 impl Extract for Meta {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {

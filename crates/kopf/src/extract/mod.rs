@@ -53,6 +53,7 @@ mod diff;
 mod event;
 mod identity;
 mod labels;
+mod live;
 mod logger;
 mod meta;
 mod object;
@@ -68,6 +69,7 @@ mod settings_mut;
 mod spec;
 mod state;
 mod status;
+mod stopped;
 mod subhandlers;
 mod typed;
 mod view;
@@ -78,6 +80,7 @@ pub(crate) use context::{Front, with_filter_context};
 pub use event::Event;
 pub use identity::{Name, Namespace, Uid};
 pub use labels::{Annotations, Labels};
+pub use live::Live;
 pub use logger::Logger;
 pub use meta::Meta;
 pub use object::Object;
@@ -90,6 +93,7 @@ pub use settings_mut::SettingsMut;
 pub use spec::Spec;
 pub use state::State;
 pub use status::Status;
+pub use stopped::Stopped;
 pub use subhandlers::SubHandlers;
 pub use view::View;
 
@@ -101,7 +105,8 @@ pub use view::View;
     label = "not an extractor",
     note = "arguments of handlers are: Body, Spec, Status, Meta, Object<K>, Name, Namespace, Uid, Labels, \
             Annotations, Old, New, Diff, Reason, Retry, Started, Runtime, Now, Param<T>, Patch, Logger, Event, \
-            Resource, Client, Api<K>, State<T>, Settings, SettingsMut, SubHandlers; Option<T> and Result<T, Rejection> of those",
+            Resource, Client, Api<K>, State<T>, Settings, SettingsMut, SubHandlers, \
+            Stopped, Live<T>; Option<T> and Result<T, Rejection> of those",
     note = "things of your own come as `State<T>`: `Operator::builder().state(…)`"
 )]
 pub trait Extract: Sized {
@@ -120,7 +125,7 @@ pub trait Extract: Sized {
     message = "`{Self}` is never absent, so that `Option<{Self}>` cannot be an argument of a handler",
     label = "not an optional extractor",
     note = "arguments that can be absent are: Name, Namespace, Uid, Old, New, Diff, Reason, Param<T>, Event, \
-            State<T>, Spec, Status, SubHandlers"
+            State<T>, Spec, Status, SubHandlers, Stopped"
 )]
 pub trait OptionalExtract: Sized {
     /// Makes the argument, if there is such a thing. What is there but malformed is rejected.

@@ -46,6 +46,12 @@ pub enum Rejection {
         /// The argument that makes sense for changes only.
         argument: &'static str,
     },
+    /// It does not run beside an object: this is neither a daemon nor a timer.
+    #[error("{argument} is for daemons and timers only")]
+    NotBeside {
+        /// The argument that makes sense there only.
+        argument: &'static str,
+    },
     /// There is no event: this is no handler of events.
     #[error("Event is for handlers of on::event only")]
     NoEvent,

@@ -1,5 +1,7 @@
 //! What the user wants the object to be.
 
+use std::ops::Deref;
+
 use serde::de::DeserializeOwned;
 
 use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejection, View, typed};
@@ -31,6 +33,14 @@ use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejectio
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Spec<T = View>(pub T);
+
+impl<T> Deref for Spec<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
 
 impl Extract for Spec {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {

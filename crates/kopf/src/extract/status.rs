@@ -1,5 +1,7 @@
 //! What the object is.
 
+use std::ops::Deref;
+
 use serde::de::DeserializeOwned;
 
 use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejection, View, typed};
@@ -20,6 +22,14 @@ use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejectio
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Status<T = View>(pub T);
+
+impl<T> Deref for Status<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
 
 impl Extract for Status {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {

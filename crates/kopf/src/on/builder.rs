@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use kopf_core::filter::Filters;
-use kopf_core::handler::{ErrorsMode, HandlerKind, HandlerSpec, Param, Retrying};
+use kopf_core::handler::{ErrorsMode, HandlerKind, HandlerSpec, InitialDelay, Param, Retrying};
 use kopf_core::selector::{self, Selector};
 use kopf_engine::invocation::Handler;
 
@@ -38,7 +38,7 @@ use crate::seconds::IntoDuration;
 /// ```
 #[must_use]
 pub struct HandlerBuilder<K> {
-    inner: AnyHandler,
+    pub(crate) inner: AnyHandler,
     kind: PhantomData<K>,
 }
 
@@ -48,13 +48,14 @@ pub struct HandlerBuilder<K> {
 pub struct AnyHandler {
     id: Option<String>,
     function: HandlerFunction,
-    kind: HandlerKind,
+    pub(crate) kind: HandlerKind,
     selector: Option<Result<Selector, selector::Error>>,
     filters: Filters,
     retrying: Retrying,
+    pub(crate) initial_delay: Option<InitialDelay>,
     param: Option<Param>,
     registry: Option<String>,
-    problems: Vec<String>,
+    pub(crate) problems: Vec<String>,
 }
 
 impl<K: Kind> HandlerBuilder<K> {
@@ -69,6 +70,7 @@ impl<K: Kind> HandlerBuilder<K> {
             selector,
             filters: Filters::default(),
             retrying: Retrying::default(),
+            initial_delay: None,
             param: None,
             registry: None,
             problems: Vec::new(),
@@ -100,7 +102,7 @@ impl<K: Kind> HandlerBuilder<K> {
         self
     }
 
-    fn duration(
+    pub(crate) fn duration(
         &mut self,
         option: &str,
         duration: impl IntoDuration,
@@ -309,6 +311,7 @@ impl AnyHandler {
         spec.selector = selector.map_err(|error| error.to_string())?;
         spec.filters = self.filters.clone();
         spec.retrying = self.retrying;
+        spec.initial_delay.clone_from(&self.initial_delay);
         spec.param.clone_from(&self.param);
         spec.build(Arc::clone(&self.function.run))
             .map_err(|error| error.to_string())

@@ -77,7 +77,7 @@ pub use kopf_macros::{create, delete, event, field, resume, update};
 use crate::handler::{Handler, SubHandler};
 use crate::selecting::IntoSelect;
 
-fn declare<K: Kind, S, M>(
+pub(crate) fn declare<K: Kind, S, M>(
     resource: impl IntoSelect<S>,
     function: impl Handler<M>,
 ) -> HandlerBuilder<K> {

@@ -43,6 +43,36 @@ async fn all(
 ) {
 }
 
+#[kopf::timer("things", param = 5, interval = 1)]
+#[kopf::daemon("things", param = 5)]
+async fn beside(
+    _: Stopped,
+    _: Option<Stopped>,
+    _: Live<Body>,
+    _: Live<Spec>,
+    _: Live<Status<Sized>>,
+    _: Live<Meta>,
+    _: Live<Labels>,
+    _: Live<Annotations>,
+    _: Live<Option<Namespace>>,
+    _: Live<Object<kopf::k8s_openapi::api::core::v1::Pod>>,
+    _: Body,
+    _: Spec,
+    _: Name,
+    _: Retry,
+    _: Started,
+    _: Runtime,
+    _: Now,
+    _: Param<i32>,
+    _: Patch,
+    _: Logger,
+    _: Resource,
+    _: Client,
+    _: Settings,
+    _: Option<State<String>>,
+) {
+}
+
 #[kopf::on::event("things")]
 fn raw(_: Event, _: Object<kopf::k8s_openapi::api::core::v1::Pod>) {}
 

@@ -98,6 +98,20 @@ fn create_items(Spec(spec): Spec, subs: SubHandlers) {
     }
 }
 
+#[kopf::daemon("kopfexamples", cancellation_timeout = 3)]
+async fn monitor(spec: Live<Spec>, stopped: Stopped, logger: Logger) -> kopf::Result<()> {
+    while !stopped.wait(10).await {
+        logger.info(format_args!("field={}", spec.get()["field"]));
+    }
+    Ok(())
+}
+
+#[kopf::timer("kopfexamples", interval = 5, idle = 60)]
+async fn tick(patch: Patch) -> kopf::Result<()> {
+    patch.status().set("ticked", true);
+    Ok(())
+}
+
 #[derive(Clone)]
 struct Db;
 

@@ -71,8 +71,28 @@ fn selectors() {}
 #[kopf::on::event("things", labels = {"a": PRESENT}, registry = "others")]
 fn options() {}
 
+fn delay(Spec(spec): Spec, namespace: Option<Namespace>) -> kopf::Result<u64> {
+    let default = if namespace.is_some() { 1 } else { 2 };
+    Ok(spec["delay"].as_u64().unwrap_or(default))
+}
+
+#[kopf::daemon("things")]
+#[kopf::daemon("kopf.dev", "v1", "things", id = "b", param = 5)]
+#[kopf::daemon(EVERYTHING, labels = {"a": PRESENT}, annotations = {"b": is_short}, when = is_ready)]
+#[kopf::daemon(Pod, field = "spec.x", value = 5, errors = PERMANENT, timeout = 60, retries = 3)]
+#[kopf::daemon(kind = "Thing", backoff = 0.5, initial_delay = 5, registry = "others")]
+#[kopf::daemon("things", cancellation_backoff = 1, cancellation_timeout = 2.5)]
+#[kopf::daemon("things", cancellation_polling = LIMIT, initial_delay = LIMIT)]
+#[kopf::timer("things")]
+#[kopf::timer("things", interval = 10, sharp = true, idle = 0.5)]
+#[kopf::timer("things", interval = LIMIT, idle = LIMIT, initial_delay = delay)]
+#[kopf::timer("things", idle = 5, initial_delay = |Spec(spec): Spec| spec["delay"].as_f64().unwrap_or(1.0))]
+#[kopf::timer(is_mine, interval = 1, labels = criteria(), retries = 1 + 2)]
+fn in_the_background() {}
+
 pub(crate) fn main() {
     // They stay ordinary functions.
     selectors();
     options();
+    in_the_background();
 }

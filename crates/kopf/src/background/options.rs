@@ -1,0 +1,211 @@
+//! The options of daemons and timers.
+
+use kopf_core::handler::{Cancellation, HandlerKind, Timing};
+
+use super::delay::InitialDelay;
+use crate::on::{ForObjects, HandlerBuilder, Kind, Retried};
+use crate::seconds::IntoDuration;
+
+/// Handlers of [`daemon`](super::daemon()).
+#[derive(Debug, Clone, Copy)]
+pub struct Daemon;
+
+/// Handlers of [`timer`](super::timer()).
+#[derive(Debug, Clone, Copy)]
+pub struct Timer;
+
+/// A kind of handlers that run beside objects.
+#[diagnostic::on_unimplemented(
+    message = "only `kopf::daemon` and `kopf::timer` run beside objects: other handlers have no `initial_delay`"
+)]
+pub trait Beside: Kind {}
+
+impl Kind for Daemon {
+    const KIND: HandlerKind = HandlerKind::Daemon(Cancellation::NONE);
+}
+
+impl Kind for Timer {
+    const KIND: HandlerKind = HandlerKind::Timer(Timing::ONCE);
+}
+
+impl ForObjects for Daemon {}
+impl ForObjects for Timer {}
+impl Retried for Daemon {}
+impl Retried for Timer {}
+impl Beside for Daemon {}
+impl Beside for Timer {}
+
+impl<K: Beside> HandlerBuilder<K> {
+    /// How long to wait before the first call: seconds, a `Duration`, or a
+    /// [function](InitialDelay) of the object.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// async fn monitor(stopped: Stopped) {}
+    ///
+    /// let daemon = kopf::daemon("kopfexamples", monitor)
+    ///     .initial_delay(|Spec(spec): Spec| spec["delay"].as_u64().unwrap_or(30));
+    /// ```
+    pub fn initial_delay<M>(mut self, delay: impl InitialDelay<M>) -> Self {
+        match delay.into_initial_delay() {
+            Ok(delay) => self.inner.initial_delay = Some(delay),
+            Err(error) => self.inner.problems.push(format!("initial_delay: {error}")),
+        }
+        self
+    }
+}
+
+impl HandlerBuilder<Daemon> {
+    /// How long it can end by itself after it was told to, before it is cancelled.
+    pub fn cancellation_backoff(mut self, backoff: impl IntoDuration) -> Self {
+        let backoff = self.duration("cancellation_backoff", backoff);
+        self.cancellation(|cancellation| cancellation.backoff = backoff)
+    }
+
+    /// How long it can take to end after it was cancelled, before it is abandoned. Without it, it
+    /// is not cancelled.
+    pub fn cancellation_timeout(mut self, timeout: impl IntoDuration) -> Self {
+        let timeout = self.duration("cancellation_timeout", timeout);
+        self.cancellation(|cancellation| cancellation.timeout = timeout)
+    }
+
+    /// How often to look whether it has ended; by default,
+    /// `settings.background.cancellation_polling`.
+    pub fn cancellation_polling(mut self, polling: impl IntoDuration) -> Self {
+        let polling = self.duration("cancellation_polling", polling);
+        self.cancellation(|cancellation| cancellation.polling = polling)
+    }
+
+    fn cancellation(mut self, change: impl FnOnce(&mut Cancellation)) -> Self {
+        if let HandlerKind::Daemon(cancellation) = &mut self.inner.kind {
+            change(cancellation);
+        }
+        self
+    }
+}
+
+impl HandlerBuilder<Timer> {
+    /// How long to wait after one call before the next one.
+    pub fn interval(mut self, interval: impl IntoDuration) -> Self {
+        let interval = self.duration("interval", interval);
+        if interval.is_some_and(|interval| interval.is_zero()) {
+            let problem = "interval: 0 leaves no time for anything else";
+            self.inner.problems.push(problem.to_owned());
+        }
+        self.timing(|timing| timing.interval = interval)
+    }
+
+    /// Whether the interval counts from the beginning of a call, and not from its end.
+    pub fn sharp(self, sharp: bool) -> Self {
+        self.timing(|timing| timing.sharp = sharp)
+    }
+
+    /// How long the object must not have changed before a call.
+    pub fn idle(mut self, idle: impl IntoDuration) -> Self {
+        let idle = self.duration("idle", idle);
+        self.timing(|timing| timing.idle = idle)
+    }
+
+    fn timing(mut self, change: impl FnOnce(&mut Timing)) -> Self {
+        if let HandlerKind::Timer(timing) = &mut self.inner.kind {
+            change(timing);
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use kopf_core::handler;
+
+    use super::*;
+    use crate::extract::Front;
+    use crate::on::AnyHandler;
+    use crate::prelude::*;
+
+    async fn run(_: Stopped, _: Live<Spec>) {}
+
+    fn build(handler: impl Into<AnyHandler>) -> Result<kopf_engine::invocation::Handler, String> {
+        handler.into().build(&Front::default())
+    }
+
+    #[test]
+    fn options_of_daemons_reach_the_handler() {
+        let daemon = crate::daemon("x", run)
+            .initial_delay(1.5)
+            .cancellation_backoff(1)
+            .cancellation_timeout(Duration::from_secs(2))
+            .cancellation_polling(3)
+            .retries(5)
+            .label("a", PRESENT);
+        let daemon = build(daemon).unwrap();
+        let cancellation = Cancellation {
+            backoff: Some(Duration::from_secs(1)),
+            timeout: Some(Duration::from_secs(2)),
+            polling: Some(Duration::from_secs(3)),
+        };
+        assert_eq!(daemon.kind, HandlerKind::Daemon(cancellation));
+        let Some(handler::InitialDelay::Fixed(delay)) = daemon.initial_delay else {
+            panic!("a number is a fixed delay")
+        };
+        assert_eq!(delay, Duration::from_millis(1500));
+        assert_eq!(&*daemon.id, "run");
+    }
+
+    #[test]
+    fn options_of_timers_reach_the_handler() {
+        let timer = crate::timer("x", run)
+            .interval(10)
+            .sharp(true)
+            .idle(0.5)
+            .initial_delay(|Name(name): Name| {
+                Ok::<_, std::num::ParseIntError>(name.parse::<u32>()?)
+            });
+        let timer = build(timer.field("spec.x")).unwrap();
+        let timing = Timing {
+            interval: Some(Duration::from_secs(10)),
+            sharp: true,
+            idle: Some(Duration::from_millis(500)),
+        };
+        assert_eq!(timer.kind, HandlerKind::Timer(timing));
+        assert!(matches!(
+            timer.initial_delay,
+            Some(handler::InitialDelay::Function(_))
+        ));
+        assert_eq!(&*timer.id, "run/spec.x");
+    }
+
+    #[test]
+    fn mistakes_are_found_when_built() {
+        let message = |handler: AnyHandler| build(handler).unwrap_err();
+        assert!(
+            message(crate::daemon("x", run).initial_delay(-1).into()).contains("initial_delay: -1")
+        );
+        assert!(
+            message(crate::daemon("x", run).cancellation_timeout(-1).into())
+                .starts_with("cancellation_timeout: -1")
+        );
+        assert!(message(crate::timer("x", run).interval(0).into()).starts_with("interval: 0"));
+        assert!(message(crate::timer("x", run).idle(f64::NAN).into()).starts_with("idle: NaN"));
+    }
+
+    #[test]
+    fn arguments_that_make_no_sense_are_found_when_built() {
+        fn stopped(_: Stopped) {}
+        fn live(_: Live<Status>) {}
+        fn maybe(_: Option<Stopped>) {}
+        fn diff(_: Diff) {}
+        fn subs(_: SubHandlers) {}
+        fn event(_: Event) {}
+        let message = |handler: AnyHandler| build(handler).unwrap_err();
+        assert!(message(on::create("x", stopped).into()).contains("daemons and timers only"));
+        assert!(message(on::event("x", live).into()).contains("daemons and timers only"));
+        assert!(build(on::create("x", maybe)).is_ok());
+        assert!(message(crate::daemon("x", diff).into()).contains("Diff is for handlers of"));
+        assert!(message(crate::timer("x", subs).into()).contains("SubHandlers"));
+        assert!(message(crate::timer("x", event).into()).contains("on::event only"));
+    }
+}

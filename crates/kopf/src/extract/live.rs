@@ -1,0 +1,122 @@
+//! The object as it is now, not as it was when the function was called.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kopf_core::cause::Cause;
+use kopf_engine::background::LiveBody;
+use kopf_engine::invocation::Call;
+
+use super::{Context, Declared, Extract, FilterExtract, Rejection};
+
+/// A part of the object as it is now, in daemons and timers: `Live<Spec>`, `Live<Labels>`,
+/// `Live<Object<K>>`, and so on. Cheap to clone.
+///
+/// Other arguments are as they were when the function was called, however long it runs.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::daemon("kopfexamples")]
+/// async fn monitor(spec: Live<Spec>, labels: Live<Labels>, stopped: Stopped, logger: Logger) {
+///     while !stopped.wait(10).await {
+///         let app = labels.get().get("app").map(str::to_owned);
+///         logger.info(format_args!("field={}, app={app:?}", spec.get()["field"]));
+///     }
+/// }
+///
+/// // In tests of the function:
+/// let spec = Live::of(Spec(json!({"field": "value"}).into()));
+/// assert_eq!(spec.get()["field"], "value");
+/// ```
+pub struct Live<T>(Arc<Inner<T>>);
+
+struct Inner<T> {
+    source: Option<Source>,
+    last: Mutex<T>,
+}
+
+struct Source {
+    live: LiveBody,
+    cause: Arc<Cause>,
+    call: Call,
+}
+
+impl<T> Live<T> {
+    /// One that never changes: for tests of the function.
+    pub fn of(value: T) -> Self {
+        Self(Arc::new(Inner {
+            source: None,
+            last: Mutex::new(value),
+        }))
+    }
+}
+
+impl<T: FilterExtract + Clone> Live<T> {
+    /// What it is now. If the object is such now that this cannot be made of it, what it was when
+    /// it was well-formed.
+    pub fn get(&self) -> T {
+        match self.try_get() {
+            Ok(value) => {
+                *self.last() = value.clone();
+                value
+            }
+            Err(_) => self.last().clone(),
+        }
+    }
+
+    /// What it is now, or the reason why it cannot be made of the object.
+    pub fn try_get(&self) -> Result<T, Rejection> {
+        match &self.0.source {
+            None => Ok(self.last().clone()),
+            Some(source) => source.extract(),
+        }
+    }
+
+    fn last(&self) -> std::sync::MutexGuard<'_, T> {
+        self.0.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Source {
+    fn extract<T: Extract>(&self) -> Result<T, Rejection> {
+        let cause = Cause {
+            body: self.live.get(),
+            ..(*self.cause).clone()
+        };
+        T::extract(&Context::of_live(&cause, &self.call))
+    }
+}
+
+impl<T: FilterExtract> Extract for Live<T> {
+    fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
+        let argument = "Live";
+        let call = context.call(argument)?;
+        let (Some(live), Some(cause)) = (call.live.clone(), call.cause().cloned()) else {
+            return Err(Rejection::NotBeside { argument });
+        };
+        let call = call.clone();
+        let source = Source { live, cause, call };
+        let last = Mutex::new(source.extract()?);
+        let source = Some(source);
+        Ok(Self(Arc::new(Inner { source, last })))
+    }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        declared.beside("Live")?;
+        T::check(declared)
+    }
+}
+
+impl<T> Clone for Live<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Live<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let last = self.0.last.lock().unwrap_or_else(PoisonError::into_inner);
+        f.debug_tuple("Live").field(&*last).finish()
+    }
+}

@@ -18,6 +18,11 @@ struct PeeringGuide;
 #[doc = include_str!("../../../docs/authentication.md")]
 struct AuthenticationGuide;
 
+/// So do those of docs/daemons.md.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/daemons.md")]
+struct DaemonsGuide;
+
 /// So does that of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

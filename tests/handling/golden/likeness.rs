@@ -110,7 +110,9 @@ fn main_message(message: &str) -> Option<&str> {
     if let Some((beginning, _)) = message.split_once(" is in progress: ") {
         return message.get(..beginning.len() + " is in progress".len());
     }
-    let is_main = message.starts_with("Handler '")
+    let is_main = ["Handler '", "Daemon '", "Timer '"]
+        .iter()
+        .any(|label| message.starts_with(label))
         || message.contains(" is processed: ")
         || message.contains("the finalizer")
         || message.starts_with("Deleted, really deleted");

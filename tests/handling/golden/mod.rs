@@ -65,6 +65,32 @@ impl<'a> Golden<'a> {
         }
     }
 
+    /// Compares what was written and logged of the object without its order: that of handlers which
+    /// run at the same time is an accident, and so are conflicts between them.
+    pub(crate) fn compare_all_without_order(&self) {
+        let sorted = |texts: Vec<String>| {
+            let mut texts = texts;
+            texts.sort();
+            texts.dedup_by(|one, other| one == other && one.contains("the finalizer"));
+            texts
+        };
+        let written =
+            |writes: Vec<Likeness>| sorted(writes.iter().map(|w| format!("{w:?}")).collect());
+        let ours = written(likeness::of_calls(&self.stage.recorder.calls()));
+        let theirs = written(self.recording.writes());
+        assert!(
+            ours == theirs,
+            "the writes differ; ours: {ours:#?}\ntheirs: {theirs:#?}"
+        );
+        let logged = |lines: Vec<Line>| sorted(lines.into_iter().map(|line| line.text).collect());
+        let ours = logged(likeness::of_records(&self.stage.log.records()));
+        let theirs = logged(self.recording.lines());
+        assert!(
+            ours == theirs,
+            "the logs differ; ours: {ours:#?}\ntheirs: {theirs:#?}"
+        );
+    }
+
     /// Compares what was logged of the objects.
     pub(crate) fn compare_log(&self) {
         let ours: Vec<Line> = likeness::of_records(&self.stage.log.records());

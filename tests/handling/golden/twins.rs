@@ -1,6 +1,8 @@
 //! The twins, in the order of the recordings.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use kopf_core::cause::{EventType, Reason};
 use kopf_core::diffbase::{
@@ -16,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::Golden;
 use crate::front::{Declaration, arbitrary, done, gives, on, permanent, register, temporary};
-use crate::stage::{Stage, everywhere};
+use crate::stage::{Stage, everywhere, sandboxed};
 
 /// The object of most recordings.
 fn spec() -> Value {
@@ -274,6 +276,39 @@ fn s09_resume_downtime() {
         stage.settled().await;
         golden.compare_writes();
         golden.compare_log();
+    });
+}
+
+#[test]
+fn s11_timer_daemon() {
+    sandboxed(async |stage| {
+        let golden = Golden::load("s11-timer-daemon", stage);
+        let count = Arc::new(AtomicU64::new(0));
+        let tick = on::timer("tick").interval(1.0).does(move |call| {
+            let count = count.fetch_add(1, Ordering::SeqCst) + 1;
+            async move {
+                call.patch
+                    .with(|patch| patch.status_mut().insert("ticks".to_owned(), json!(count)));
+                if count < 2 {
+                    return done();
+                }
+                gives(json!({"last": count}))
+            }
+        });
+        let watch = on::daemon("watch")
+            .cancellation_timeout(1.0)
+            .does(|call| async move {
+                tokio::time::sleep(Duration::from_millis(1500)).await;
+                gives(json!({"field": call.body().spec()["field"]}))
+            });
+        let _operator = stage.run([tick, watch]).await;
+        stage.create("obj", spec()).await;
+        golden.reaches("running").await;
+        stage.settled().await;
+        stage.delete("obj").await;
+        stage.until_gone("obj").await;
+        stage.settled().await;
+        golden.compare_all_without_order();
     });
 }
 

@@ -6,7 +6,7 @@ use kopf_core::background::StopReason;
 use kopf_core::wording;
 
 use super::runner::Runner;
-use crate::inspect::Guard;
+use crate::inspect::{Counted, Guard};
 
 /// Belongs to the task: when it is dropped, the task is over.
 #[derive(Debug)]
@@ -31,10 +31,10 @@ impl Drop for Exit {
         let object = &runner.object;
         let logger = object.logger.local();
         let was_told = runner.stopped.is_set();
-        if was_told {
-            logger.debug(wording::exited_on_request(runner.label()));
-        } else {
+        if !was_told {
             logger.debug(wording::exited_on_its_own(runner.label()));
+        } else if runner.counted() == Counted::Daemon {
+            logger.debug(wording::exited_on_request(runner.label()));
         }
         let mut state = object.state();
         state.running.retain(|other| other.number != runner.number);

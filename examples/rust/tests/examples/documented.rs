@@ -5,7 +5,7 @@ use std::fs;
 use crate::program::{Program, root};
 
 /// An example, and what its documented command leads to.
-const EXAMPLES: [(&str, &str); 15] = [
+const EXAMPLES: [(&str, &str); 17] = [
     (
         "01-minimal",
         "Creation is processed: 1 succeeded; 0 failed.",
@@ -28,6 +28,8 @@ const EXAMPLES: [(&str, &str); 15] = [
         "11-filtering",
         "Creation is processed: 5 succeeded; 0 failed.",
     ),
+    ("14-daemons", "=> Pinging in a thread."),
+    ("15-timers", "=> Ping: field=\"value\""),
     ("ephemeral-volume-claims", "PVC my-claim is relabelled."),
     ("load-testing", "5 pods are started."),
     (

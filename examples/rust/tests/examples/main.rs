@@ -8,6 +8,7 @@
 
 mod builtins;
 mod children;
+mod daemons;
 mod documented;
 mod ephemeral_volume_claims;
 mod events;
@@ -24,3 +25,4 @@ mod stage;
 mod subhandlers;
 mod tenants;
 mod testing;
+mod timers;

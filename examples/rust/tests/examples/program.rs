@@ -24,6 +24,8 @@ pub(crate) fn executable(name: &str) -> &'static Path {
         "09-testing" => env!("CARGO_BIN_EXE_09-testing"),
         "10-builtins" => env!("CARGO_BIN_EXE_10-builtins"),
         "11-filtering" => env!("CARGO_BIN_EXE_11-filtering"),
+        "14-daemons" => env!("CARGO_BIN_EXE_14-daemons"),
+        "15-timers" => env!("CARGO_BIN_EXE_15-timers"),
         "ephemeral-volume-claims" => env!("CARGO_BIN_EXE_ephemeral-volume-claims"),
         "load-testing" => env!("CARGO_BIN_EXE_load-testing"),
         "simple-deployment" => env!("CARGO_BIN_EXE_simple-deployment"),

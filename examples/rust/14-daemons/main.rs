@@ -1,0 +1,56 @@
+//! Daemons: functions that run beside every object, until it is deleted or the operator ends.
+//!
+//! ```console
+//! cargo run --bin 14-daemons -- run --sandbox -f examples/crd.yaml -f examples/obj.yaml
+//! kubectl patch -f examples/obj.yaml --type merge -p '{"spec": {"field": "other"}}'
+//! kubectl delete -f examples/obj.yaml
+//! ```
+
+use kopf::prelude::*;
+
+/// An async daemon is a task. It waits with the flag, so that it ends as soon as it is told to.
+#[kopf::daemon(
+    "kopfexamples",
+    initial_delay = 0.1,
+    backoff = 1,
+    cancellation_backoff = 1,
+    cancellation_timeout = 3
+)]
+async fn background_async(
+    spec: Live<Spec>,
+    stopped: Stopped,
+    logger: Logger,
+    retry: Retry,
+) -> kopf::Result<()> {
+    logger.info("=> Starting to ping things in the background.");
+    if *retry == 0 {
+        // The way to be called again.
+        return Err(kopf::temporary("Not now, but soon.").delay(0.1));
+    }
+    while !stopped.wait(0.5).await {
+        // What the object is now, not what it was when the function was called.
+        logger.info(format_args!(
+            "=> Pinging in a task: field={}",
+            spec.get()["field"]
+        ));
+    }
+    logger.info(format_args!("=> Told to end: {}", stopped.reason()));
+    Ok(())
+}
+
+/// A blocking daemon has a thread of its own, and must look at the flag.
+#[kopf::daemon("kopfexamples")]
+fn background_sync(stopped: Stopped, patch: Patch, logger: Logger) -> Value {
+    let mut pings = 0;
+    while !stopped.wait_blocking(0.5) {
+        logger.info("=> Pinging in a thread.");
+        pings += 1;
+    }
+    // What is to be changed is changed when the function returns.
+    patch.status().set("goodbye", stopped.reason().to_string());
+    json!({"pings": pings})
+}
+
+fn main() -> std::process::ExitCode {
+    kopf::main()
+}

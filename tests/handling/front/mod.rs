@@ -38,7 +38,7 @@ pub(crate) struct Declaration {
 
 /// Handlers of creations, and so on. They do nothing, successfully, unless told otherwise.
 pub(crate) mod on {
-    use kopf_core::handler::{Cancellation, HandlerKind, Timing};
+    use kopf_core::handler::{Activity, Cancellation, HandlerKind, Timing};
 
     use super::Declaration;
 
@@ -80,6 +80,14 @@ pub(crate) mod on {
 
     pub(crate) fn timer(id: &str) -> Declaration {
         Declaration::new(id, HandlerKind::Timer(Timing::ONCE))
+    }
+
+    pub(crate) fn startup(id: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Activity(Activity::Startup))
+    }
+
+    pub(crate) fn cleanup(id: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Activity(Activity::Cleanup))
     }
 
     pub(crate) fn sub(id: &str) -> Declaration {
@@ -218,7 +226,7 @@ impl Declaration {
         let parts: Vec<&str> = selector.iter().map(String::as_str).collect();
         let selector = Selector::parse(&parts).expect("cases give valid selectors");
         let mut spec = HandlerSpec::new(&*self.id, FunctionId::Number(self.function), self.kind);
-        if !matches!(self.kind, HandlerKind::Sub { .. }) {
+        if !matches!(self.kind, HandlerKind::Sub { .. }) && self.kind.is_for_objects() {
             spec.selector = Some(selector);
         }
         spec.filters = self.filters.clone();

@@ -218,9 +218,6 @@ mod tests {
             _: Param<i32>,
             _: Logger,
             _: Retry,
-            _: Started,
-            _: Runtime,
-            _: Now,
             _: Option<Name>,
         ) {
         }

@@ -7,6 +7,8 @@
 #![cfg_attr(not(unix), allow(dead_code))] // signals are sent with kill(1)
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)] // all of it is tests
 
+#[cfg(unix)]
+mod hooks;
 mod operator;
 mod process;
 mod usage;
@@ -47,6 +49,9 @@ const WORKING: &[Test] = tests![
     working::it_is_frozen_and_resumed_by_commands,
     working::a_mandatory_peering_is_waited_for,
     working::a_builder_can_bring_its_settings_and_namespaces,
+    hooks::probes_are_answered_between_startup_and_cleanup,
+    hooks::a_failed_startup_is_1_without_a_cleanup,
+    hooks::a_cleanup_that_hangs_is_cut_off,
 ];
 
 #[cfg(not(unix))]

@@ -19,7 +19,36 @@ async fn greet(Spec(spec): Spec, logger: Logger) -> kopf::Result<Value> {
     Ok(json!({"hello": "world"}))
 }
 
+#[kopf::on::probe(registry = "hooks")]
+fn answer() -> u32 {
+    42
+}
+
+#[kopf::on::startup(registry = "hooks")]
+fn begin(mut settings: SettingsMut, logger: Logger) {
+    settings.process.ultimate_exiting_timeout = Some(Duration::from_secs(1));
+    logger.info("It begins.");
+}
+
+#[kopf::on::startup(registry = "failing")]
+fn fail() -> kopf::Result<()> {
+    Err(kopf::permanent("It cannot begin."))
+}
+
+#[kopf::on::cleanup(registry = "failing")]
+#[kopf::on::cleanup(registry = "hooks")]
+async fn end(logger: Logger) {
+    logger.info("It ends.");
+    if std::env::var_os("HANG").is_some() {
+        std::future::pending::<()>().await;
+    }
+}
+
 pub(crate) fn main(flavour: &OsStr) -> ExitCode {
+    if let Some(registry @ ("hooks" | "failing")) = flavour.to_str() {
+        let builder = kopf::Operator::builder().handlers_from_macros();
+        return kopf::main_with(builder.registry(registry));
+    }
     if flavour == "builder" {
         let mut builder = kopf::Operator::builder()
             .handlers_from_macros()

@@ -58,13 +58,11 @@ pub(crate) fn wrong_usage_is_2() {
     assert_usage(&["run", "-p", "high"], "invalid value 'high'");
     assert_usage(&["freeze", "-P", "x"], "-t/--lifetime is required");
     assert_usage(&["resume"], "-P/--peering is required");
+    assert_usage(&["run", "-L", "https://x/"], "only http:// is possible");
+    assert_usage(&["run", "-L", "http://:x/"], "the port must be a number");
 }
 
 pub(crate) fn what_comes_later_is_refused() {
-    assert_usage(
-        &["run", "-L", "http://:80/"],
-        "--liveness is not available yet",
-    );
     assert_usage(
         &["run", "-m", "x"],
         "the handlers are compiled into this program",

@@ -24,6 +24,8 @@ pub(crate) fn executable(name: &str) -> &'static Path {
         "09-testing" => env!("CARGO_BIN_EXE_09-testing"),
         "10-builtins" => env!("CARGO_BIN_EXE_10-builtins"),
         "11-filtering" => env!("CARGO_BIN_EXE_11-filtering"),
+        "12-embedded" => env!("CARGO_BIN_EXE_12-embedded"),
+        "13-hooks" => env!("CARGO_BIN_EXE_13-hooks"),
         "14-daemons" => env!("CARGO_BIN_EXE_14-daemons"),
         "15-timers" => env!("CARGO_BIN_EXE_15-timers"),
         "ephemeral-volume-claims" => env!("CARGO_BIN_EXE_ephemeral-volume-claims"),
@@ -107,6 +109,17 @@ impl Program {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-INT", &id]).status();
         assert!(sent.unwrap().success());
+        let status = eventually("the program to end", async || {
+            self.child.try_wait().unwrap()
+        })
+        .await;
+        self.read_to_end();
+        assert_eq!(status.code(), Some(0), "{}", self.log());
+        self.log()
+    }
+
+    /// Waits until it ends by itself, well. Gives all that it has written.
+    pub(crate) async fn end(mut self) -> String {
         let status = eventually("the program to end", async || {
             self.child.try_wait().unwrap()
         })

@@ -85,6 +85,11 @@ impl Stage {
         Program::start(name, arguments, &all)
     }
 
+    /// Runs an example that has no command line of operators.
+    pub(crate) fn start_alone(&self, name: &str, arguments: &[&str]) -> Program {
+        Program::start(name, arguments, &[("KUBECONFIG", &self.kubeconfig)])
+    }
+
     /// The path of the kind of the examples, or of the object of this name.
     pub(crate) fn path(&self, name: &str) -> String {
         self.api

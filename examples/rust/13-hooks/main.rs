@@ -1,0 +1,63 @@
+//! What happens to the operator itself: it starts, it is asked how it is, it ends.
+//!
+//! ```console
+//! cargo run --bin 13-hooks -- run --sandbox -f examples/crd.yaml -f examples/obj.yaml --liveness http://localhost:18080/healthz
+//! curl http://localhost:18080/healthz
+//! ```
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use kopf::prelude::*;
+
+/// What handlers work with. It is there when the startup is over.
+static DATABASE: OnceLock<String> = OnceLock::new();
+static CREATED: AtomicU64 = AtomicU64::new(0);
+
+#[kopf::on::startup]
+fn configure(mut settings: SettingsMut) {
+    settings.posting.level = kopf::Level::Warning;
+    settings.execution.default_backoff = Duration::from_secs(10);
+}
+
+// Nothing else happens before it succeeds.
+#[kopf::on::startup(retries = 5)]
+async fn connect(retry: Retry, logger: Logger) -> kopf::Result<()> {
+    if *retry == 0 {
+        return Err(kopf::temporary("The database is not there yet.").delay(0.1));
+    }
+    let database = DATABASE.get_or_init(|| "db://somewhere".to_owned());
+    logger.info(format_args!("Connected to {database}."));
+    Ok(())
+}
+
+#[kopf::on::cleanup]
+fn disconnect(logger: Logger) {
+    if let Some(database) = DATABASE.get() {
+        logger.info(format_args!("Disconnected from {database}."));
+    }
+}
+
+#[kopf::on::probe]
+fn now(Now(now): Now) -> String {
+    now.to_string()
+}
+
+#[kopf::on::probe(id = "created")]
+fn count() -> u64 {
+    CREATED.load(Ordering::Relaxed)
+}
+
+#[kopf::on::create("kopfexamples")]
+fn create_fn(Name(name): Name, logger: Logger) -> kopf::Result<()> {
+    let database = DATABASE.get();
+    let database = database.ok_or_else(|| kopf::permanent("not connected"))?;
+    logger.info(format_args!("{name} goes to {database}"));
+    CREATED.fetch_add(1, Ordering::Relaxed);
+    Ok(())
+}
+
+fn main() -> std::process::ExitCode {
+    kopf::main()
+}

@@ -1,0 +1,72 @@
+//! Settings that have no other place: each case fails if its setting is ignored.
+
+use std::time::Duration;
+
+use kopf_sandbox::fault::{Fault, Verb};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::front::{done, on};
+use crate::stage::sandboxed;
+
+#[test]
+fn exit_timeout_is_how_long_handlers_can_end() {
+    for (seconds, ends) in [(2, false), (20, true)] {
+        sandboxed(async |stage| {
+            let slow = on::create("make").does(|_| async {
+                sleep(Duration::from_secs(10)).await;
+                done()
+            });
+            let operator = stage.operator([slow]).settings(|settings| {
+                settings.queueing.exit_timeout = Duration::from_secs(seconds);
+            });
+            let operator = operator.start().await;
+            stage.create("obj", json!({})).await;
+            stage
+                .until_so("the handler to run", || stage.journal.count("make") == 1)
+                .await;
+            let before = Instant::now();
+            operator.stop().await;
+            assert!(before.elapsed() <= Duration::from_secs(seconds + 1));
+            assert_eq!(stage.log.has("obj", "Handler 'make' succeeded."), ends);
+        });
+    }
+}
+
+#[test]
+fn inactivity_timeout_is_when_a_silent_stream_is_replaced() {
+    for (seconds, is_noticed) in [(10, true), (1_000, false)] {
+        sandboxed(async |stage| {
+            let operator = stage.operator([on::create("make")]).settings(|settings| {
+                settings.watching.inactivity_timeout = Duration::from_secs(seconds);
+            });
+            let _operator = operator.start().await;
+            stage.settled().await;
+            stage
+                .faults()
+                .inject(Fault::freeze_watch().name("obj").times(1));
+            stage.create("obj", json!({})).await;
+            sleep(Duration::from_secs(30)).await;
+            assert_eq!(stage.journal.count("make") == 1, is_noticed);
+        });
+    }
+}
+
+#[test]
+fn reconnect_backoff_is_the_first_pause_after_trouble() {
+    for (seconds, is_soon) in [(0.1, true), (100.0, false)] {
+        sandboxed(async |stage| {
+            let operator = stage.operator([on::create("make")]).settings(|settings| {
+                settings.watching.reconnect_backoff = Duration::from_secs_f64(seconds);
+            });
+            let _operator = operator.start().await;
+            stage.settled().await;
+            let trouble = Fault::error(500).verb(Verb::Watch).kind("things");
+            stage.faults().inject(trouble.times(1));
+            stage.faults().kill_watches();
+            stage.create("obj", json!({})).await;
+            sleep(Duration::from_secs(10)).await;
+            assert_eq!(stage.journal.count("make") == 1, is_soon);
+        });
+    }
+}

@@ -38,6 +38,7 @@ mod progress;
 mod queueing;
 mod restarts;
 mod results;
+mod scopes;
 mod selection;
 mod settings;
 mod storages;

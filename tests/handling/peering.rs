@@ -392,7 +392,7 @@ fn an_exit_does_not_wait_for_a_server_that_does_not_answer() {
 
 fn command(name: &str) -> Settings {
     let mut settings = Settings::default();
-    settings.peering.name = name.to_owned();
+    name.clone_into(&mut settings.peering.name);
     settings.peering.priority = 100;
     settings.peering.lifetime = Duration::from_secs(600);
     settings

@@ -15,7 +15,7 @@ use super::options::RunOptions;
 #[derive(Debug)]
 pub(super) enum Task {
     Run(RunOptions),
-    Freezing(Order),
+    Freezing(Box<Order>),
     Printing(PeeringArgs),
 }
 
@@ -31,8 +31,8 @@ pub(super) fn parse(
             let options = RunOptions::new(&args, &Environment::new(read));
             ("run", options.map(Task::Run))
         }
-        Command::Freeze(args) => ("freeze", args.order(read).map(Task::Freezing)),
-        Command::Resume(args) => ("resume", args.order(read).map(Task::Freezing)),
+        Command::Freeze(args) => ("freeze", args.order(read).map(Box::new).map(Task::Freezing)),
+        Command::Resume(args) => ("resume", args.order(read).map(Box::new).map(Task::Freezing)),
         Command::Peering(args) => return Ok(Task::Printing(args)),
     };
     task.map_err(|usage| {

@@ -189,7 +189,7 @@ mod tests {
         tokio::select! {
             biased;
             answer = client.get_json("/version") => answer.map(drop),
-            _ = async { retriever.await; std::future::pending::<()>().await } => Ok(()),
+            () = async { retriever.await; std::future::pending::<()>().await } => Ok(()),
         }
     }
 

@@ -57,6 +57,6 @@ async fn remove_server(nats: Object<Nats>, logger: Logger) {
 fn main() -> std::process::ExitCode {
     let operator = Operator::builder().handlers_from_macros();
     kopf::main_with(operator.settings(|settings| {
-        settings.persistence.finalizer = "nats.kopf.dev/server".to_owned();
+        settings.persistence.finalizer = String::from("nats.kopf.dev/server");
     }))
 }

@@ -115,7 +115,7 @@ mod tests {
             } else {
                 secs(0.0)
             };
-            if let Some(left) = idle_left(&timing, now - reset) {
+            if let Some(left) = idle_left(&timing, now.saturating_sub(reset)) {
                 now += left;
                 continue;
             }

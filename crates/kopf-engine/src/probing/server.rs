@@ -245,8 +245,8 @@ mod tests {
         )
     }
 
-    fn values() -> Report {
-        Ok(json!({"now": "12:00"}).as_object().unwrap().clone())
+    fn values() -> serde_json::Map<String, serde_json::Value> {
+        json!({"now": "12:00"}).as_object().unwrap().clone()
     }
 
     #[tokio::test(start_paused = true)]
@@ -261,7 +261,7 @@ mod tests {
             ("GET", "/", 404),
             ("BREW", "/healthz", 405),
         ] {
-            let (code, body) = ask(&inspect, true, values(), method, path).await;
+            let (code, body) = ask(&inspect, true, Ok(values()), method, path).await;
             assert_eq!(code, expected, "{method} {path}");
             if code == 200 {
                 assert_eq!(body, r#"{"now":"12:00"}"#);
@@ -281,13 +281,13 @@ mod tests {
     async fn a_deaf_operator_says_so_unless_it_is_told_to_lie() {
         let inspect = Inspect::default();
         inspect.vitals().begin(Duration::from_secs(70));
-        let (code, _) = ask(&inspect, true, values(), "GET", "/healthz").await;
+        let (code, _) = ask(&inspect, true, Ok(values()), "GET", "/healthz").await;
         assert_eq!(code, 200);
         sleep(Duration::from_secs(100)).await;
-        let (code, reason) = ask(&inspect, true, values(), "GET", "/healthz").await;
+        let (code, reason) = ask(&inspect, true, Ok(values()), "GET", "/healthz").await;
         assert_eq!(code, 503);
         assert!(reason.contains("100 seconds after the start"), "{reason}");
-        let (code, _) = ask(&inspect, false, values(), "GET", "/healthz").await;
+        let (code, _) = ask(&inspect, false, Ok(values()), "GET", "/healthz").await;
         assert_eq!(code, 200);
     }
 }

@@ -161,9 +161,7 @@ mod tests {
             .interval(10)
             .sharp(true)
             .idle(0.5)
-            .initial_delay(|Name(name): Name| {
-                Ok::<_, std::num::ParseIntError>(name.parse::<u32>()?)
-            });
+            .initial_delay(|Name(name): Name| name.parse::<u32>());
         let timer = build(timer.field("spec.x")).unwrap();
         let timing = Timing {
             interval: Some(Duration::from_secs(10)),

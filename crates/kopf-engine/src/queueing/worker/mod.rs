@@ -120,7 +120,7 @@ impl Worker {
     /// working is not a part of this future.
     pub(crate) async fn run(mut self: Box<Self>) -> Option<Memory> {
         let kind = Arc::clone(&self.kind);
-        match self.await_indices().await {
+        match Box::pin(self.await_indices()).await {
             Waited::Ready => {}
             Waited::Over => return Some(self.memory.at_rest()),
         }

@@ -26,7 +26,7 @@ use super::{Context, Declared, Extract, FilterExtract, Rejection};
 /// }
 ///
 /// // In tests of the function:
-/// let spec = Live::of(Spec(json!({"field": "value"}).into()));
+/// let spec: Live<Spec> = Live::of(Spec(json!({"field": "value"}).into()));
 /// assert_eq!(spec.get()["field"], "value");
 /// ```
 pub struct Live<T>(Arc<Inner<T>>);

@@ -10,6 +10,10 @@ use tokio::time::timeout;
 
 use super::runner::Runner;
 
+/// How long those can take for their last words that have no time limits: what they leave behind
+/// is written to the cluster, and that is not done at once.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 impl Runner {
     pub(super) fn has_ended(&self) -> bool {
         self.stopped.reason().contains(StopReason::DONE)
@@ -102,6 +106,9 @@ pub(super) async fn stop(runner: Arc<Runner>, reason: StopReason) {
             runner.act(action);
             let _ = timeout(limit, stopped.done()).await;
         }
+    }
+    if (cancellation.backoff, cancellation.timeout) == (None, None) && !runner.has_ended() {
+        let _ = timeout(FAREWELL, stopped.done()).await;
     }
     if !runner.has_ended() && !stopped.reason().contains(StopReason::DAEMON_ABANDONED) {
         let (logger, label) = (runner.object.logger.local(), runner.label());

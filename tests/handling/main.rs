@@ -29,6 +29,7 @@ mod faults;
 mod filters;
 mod finalizers;
 mod health;
+mod indexing;
 mod outcomes;
 mod patching;
 mod pausing;

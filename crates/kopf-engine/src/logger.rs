@@ -322,6 +322,30 @@ mod tests {
     }
 
     #[test]
+    fn terse_loggers_tell_of_problems_and_of_more_in_the_verbose_mode() {
+        let cases = [
+            (TracingLevel::INFO, vec!["warning", "error"]),
+            (TracingLevel::DEBUG, vec!["info", "warning", "error"]),
+            (
+                TracingLevel::TRACE,
+                vec!["debug", "info", "warning", "error"],
+            ),
+        ];
+        for (level, expected) in cases {
+            let captured = capture(level);
+            let logger = ObjectLogger::new(reference(), Some(poster())).terse();
+            logger.debug("debug");
+            logger.info("info");
+            logger.warning("warning");
+            logger.error("error");
+            let records = captured.records();
+            let seen: Vec<_> = records.iter().map(|r| r.message.as_str()).collect();
+            assert_eq!(seen, expected);
+            assert!(!logger.is_posted(Level::Error));
+        }
+    }
+
+    #[test]
     fn activities_have_their_own_targets_and_no_object() {
         let captured = capture(TracingLevel::TRACE);
         let activities = [

@@ -2,6 +2,8 @@
 //! without macros. It is all that a front must do, and it proves that the seam needs no more.
 
 mod background;
+mod indices;
+mod notes;
 mod outcomes;
 
 use std::future::Future;
@@ -19,6 +21,8 @@ use kopf_core::selector::Selector;
 use kopf_engine::invocation::{Call, Function, Handler, HandlerResult, Invoke, Registry, Work};
 use kopf_testing::recording::Recorder;
 
+pub(crate) use self::indices::{indexed, indices, look};
+pub(crate) use self::notes::{Notebook, notes, notes_of};
 pub(crate) use self::outcomes::{arbitrary, done, gives, permanent, temporary};
 use crate::stage::Journal;
 
@@ -88,6 +92,10 @@ pub(crate) mod on {
 
     pub(crate) fn cleanup(id: &str) -> Declaration {
         Declaration::new(id, HandlerKind::Activity(Activity::Cleanup))
+    }
+
+    pub(crate) fn index(id: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Index)
     }
 
     pub(crate) fn sub(id: &str) -> Declaration {
@@ -184,6 +192,18 @@ impl Declaration {
         F: Fn(&Cause) -> bool + Send + Sync + 'static,
     {
         self.filters.when = Some(when_fn(move |cause: &Cause, _| Ok(filter(cause))));
+        self
+    }
+
+    /// A filter that looks at what is remembered of the object.
+    pub(crate) fn when_noted<F>(mut self, filter: F) -> Self
+    where
+        F: Fn(&serde_json::Map<String, serde_json::Value>) -> bool + Send + Sync + 'static,
+    {
+        self.filters.when = Some(when_fn(move |_: &Cause, context| {
+            let context = context.downcast_ref().expect("filters have a context");
+            Ok(filter(&notes_of(context)))
+        }));
         self
     }
 

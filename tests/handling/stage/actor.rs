@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{Kind, Stage};
-use crate::front::{Declaration, Witness, registry};
+use crate::front::{Declaration, Notebook, Witness, indices, registry};
 
 /// An operator to be started.
 #[must_use = "an operator does nothing until `.start().await`"]
@@ -25,6 +25,7 @@ pub(crate) struct Setup<'a> {
     lifecycle: Option<Arc<dyn Lifecycle>>,
     identity: Option<String>,
     scope: Option<Scope>,
+    notes: Notebook,
 }
 
 impl<'a> Setup<'a> {
@@ -41,6 +42,7 @@ impl<'a> Setup<'a> {
             lifecycle: None,
             identity: None,
             scope: None,
+            notes: Notebook::default(),
         }
     }
 
@@ -70,6 +72,12 @@ impl<'a> Setup<'a> {
         self
     }
 
+    /// What the operator remembers at first.
+    pub(crate) fn notes(mut self, notes: serde_json::Value) -> Self {
+        self.notes = Notebook(notes.as_object().cloned().unwrap_or_default());
+        self
+    }
+
     /// Starts it, and waits until it watches.
     pub(crate) async fn start(self) -> Actor<'a> {
         let actor = Actor {
@@ -83,9 +91,13 @@ impl<'a> Setup<'a> {
     fn operator(&self) -> Operator {
         let witness = Witness::new(self.stage.journal.clone(), self.stage.recorder.clone());
         let group = self.stage.api.group();
+        let indices = indices(&self.handlers);
+        self.stage.keep(indices.clone());
         let mut operator = Operator::new(registry(&self.handlers, &group, &witness))
             .settings(self.settings.clone())
             .front(Arc::new(witness))
+            .indices(indices)
+            .memos(Arc::new(self.notes.clone()))
             .clock(self.stage.clock)
             .scope(self.served());
         if let Some(identity) = &self.identity {

@@ -11,10 +11,12 @@ mod log;
 mod peers;
 mod waiting;
 
-use std::sync::Mutex;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 use kopf_engine::clock::Clock;
+use kopf_engine::indexing::Indices;
 use kopf_engine::inspect::Inspect;
 use kopf_sandbox::fault::{Fault, Faults, Verb};
 use kopf_testing::recording::{Breakpoint, Call, Moment, Recorder};
@@ -24,7 +26,7 @@ use serde_json::{Value, json};
 pub(crate) use self::actor::{Actor, Setup};
 pub(crate) use self::journal::{Entry, Journal};
 pub(crate) use self::log::{Log, Record};
-use crate::front::Declaration;
+use crate::front::{Declaration, look};
 
 /// The diff-base annotation by default.
 pub(crate) const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
@@ -51,6 +53,7 @@ pub(crate) struct Stage {
     pub(crate) kind: Kind,
     clock: Clock,
     inspects: Mutex<Vec<Inspect>>,
+    indices: Mutex<Indices>,
 }
 
 /// Runs a case on whichever server the environment asks for.
@@ -110,6 +113,7 @@ fn play(kind: Kind, now: Option<Timestamp>, case: impl AsyncFnOnce(&Stage)) {
             kind,
             clock: now.map_or_else(Clock::system, Clock::starting_at),
             inspects: Mutex::default(),
+            indices: Mutex::default(),
         };
         case(&stage).await;
         stage.close().await;
@@ -161,6 +165,25 @@ impl Stage {
     /// Stops the operator's n-th write from now on.
     pub(crate) fn breakpoint(&self, nth: u64, moment: Moment) -> Breakpoint {
         self.recorder.breakpoint(nth, moment)
+    }
+
+    /// Shows these indices from now on: those of the operator that was started last.
+    fn keep(&self, indices: Indices) {
+        *self.indices.lock().unwrap_or_else(PoisonError::into_inner) = indices;
+    }
+
+    /// What is in an index now, in order.
+    pub(crate) fn index(&self, id: &str) -> Value {
+        let indices = self.indices.lock().unwrap_or_else(PoisonError::into_inner);
+        let items = look(&indices, id).items().into_iter();
+        let items: BTreeMap<String, Vec<Value>> = items
+            .map(|(key, store)| {
+                let mut values: Vec<Value> = store.iter().cloned().collect();
+                values.sort_by_key(Value::to_string);
+                (key, values)
+            })
+            .collect();
+        json!(items)
     }
 
     /// The time of the operators.

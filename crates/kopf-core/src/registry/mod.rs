@@ -150,32 +150,20 @@ impl<F> KindHandlers<F> {
         &self,
         cause: &Cause,
         context: &dyn Any,
-        mut failed: impl FnMut(Error),
+        failed: impl FnMut(Error),
     ) -> Vec<Arc<Handler<F>>> {
-        let mut matches = |handler: &Handler<F>| {
-            filter::matches_object(handler, cause, context).unwrap_or_else(|error| {
-                failed(error);
-                false
-            })
-        };
-        let mut selected = Vec::new();
-        for handler in &self.watching {
-            if !is_repeated(&selected, handler) && matches(handler) {
-                selected.push(Arc::clone(handler));
-            }
-        }
-        selected
+        collect_lenient(&self.watching, cause, context, failed)
     }
 
-    /// The handlers that keep indices and are for this object.
+    /// The handlers that keep indices and are for this object. A handler whose filter fails is
+    /// reported, and is none of them.
     pub fn indexing_for(
         &self,
         cause: &Cause,
         context: &dyn Any,
-    ) -> Result<Vec<Arc<Handler<F>>>, Error> {
-        collect(&self.indexing, |handler| {
-            filter::matches_object(handler, cause, context)
-        })
+        failed: impl FnMut(Error),
+    ) -> Vec<Arc<Handler<F>>> {
+        collect_lenient(&self.indexing, cause, context, failed)
     }
 
     /// The handlers that should run beside this object.
@@ -300,6 +288,27 @@ fn collect<F>(
         }
     }
     Ok(selected)
+}
+
+/// The same for handlers that are independent of each other: one whose filter fails is left out.
+fn collect_lenient<F>(
+    handlers: &[Arc<Handler<F>>],
+    cause: &Cause,
+    context: &dyn Any,
+    mut failed: impl FnMut(Error),
+) -> Vec<Arc<Handler<F>>> {
+    let mut selected: Vec<Arc<Handler<F>>> = Vec::new();
+    for handler in handlers {
+        if is_repeated(&selected, handler) {
+            continue;
+        }
+        match filter::matches_object(handler, cause, context) {
+            Ok(true) => selected.push(Arc::clone(handler)),
+            Ok(false) => {}
+            Err(error) => failed(error),
+        }
+    }
+    selected
 }
 
 fn is_repeated<F>(selected: &[Arc<Handler<F>>], handler: &Handler<F>) -> bool {

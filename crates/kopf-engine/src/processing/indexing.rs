@@ -16,8 +16,6 @@ use crate::logger::ObjectLogger;
 use crate::queueing::{Holding, Kind, Memory};
 
 /// Brings the entries of the object up to date with this version of it.
-///
-/// If a filter fails, the entries stay as they are.
 pub(crate) async fn index(
     kind: &Kind,
     object: &ObjectKey,
@@ -25,10 +23,10 @@ pub(crate) async fn index(
     (event, body): (EventType, &Body),
     logger: &ObjectLogger,
     holding: &mut Holding,
-) -> Result<(), Error> {
+) {
     if event == EventType::Deleted {
         kind.indices.discard(object);
-        return Ok(());
+        return;
     }
     let context = &kind.shared.context;
     let cause = Cause {
@@ -39,10 +37,18 @@ pub(crate) async fn index(
     };
     let memo = memory.memo(&context.memo);
     let filtering = FilterContext::new(Arc::clone(context), memo.clone());
-    let handlers = kind.handlers.indexing_for(&cause, &filtering)?;
-    if handlers.is_empty() {
+    let mut effects: HashMap<HandlerId, (Effect, Option<Entries>)> = HashMap::new();
+    let handlers = kind.handlers.indexing_for(&cause, &filtering, |error| {
+        // Nobody knows whether the object matches: then all stays as it is.
+        effects.insert(Arc::clone(&error.handler), (Effect::Keep, None));
+        let error = Error::from(error).chain();
+        logger
+            .local()
+            .error(format_args!("A handler of an index is skipped: {error}"));
+    });
+    if handlers.is_empty() && effects.is_empty() {
         kind.indices.discard(object);
-        return Ok(());
+        return;
     }
     let mut attempts = memory.indexing.take().unwrap_or_default();
     let execution = Execution {
@@ -55,7 +61,6 @@ pub(crate) async fn index(
         memo,
         slot: Slot::default(),
     };
-    let mut effects: HashMap<HandlerId, (Effect, Option<Entries>)> = HashMap::new();
     holding.give_away();
     for handler in handlers {
         let Some(before) = attempts.next(&handler.id, context.clock.now()) else {
@@ -84,5 +89,4 @@ pub(crate) async fn index(
             Some((Effect::Replace | Effect::Discard, _)) | None => index.discard(object),
         }
     }
-    Ok(())
 }

@@ -106,11 +106,9 @@ impl Worker {
         let version = (event, body);
         let memory = &mut self.memory;
         let indexing = processing::index(&kind, &self.object, memory, version, &logger, holding);
-        let indexed = AssertUnwindSafe(indexing).catch_unwind().await;
-        // The rest of the cycle may still work, and the next version may be a better one.
-        match indexed.unwrap_or_else(|panic| Err(Error::Panic(describe_panic(&*panic)))) {
-            Ok(()) => {}
-            Err(error) => self.report(&error, None),
+        if let Err(panic) = AssertUnwindSafe(indexing).catch_unwind().await {
+            // The rest of the cycle may still work, and the next version may be a better one.
+            self.report(&Error::Panic(describe_panic(&*panic)), None);
         }
         holding.take_again().await;
     }

@@ -26,7 +26,7 @@ impl Worker {
     pub(super) async fn on_events(&mut self, mut holding: Holding) -> Presence {
         let mut drained = self.mailbox.drain();
         drained.entries.retain(|entry| !self.memory.covers(entry));
-        if drained.entries.is_empty() {
+        if drained.entries.is_empty() && self.ahead.is_empty() {
             return Presence::There;
         }
         let overdue = |gate: &Gate| gate.deadline <= Instant::now();

@@ -6,7 +6,7 @@ use syn::ItemFn;
 
 use crate::arguments::Arguments;
 use crate::options::Macro;
-use crate::{criteria, function, selector};
+use crate::{criteria, function, index, selector};
 
 /// The whole macro. With a mistake, the function alone is kept, so that nothing else is reported
 /// than the mistake.
@@ -59,8 +59,14 @@ fn registration(on: Macro, arguments: TokenStream, function: &ItemFn) -> syn::Re
     } else {
         quote!(::kopf::#declare)
     };
-    let run = function::expand(on, function);
+    let mut run = function::expand(on, function);
+    let mut named = None;
+    if on == Macro::Index {
+        run = index::keeping(function, &run);
+        named = Some(index::named(function, &arguments));
+    }
     Ok(quote! {
+        #named
         ::kopf::__private::inventory::submit! {
             ::kopf::__private::Registration::new(
                 ::std::file!(),

@@ -10,6 +10,7 @@ mod arguments;
 mod criteria;
 mod expand;
 mod function;
+mod index;
 mod literals;
 mod options;
 mod selector;
@@ -110,4 +111,13 @@ pub fn login(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn probe(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Probe, arguments.into(), &item.into()).into()
+}
+
+/// Keeps what the function returns for every object in an index, which handlers can ask for as
+/// `Index<name_of_the_function>`.
+///
+/// The options are described at the function of the same name, `kopf::index`.
+#[proc_macro_attribute]
+pub fn index(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Macro::Index, arguments.into(), &item.into()).into()
 }

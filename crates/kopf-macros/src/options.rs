@@ -13,6 +13,7 @@ pub(crate) enum Macro {
     Event,
     Daemon,
     Timer,
+    Index,
     Startup,
     Cleanup,
     Login,
@@ -21,7 +22,7 @@ pub(crate) enum Macro {
 
 impl Macro {
     /// Those that are for objects.
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Create,
         Self::Update,
         Self::Delete,
@@ -30,11 +31,12 @@ impl Macro {
         Self::Event,
         Self::Daemon,
         Self::Timer,
+        Self::Index,
     ];
 
     /// Where it is in `kopf`, and where the function is that it calls.
     pub(crate) fn is_in_on(self) -> bool {
-        !matches!(self, Self::Daemon | Self::Timer)
+        !matches!(self, Self::Daemon | Self::Timer | Self::Index)
     }
 
     /// Its name; also the name of the function that it calls.
@@ -48,6 +50,7 @@ impl Macro {
             Self::Event => "event",
             Self::Daemon => "daemon",
             Self::Timer => "timer",
+            Self::Index => "index",
             Self::Startup => "startup",
             Self::Cleanup => "cleanup",
             Self::Login => "login",
@@ -67,6 +70,7 @@ impl Macro {
     pub(crate) fn convert(self) -> &'static str {
         match self {
             Self::Login => "credentials",
+            Self::Index => "entries",
             _ => "outcome",
         }
     }

@@ -21,6 +21,7 @@
 //! - [`on`]: what handlers react to, and their options;
 //! - [`background`]: daemons and timers, which run beside objects;
 //! - [`extract`]: what handlers can ask for;
+//! - [`index`](index()) and [`Index`]: what is prepared for all handlers; [`Memo`]: what they remember;
 //! - [`filters`]: which objects and changes handlers are for;
 //! - [`IntoOutcome`]: what handlers can return; [`temporary`] and [`permanent`] errors;
 //! - [`SubHandlers`]: handlers inside of handlers;
@@ -35,8 +36,10 @@ pub mod extract;
 pub mod filters;
 pub mod handler;
 pub mod hierarchy;
+pub mod indexing;
 pub mod lifecycles;
 mod login;
+mod memos;
 pub mod objects;
 pub mod on;
 pub mod operator;
@@ -55,9 +58,9 @@ pub use background::{StopReason, daemon, timer};
 pub use cli::{main, main_with};
 pub use error::{Error, Result, permanent, temporary};
 pub use extract::{
-    Annotations, Event, Labels, Live, Logger, Meta, Name, Namespace, New, Now, Object, Old, Param,
-    Patch, Retry, Runtime, SettingsMut, Spec, Started, State, Status, Stopped, SubHandlers, Uid,
-    View,
+    Annotations, Event, Labels, Live, Logger, Memo, MemoValue, Meta, Name, Namespace, New, Now,
+    Object, Old, Param, Patch, Retry, Runtime, SettingsMut, Spec, Started, State, Status, Stopped,
+    SubHandlers, Uid, View,
 };
 pub use filters::{ABSENT, PRESENT, all_, any_, none_, not_};
 pub use hierarchy::{
@@ -65,6 +68,7 @@ pub use hierarchy::{
     build_object_reference, build_owner_reference, force_namespace, harmonize_naming, label,
     remove_owner_reference,
 };
+pub use indexing::{Index, IndexOf, index};
 pub use kopf_client::connection::ConnectionInfo;
 pub use kopf_client::vault::{Credentials, LoginError};
 pub use kopf_core::body::Body;

@@ -5,9 +5,11 @@ pub use serde::{Deserialize, Serialize};
 pub use serde_json::{Value, json};
 
 pub use crate::extract::{
-    Annotations, Event, Labels, Live, Logger, Meta, Name, Namespace, New, Now, Object, Old, Param,
-    Patch, Retry, Runtime, SettingsMut, Spec, Started, State, Status, Stopped, SubHandlers, Uid,
+    Annotations, Event, Labels, Live, Logger, Memo, Meta, Name, Namespace, New, Now, Object, Old,
+    Param, Patch, Retry, Runtime, SettingsMut, Spec, Started, State, Status, Stopped, SubHandlers,
+    Uid,
 };
+pub use crate::indexing::Index;
 pub use crate::{
     ABSENT, Body, Diff, EVERYTHING, EventType, Operator, PRESENT, Reason, Resource, Settings, on,
 };

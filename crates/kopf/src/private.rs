@@ -14,6 +14,7 @@ pub use kopf_engine::invocation::{Call, HandlerResult};
 use crate::extract::Extract;
 pub use crate::handler::Argument;
 use crate::handler::{self, Asynchronous, Blocking, HandlerFunction};
+use crate::indexing::{self, IndexOf, IntoEntries, Keeping};
 use crate::login::IntoCredentials;
 use crate::outcome::IntoOutcome;
 pub use crate::registration::Registration;
@@ -64,6 +65,16 @@ pub fn credentials<R: IntoCredentials>(result: R) -> HandlerResult {
     crate::login::deliver(result)
 }
 
+/// The entries that a function has returned for an index.
+pub fn entries<R: IntoEntries>(result: R) -> HandlerResult {
+    indexing::leave(result)
+}
+
+/// A function that keeps this index.
+pub fn keeping<I: IndexOf>(function: HandlerFunction) -> HandlerFunction {
+    function.keeping(Keeping::in_index::<I>())
+}
+
 /// A function with all that is known of it.
 pub fn function(
     name: &'static str,
@@ -76,5 +87,6 @@ pub fn function(
         id,
         arguments: arguments.to_vec(),
         run,
+        keeping: None,
     }
 }

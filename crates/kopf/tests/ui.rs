@@ -20,6 +20,8 @@ mod arguments;
 mod closures;
 #[path = "ui/pass/face.rs"]
 mod face;
+#[path = "ui/pass/indices.rs"]
+mod indices;
 #[path = "ui/pass/options.rs"]
 mod options;
 #[path = "ui/pass/results.rs"]
@@ -30,6 +32,7 @@ fn what_is_accepted_stays_accepted() {
     arguments::main();
     closures::main();
     face::main();
+    indices::main();
     options::main();
     results::main();
 }
@@ -42,6 +45,8 @@ fn all_that_is_declared_can_be_built() {
         "selectors",
         "some-id",
         "create_items",
+        "pods_by_app",
+        "renamed",
         "other_errors",
         "typed",
     ] {

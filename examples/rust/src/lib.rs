@@ -23,6 +23,11 @@ struct AuthenticationGuide;
 #[doc = include_str!("../../../docs/daemons.md")]
 struct DaemonsGuide;
 
+/// So do those of docs/indexing.md.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/indexing.md")]
+struct IndexingGuide;
+
 /// So do those of docs/operation.md.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/operation.md")]

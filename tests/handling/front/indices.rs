@@ -23,6 +23,7 @@ pub(crate) fn indices(handlers: &[Declaration]) -> Indices {
 }
 
 /// Success of an index handler with these entries.
+#[allow(clippy::unnecessary_wraps, reason = "it is one of several outcomes")]
 pub(crate) fn indexed(call: &Call, entries: Value) -> HandlerResult {
     let Value::Object(entries) = entries else {
         panic!("cases give objects");

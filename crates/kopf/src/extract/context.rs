@@ -1,7 +1,7 @@
 //! Where extractors take from: one call of a handler, or one question to a filter.
 
 use std::any::{Any, TypeId};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,9 +10,13 @@ use kopf_core::cause::{Cause, Change};
 use kopf_core::handler::{Activity, HandlerKind, Param};
 use kopf_core::resource::Resource;
 use kopf_core::settings::Settings;
+use kopf_engine::indexing::Indices;
 use kopf_engine::invocation::{Call, FilterContext, OperatorContext};
+use kopf_engine::memos::MemoCell;
 
 use super::Rejection;
+use crate::indexing::Keeping;
+use crate::memos::Seeds;
 
 /// Where extractors take from: what has happened to which object, in which operator.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +24,7 @@ pub struct Context<'a> {
     cause: Option<&'a Cause>,
     body: &'a Body,
     operator: &'a OperatorContext,
+    memo: &'a MemoCell,
     call: Option<&'a Call>,
 }
 
@@ -29,6 +34,7 @@ impl<'a> Context<'a> {
             cause: call.cause().map(AsRef::as_ref),
             body: call.body(),
             operator: &call.operator,
+            memo: &call.memo,
             call: Some(call),
         }
     }
@@ -47,6 +53,7 @@ impl<'a> Context<'a> {
             cause: Some(cause),
             body: &cause.body,
             operator: &context.operator,
+            memo: &context.memo,
             call: None,
         }
     }
@@ -85,6 +92,11 @@ impl<'a> Context<'a> {
 
     pub(crate) fn operator(&self) -> &'a OperatorContext {
         self.operator
+    }
+
+    /// What is remembered of the object; of the operator, if there is no object.
+    pub(crate) fn memo(&self) -> &'a MemoCell {
+        self.memo
     }
 
     pub(crate) fn change(&self) -> Option<&'a Change> {
@@ -161,12 +173,24 @@ impl Declared<'_> {
 #[derive(Clone, Default)]
 pub(crate) struct Front {
     states: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    /// What the indices of the operator keep, by their names.
+    pub(crate) indices: BTreeMap<String, Keeping>,
+    /// What memos begin with.
+    pub(crate) seeds: Seeds,
 }
 
 impl Front {
     /// Adds a state; the former one of that type is replaced.
     pub(crate) fn add<T: Send + Sync + 'static>(&mut self, state: T) {
         self.states.insert(TypeId::of::<T>(), Arc::new(state));
+    }
+
+    /// All indices, empty.
+    pub(crate) fn make_indices(&self) -> Indices {
+        let indices = self.indices.iter();
+        indices
+            .map(|(id, keeping)| (id.as_str(), keeping.make()))
+            .collect()
     }
 
     pub(crate) fn has<T: 'static>(&self) -> bool {

@@ -55,6 +55,7 @@ mod identity;
 mod labels;
 mod live;
 mod logger;
+mod memo;
 mod meta;
 mod object;
 mod old_new;
@@ -82,6 +83,7 @@ pub use identity::{Name, Namespace, Uid};
 pub use labels::{Annotations, Labels};
 pub use live::Live;
 pub use logger::Logger;
+pub use memo::{Memo, MemoValue};
 pub use meta::Meta;
 pub use object::Object;
 pub use old_new::{New, Old};
@@ -105,7 +107,8 @@ pub use view::View;
     label = "not an extractor",
     note = "arguments of handlers are: Body, Spec, Status, Meta, Object<K>, Name, Namespace, Uid, Labels, \
             Annotations, Old, New, Diff, Reason, Retry, Started, Runtime, Now, Param<T>, Patch, Logger, Event, \
-            Resource, Client, Api<K>, State<T>, Settings, SettingsMut, SubHandlers, \
+            Resource, Client, Api<K>, State<T>, Memo<T>, Index<I>, Settings, \
+            SettingsMut, SubHandlers, \
             Stopped, Live<T>; Option<T> and Result<T, Rejection> of those",
     note = "things of your own come as `State<T>`: `Operator::builder().state(…)`"
 )]
@@ -137,7 +140,7 @@ pub trait OptionalExtract: Sized {
     message = "`{Self}` cannot be an argument of a filter",
     label = "not an extractor for filters",
     note = "arguments of filters are: Body, Spec, Status, Meta, Object<K>, Name, Namespace, Uid, Labels, \
-            Annotations, Old, New, Diff, Reason, Event, Resource, State<T>, Settings, Client, Now; \
+            Annotations, Old, New, Diff, Reason, Event, Resource, State<T>, Memo<T>, Index<I>, Settings, Client, Now; \
             Option<T> and Result<T, Rejection> of those"
 )]
 pub trait FilterExtract: Extract {}

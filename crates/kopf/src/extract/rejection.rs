@@ -70,6 +70,36 @@ pub enum Rejection {
         /// The type that is asked for.
         type_name: &'static str,
     },
+    /// The operator has no such index.
+    #[error(
+        "there is no index '{id}': declare it by #[kopf::index(…)] or \
+         Operator::builder().handler(kopf::index(…)); {known}"
+    )]
+    NoIndex {
+        /// The index that is asked for.
+        id: &'static str,
+        /// Which ones there are.
+        known: String,
+    },
+    /// The index has entries of other types.
+    #[error("the index '{id}' has entries of the type {kept}, not {wanted}")]
+    OtherIndex {
+        /// The index that is asked for.
+        id: &'static str,
+        /// The types of entries that are asked for.
+        wanted: &'static str,
+        /// The types of entries that are there.
+        kept: &'static str,
+    },
+    /// The operator was built without it, and there is no default.
+    #[error(
+        "there is no memo of the type {type_name}, and the type has no default: give it to the \
+         operator, Operator::builder().memo(…)"
+    )]
+    NoMemo {
+        /// The type that is asked for.
+        type_name: &'static str,
+    },
     /// The handler was declared without one.
     #[error("the handler has no param: declare it with param = …")]
     NoParam,

@@ -33,6 +33,7 @@ mod tuples;
 
 pub use login::LoginHandler;
 pub use once::SubHandler;
+pub(crate) use tuples::{Async, Threaded};
 
 use std::any::{TypeId, type_name};
 use std::fmt;
@@ -44,6 +45,7 @@ use kopf_core::outcome::HandlerError;
 use kopf_engine::invocation::{Call, Function, HandlerResult, Invoke, Work};
 
 use crate::extract::{Context, Declared, Extract, Rejection};
+use crate::indexing::Keeping;
 
 /// A function that can be a handler: async or not, with up to 16 arguments which can be
 /// [extracted](crate::extract), and a result that can be [reported](crate::IntoOutcome).
@@ -73,6 +75,8 @@ pub struct HandlerFunction {
     pub(crate) id: FunctionId,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) run: Function,
+    /// What it keeps, if it keeps an index.
+    pub(crate) keeping: Option<Keeping>,
 }
 
 impl HandlerFunction {
@@ -82,6 +86,15 @@ impl HandlerFunction {
             id: FunctionId::Type(TypeId::of::<F>()),
             arguments,
             run: Arc::new(run),
+            keeping: None,
+        }
+    }
+
+    /// The same function, for an index.
+    pub(crate) fn keeping(self, keeping: Keeping) -> Self {
+        Self {
+            keeping: Some(keeping),
+            ..self
         }
     }
 

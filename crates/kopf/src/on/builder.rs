@@ -13,6 +13,7 @@ use super::kinds::{Comparing, Delete, ForObjects, Kind, Resume, Retried};
 use crate::extract::{Declared, Front};
 use crate::filters::{IntoFieldPath, IntoMetaCriterion, IntoValueCriterion, When};
 use crate::handler::HandlerFunction;
+use crate::indexing::Keeping;
 use crate::seconds::IntoDuration;
 
 /// A handler with its options, before it is given to an operator.
@@ -59,7 +60,7 @@ pub struct AnyHandler {
 }
 
 impl<K: Kind> HandlerBuilder<K> {
-    pub(super) fn declare(
+    pub(crate) fn declare(
         selector: Option<Result<Selector, selector::Error>>,
         function: HandlerFunction,
     ) -> Self {
@@ -279,6 +280,11 @@ impl AnyHandler {
             .as_deref()
             .or(self.function.name)
             .unwrap_or("<closure>")
+    }
+
+    /// The name of the index that it keeps, and what is in it.
+    pub(crate) fn keeping(&self) -> Option<(&str, Keeping)> {
+        Some((self.name(), self.function.keeping?))
     }
 
     /// Checks everything, and makes a handler for the engine.

@@ -56,6 +56,8 @@ kinds! {
     Field = HandlerKind::Field;
     /// Handlers of [`on::event`](super::event()).
     Event = HandlerKind::Event;
+    /// Functions of [`kopf::index`](crate::index()).
+    Index = HandlerKind::Index;
     /// Sub-handlers: [`on::subhandler`](super::subhandler).
     Sub = HandlerKind::Sub { needs_change: true };
 }
@@ -65,6 +67,7 @@ impl Retried for Update {}
 impl Retried for Delete {}
 impl Retried for Resume {}
 impl Retried for Field {}
+impl Retried for Index {}
 impl Retried for Sub {}
 
 impl Comparing for Update {}

@@ -69,7 +69,7 @@ mod kinds;
 pub use activities::{Cleanup, Login, Probe, Startup, cleanup, login, probe, startup};
 pub use builder::{AnyHandler, HandlerBuilder};
 pub use kinds::{
-    Comparing, Create, Delete, Event, Field, ForObjects, Kind, Resume, Retried, Sub, Update,
+    Comparing, Create, Delete, Event, Field, ForObjects, Index, Kind, Resume, Retried, Sub, Update,
 };
 pub use kopf_macros::{cleanup, login, probe, startup};
 pub use kopf_macros::{create, delete, event, field, resume, update};

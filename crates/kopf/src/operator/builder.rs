@@ -9,7 +9,7 @@ use kopf_core::settings::Settings;
 use kopf_engine::probing::Endpoint;
 
 use super::{Error, Operator, Parts};
-use crate::extract::Front;
+use crate::extract::{Front, MemoValue};
 use crate::on::AnyHandler;
 use crate::registration::registered;
 
@@ -151,6 +151,30 @@ impl OperatorBuilder {
         self
     }
 
+    /// What the memos of all objects begin with: one value of each type, to be asked for as
+    /// [`Memo<T>`](crate::Memo). Every object gets a clone of it.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// #[derive(Debug, Clone, Default)]
+    /// struct Budget { left: u32 }
+    ///
+    /// fn spend(memo: Memo<Budget>) {
+    ///     memo.write().left -= 1;
+    /// }
+    ///
+    /// let operator = Operator::builder()
+    ///     .handler(on::update("kopfexamples", spend))
+    ///     .memo(Budget { left: 10 })
+    ///     .build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn memo<T: MemoValue>(mut self, value: T) -> Self {
+        self.front.seeds.add(value);
+        self
+    }
+
     /// Which handlers run in one cycle, and in which order, if several are due for an object. By
     /// default [`Asap`](crate::lifecycles::Asap): one, that with the fewest attempts.
     ///
@@ -194,11 +218,12 @@ impl OperatorBuilder {
     ///
     /// # Errors
     /// For the first thing that is wrong.
-    pub fn build(self) -> Result<Operator, Error> {
-        if let Some(problem) = self.problem {
+    pub fn build(mut self) -> Result<Operator, Error> {
+        if let Some(problem) = self.problem.take() {
             return Err(problem);
         }
         self.settings.validate()?;
+        self.declare_indices()?;
         let progress = &self.settings.persistence.progress_storage;
         for handler in &self.handlers {
             let wrong = |message| Error::Handler {
@@ -220,6 +245,29 @@ impl OperatorBuilder {
             front: Arc::new(self.front),
             identity: self.identity,
         })))
+    }
+}
+
+impl OperatorBuilder {
+    /// Several functions can keep one index, if they agree on what is in it.
+    fn declare_indices(&mut self) -> Result<(), Error> {
+        for handler in &self.handlers {
+            let Some((id, keeping)) = handler.keeping() else {
+                continue;
+            };
+            let declared = self.front.indices.entry(id.to_owned()).or_insert(keeping);
+            if !declared.is_like(&keeping) {
+                return Err(Error::Handler {
+                    handler: id.to_owned(),
+                    message: format!(
+                        "an index of this name has entries of the type {}, and not {}: \
+                         give one of them another id",
+                        declared.entries, keeping.entries
+                    ),
+                });
+            }
+        }
+        Ok(())
     }
 }
 

@@ -154,7 +154,9 @@ impl Operator {
         let mut operator = kopf_engine::Operator::new(registry)
             .settings(parts.settings.clone())
             .scope(parts.scope.clone())
-            .front(Arc::clone(&parts.front) as Arc<_>);
+            .front(Arc::clone(&parts.front) as Arc<_>)
+            .indices(parts.front.make_indices())
+            .memos(Arc::new(parts.front.seeds.clone()));
         if let Some(identity) = &parts.identity {
             operator = operator.identity(identity);
         }

@@ -17,6 +17,7 @@ mod exceptions;
 mod filtering;
 mod handlers;
 mod hooks;
+mod indexing;
 mod load_testing;
 mod minimal;
 mod peering;

@@ -28,6 +28,7 @@ pub(crate) fn executable(name: &str) -> &'static Path {
         "13-hooks" => env!("CARGO_BIN_EXE_13-hooks"),
         "14-daemons" => env!("CARGO_BIN_EXE_14-daemons"),
         "15-timers" => env!("CARGO_BIN_EXE_15-timers"),
+        "16-indexing" => env!("CARGO_BIN_EXE_16-indexing"),
         "ephemeral-volume-claims" => env!("CARGO_BIN_EXE_ephemeral-volume-claims"),
         "load-testing" => env!("CARGO_BIN_EXE_load-testing"),
         "simple-deployment" => env!("CARGO_BIN_EXE_simple-deployment"),

@@ -120,9 +120,9 @@ impl Worker {
     /// working is not a part of this future.
     pub(crate) async fn run(mut self: Box<Self>) -> Option<Memory> {
         let kind = Arc::clone(&self.kind);
-        match Box::pin(self.await_indices()).await {
-            Waited::Ready => {}
-            Waited::Over => return Some(self.memory.at_rest()),
+        // Boxed, because it is needed once in a lifetime, and every worker would be as large.
+        if !kind.is_ready() && Box::pin(self.await_indices()).await == Waited::Over {
+            return Some(self.memory.at_rest());
         }
         loop {
             if self.takes_events() {

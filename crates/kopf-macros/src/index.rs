@@ -1,0 +1,60 @@
+//! Index functions: what they return goes to an index, and their name becomes a type, so that
+//! handlers can ask for it.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens as _, quote, quote_spanned};
+use syn::spanned::Spanned as _;
+use syn::{Attribute, ItemFn, ReturnType};
+
+use crate::arguments::{Arguments, OptionValue};
+use crate::function;
+use crate::literals::expanded;
+
+/// The function together with the types of what it keeps.
+pub(crate) fn keeping(function: &ItemFn, run: &TokenStream) -> TokenStream {
+    let ident = &function.sig.ident;
+    quote!(::kopf::__private::keeping::<#ident>(#run))
+}
+
+/// The type of the same name: functions and types do not get into each other's way, if the type
+/// has braces.
+pub(crate) fn named(function: &ItemFn, arguments: &Arguments) -> TokenStream {
+    // Of several attributes on a function, the last one makes the type.
+    if function.attrs.iter().any(is_index) {
+        return TokenStream::new();
+    }
+    let (visibility, ident) = (&function.vis, &function.sig.ident);
+    let returned = returned(function);
+    let given = arguments.named.iter().find(|named| named.name() == "id");
+    let id = match given.map(|named| &named.value) {
+        Some(OptionValue::Expression(id)) => id.to_token_stream(),
+        _ => function::name(function).to_token_stream(),
+    };
+    let entries = quote_spanned!(expanded(returned.span())=>
+        <#returned as ::kopf::indexing::IntoEntries>
+    );
+    quote! {
+        #[doc = "The index that is kept by the function of this name."]
+        #[allow(non_camel_case_types, dead_code)]
+        #[derive(::std::fmt::Debug, ::std::clone::Clone, ::std::marker::Copy)]
+        #visibility struct #ident {}
+
+        impl ::kopf::IndexOf for #ident {
+            type Key = #entries::Key;
+            type Value = #entries::Value;
+            const ID: &'static str = #id;
+        }
+    }
+}
+
+fn is_index(attribute: &Attribute) -> bool {
+    let segments = &attribute.path().segments;
+    segments.last().is_some_and(|last| last.ident == "index")
+}
+
+fn returned(function: &ItemFn) -> TokenStream {
+    match &function.sig.output {
+        ReturnType::Default => quote_spanned!(function.sig.ident.span()=> ()),
+        ReturnType::Type(_, returned) => returned.to_token_stream(),
+    }
+}

@@ -1,0 +1,137 @@
+//! Memos of this front: values by their types, made when they are asked for.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use kopf_engine::memos::{Memo as Opaque, MemoFactory};
+
+use crate::extract::{Memo, MemoValue};
+
+/// A value of any type, in a lock of its own.
+type Shared = Arc<dyn Any + Send + Sync>;
+
+/// What the operator's memo has at first in every run.
+#[derive(Clone, Default)]
+pub(crate) struct Seeds(HashMap<TypeId, Arc<dyn Fn() -> Shared + Send + Sync>>);
+
+impl Seeds {
+    /// Adds a value; the former one of that type is replaced.
+    pub(crate) fn add<T: MemoValue>(&mut self, value: T) {
+        let seed = move || Arc::new(RwLock::new(value.inherit())) as Shared;
+        self.0.insert(TypeId::of::<T>(), Arc::new(seed));
+    }
+
+    pub(crate) fn has<T: 'static>(&self) -> bool {
+        self.0.contains_key(&TypeId::of::<T>())
+    }
+}
+
+impl MemoFactory for Seeds {
+    fn for_operator(&self) -> Opaque {
+        let values = self.0.iter().map(|(id, seed)| (*id, seed()));
+        Arc::new(Memos {
+            operator: None,
+            values: Mutex::new(values.collect()),
+        })
+    }
+
+    fn for_object(&self, operator: &Opaque) -> Opaque {
+        Arc::new(Memos {
+            operator: Some(Arc::clone(operator)),
+            values: Mutex::default(),
+        })
+    }
+}
+
+impl fmt::Debug for Seeds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Seeds({})", self.0.len())
+    }
+}
+
+/// The values of one object, or of the operator.
+pub(crate) struct Memos {
+    operator: Option<Opaque>,
+    values: Mutex<HashMap<TypeId, Shared>>,
+}
+
+impl Memos {
+    fn lock(&self) -> MutexGuard<'_, HashMap<TypeId, Shared>> {
+        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known<T: Send + Sync + 'static>(&self) -> Option<Arc<RwLock<T>>> {
+        let value = self.lock().get(&TypeId::of::<T>()).cloned()?;
+        value.downcast().ok()
+    }
+
+    /// The memo of this type, unless there is nothing that it could begin with.
+    pub(crate) fn get<T: MemoValue>(&self) -> Option<Memo<T>> {
+        if let Some(known) = self.known() {
+            return Some(Memo::from_shared(known));
+        }
+        // Code of users runs without the lock.
+        let operator = self.operator.as_ref();
+        let inherited = operator
+            .and_then(|memo| memo.downcast_ref::<Self>()?.known::<T>())
+            .map(|memo| Memo::from_shared(memo).read().inherit());
+        let value: Shared = Arc::new(RwLock::new(inherited.or_else(T::initial)?));
+        // Somebody else may have been faster.
+        let value = Arc::clone(self.lock().entry(TypeId::of::<T>()).or_insert(value));
+        value.downcast().ok().map(Memo::from_shared)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memos(opaque: &Opaque) -> &Memos {
+        opaque.downcast_ref().unwrap()
+    }
+
+    #[test]
+    fn objects_begin_with_what_the_operator_has() {
+        let mut seeds = Seeds::default();
+        seeds.add("seed".to_owned());
+        let operator = seeds.for_operator();
+        let (one, other) = (seeds.for_object(&operator), seeds.for_object(&operator));
+        memos(&one).get::<String>().unwrap().write().push('!');
+        memos(&operator).get::<String>().unwrap().write().push('?');
+        assert_eq!(memos(&one).get::<String>().unwrap().get(), "seed!");
+        assert_eq!(memos(&other).get::<String>().unwrap().get(), "seed?");
+        assert_eq!(
+            memos(&seeds.for_operator()).get::<String>().unwrap().get(),
+            "seed"
+        );
+    }
+
+    #[test]
+    fn types_are_apart_and_have_defaults() {
+        let memo = Seeds::default().for_operator();
+        *memos(&memo).get::<u32>().unwrap().write() += 1;
+        assert_eq!(memos(&memo).get::<u32>().unwrap().replace(7), 1);
+        assert_eq!(memos(&memo).get::<u32>().unwrap().get(), 7);
+        assert_eq!(memos(&memo).get::<u64>().unwrap().get(), 0);
+    }
+
+    #[test]
+    fn without_a_default_there_must_be_a_seed() {
+        struct Connection(u32);
+        impl MemoValue for Connection {
+            fn initial() -> Option<Self> {
+                None
+            }
+            fn inherit(&self) -> Self {
+                Self(self.0)
+            }
+        }
+        let mut seeds = Seeds::default();
+        assert!(memos(&seeds.for_operator()).get::<Connection>().is_none());
+        seeds.add(Connection(5));
+        let object = seeds.for_object(&seeds.for_operator());
+        assert_eq!(memos(&object).get::<Connection>().unwrap().read().0, 5);
+    }
+}

@@ -1,0 +1,202 @@
+//! Indices and memos of this front on a sandbox in the same process.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "what goes wrong here fails a test"
+)]
+
+use std::time::Duration;
+
+use kopf::IndexOf;
+use kopf::indexing::Indexed;
+use kopf::k8s_openapi::api::core::v1::ConfigMap;
+use kopf::kube::api::{Api, DeleteParams, Patch as ApiPatch, PatchParams, PostParams};
+use kopf::prelude::*;
+use kopf_sandbox::Sandbox;
+
+/// A cluster of config maps; no definitions are needed for them.
+struct Cluster {
+    client: kopf::client::Client,
+    maps: Api<ConfigMap>,
+    _sandbox: Sandbox,
+}
+
+impl Cluster {
+    fn start() -> Self {
+        let sandbox = Sandbox::builder().build().unwrap();
+        let client = kopf::client::Client::from_service(sandbox.service(), "default");
+        Self {
+            maps: Api::namespaced(client.kube(), "default"),
+            client,
+            _sandbox: sandbox,
+        }
+    }
+
+    async fn create(&self, name: &str, data: Value) {
+        let map = json!({"metadata": {"name": name, "labels": {"app": "x"}}, "data": data});
+        let map = kopf::serde_json::from_value(map).unwrap();
+        self.maps
+            .create(&PostParams::default(), &map)
+            .await
+            .unwrap();
+    }
+
+    async fn patch(&self, name: &str, patch: Value) {
+        let params = PatchParams::default();
+        self.maps
+            .patch(name, &params, &ApiPatch::Merge(patch))
+            .await
+            .unwrap();
+    }
+
+    /// What handlers have noted on a map: they have no status.
+    async fn noted(&self, name: &str, is_so: impl Fn(&str) -> bool) -> String {
+        let mut seen = String::new();
+        for _ in 0..1_000 {
+            let map = self.maps.get(name).await.unwrap();
+            let annotations = map.metadata.annotations.unwrap_or_default();
+            seen = annotations.get("noted").cloned().unwrap_or_default();
+            if is_so(&seen) {
+                return seen;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        panic!("it is not so: {seen:?}");
+    }
+}
+
+#[kopf::index("configmaps", registry = "macros")]
+fn by_color(body: Body, Name(name): Name) -> Option<(String, String)> {
+    Some((body.value()["data"]["color"].as_str()?.to_owned(), name))
+}
+
+#[kopf::index("configmaps", registry = "macros", when = has_color)]
+async fn sizes(body: Body) -> kopf::Result<Indexed<(String, usize)>> {
+    let size = match body.value()["data"]["size"].as_str() {
+        None => return Ok(Indexed::Keep),
+        Some(size) => size.parse()?,
+    };
+    Ok(Indexed::Entries(("all".to_owned(), size)))
+}
+
+fn has_color(body: &Body) -> bool {
+    body.value()["data"]["color"].is_string()
+}
+
+#[derive(Clone, Default)]
+struct Visits {
+    count: u32,
+    last: Option<String>,
+}
+
+#[kopf::on::event("configmaps", registry = "macros", labels = {"asks": PRESENT}, when = is_another)]
+fn ask(
+    body: Body,
+    colors: Index<by_color>,
+    sizes: Index<sizes>,
+    visits: Memo<Visits>,
+    patch: Patch,
+) {
+    let mut reds: Vec<_> = colors.get("red").iter().cloned().collect();
+    reds.sort();
+    let total: usize = sizes.get("all").iter().sum();
+    let mut visits = visits.write();
+    visits.count += 1;
+    visits.last = again(&body);
+    let noted = format!("{reds:?} {total} {}", visits.count);
+    patch.meta().annotation("noted", noted);
+}
+
+/// What it is asked again by: not by its own writes.
+fn again(body: &Body) -> Option<String> {
+    body.value()["data"]["again"].as_str().map(str::to_owned)
+}
+
+fn is_another(body: Body, visits: Memo<Visits>) -> bool {
+    visits.read().last != again(&body)
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_look_up_what_functions_have_indexed() {
+    let cluster = Cluster::start();
+    cluster
+        .create("one", json!({"color": "red", "size": "1"}))
+        .await;
+    cluster
+        .create("two", json!({"color": "red", "size": "2"}))
+        .await;
+    cluster.create("none", json!({"size": "100"})).await;
+    cluster.create("asking", json!({"again": "0"})).await;
+    cluster
+        .patch("asking", json!({"metadata": {"labels": {"asks": "yes"}}}))
+        .await;
+    let operator = Operator::builder()
+        .registry("macros")
+        .memo(Visits {
+            count: 10,
+            last: None,
+        })
+        .build()
+        .unwrap();
+    let running = operator.start(cluster.client.clone()).await.unwrap();
+    let noted = cluster.noted("asking", |noted| !noted.is_empty()).await;
+    assert_eq!(noted, "[\"one\", \"two\"] 3 11");
+
+    cluster
+        .patch("one", json!({"data": {"color": "blue", "size": null}}))
+        .await;
+    cluster
+        .patch("two", json!({"data": {"size": "nonsense"}}))
+        .await;
+    cluster
+        .patch("asking", json!({"data": {"again": "1"}}))
+        .await;
+    cluster
+        .noted("asking", |noted| noted == "[\"two\"] 3 12")
+        .await;
+    cluster
+        .maps
+        .delete("two", &DeleteParams::default())
+        .await
+        .unwrap();
+    cluster
+        .patch("asking", json!({"data": {"again": "2"}}))
+        .await;
+    cluster.noted("asking", |noted| noted == "[] 1 13").await;
+    running.stop().await.unwrap();
+}
+
+struct Kinds;
+
+impl IndexOf for Kinds {
+    type Key = ();
+    type Value = String;
+    const ID: &'static str = "kinds";
+}
+
+#[test]
+fn indices_that_are_not_there_are_refused() {
+    let ask = |_: Index<Kinds>| async {};
+    let error = |builder: kopf::OperatorBuilder| builder.build().unwrap_err().to_string();
+    let asking = || Operator::builder().handler(on::create("things", ask).id("ask"));
+    assert_eq!(
+        error(asking()),
+        "handler \"ask\" is declared wrongly: argument number 1: there is no index 'kinds': declare it by \
+         #[kopf::index(…)] or Operator::builder().handler(kopf::index(…)); there are none"
+    );
+    let other = |Name(name): Name| (name, 1);
+    let message = error(asking().handler(kopf::index("things", other).id("kinds")));
+    assert!(
+        message.contains("the index 'kinds' has entries of the type"),
+        "{message}"
+    );
+    let builder = Operator::builder()
+        .handler(kopf::index("things", other).id("kinds"))
+        .handler(kopf::index("others", |Name(name): Name| name).id("kinds"));
+    let message = error(builder);
+    assert!(message.contains("give one of them another id"), "{message}");
+    let kinds = |Name(name): Name| name;
+    let operator = asking().handler(kopf::index("things", kinds).id("kinds"));
+    assert!(operator.build().is_ok());
+}

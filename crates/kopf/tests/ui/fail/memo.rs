@@ -1,0 +1,17 @@
+//! What cannot be remembered, and how not to look at it.
+
+use kopf::prelude::*;
+
+struct Opaque;
+
+#[kopf::on::create("things")]
+fn asks(_: Memo<Opaque>) {}
+
+#[kopf::on::create("things")]
+async fn holds_on(memo: Memo<u32>) {
+    let guard = memo.write();
+    std::future::ready(()).await;
+    drop(guard);
+}
+
+fn main() {}

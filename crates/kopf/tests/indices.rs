@@ -149,6 +149,8 @@ async fn handlers_look_up_what_functions_have_indexed() {
     cluster
         .patch("two", json!({"data": {"size": "nonsense"}}))
         .await;
+    // Objects are indexed each for itself.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     cluster
         .patch("asking", json!({"data": {"again": "1"}}))
         .await;
@@ -160,6 +162,7 @@ async fn handlers_look_up_what_functions_have_indexed() {
         .delete("two", &DeleteParams::default())
         .await
         .unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
     cluster
         .patch("asking", json!({"data": {"again": "2"}}))
         .await;

@@ -113,6 +113,10 @@ fn again(body: &Body) -> Option<String> {
     body.value()["data"]["again"].as_str().map(str::to_owned)
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "filters get what they ask for"
+)]
 fn is_another(body: Body, visits: Memo<Visits>) -> bool {
     visits.read().last != again(&body)
 }

@@ -97,7 +97,7 @@ fn those_without_limits_are_aborted_soon() {
         let inspect = operator.inspect();
         let begun = Instant::now();
         operator.stop().await;
-        assert_eq!(begun.elapsed().as_secs(), 5);
+        assert_eq!(begun.elapsed().as_secs(), 6);
         let reason = StopReason::OPERATOR_EXITING | StopReason::DAEMON_ABANDONED | StopReason::DONE;
         assert_eq!(flags.last(), reason);
         assert_eq!(inspect.snapshot().daemons, 0);

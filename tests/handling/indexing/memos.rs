@@ -28,7 +28,13 @@ fn all_handlers_of_an_object_share_its_memo() {
         let _operator = stage.run(handlers).await;
         for name in ["a", "b"] {
             stage.create(name, json!({})).await;
-            let object = stage.until_handled(name).await;
+            stage.until_handled(name).await;
+            // The results come right after.
+            let object = stage
+                .until(name, "results", |object| {
+                    object["status"]["second"].is_u64()
+                })
+                .await;
             let (first, second) = (&object["status"]["first"], &object["status"]["second"]);
             assert_eq!(
                 first,

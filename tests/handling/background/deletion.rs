@@ -4,24 +4,10 @@ use std::time::Duration;
 
 use kopf_engine::background::StopReason;
 use serde_json::json;
-use tokio::time::sleep;
 
-use super::Flags;
-use crate::front::{Declaration, done, gives, on, temporary};
+use super::{Flags, slow};
+use crate::front::{done, on, temporary};
 use crate::stage::{annotation, everywhere, finalizers, sandboxed};
-
-/// It goes on for so long after it was told to end.
-fn slow(flags: &Flags, seconds: u64) -> Declaration {
-    let flags = flags.clone();
-    on::daemon("watch").does(move |call| {
-        let stopped = flags.keep(&call);
-        async move {
-            stopped.wait(None).await;
-            sleep(Duration::from_secs(seconds)).await;
-            gives(json!("bye"))
-        }
-    })
-}
 
 #[test]
 fn those_that_listen_end_at_once() {

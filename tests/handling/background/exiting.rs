@@ -6,22 +6,9 @@ use kopf_engine::background::StopReason;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::Flags;
-use crate::front::{Declaration, done, gives, on};
+use super::{Flags, slow};
+use crate::front::{done, on};
 use crate::stage::{everywhere, finalizers, sandboxed};
-
-/// It goes on for so long after it was told to end.
-fn slow(flags: &Flags, seconds: u64) -> Declaration {
-    let flags = flags.clone();
-    on::daemon("watch").does(move |call| {
-        let stopped = flags.keep(&call);
-        async move {
-            stopped.wait(None).await;
-            sleep(Duration::from_secs(seconds)).await;
-            gives(json!("bye"))
-        }
-    })
-}
 
 #[test]
 fn all_are_told_and_can_have_their_last_words() {

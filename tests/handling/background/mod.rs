@@ -11,10 +11,14 @@ mod timers;
 mod vanishing;
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use kopf_engine::background::{StopReason, Stopped};
 use kopf_engine::invocation::Call;
+use serde_json::json;
+use tokio::time::sleep;
 
+use crate::front::{Declaration, gives, on};
 use crate::stage::Stage;
 
 /// When a handler was called, in whole seconds since the beginning of the case.
@@ -47,4 +51,17 @@ impl Flags {
     fn last(&self) -> StopReason {
         self.reasons().last().copied().unwrap_or_default()
     }
+}
+
+/// It goes on for so long after it was told to end.
+fn slow(flags: &Flags, seconds: u64) -> Declaration {
+    let flags = flags.clone();
+    on::daemon("watch").does(move |call| {
+        let stopped = flags.keep(&call);
+        async move {
+            stopped.wait(None).await;
+            sleep(Duration::from_secs(seconds)).await;
+            gives(json!("bye"))
+        }
+    })
 }

@@ -1,13 +1,8 @@
 //! Functions as login handlers: they return credentials.
 
-use std::marker::PhantomData;
-use std::sync::Arc;
+use kopf_engine::invocation::HandlerResult;
 
-use kopf_engine::invocation::{Call, Invoke, Work};
-
-use super::tuples::{Async, Threaded};
-use super::{Argument, HandlerFunction, Prepared, extract};
-use crate::extract::Extract;
+use super::{HandlerFunction, Prepared, Purpose, functions};
 use crate::login::{IntoCredentials, deliver};
 
 /// A function that can be a login handler: async or not, with up to 16 arguments which can be
@@ -34,83 +29,13 @@ impl LoginHandler<Prepared> for HandlerFunction {
     }
 }
 
-struct Typed<F, M> {
-    function: Arc<F>,
-    marker: PhantomData<fn() -> M>,
-}
+/// Functions whose results are credentials.
+struct Logins;
 
-impl<F, M> Typed<F, M> {
-    fn new(function: F) -> Self {
-        Self {
-            function: Arc::new(function),
-            marker: PhantomData,
-        }
+impl<R: IntoCredentials> Purpose<R> for Logins {
+    fn finish(result: R) -> HandlerResult {
+        deliver(result)
     }
 }
 
-macro_rules! functions {
-    ($($T:ident $name:literal),*) => {
-        #[diagnostic::do_not_recommend]
-        impl<F, Fut, R, $($T,)*> LoginHandler<Async<($($T,)*)>> for F
-        where
-            F: Fn($($T),*) -> Fut + Send + Sync + 'static,
-            Fut: Future<Output = R> + Send + 'static,
-            R: IntoCredentials,
-            $($T: Extract + 'static,)*
-        {
-            fn into_function(self) -> HandlerFunction {
-                let arguments = vec![$(Argument::new::<$T>($name)),*];
-                let run: Typed<F, Async<($($T,)*)>> = Typed::new(self);
-                HandlerFunction::new::<F>(arguments, run)
-            }
-        }
-
-        impl<F, Fut, R, $($T,)*> Invoke for Typed<F, Async<($($T,)*)>>
-        where
-            F: Fn($($T),*) -> Fut + Send + Sync + 'static,
-            Fut: Future<Output = R> + Send + 'static,
-            R: IntoCredentials,
-            $($T: Extract,)*
-        {
-            fn invoke(&self, call: Call) -> Work {
-                let function = Arc::clone(&self.function);
-                Work::Async(Box::pin(async move {
-                    let future = function($(extract::<$T>(&call, $name)?),*);
-                    drop((function, call));
-                    deliver(future.await)
-                }))
-            }
-        }
-
-        #[diagnostic::do_not_recommend]
-        impl<F, R, $($T,)*> LoginHandler<Threaded<($($T,)*)>> for F
-        where
-            F: Fn($($T),*) -> R + Send + Sync + 'static,
-            R: IntoCredentials,
-            $($T: Extract + 'static,)*
-        {
-            fn into_function(self) -> HandlerFunction {
-                let arguments = vec![$(Argument::new::<$T>($name)),*];
-                let run: Typed<F, Threaded<($($T,)*)>> = Typed::new(self);
-                HandlerFunction::new::<F>(arguments, run)
-            }
-        }
-
-        impl<F, R, $($T,)*> Invoke for Typed<F, Threaded<($($T,)*)>>
-        where
-            F: Fn($($T),*) -> R + Send + Sync + 'static,
-            R: IntoCredentials,
-            $($T: Extract,)*
-        {
-            fn invoke(&self, call: Call) -> Work {
-                let function = Arc::clone(&self.function);
-                Work::Blocking(Box::new(move || {
-                    let _ = &call;
-                    deliver(function($(extract::<$T>(&call, $name)?),*))
-                }))
-            }
-        }
-    };
-}
-
-super::all_lengths!(functions);
+super::all_lengths!(functions(LoginHandler IntoCredentials Logins;));

@@ -4,24 +4,25 @@
 //! its type behind the seam of the engine. The attribute macros make them in their own way, with
 //! one step for every argument, so that the compiler points at the right one.
 
-/// Uses a macro for every number of arguments, from none to 16.
+/// Uses a macro for every number of arguments, from none to 16; what is in parentheses goes to it
+/// first, each time.
 macro_rules! all_lengths {
-    ($each:ident) => {
-        $crate::handler::all_lengths!($each [] T1 "number 1", T2 "number 2", T3 "number 3",
-            T4 "number 4", T5 "number 5", T6 "number 6", T7 "number 7", T8 "number 8",
-            T9 "number 9", T10 "number 10", T11 "number 11", T12 "number 12", T13 "number 13",
-            T14 "number 14", T15 "number 15", T16 "number 16");
+    ($each:ident $(($($first:tt)*))?) => {
+        $crate::handler::all_lengths!($each ($($($first)*)?) [] T1 "number 1", T2 "number 2",
+            T3 "number 3", T4 "number 4", T5 "number 5", T6 "number 6", T7 "number 7",
+            T8 "number 8", T9 "number 9", T10 "number 10", T11 "number 11", T12 "number 12",
+            T13 "number 13", T14 "number 14", T15 "number 15", T16 "number 16");
     };
-    ($each:ident [$($T:ident $name:literal),*]) => {
-        $each!($($T $name),*);
+    ($each:ident ($($first:tt)*) [$($T:ident $name:literal),*]) => {
+        $each!($($first)* $($T $name),*);
     };
     (
-        $each:ident [$($T:ident $name:literal),*]
+        $each:ident ($($first:tt)*) [$($T:ident $name:literal),*]
         $next_T:ident $next_name:literal $(, $rest_T:ident $rest_name:literal)*
     ) => {
-        $each!($($T $name),*);
+        $each!($($first)* $($T $name),*);
         $crate::handler::all_lengths!(
-            $each [$($T $name,)* $next_T $next_name] $($rest_T $rest_name),*
+            $each ($($first)*) [$($T $name,)* $next_T $next_name] $($rest_T $rest_name),*
         );
     };
 }
@@ -33,7 +34,7 @@ mod tuples;
 
 pub use login::LoginHandler;
 pub use once::SubHandler;
-pub(crate) use tuples::{Async, Threaded};
+pub(crate) use tuples::{Async, Purpose, Threaded, Typed, functions};
 
 use std::any::{TypeId, type_name};
 use std::fmt;

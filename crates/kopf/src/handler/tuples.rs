@@ -1,11 +1,11 @@
-//! Functions of all numbers of arguments, async and blocking ones.
+//! Functions of all numbers of arguments, async and blocking ones, whatever they are for.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use kopf_engine::invocation::{Call, Invoke, Work};
+use kopf_engine::invocation::{Call, HandlerResult, Invoke, Work};
 
-use super::{Argument, Handler, HandlerFunction, extract};
+use super::{Handler, HandlerFunction, extract};
 use crate::extract::Extract;
 use crate::outcome::IntoOutcome;
 
@@ -17,14 +17,25 @@ pub struct Async<T>(PhantomData<T>);
 #[derive(Debug)]
 pub struct Threaded<T>(PhantomData<T>);
 
-/// A function with the types of its arguments, which nothing else keeps.
-struct Typed<F, M> {
-    function: Arc<F>,
-    marker: PhantomData<fn() -> M>,
+/// What functions are for: what becomes of their results.
+pub(crate) trait Purpose<R>: 'static {
+    /// Hands a result over to the engine.
+    fn finish(result: R) -> HandlerResult;
+
+    /// Says about the function what the type of its results tells.
+    fn declare(function: HandlerFunction) -> HandlerFunction {
+        function
+    }
 }
 
-impl<F, M> Typed<F, M> {
-    fn new(function: F) -> Self {
+/// A function with the types of its arguments, which nothing else keeps, and what it is for.
+pub(crate) struct Typed<F, M, P> {
+    function: Arc<F>,
+    marker: PhantomData<fn() -> (M, P)>,
+}
+
+impl<F, M, P> Typed<F, M, P> {
+    pub(crate) fn new(function: F) -> Self {
         Self {
             function: Arc::new(function),
             marker: PhantomData,
@@ -32,28 +43,13 @@ impl<F, M> Typed<F, M> {
     }
 }
 
-macro_rules! functions {
+macro_rules! calls {
     ($($T:ident $name:literal),*) => {
-        #[diagnostic::do_not_recommend]
-        impl<F, Fut, R, $($T,)*> Handler<Async<($($T,)*)>> for F
+        impl<F, Fut, R, P, $($T,)*> Invoke for Typed<F, Async<($($T,)*)>, P>
         where
             F: Fn($($T),*) -> Fut + Send + Sync + 'static,
             Fut: Future<Output = R> + Send + 'static,
-            R: IntoOutcome,
-            $($T: Extract + 'static,)*
-        {
-            fn into_function(self) -> HandlerFunction {
-                let arguments = vec![$(Argument::new::<$T>($name)),*];
-                let run: Typed<F, Async<($($T,)*)>> = Typed::new(self);
-                HandlerFunction::new::<F>(arguments, run)
-            }
-        }
-
-        impl<F, Fut, R, $($T,)*> Invoke for Typed<F, Async<($($T,)*)>>
-        where
-            F: Fn($($T),*) -> Fut + Send + Sync + 'static,
-            Fut: Future<Output = R> + Send + 'static,
-            R: IntoOutcome,
+            P: Purpose<R>,
             $($T: Extract,)*
         {
             fn invoke(&self, call: Call) -> Work {
@@ -61,40 +57,78 @@ macro_rules! functions {
                 Work::Async(Box::pin(async move {
                     let future = function($(extract::<$T>(&call, $name)?),*);
                     drop((function, call));
-                    future.await.into_outcome()
+                    P::finish(future.await)
                 }))
             }
         }
 
-        #[diagnostic::do_not_recommend]
-        impl<F, R, $($T,)*> Handler<Threaded<($($T,)*)>> for F
+        impl<F, R, P, $($T,)*> Invoke for Typed<F, Threaded<($($T,)*)>, P>
         where
             F: Fn($($T),*) -> R + Send + Sync + 'static,
-            R: IntoOutcome,
-            $($T: Extract + 'static,)*
-        {
-            fn into_function(self) -> HandlerFunction {
-                let arguments = vec![$(Argument::new::<$T>($name)),*];
-                let run: Typed<F, Threaded<($($T,)*)>> = Typed::new(self);
-                HandlerFunction::new::<F>(arguments, run)
-            }
-        }
-
-        impl<F, R, $($T,)*> Invoke for Typed<F, Threaded<($($T,)*)>>
-        where
-            F: Fn($($T),*) -> R + Send + Sync + 'static,
-            R: IntoOutcome,
+            P: Purpose<R>,
             $($T: Extract,)*
         {
             fn invoke(&self, call: Call) -> Work {
                 let function = Arc::clone(&self.function);
                 Work::Blocking(Box::new(move || {
                     let _ = &call;
-                    function($(extract::<$T>(&call, $name)?),*).into_outcome()
+                    P::finish(function($(extract::<$T>(&call, $name)?),*))
                 }))
             }
         }
     };
 }
 
-super::all_lengths!(functions);
+super::all_lengths!(calls);
+
+/// Makes functions with such results be of a trait, for a purpose; for one number of arguments.
+macro_rules! functions {
+    ($Trait:ident $Result:ident $Purpose:ident; $($T:ident $name:literal),*) => {
+        #[diagnostic::do_not_recommend]
+        impl<F, Fut, R, $($T,)*> $Trait<$crate::handler::Async<($($T,)*)>> for F
+        where
+            F: Fn($($T),*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = R> + Send + 'static,
+            R: $Result,
+            $($T: $crate::extract::Extract + 'static,)*
+        {
+            fn into_function(self) -> $crate::handler::HandlerFunction {
+                $crate::handler::functions!(
+                    @declare F, R, $crate::handler::Async<($($T,)*)>, $Purpose, self; $($T $name),*
+                )
+            }
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl<F, R, $($T,)*> $Trait<$crate::handler::Threaded<($($T,)*)>> for F
+        where
+            F: Fn($($T),*) -> R + Send + Sync + 'static,
+            R: $Result,
+            $($T: $crate::extract::Extract + 'static,)*
+        {
+            fn into_function(self) -> $crate::handler::HandlerFunction {
+                $crate::handler::functions!(
+                    @declare F, R, $crate::handler::Threaded<($($T,)*)>, $Purpose, self; $($T $name),*
+                )
+            }
+        }
+    };
+    (@declare $F:ty, $R:ty, $M:ty, $Purpose:ident, $function:expr; $($T:ident $name:literal),*) => {{
+        let arguments = vec![$($crate::handler::Argument::new::<$T>($name)),*];
+        let run = $crate::handler::Typed::<$F, $M, $Purpose>::new($function);
+        let function = $crate::handler::HandlerFunction::new::<$F>(arguments, run);
+        <$Purpose as $crate::handler::Purpose<$R>>::declare(function)
+    }};
+}
+pub(crate) use functions;
+
+/// Functions whose results go to the status.
+struct Outcomes;
+
+impl<R: IntoOutcome> Purpose<R> for Outcomes {
+    fn finish(result: R) -> HandlerResult {
+        result.into_outcome()
+    }
+}
+
+super::all_lengths!(functions(Handler IntoOutcome Outcomes;));

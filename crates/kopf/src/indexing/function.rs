@@ -1,15 +1,11 @@
 //! Functions that keep indices.
 
-use std::marker::PhantomData;
-use std::sync::Arc;
-
 use kopf_engine::indexing::Entries;
-use kopf_engine::invocation::{Call, HandlerResult, Invoke, Work};
+use kopf_engine::invocation::HandlerResult;
 
 use super::{IntoEntries, Keeping};
 use crate::error::Error;
-use crate::extract::Extract;
-use crate::handler::{self, Argument, Async, HandlerFunction, Prepared, Threaded};
+use crate::handler::{self, HandlerFunction, Prepared, Purpose, functions};
 use crate::on::{self, HandlerBuilder};
 use crate::selecting::IntoSelect;
 
@@ -88,85 +84,17 @@ impl IndexFunction<Prepared> for HandlerFunction {
     }
 }
 
-/// A function with the types of its arguments, which nothing else keeps.
-struct Typed<F, M> {
-    function: Arc<F>,
-    marker: PhantomData<fn() -> M>,
-}
+/// Functions whose results are entries of an index.
+struct Indexing;
 
-impl<F, M> Typed<F, M> {
-    fn new(function: F) -> Self {
-        Self {
-            function: Arc::new(function),
-            marker: PhantomData,
-        }
+impl<R: IntoEntries> Purpose<R> for Indexing {
+    fn finish(result: R) -> HandlerResult {
+        leave(result)
+    }
+
+    fn declare(function: HandlerFunction) -> HandlerFunction {
+        function.keeping(Keeping::of::<R>())
     }
 }
 
-macro_rules! functions {
-    ($($T:ident $name:literal),*) => {
-        #[diagnostic::do_not_recommend]
-        impl<F, Fut, R, $($T,)*> IndexFunction<Async<($($T,)*)>> for F
-        where
-            F: Fn($($T),*) -> Fut + Send + Sync + 'static,
-            Fut: Future<Output = R> + Send + 'static,
-            R: IntoEntries,
-            $($T: Extract + 'static,)*
-        {
-            fn into_function(self) -> HandlerFunction {
-                let arguments = vec![$(Argument::new::<$T>($name)),*];
-                let run: Typed<F, Async<($($T,)*)>> = Typed::new(self);
-                HandlerFunction::new::<F>(arguments, run).keeping(Keeping::of::<R>())
-            }
-        }
-
-        impl<F, Fut, R, $($T,)*> Invoke for Typed<F, Async<($($T,)*)>>
-        where
-            F: Fn($($T),*) -> Fut + Send + Sync + 'static,
-            Fut: Future<Output = R> + Send + 'static,
-            R: IntoEntries,
-            $($T: Extract,)*
-        {
-            fn invoke(&self, call: Call) -> Work {
-                let function = Arc::clone(&self.function);
-                Work::Async(Box::pin(async move {
-                    let future = function($(handler::extract::<$T>(&call, $name)?),*);
-                    drop((function, call));
-                    leave(future.await)
-                }))
-            }
-        }
-
-        #[diagnostic::do_not_recommend]
-        impl<F, R, $($T,)*> IndexFunction<Threaded<($($T,)*)>> for F
-        where
-            F: Fn($($T),*) -> R + Send + Sync + 'static,
-            R: IntoEntries,
-            $($T: Extract + 'static,)*
-        {
-            fn into_function(self) -> HandlerFunction {
-                let arguments = vec![$(Argument::new::<$T>($name)),*];
-                let run: Typed<F, Threaded<($($T,)*)>> = Typed::new(self);
-                HandlerFunction::new::<F>(arguments, run).keeping(Keeping::of::<R>())
-            }
-        }
-
-        impl<F, R, $($T,)*> Invoke for Typed<F, Threaded<($($T,)*)>>
-        where
-            F: Fn($($T),*) -> R + Send + Sync + 'static,
-            R: IntoEntries,
-            $($T: Extract,)*
-        {
-            fn invoke(&self, call: Call) -> Work {
-                let function = Arc::clone(&self.function);
-                Work::Blocking(Box::new(move || {
-                    let _ = &call;
-                    let result = function($(handler::extract::<$T>(&call, $name)?),*);
-                    leave(result)
-                }))
-            }
-        }
-    };
-}
-
-handler::all_lengths!(functions);
+handler::all_lengths!(functions(IndexFunction IntoEntries Indexing;));

@@ -316,15 +316,7 @@ impl Operator {
         let resource_observer = ResourceObserver {
             client: client.clone(),
             settings: Arc::clone(&settings),
-            groups: with_peerings(
-                wanted_groups(
-                    self.registry
-                        .handlers()
-                        .iter()
-                        .filter_map(|handler| handler.selector.as_ref()),
-                ),
-                &settings.peering,
-            ),
+            groups: with_peerings(wanted_groups(self.registry.selectors()), &settings.peering),
             findings: findings.resources,
         };
         let namespace_observer = NamespaceObserver {

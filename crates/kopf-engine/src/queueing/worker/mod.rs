@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn waiting_workers_are_small() {
         let sizes = (size_of_result(Worker::run), size_of::<Worker>());
-        assert!(sizes.0 <= 1280, "{sizes:?}");
+        assert!(sizes.0 <= 1024, "{sizes:?}");
         assert!(sizes.1 <= 1024, "{sizes:?}");
     }
 }

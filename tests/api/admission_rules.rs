@@ -55,12 +55,15 @@ async fn operations_select() {
         .await
         .ok();
     assert_eq!(called(&webhook), ["/any", "/change", "/create"]);
+    api.cached(&path).await;
     let mut object = created.json.clone();
     object["data"] = json!({"a": "b"});
     api.put(&path, &object).await.ok();
     assert_eq!(called(&webhook), ["/any", "/change", "/update"]);
+    api.cached(&path).await;
     api.merge(&path, &json!({"data": {"c": "d"}})).await.ok();
     assert_eq!(called(&webhook), ["/any", "/change", "/update"]);
+    api.cached(&path).await;
     api.get(&path).await.ok();
     api.get(&api.ns_path("configmaps")).await.ok();
     assert!(called(&webhook).is_empty(), "reading is nobody's business");
@@ -91,6 +94,7 @@ async fn resources_and_subresources_select() {
         called(&webhook),
         ["/any", "/everything", "/pods", "/pods-all"]
     );
+    api.cached(&api.ns_path("pods/p")).await;
     let status = json!({"status": {"message": "so it is"}});
     api.merge(&api.ns_path("pods/p/status"), &status).await.ok();
     assert_eq!(
@@ -221,14 +225,19 @@ async fn labels_of_the_old_or_the_new_object_select() {
         .await
         .ok();
     assert!(called(&webhook).is_empty());
+    api.cached(&path).await;
     api.merge(&path, &set(json!("yes"))).await.ok();
     assert_eq!(called(&webhook), ["/labels"], "it is so from now on");
+    api.cached(&path).await;
     api.merge(&path, &set(Value::Null)).await.ok();
     assert_eq!(called(&webhook), ["/labels"], "it was so until now");
+    api.cached(&path).await;
     api.merge(&path, &json!({"data": {"a": "b"}})).await.ok();
     assert!(called(&webhook).is_empty());
+    api.cached(&path).await;
     api.merge(&path, &set(json!("sure"))).await.ok();
     called(&webhook);
+    api.cached(&path).await;
     api.delete(&path).await.ok();
     assert_eq!(
         called(&webhook),

@@ -174,6 +174,19 @@ impl Api {
         self.request(Method::GET, path).send().await
     }
 
+    /// Waits until the server's cache has the object as it is.
+    ///
+    /// A real server decides on writes by what its cache holds, and again if that was too old: a
+    /// webhook then hears of a state that has passed.
+    pub async fn cached(&self, path: &str) {
+        let object = self.get(path).await.expect_code(200).json;
+        let version = object["metadata"]["resourceVersion"]
+            .as_str()
+            .expect("objects have a resource version");
+        let path = format!("{path}?resourceVersion={version}");
+        self.get(&path).await.expect_code(200);
+    }
+
     /// POST of JSON.
     pub async fn create(&self, path: &str, object: &Value) -> Answer {
         self.request(Method::POST, path).json(object).send().await

@@ -1,5 +1,6 @@
 //! Decides everything and does nothing: causes, diffs, filters, progress, outcomes, stored formats.
 
+pub mod admission;
 pub mod background;
 pub mod body;
 pub mod cause;

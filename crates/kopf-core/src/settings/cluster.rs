@@ -1,6 +1,9 @@
 //! Settings of the operator as a whole: its process, its peers, what it observes and admits.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::admission::WebhookServer;
 
 /// The process of the operator.
 #[derive(Clone, Debug)]
@@ -72,11 +75,14 @@ pub struct Scanning {
     pub disabled: bool,
 }
 
-/// Admission webhooks. The server itself is no plain setting, it is given to the operator.
+/// Admission webhooks.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Admission {
     /// The name of the configuration objects that the operator keeps up to date. Default: none,
     /// and then it touches no such objects.
     pub managed: Option<String>,
+    /// The server that is asked by the API server. Default: none, which is an error if there are
+    /// handlers for admission.
+    pub server: Option<Arc<dyn WebhookServer>>,
 }

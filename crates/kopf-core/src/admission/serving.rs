@@ -1,0 +1,88 @@
+//! The seam between operators and webhook servers (or tunnels): neither knows the other.
+//!
+//! A server takes requests from wherever they come, and has them reviewed by the operator; it says
+//! where it can be reached, as often as that changes, and the operator tells the API server.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::ClientConfig;
+
+/// One request to a webhook server.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Incoming {
+    /// The body: an `AdmissionReview`, verbatim.
+    pub review: Value,
+    /// The id of the one handler that is asked for, from the path; all of them if there is none.
+    pub webhook: Option<String>,
+    /// The headers of the request, with the names as they were sent.
+    pub headers: BTreeMap<String, String>,
+    /// The verified certificate of the client, in the form of Python's `getpeercert()`; an empty
+    /// object if there is none.
+    pub sslpeer: Value,
+}
+
+/// Why a request cannot be reviewed at all. (What handlers deny is an answer, not a refusal.)
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Several kinds are meant.
+    #[error("the resource is ambiguous: {0}")]
+    Ambiguous(String),
+    /// No kind that the operator has webhooks for.
+    #[error("the resource is unknown: {0}")]
+    Unknown(String),
+    /// The review lacks what it must have, or is no review.
+    #[error("the review lacks data: {0}")]
+    Missing(String),
+    /// The operator is to blame, such as when it ends.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl Refusal {
+    /// The status code over HTTP.
+    pub fn code(&self) -> u16 {
+        match self {
+            Self::Ambiguous(_) => 409,
+            Self::Unknown(_) => 404,
+            Self::Missing(_) => 400,
+            Self::Internal(_) => 500,
+        }
+    }
+}
+
+/// Why a server cannot serve.
+pub type ServerError = Box<dyn std::error::Error + Send + Sync>;
+
+type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The operator, as its webhook server sees it.
+pub trait Serving: Send + Sync {
+    /// Has a request reviewed; gives the `AdmissionReview` with the response.
+    fn review(&self, incoming: Incoming) -> Later<'_, Result<Value, Refusal>>;
+
+    /// Tells where the server can be reached from now on.
+    fn announce(&self, config: ClientConfig);
+
+    /// The certificate that the API server shows (DER), for those who guess what cluster it is.
+    fn api_certificate(&self) -> Later<'_, Option<Vec<u8>>>;
+
+    /// What the API server says of its version (`GET /version`).
+    fn api_version(&self) -> Later<'_, Option<Value>>;
+}
+
+/// A webhook server, or a tunnel to one.
+///
+/// It serves until the returned future is dropped. If that ends by itself, so does the operator.
+pub trait WebhookServer: fmt::Debug + Send + Sync {
+    /// Serves: announces where it can be reached, then has requests reviewed.
+    fn serve(
+        self: Arc<Self>,
+        operator: Arc<dyn Serving>,
+    ) -> Later<'static, Result<(), ServerError>>;
+}

@@ -80,6 +80,38 @@ fn handled(object: &Value) -> Option<Value> {
     serde_json::from_str(stored.as_str()?).ok()
 }
 
+/// What does not run beside the objects although it should, or does although it should not, in one
+/// life of the operator.
+pub(crate) fn astray(entries: &[Entry], process: u32, objects: &[Value]) -> Vec<String> {
+    let mut problems = Vec::new();
+    let (mut guarded, mut ticked) = (BTreeSet::new(), BTreeSet::new());
+    for entry in entries.iter().filter(|entry| entry.process == process) {
+        let uid = entry.uid.as_str();
+        match (entry.handler.as_str(), entry.step) {
+            ("guard", Step::Begun) => _ = guarded.insert(uid),
+            ("guard", _) => _ = guarded.remove(uid),
+            ("tick", Step::Succeeded) => _ = ticked.insert(uid),
+            _ => {}
+        }
+    }
+    for object in objects {
+        let (name, uid) = (name(object).unwrap_or_default(), &object["metadata"]["uid"]);
+        let uid = uid.as_str().unwrap_or_default();
+        if !guarded.remove(uid) {
+            problems.push(format!("{name}: the daemon does not run"));
+        }
+        if !ticked.contains(uid) {
+            problems.push(format!("{name}: the timer was not called"));
+        }
+    }
+    problems.extend(
+        guarded
+            .into_iter()
+            .map(|uid| format!("object {uid} is gone, its daemon is not")),
+    );
+    problems
+}
+
 /// What has happened although it must not.
 pub(crate) fn violations(entries: &[Entry], history: &History, workload: &Workload) -> Vec<String> {
     let mut found = Vec::new();
@@ -280,6 +312,32 @@ mod tests {
             "beside it"
         );
         assert_eq!(steps(&[(Begun, "guard"), (Begun, "guard")]), 1, "twice");
+    }
+
+    #[test]
+    fn daemons_and_timers_go_with_their_objects() {
+        let here = object(&json!({}), &json!({}));
+        let begun = entry(Begun, "guard", "5", "");
+        let ticked = entry(Succeeded, "tick", "5", "");
+        let ended = entry(Succeeded, "guard", "6", "");
+        let found = |entries: &[&Entry], objects: &[Value]| {
+            let entries: Vec<Entry> = entries.iter().copied().cloned().collect();
+            astray(&entries, 1, objects)
+        };
+        let objects = [here];
+        assert!(found(&[&begun, &ticked], &objects).is_empty());
+        assert!(found(&[&begun, &ticked, &ended], &[]).is_empty());
+        assert_eq!(found(&[&ticked], &objects), ["x: the daemon does not run"]);
+        assert_eq!(found(&[&begun], &objects), ["x: the timer was not called"]);
+        assert_eq!(
+            found(&[&begun], &[]),
+            ["object uid is gone, its daemon is not"]
+        );
+        assert_eq!(
+            astray(&[begun, ticked], 2, &objects).len(),
+            2,
+            "another life"
+        );
     }
 
     #[test]

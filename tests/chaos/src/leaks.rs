@@ -54,10 +54,11 @@ pub(crate) async fn run(seed: u64, length: Duration, most: usize) -> Result<Vec<
     // Events that were dropped are noticed when the stream is continued, and not before.
     cluster.sandbox.faults().compact();
     cluster.sandbox.faults().kill_watches();
-    let mut findings = settle(&cluster, &workload).await?;
+    let process = std::process::id();
+    let mut findings = settle(&cluster, &workload, &ledger, process).await?;
     workload.clean(&cluster).await?;
     cluster.sandbox.faults().kill_watches();
-    findings.extend(settle(&cluster, &workload).await?);
+    findings.extend(settle(&cluster, &workload, &ledger, process).await?);
     findings.extend(remembered(&inspect).await);
     tell!(
         "leaks: all objects are gone, {} changes were made",
@@ -79,7 +80,7 @@ async fn remembered(inspect: &Inspect) -> Option<String> {
     let until = Instant::now() + PATIENCE;
     loop {
         let now = inspect.snapshot();
-        if now.objects == 0 && now.working == 0 && now.sleeping == 0 {
+        if now.objects + now.working + now.sleeping + now.daemons + now.timers == 0 {
             return None;
         }
         if Instant::now() > until {

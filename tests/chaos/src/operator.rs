@@ -152,3 +152,17 @@ async fn meet(mut visit: Visit) -> kopf::Result<()> {
 fn watch(visit: Visit) {
     visit.succeed();
 }
+
+#[kopf::daemon("kopfexamples", cancellation_timeout = 1)]
+async fn guard(stopped: Stopped, visit: Visit) {
+    stopped.requested().await;
+    visit.succeed();
+}
+
+#[kopf::timer("kopfexamples", interval = 1)]
+async fn tick(patch: Patch, mut visit: Visit) -> kopf::Result<()> {
+    visit.attempt().await?;
+    patch.status().set("ticked", std::process::id());
+    visit.succeed();
+    Ok(())
+}

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::chance::Chance;
 use crate::cluster::Cluster;
-use crate::judging::{unsettled, violations};
+use crate::judging::{astray, unsettled, violations};
 use crate::ledger::{ADDRESS, Ledger};
 use crate::report::{Report, tell};
 use crate::trouble;
@@ -68,9 +68,14 @@ pub(crate) async fn run(seed: u64, length: Duration, most: usize, log: &Path) ->
         workload.live.len()
     );
     let mut operator = start()?;
-    report.findings.extend(settle(&cluster, &workload).await?);
+    let process = operator.id().unwrap_or_default();
+    report
+        .findings
+        .extend(settle(&cluster, &workload, &ledger, process).await?);
     workload.clean(&cluster).await?;
-    report.findings.extend(settle(&cluster, &workload).await?);
+    report
+        .findings
+        .extend(settle(&cluster, &workload, &ledger, process).await?);
     report.findings.extend(end(&mut operator).await?);
 
     let entries = ledger.entries();
@@ -104,10 +109,17 @@ fn start(kubeconfig: &Path, ledger: &str, log: &Path) -> Result<Child> {
 }
 
 /// Waits until all is as it should be; says what is not, if that takes too long.
-pub(crate) async fn settle(cluster: &Cluster, workload: &Workload) -> Result<Vec<String>> {
+pub(crate) async fn settle(
+    cluster: &Cluster,
+    workload: &Workload,
+    ledger: &Ledger,
+    process: u32,
+) -> Result<Vec<String>> {
     let until = Instant::now() + PATIENCE;
     loop {
-        let problems = unsettled(&cluster.list().await?, workload);
+        let objects = cluster.list().await?;
+        let mut problems = unsettled(&objects, workload);
+        problems.extend(astray(&ledger.entries(), process, &objects));
         if problems.is_empty() || Instant::now() > until {
             return Ok(problems);
         }

@@ -55,6 +55,7 @@ fn unfinished(object: &Value, field: u64) -> Option<String> {
     let seen = [
         &status["make"]["field"],
         &status["change"]["field"],
+        &status["meet"]["field"],
         &status["followed"],
     ];
     let last = seen.into_iter().filter_map(Value::as_u64).max();

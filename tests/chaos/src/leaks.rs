@@ -7,12 +7,13 @@ use anyhow::{Context as _, Result};
 use kopf::CancellationToken;
 use kopf::client::connection;
 use kopf::engine::inspect::Inspect;
+use kopf_sandbox::fault::{Fault, Verb};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use crate::chance::Chance;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, USER};
 use crate::ledger::{Ledger, Reporter};
 use crate::operator;
 use crate::report::tell;
@@ -51,14 +52,16 @@ pub(crate) async fn run(seed: u64, length: Duration, most: usize) -> Result<Vec<
         trouble::blow(cluster.sandbox.faults(), &mut chance);
     }
     cluster.sandbox.faults().clear();
-    // Events that were dropped are noticed when the stream is continued, and not before.
-    cluster.sandbox.faults().compact();
+    // Events that were dropped are noticed when everything is listed again, and not before.
+    let outdated = Fault::error(410).verb(Verb::Watch).user(USER);
+    let outdated = outdated.kind("kopfexamples.kopf.dev").times(1);
+    cluster.sandbox.faults().inject(outdated);
     cluster.sandbox.faults().kill_watches();
     let process = std::process::id();
-    let mut findings = settle(&cluster, &workload, &ledger, process).await?;
+    let mut findings = settle(&cluster, &workload, &ledger, process, None).await?;
     workload.clean(&cluster).await?;
     cluster.sandbox.faults().kill_watches();
-    findings.extend(settle(&cluster, &workload, &ledger, process).await?);
+    findings.extend(settle(&cluster, &workload, &ledger, process, None).await?);
     findings.extend(remembered(&inspect).await);
     tell!(
         "leaks: all objects are gone, {} changes were made",

@@ -15,6 +15,7 @@ mod judging;
 mod leaks;
 mod ledger;
 mod operator;
+mod probing;
 mod report;
 mod rounds;
 mod trouble;

@@ -85,6 +85,16 @@ impl Visit {
         Ok(())
     }
 
+    /// Reports what must not be.
+    fn object_to(&self, what: &str) {
+        let (step, handler) = (Step::Wrong, format!("{}: {what}", self.entry.handler));
+        self.reporter.report(&Entry {
+            step,
+            handler,
+            ..self.entry.clone()
+        });
+    }
+
     fn succeed(mut self) {
         self.end(Step::Succeeded);
     }
@@ -142,15 +152,34 @@ async fn unmake(mut visit: Visit) -> kopf::Result<()> {
 }
 
 #[kopf::on::resume("kopfexamples")]
-async fn meet(mut visit: Visit) -> kopf::Result<()> {
+async fn meet(Spec(spec): Spec, mut visit: Visit) -> kopf::Result<Value> {
     visit.attempt().await?;
     visit.succeed();
-    Ok(())
+    Ok(json!({"field": spec["field"]}))
+}
+
+#[kopf::index("kopfexamples")]
+fn fields(Uid(uid): Uid, Spec(spec): Spec) -> (String, Value) {
+    (uid, spec["field"].clone())
 }
 
 #[kopf::on::event("kopfexamples")]
-fn watch(visit: Visit) {
+fn watch(event: Event, Spec(spec): Spec, Uid(uid): Uid, index: Index<fields>, visit: Visit) {
+    let indexed: Vec<Value> = index.get(&uid).iter().cloned().collect();
+    let expected: &[Value] = match event.event_type {
+        EventType::Deleted => &[],
+        _ => &[spec["field"].clone()],
+    };
+    if indexed != expected {
+        visit.object_to(&format!("{expected:?} is indexed as {indexed:?}"));
+    }
     visit.succeed();
+}
+
+/// How many objects are known. Whoever asks can tell whether it is all of them.
+#[kopf::on::probe]
+fn known(index: Index<fields>) -> usize {
+    index.len()
 }
 
 #[kopf::daemon("kopfexamples", cancellation_timeout = 1)]

@@ -13,6 +13,7 @@ use crate::chance::Chance;
 use crate::cluster::Cluster;
 use crate::judging::{astray, unsettled, violations};
 use crate::ledger::{ADDRESS, Ledger};
+use crate::probing::Probe;
 use crate::report::{Report, tell};
 use crate::trouble;
 use crate::workload::Workload;
@@ -29,7 +30,8 @@ pub(crate) async fn run(seed: u64, length: Duration, most: usize, log: &Path) ->
     let cluster = Cluster::start(seed, &kubeconfig).await?;
     let ledger = Ledger::default();
     let (address, _listening) = ledger.open().await?;
-    let start = || start(&kubeconfig, &address, log);
+    let probe = Probe::choose().await?;
+    let start = || start(&kubeconfig, &address, probe, log);
     let mut chance = Chance::new(seed);
     let mut workload = Workload::default();
     let mut report = Report::default();
@@ -71,11 +73,11 @@ pub(crate) async fn run(seed: u64, length: Duration, most: usize, log: &Path) ->
     let process = operator.id().unwrap_or_default();
     report
         .findings
-        .extend(settle(&cluster, &workload, &ledger, process).await?);
+        .extend(settle(&cluster, &workload, &ledger, process, Some(probe)).await?);
     workload.clean(&cluster).await?;
     report
         .findings
-        .extend(settle(&cluster, &workload, &ledger, process).await?);
+        .extend(settle(&cluster, &workload, &ledger, process, Some(probe)).await?);
     report.findings.extend(end(&mut operator).await?);
 
     let entries = ledger.entries();
@@ -90,13 +92,14 @@ pub(crate) async fn run(seed: u64, length: Duration, most: usize, log: &Path) ->
     Ok(report)
 }
 
-fn start(kubeconfig: &Path, ledger: &str, log: &Path) -> Result<Child> {
+fn start(kubeconfig: &Path, ledger: &str, probe: Probe, log: &Path) -> Result<Child> {
     let log = std::fs::File::options()
         .create(true)
         .append(true)
         .open(log)?;
     Command::new(std::env::current_exe()?)
         .args(["run", "--standalone", "--namespace", "default", "--verbose"])
+        .arg(probe.option())
         .env(ROLE, "operator")
         .env(ADDRESS, ledger)
         .env("KUBECONFIG", kubeconfig)
@@ -114,12 +117,16 @@ pub(crate) async fn settle(
     workload: &Workload,
     ledger: &Ledger,
     process: u32,
+    probe: Option<Probe>,
 ) -> Result<Vec<String>> {
     let until = Instant::now() + PATIENCE;
     loop {
         let objects = cluster.list().await?;
         let mut problems = unsettled(&objects, workload);
         problems.extend(astray(&ledger.entries(), process, &objects));
+        if let Some(probe) = probe {
+            problems.extend(probe.complaint(objects.len()).await);
+        }
         if problems.is_empty() || Instant::now() > until {
             return Ok(problems);
         }

@@ -1,4 +1,4 @@
-//! What happens to the operator itself: it starts, it is asked how it is, it ends.
+//! What happens to the operator itself: it starts, it logs in, it is asked how it is, it ends.
 //!
 //! ```console
 //! cargo run --bin 13-hooks -- run --sandbox -f examples/crd.yaml -f examples/obj.yaml --liveness http://localhost:18080/healthz
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use kopf::prelude::*;
+use kopf::{Credentials, login_with_kubeconfig, login_with_service_account};
 
 /// What handlers work with. It is there when the startup is over.
 static DATABASE: OnceLock<String> = OnceLock::new();
@@ -30,6 +31,14 @@ async fn connect(retry: Retry, logger: Logger) -> kopf::Result<()> {
     let database = DATABASE.get_or_init(|| "db://somewhere".to_owned());
     logger.info(format_args!("Connected to {database}."));
     Ok(())
+}
+
+// What an operator does by itself if nobody else does it. It is called again when the credentials are
+// refused, and not at all with `--sandbox`.
+#[kopf::on::login(retries = 3)]
+fn login_fn(settings: Settings, logger: Logger) -> Option<Credentials> {
+    logger.info("Logging in.");
+    login_with_service_account(&settings).or_else(|| login_with_kubeconfig(&settings))
 }
 
 #[kopf::on::cleanup]

@@ -1,16 +1,21 @@
 //! The walkthrough of the documentation: a claim of storage for a while. It creates a real
-//! PersistentVolumeClaim, lets it grow, keeps its labels, and takes it along when it goes.
+//! PersistentVolumeClaim, lets it grow, keeps its labels, and takes it along when it goes; and it goes
+//! by itself when no pod has used it for as long as it says.
 //!
 //! ```console
 //! cargo run --bin ephemeral-volume-claims -- run --sandbox -f examples/rust/ephemeral-volume-claims
 //! kubectl get evc,pvc
 //! kubectl patch evc my-claim --type merge -p '{"spec": {"size": "2G"}}'
 //! kubectl label evc my-claim application- owner=me
-//! kubectl delete evc my-claim
+//! kubectl patch evc my-claim --type merge -p '{"spec": {"expiresAfter": 10}}'   # or: kubectl delete evc my-claim
 //! ```
 
-use kopf::k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use kopf::kube::api::{Api, Patch as PatchOf, PatchParams, PostParams, ResourceExt as _};
+use kopf::jiff::Timestamp;
+use kopf::k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use kopf::kube::api::{
+    Api, DeleteParams, ListParams, Patch as PatchOf, PatchParams, PostParams, Preconditions,
+    ResourceExt as _,
+};
 use kopf::prelude::*;
 use kopf::{Adoption, kube};
 
@@ -22,12 +27,17 @@ use kopf::{Adoption, kube};
 struct EphemeralVolumeClaimSpec {
     size: Option<String>,
     storage_class: Option<String>,
+    expires_after: Option<u64>,
 }
 
-/// What the handlers have returned: it is kept under their names.
-#[derive(Serialize, Deserialize, Clone, Debug)]
+/// What the handlers have returned is kept under their names; the rest is what they have written.
+#[derive(Serialize, Deserialize, Clone, Debug, Default)]
 struct EphemeralVolumeClaimStatus {
     create_fn: Option<Created>,
+    #[serde(rename = "inUse")]
+    in_use: Option<bool>,
+    #[serde(rename = "unusedSince")]
+    unused_since: Option<Timestamp>,
 }
 
 #[derive(Serialize, Deserialize, Clone, Debug)]
@@ -114,6 +124,55 @@ async fn relabel(
     Ok(())
 }
 
+/// Nobody has used the claim for too long: it goes, and the PVC goes with it.
+///
+/// Claims without an expiry have no timer.
+#[kopf::timer(EphemeralVolumeClaim, interval = 5, field = "spec.expiresAfter", value = PRESENT)]
+async fn expire(
+    evc: Object<EphemeralVolumeClaim>,
+    evcs: Api<EphemeralVolumeClaim>,
+    pods: Api<Pod>,
+    Now(now): Now,
+    patch: Patch,
+    logger: Logger,
+) -> kopf::Result<()> {
+    let status = evc.status.clone().unwrap_or_default();
+    let was_used = status.in_use == Some(true);
+    let pods = pods.list(&ListParams::default()).await?;
+    let is_used = pods.iter().any(|pod| uses(pod, &evc.name_any()));
+    if is_used != was_used {
+        // Written when it changes, not every time.
+        patch.status().merge(json!({
+            "inUse": is_used,
+            "unusedSince": (!is_used).then(|| now.to_string()),
+        }));
+        return Ok(());
+    }
+    if is_used {
+        return Ok(());
+    }
+    let created = || evc.creation_timestamp().map_or(now, |time| time.0);
+    let since = status.unused_since.unwrap_or_else(created);
+    let limit = evc.spec.expires_after.unwrap_or(u64::MAX);
+    let unused = u64::try_from(now.duration_since(since).as_secs()).unwrap_or_default();
+    if unused >= limit {
+        logger.info(format_args!(
+            "Nobody uses it: it has expired after {limit} seconds."
+        ));
+        // This very object, not another one of this name.
+        let this_one = Preconditions {
+            uid: evc.metadata.uid.clone(),
+            resource_version: None,
+        };
+        evcs.delete(
+            &evc.name_any(),
+            &DeleteParams::default().preconditions(this_one),
+        )
+        .await?;
+    }
+    Ok(())
+}
+
 fn required(evc: &EphemeralVolumeClaim) -> kopf::Result<&str> {
     let size = evc.spec.size.as_deref().filter(|size| !size.is_empty());
     size.ok_or_else(|| kopf::permanent("Size must be set."))
@@ -128,6 +187,21 @@ fn pvc_name(evc: &EphemeralVolumeClaim) -> Option<&str> {
 fn is_owned(pvc: &PersistentVolumeClaim, evc: &EphemeralVolumeClaim) -> bool {
     let mut owners = pvc.owner_references().iter();
     owners.any(|owner| Some(&owner.uid) == evc.metadata.uid.as_ref())
+}
+
+/// Whether a pod needs the claim, or may need it soon.
+fn uses(pod: &Pod, claim: &str) -> bool {
+    let phase = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.phase.as_deref());
+    let over = matches!(phase, Some("Succeeded" | "Failed"));
+    let volumes = pod
+        .spec
+        .iter()
+        .flat_map(|spec| spec.volumes.iter().flatten());
+    let mut claims = volumes.filter_map(|volume| volume.persistent_volume_claim.as_ref());
+    !over && claims.any(|source| source.claim_name == claim)
 }
 
 fn main() -> std::process::ExitCode {

@@ -199,3 +199,43 @@ async fn the_claim_of_somebody_else_is_left_alone() {
     assert_eq!(found.expect_code(200).json, created);
     play.stage.finish().await;
 }
+
+#[tokio::test]
+async fn a_claim_that_nobody_uses_expires_and_others_stay() {
+    let play = Walkthrough::start().await;
+    let mut pod = kopf_tests::objects::pod("user");
+    pod["spec"]["volumes"] =
+        json!([{"name": "data", "persistentVolumeClaim": {"claimName": "my-claim"}}]);
+    let pods = play.stage.api.ns_path("pods");
+    play.stage.api.create(&pods, &pod).await.expect_code(201);
+    let mut program = play.run();
+    play.create(|object| object["metadata"]["name"] = json!("lasting"))
+        .await;
+    play.create(|object| object["spec"]["expiresAfter"] = json!(1))
+        .await;
+    let path = play.evc("my-claim");
+    play.stage
+        .until(&path, "it is used", |evc| evc["status"]["inUse"] == true)
+        .await;
+
+    play.stage.api.delete(&format!("{pods}/user")).await.ok();
+    program
+        .says("/my-claim] Nobody uses it: it has expired after 1 seconds.")
+        .await;
+    play.stage.gone(&path).await;
+    play.released("my-claim").await;
+    let log = program.stop().await;
+    assert!(!log.contains("/lasting] Nobody uses it"), "{log}");
+    let lasting = play
+        .stage
+        .api
+        .get(&play.evc("lasting"))
+        .await
+        .expect_code(200)
+        .json;
+    assert!(
+        lasting["metadata"]["finalizers"].is_null(),
+        "no timer holds it: {lasting}"
+    );
+    play.stage.finish().await;
+}

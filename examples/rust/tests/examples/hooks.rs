@@ -32,6 +32,7 @@ async fn the_operator_has_a_life_of_its_own() {
     let mut program = stage.run_with("13-hooks", &["--liveness", &address], &[]);
     program.says("Connected to db://somewhere.").await;
     assert!(program.log().contains("The database is not there yet."));
+    program.says("Logging in.").await;
     stage.create().await;
     program.says("kopf-example-1 goes to db://somewhere").await;
     // Answers are remembered for a while.

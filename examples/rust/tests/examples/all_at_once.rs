@@ -1,0 +1,51 @@
+use serde_json::json;
+
+use crate::stage::{OBJECT, Stage};
+
+#[tokio::test]
+async fn all_kinds_of_handlers_are_called_for_one_object() {
+    let stage = Stage::start().await;
+    let mut program = stage.run("99-all-at-once");
+    stage.create().await;
+    for words in [
+        "] CREATED\n",
+        "] HANDLED item1\n",
+        "] HANDLED item2\n",
+        "] WATCHED\n",
+        "] SEEN: \"value\"\n",
+    ] {
+        program.says(words).await;
+    }
+    let result = stage.result("create_fn").await;
+    assert_eq!(result, json!({"with-this-field": 1}));
+    stage
+        .until(&stage.path(OBJECT), "the timer has noticed", |object| {
+            object["status"]["noticed"] == true
+        })
+        .await;
+    stage.handled().await;
+    stage.change(json!({"field": "new"})).await;
+    for words in [
+        "] UPDATED: (('change', ('spec', 'field'), 'value', 'new'),)\n",
+        "] FIELD: \"value\" -> \"new\"\n",
+        "] SEEN: \"new\"\n",
+    ] {
+        program.says(words).await;
+    }
+    let log = program.stop().await;
+    assert!(
+        log.contains("STARTED") && log.contains("CLEANED UP"),
+        "{log}"
+    );
+    assert!(log.contains("] NOT WATCHED ANYMORE\n"), "{log}");
+
+    let mut program = stage.run("99-all-at-once");
+    program.says("] RESUMED\n").await;
+    stage.delete().await;
+    let log = program.stop().await;
+    assert!(
+        log.contains("] DELETED\n") && log.contains("] NOT WATCHED ANYMORE\n"),
+        "{log}"
+    );
+    stage.finish().await;
+}

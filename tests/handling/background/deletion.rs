@@ -5,7 +5,7 @@ use std::time::Duration;
 use kopf_engine::background::StopReason;
 use serde_json::json;
 
-use super::{Flags, slow};
+use super::{Flags, silent, slow};
 use crate::front::{done, on, temporary};
 use crate::stage::{annotation, everywhere, finalizers, sandboxed};
 
@@ -47,6 +47,26 @@ fn the_object_waits_for_those_that_are_slow() {
         assert!(stage.get("obj").await.is_null());
         let mut writes = stage.writes().into_iter();
         assert!(writes.any(|call| call.body["status"]["watch"] == "bye"));
+    });
+}
+
+#[test]
+fn one_that_ends_while_another_is_given_a_chance_is_noticed() {
+    sandboxed(async |stage| {
+        let flags = Flags::default();
+        let handlers = [silent("watch", &flags, 7), silent("other", &flags, 8)];
+        let _operator = stage
+            .operator(handlers)
+            .settings(|settings| {
+                settings.background.instant_exit_timeout = Some(Duration::from_secs(5));
+            })
+            .start()
+            .await;
+        stage.create("obj", json!({})).await;
+        stage.settled().await;
+        stage.delete("obj").await;
+        stage.pass(10.0).await;
+        assert!(stage.get("obj").await.is_null(), "both have ended");
     });
 }
 

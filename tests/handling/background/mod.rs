@@ -6,6 +6,7 @@ mod deletion;
 mod exiting;
 mod filters;
 mod patching;
+mod pausing;
 mod spawning;
 mod timers;
 mod vanishing;
@@ -18,7 +19,7 @@ use kopf_engine::invocation::Call;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::front::{Declaration, gives, on};
+use crate::front::{Declaration, done, gives, on};
 use crate::stage::Stage;
 
 /// When a handler was called, in whole seconds since the beginning of the case.
@@ -55,13 +56,25 @@ impl Flags {
 
 /// It goes on for so long after it was told to end.
 fn slow(flags: &Flags, seconds: u64) -> Declaration {
+    ending("watch", flags, seconds, Some("bye"))
+}
+
+/// The same, but it writes nothing in the end, so that the object does not change.
+fn silent(id: &str, flags: &Flags, seconds: u64) -> Declaration {
+    ending(id, flags, seconds, None)
+}
+
+fn ending(id: &str, flags: &Flags, seconds: u64, last_words: Option<&'static str>) -> Declaration {
     let flags = flags.clone();
-    on::daemon("watch").does(move |call| {
+    on::daemon(id).does(move |call| {
         let stopped = flags.keep(&call);
         async move {
             stopped.wait(None).await;
             sleep(Duration::from_secs(seconds)).await;
-            gives(json!("bye"))
+            match last_words {
+                Some(words) => gives(json!(words)),
+                None => done(),
+            }
         }
     })
 }

@@ -50,24 +50,25 @@ impl Background {
         self.0.state().forever_stopped.contains(&handler.id)
     }
 
-    /// Starts this handler, unless it is running. Returns when to try again, if it is still ending
-    /// from an earlier life of the object here.
+    /// Starts this handler, unless it is running. Returns when to try again, if it is still ending:
+    /// because it did not match, because of a pause, or from an earlier life of the object here.
     pub(crate) fn start(&self, handler: &Arc<Handler>, body: &Body) -> Option<Duration> {
         let object = &self.0;
-        if object
-            .shared
-            .fleet
-            .is_leaving(object.logger.reference(), &handler.id)
-        {
-            return Some(LEAVING);
-        }
         let mut state = object.state();
-        if state
-            .running
-            .iter()
-            .any(|runner| runner.handler.id == handler.id)
-        {
-            return None;
+        let mut running = state.running.iter();
+        if let Some(runner) = running.find(|runner| runner.handler.id == handler.id) {
+            // Its end is noticed without looking.
+            let polling = object
+                .shared
+                .context
+                .settings
+                .background
+                .cancellation_polling;
+            return runner.stopped.is_set().then_some(polling);
+        }
+        let fleet = &object.shared.fleet;
+        if fleet.is_leaving(object.logger.reference(), &handler.id) {
+            return Some(LEAVING);
         }
         let live = state
             .live
@@ -94,12 +95,6 @@ impl Background {
         let mut runners = self.0.running();
         runners.retain(|runner| is_meant(&runner.handler));
         stopping::advance(runners, reason).await
-    }
-
-    /// Whether any of them was told to end, and has not ended yet.
-    pub(crate) fn is_stopping(&self) -> bool {
-        let state = self.0.state();
-        state.running.iter().any(|runner| runner.stopped.is_set())
     }
 
     /// Waits until one ends that was told to. Cancel-safe.

@@ -53,11 +53,12 @@ impl Memory {
         self
     }
 
-    /// Waits until a daemon or a timer ends that was told to; forever if there is none. Cancel-safe.
+    /// Waits until a daemon or a timer ends that was told to, also if it has ended since the last
+    /// time; forever if there are none. Cancel-safe.
     pub(crate) async fn exit(&self) {
         match &self.background {
-            Some(background) if background.is_stopping() => background.exit().await,
-            _ => std::future::pending().await,
+            Some(background) => background.exit().await,
+            None => std::future::pending().await,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a test has logged.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 
 use tracing::field::{Field, Visit};
 use tracing::subscriber::DefaultGuard;
@@ -25,6 +25,13 @@ pub(crate) struct Captured {
 
 /// Begins to capture what this thread logs, from this level on.
 pub(crate) fn capture(level: Level) -> Captured {
+    // Without anybody who listens everywhere, what is first logged by another thread in this very
+    // moment can be taken for what nobody is ever interested in.
+    static EVERYWHERE: Once = Once::new();
+    EVERYWHERE.call_once(|| {
+        let nobody = tracing_subscriber::registry().with(Indifferent);
+        tracing::subscriber::set_global_default(nobody).expect("nobody else listens everywhere");
+    });
     let records = Arc::default();
     let layer = Capturing {
         level,
@@ -49,6 +56,11 @@ impl Captured {
         records.map(|record| record.message).collect()
     }
 }
+
+/// Wants to hear everything, and does nothing with it.
+struct Indifferent;
+
+impl<S: Subscriber> Layer<S> for Indifferent {}
 
 struct Capturing {
     level: Level,

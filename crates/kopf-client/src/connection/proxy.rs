@@ -1,5 +1,7 @@
 //! The proxy on the way to the server, if any.
 
+use std::fmt;
+
 use http::Uri;
 use http::header::HeaderValue;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
@@ -7,13 +9,20 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use super::error::Error;
 
 /// Where to connect to instead, and how to be known there.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Proxy {
     pub(super) address: Uri,
     /// For HTTP proxies.
     pub(super) authorization: Option<HeaderValue>,
     /// For SOCKS proxies.
     pub(super) login: Option<(String, String)>,
+}
+
+// Without the secrets.
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proxy").finish_non_exhaustive()
+    }
 }
 
 impl Proxy {

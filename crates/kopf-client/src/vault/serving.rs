@@ -28,6 +28,9 @@ const PATIENCE: [Duration; 9] = [
     Duration::from_secs(21),
 ];
 
+/// How far it goes with those that expire unused, such as while the server cannot be reached.
+const UNUSED: usize = 5;
+
 impl Vault {
     /// Logs in for the first request, and whenever no credentials are left for one. It ends only when that is in vain
     /// for good; requests that wait for credentials get the same error.
@@ -50,9 +53,12 @@ impl Vault {
         let mut vain = 0;
         loop {
             self.wanted().await;
-            if std::mem::take(&mut self.state().worked) {
+            let (worked, was_refused) = self.state().end_of_last();
+            if worked {
                 trusted = true;
                 vain = 0;
+            } else if !was_refused {
+                vain = vain.min(UNUSED);
             }
             let reasons = loop {
                 let Some(wait) = PATIENCE.get(vain) else {

@@ -18,7 +18,9 @@ pub(super) struct State {
     /// Whether somebody waits for credentials.
     wanted: bool,
     /// Whether any of those that are gone since the last login was accepted by the server.
-    pub(super) worked: bool,
+    worked: bool,
+    /// Whether any of them was refused. If not, their time is over, and nothing is wrong with them.
+    was_refused: bool,
     /// Why there will not be any more.
     pub(super) over: Option<LoginError>,
     chance: u64,
@@ -31,6 +33,7 @@ impl State {
             refused: HashMap::new(),
             wanted: false,
             worked: false,
+            was_refused: false,
             over: None,
             chance: seed,
         }
@@ -86,12 +89,19 @@ impl State {
             return false;
         }
         self.worked |= refused.has_worked();
+        self.was_refused = true;
         let remembered = self.refused.entry(Arc::clone(&refused.id)).or_default();
         if remembered.len() >= REMEMBERED {
             remembered.pop_front();
         }
         remembered.push_back(refused.identity.clone());
         true
+    }
+
+    /// How it was with those of the last login: whether any has worked, whether any was refused.
+    pub(super) fn end_of_last(&mut self) -> (bool, bool) {
+        let was_refused = std::mem::take(&mut self.was_refused);
+        (std::mem::take(&mut self.worked), was_refused)
     }
 
     /// Whether the server has refused the same before.
@@ -107,6 +117,7 @@ impl State {
             self.current.push(Arc::new(held));
         }
         self.worked = false;
+        self.was_refused = false;
         self.wanted = false;
     }
 

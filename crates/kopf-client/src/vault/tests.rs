@@ -247,6 +247,32 @@ async fn expired_credentials_are_not_used_and_welcome_again() {
     .await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn credentials_that_expire_while_the_server_cannot_be_reached_are_not_in_vain() {
+    let server = Server::knowing("t");
+    let unreachable = tower::service_fn(|_: Request<Body>| async {
+        Err::<Response<Body>, _>(std::io::Error::other("no route to host"))
+    });
+    let epoch: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    let expiring = (1..=20).map(|number| {
+        let time = epoch + Duration::from_secs(60 * number);
+        one(&Credentials::from_service(unreachable, "ns").with_expiration(time))
+    });
+    let plan = Plan::new(expiring.chain([one(&server.credentials("t"))]));
+    let vault = vault();
+    let client = vault.client();
+    with(&vault, &plan, async {
+        let mut failures = 0;
+        while client.get_json("/version").await.is_err() {
+            failures += 1;
+            assert!(failures < 5000, "the login was given up");
+            sleep(Duration::from_secs(1)).await;
+        }
+        assert!(plan.count() > 10, "{}", plan.count());
+    })
+    .await;
+}
+
 /// Asks until it is over.
 async fn end(plan: &Plan) -> (LoginError, crate::Error, Duration) {
     let vault = vault();

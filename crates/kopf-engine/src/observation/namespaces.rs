@@ -34,7 +34,14 @@ impl NamespaceObserver {
             Scope::Namespaces(patterns) => patterns,
         };
         if self.settings.scanning.disabled {
-            publish(&self.findings, Namespaces::Listed(literals(&patterns)));
+            let names = literals(&patterns);
+            if names.len() < patterns.len() {
+                tracing::warn!(
+                    "Namespaces are not scanned (settings.scanning.disabled), so patterns match \
+                     nothing. Only these namespaces are served, and assumed to exist: {names:?}"
+                );
+            }
+            publish(&self.findings, Namespaces::Listed(names));
             return std::future::pending().await;
         }
         let resource = builtin("", "namespaces", "Namespace");
@@ -127,15 +134,9 @@ impl Served {
                 Body::parse(&item.raw).map_or(Fate::Alive, |body| Fate::of(&body))
             }
         };
-        let is_served = match fate {
-            Fate::Alive => true,
-            Fate::Gone => false,
-            // As before: its objects are still to be released, but nothing new begins.
-            Fate::Terminating => self
-                .names
-                .as_ref()
-                .is_some_and(|names| names.contains(name)),
-        };
+        // While it is terminating, its objects are still to be released, also by an operator that
+        // comes to it only then.
+        let is_served = fate != Fate::Gone;
         let (names, is_listing) = match (&mut self.listing, &mut self.names) {
             (Some(listing), _) => (listing, true),
             (None, Some(names)) => (names, false),
@@ -315,9 +316,29 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn without_scanning_plain_names_are_taken_for_granted() {
-        let play = Play::new(&["a", "b*", "c,d"], true, |_| Answer::status(500));
+        let captured = capture(Level::WARN);
+        let play = Play::new(&["a"], true, |_| Answer::status(500));
         assert_eq!(play.names().await, names(&["a"]));
         assert!(play.log.all().is_empty());
+        assert!(captured.messages(Level::WARN).is_empty());
+        let play = Play::new(&["a", "b*", "c,d"], true, |_| Answer::status(500));
+        assert_eq!(play.names().await, names(&["a"]));
+        let warnings = captured.messages(Level::WARN);
+        assert!(
+            warnings[0].contains("patterns match nothing"),
+            "{warnings:?}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_namespace_that_is_terminating_already_is_served_to_its_end() {
+        let pending = json!([{"type": "NamespaceFinalizersRemaining", "status": "True"}]);
+        let (lines, answer) = cluster(vec![deleted("app", &pending)]);
+        let play = Play::new(&["*"], false, answer);
+        assert_eq!(play.names().await, names(&["app"]));
+        let gone = json!({"type": "DELETED", "object": deleted("app", &pending)});
+        lines.send(gone).unwrap();
+        assert_eq!(play.names().await, names(&[]));
     }
 
     #[tokio::test(start_paused = true)]

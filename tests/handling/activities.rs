@@ -86,3 +86,14 @@ fn settings_of_startup_handlers_are_in_force() {
         assert!((7..8).contains(&waited.as_secs()), "{waited:?}");
     });
 }
+
+#[test]
+fn what_was_started_up_is_cleaned_up_also_if_the_settings_are_wrong() {
+    sandboxed(async |stage| {
+        let configure = configures(|settings| settings.queueing.worker_limit = Some(0));
+        let handlers = [configure, on::create("make"), on::cleanup("end")];
+        let error = stage.operator(handlers).fails().await;
+        assert!(error.contains("worker_limit"), "{error}");
+        assert_eq!(stage.journal.ids(), ["configure", "end"]);
+    });
+}

@@ -3,7 +3,7 @@
 use kopf_sandbox::fault::{Fault, Verb};
 use serde_json::json;
 
-use crate::front::on;
+use crate::front::{done, on};
 use crate::stage::sandboxed;
 
 #[test]
@@ -58,5 +58,72 @@ fn what_is_forbidden_is_noted_only() {
         let health = operator.inspect().health();
         assert!(health.is_alive(), "{health}");
         assert!(health.notes[0].contains("refused"), "{health}");
+    });
+}
+
+#[test]
+fn who_is_busy_is_not_deaf() {
+    sandboxed(async |stage| {
+        let slow = on::create("make").does(|_| async {
+            tokio::time::sleep(std::time::Duration::from_secs(600)).await;
+            done()
+        });
+        let operator = stage
+            .operator([slow])
+            .settings(|settings| {
+                settings.queueing.worker_limit = Some(1);
+                settings.queueing.max_events = 1;
+            })
+            .start()
+            .await;
+        for name in ["a", "b", "c", "d"] {
+            stage.create(name, json!({})).await;
+        }
+        tokio::time::sleep(std::time::Duration::from_secs(500)).await;
+        let health = operator.inspect().health();
+        assert!(health.is_alive(), "{health}");
+        assert!(health.notes[0].contains("read slowly"), "{health}");
+        stage.pass(3_000.0).await;
+        assert_eq!(stage.journal.count("make"), 4);
+        let health = operator.inspect().health();
+        assert!(health.is_alive() && health.notes.is_empty(), "{health}");
+    });
+}
+
+#[test]
+fn namespaces_and_definitions_are_to_be_heard_of_too() {
+    sandboxed(async |stage| {
+        let patterns = vec![stage.api.namespace().parse().unwrap()];
+        let operator = stage
+            .operator([on::create("make")])
+            .scope(kopf_core::namespace::Scope::Namespaces(patterns))
+            .start()
+            .await;
+        stage.pass(10.0).await;
+        assert!(operator.inspect().health().is_alive());
+        for kind in [
+            "namespaces",
+            "customresourcedefinitions.apiextensions.k8s.io",
+        ] {
+            let outages = [Verb::Watch, Verb::List].map(|verb| {
+                stage
+                    .faults()
+                    .inject(Fault::error(500).kind(kind).verb(verb))
+            });
+            stage.faults().kill_watches();
+            tokio::time::sleep(std::time::Duration::from_secs(200)).await;
+            let reason = operator.inspect().health().to_string();
+            let name = kind.split('.').next().unwrap_or_default();
+            assert!(
+                reason.starts_with("not alive") && reason.contains(name),
+                "{reason}"
+            );
+            for outage in outages {
+                stage.faults().remove(outage);
+            }
+            stage.pass(120.0).await;
+            let health = operator.inspect().health();
+            assert!(health.is_alive(), "{health}");
+        }
     });
 }

@@ -493,3 +493,51 @@ fn one_conflict_in_one_namespace_pauses_the_operator_as_a_whole() {
         assert_eq!(stage.journal.ids(), ["one"]);
     });
 }
+
+#[test]
+fn the_dead_are_not_waited_for_by_those_who_cannot_write() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        let _low = peer(stage, "low", 1).await;
+        let high = peer(stage, "high", 2).await;
+        high.kill().await;
+        let refused = Fault::error(422).kind("kopfpeerings").verb(Verb::Patch);
+        stage.faults().inject(refused);
+        assert!(who_works(stage, "a").await.is_empty());
+        stage.pass(100.0).await;
+        assert_eq!(stage.journal.ids(), ["low"]);
+    });
+}
+
+#[test]
+fn one_failure_does_not_end_the_look_for_others() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        stage.put_peer("boss", 100, 1_000_000, 0).await;
+        stage.create("obj", json!({})).await;
+        let failure = Fault::error(500).kind("kopfpeerings").verb(Verb::List);
+        stage.faults().inject(failure.times(4));
+        let _one = peer(stage, "one", 0).await;
+        stage.pass(60.0).await;
+        assert!(stage.journal.ids().is_empty());
+    });
+}
+
+#[test]
+fn an_outage_of_peerings_is_not_waited_for_forever() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        stage.create("obj", json!({})).await;
+        stage
+            .faults()
+            .inject(Fault::error(500).kind("kopfpeerings"));
+        let operator = stage
+            .operator([on::create("one")])
+            .peer("one", 0)
+            .start()
+            .await;
+        stage.pass(100.0).await;
+        assert_eq!(stage.journal.ids(), ["one"]);
+        assert!(!operator.inspect().health().is_alive(), "it is told");
+    });
+}

@@ -1,6 +1,8 @@
 //! What is served, as it comes and goes at run time: namespaces and kinds.
 
 use kopf_core::namespace::Scope;
+use kopf_core::resource::Resource;
+use kopf_core::selector::Selector;
 use kopf_sandbox::fault::{Fault, Verb};
 use serde_json::{Value, json};
 use tracing::Level;
@@ -142,5 +144,60 @@ fn kinds_are_served_as_they_come_and_go() {
             ["late", "late", "make"],
             "the others go on"
         );
+    });
+}
+
+#[test]
+fn a_kind_that_gets_a_category_is_served_by_those_who_want_it() {
+    sandboxed(async |stage| {
+        let group = stage.api.group();
+        let both = [
+            on::event("by_name").on(&[&group, "v1", "gadgets"]),
+            on::event("by_category").on_category("interesting"),
+        ];
+        let crd = stage.api.crd().named("gadgets", "gadget", "Gadget");
+        let definition = crd.create().await.definition_path();
+        let _operator = stage.run(both).await;
+        let version = format!("{group}/v1");
+        let object: Value = json!({"apiVersion": version, "kind": "Gadget",
+                                   "metadata": {"name": "it"}, "spec": {}});
+        let path = stage.api.group_path(&version, "gadgets");
+        stage.api.create(&path, &object).await.expect_code(201);
+        stage.pass(10.0).await;
+        assert_eq!(stage.journal.ids(), ["by_name"]);
+        let patch = json!({"spec": {"names": {"categories": ["interesting"]}}});
+        stage.api.merge(&definition, &patch).await.expect_code(200);
+        stage.pass(60.0).await;
+        assert_eq!(stage.journal.count("by_category"), 1);
+    });
+}
+
+#[test]
+fn functions_and_everything_select_kinds_too() {
+    sandboxed(async |stage| {
+        let own = stage.api.group();
+        let is_own = move |resource: &Resource| resource.group == own;
+        let handlers = [
+            on::event("predicate").on_all(Selector::predicate(is_own)),
+            on::event("everything").on_all(Selector::everything()),
+        ];
+        let _operator = stage.run(handlers).await;
+        stage.create("obj", json!({})).await;
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "map"}});
+        let path = stage.api.ns_path("configmaps");
+        stage.api.create(&path, &map).await.expect_code(201);
+        stage.settled().await;
+        let seen = |id: &str| {
+            let entries = stage.journal.of(id).into_iter();
+            let mut names: Vec<_> = entries
+                .map(|entry| entry.body["metadata"]["name"].to_string())
+                .collect();
+            names.dedup();
+            names
+        };
+        assert_eq!(seen("predicate"), ["\"obj\""]);
+        let all = seen("everything");
+        assert!(all.contains(&"\"obj\"".to_owned()), "{all:?}");
+        assert!(all.contains(&"\"map\"".to_owned()), "{all:?}");
     });
 }

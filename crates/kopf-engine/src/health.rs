@@ -5,10 +5,11 @@
 //!
 //! What is refused by the server (permissions, kinds that do not exist) is noted, but is no reason to
 //! be called dead: the others are served, and a restart would change nothing. The same goes for a
-//! pause.
+//! pause, and for streams that wait for the handlers.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -78,6 +79,8 @@ enum State {
     Troubled(String),
     Refused(String),
     Paused,
+    /// It reads no more than the handlers can take.
+    SlowedDown,
 }
 
 impl Vitals {
@@ -108,6 +111,7 @@ impl Vitals {
         Sign {
             vitals: self.clone(),
             id,
+            is_slow: AtomicBool::new(false),
         }
     }
 
@@ -142,6 +146,11 @@ impl Stream {
                 health.notes.push(format!("{name}: paused"));
                 return;
             }
+            State::SlowedDown => {
+                let note = "read slowly: many changes wait for handlers";
+                health.notes.push(format!("{name}: {note}"));
+                return;
+            }
             State::Refused(error) => {
                 health.notes.push(format!("{name}: refused: {error}"));
                 return;
@@ -166,6 +175,7 @@ impl Stream {
 pub(crate) struct Sign {
     vitals: Vitals,
     id: u64,
+    is_slow: AtomicBool,
 }
 
 impl Sign {
@@ -202,6 +212,25 @@ impl Sign {
     /// It does not listen on purpose.
     pub(crate) fn paused(&self) {
         self.change(|stream| stream.state = State::Paused);
+    }
+
+    /// It does not listen, because there is too much to do already. Whether that is new.
+    pub(crate) fn slow_down(&self) -> bool {
+        let is_new = !self.is_slow.swap(true, Ordering::Relaxed);
+        if is_new {
+            self.change(|stream| stream.state = State::SlowedDown);
+        }
+        is_new
+    }
+
+    /// It listens again, if it did not because of that. What has come meanwhile is still to be read.
+    pub(crate) fn catch_up(&self) {
+        if self.is_slow.load(Ordering::Relaxed) && self.is_slow.swap(false, Ordering::Relaxed) {
+            self.change(|stream| {
+                stream.since = Instant::now();
+                stream.state = State::Fine;
+            });
+        }
     }
 
     fn change(&self, change: impl FnOnce(&mut Stream)) {

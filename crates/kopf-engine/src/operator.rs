@@ -48,6 +48,7 @@ use crate::pausing::Pause;
 use crate::peering::{detect_own_identity, with_peerings};
 use crate::posting::{self, Poster};
 use crate::probing::{self, Endpoint};
+use crate::processing::describe;
 use crate::queueing::Turns;
 use crate::shared::Shared;
 
@@ -274,14 +275,20 @@ impl Operator {
         )
         .with_indices(self.indices.clone())
         .with_memo(self.memo.clone());
-        let starting = activities::startup(&self.registry, context);
+        let starting = activities::startup(&self.registry, context.clone());
         let Some(started) = stop.run_until_cancelled(starting).await else {
             warn!("Startup activity is only partially executed due to cancellation.");
             return Ok(());
         };
         self.settings = started?;
-        self.settings.validate()?;
-        check_ids(&self.registry, &self.settings)?;
+        let valid = self.settings.validate().map_err(Error::from);
+        if let Err(error) = valid.and_then(|()| check_ids(&self.registry, &self.settings)) {
+            // What the startup has opened is to be closed, also if it has led nowhere.
+            if let Err(second) = activities::cleanup(&self.registry, &Arc::new(context)).await {
+                error!("{}", describe(&second));
+            }
+            return Err(error);
+        }
 
         let inspect = self.inspect.clone();
         let mut root = Root::default();
@@ -297,7 +304,7 @@ impl Operator {
         };
         inspect.set_stopping();
         root.stop().await;
-        let cleaned = activities::cleanup(&shared).await;
+        let cleaned = activities::cleanup(&shared.registry, &shared.context).await;
         match (outcome, cleaned) {
             (Err(first), Err(second)) => {
                 error!("{second}");
@@ -317,12 +324,14 @@ impl Operator {
             client: client.clone(),
             settings: Arc::clone(&settings),
             groups: with_peerings(wanted_groups(self.registry.selectors()), &settings.peering),
+            vitals: self.inspect.vitals().clone(),
             findings: findings.resources,
         };
         let namespace_observer = NamespaceObserver {
             client: client.clone(),
             settings: Arc::clone(&settings),
             scope: self.scope,
+            vitals: self.inspect.vitals().clone(),
             findings: findings.namespaces,
         };
         let shared = Arc::new(Shared {
@@ -346,7 +355,9 @@ impl Operator {
         root.grace = settings.queueing.exit_timeout;
         let handlers = shared.registry.handlers();
         if handlers.iter().any(|handler| handler.kind.is_background()) {
-            root.grace = root.grace.max(killer::grace(&shared.registry));
+            root.grace = root
+                .grace
+                .max(killer::grace(&shared.registry, &settings.background));
             let killing = killer::run(Arc::clone(&shared), root.halt.clone());
             root.spawn_graceful("Daemon killer", async move {
                 killing.await;
@@ -448,7 +459,7 @@ impl Root {
                 Error::Finished { task }
             }
             Some((task, Err(reason))) => {
-                error!("{task} has failed: {reason}");
+                error!("{task} has failed: {}", describe(&reason));
                 reason
             }
             None => std::future::pending().await,
@@ -476,7 +487,7 @@ impl Root {
         while self.names.values().any(|task| awaited(task)) {
             match self.ended().await {
                 Some((task, Ok(()))) => debug!("{task} is cancelled."),
-                Some((task, Err(reason))) => error!("{task} has failed: {reason}"),
+                Some((task, Err(reason))) => error!("{task} has failed: {}", describe(&reason)),
                 None => break,
             }
         }

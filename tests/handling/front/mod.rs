@@ -17,7 +17,7 @@ use kopf_core::filter::{Filters, MetaCriterion, ValueCriterion, when_fn};
 use kopf_core::handler::{
     ErrorsMode, FunctionId, HandlerKind, HandlerSpec, InitialDelay, Param, Retrying,
 };
-use kopf_core::selector::Selector;
+use kopf_core::selector::{Selector, SelectorSpec};
 use kopf_engine::invocation::{Call, Function, Handler, HandlerResult, Invoke, Registry, Work};
 use kopf_testing::recording::Recorder;
 
@@ -26,13 +26,17 @@ pub(crate) use self::notes::{Notebook, notes, notes_of};
 pub(crate) use self::outcomes::{arbitrary, done, gives, permanent, temporary};
 use crate::stage::Journal;
 
+fn parse(selector: &[&str]) -> Selector {
+    Selector::parse(selector).expect("cases give valid selectors")
+}
+
 /// A handler as a case declares it. It can be used again and again, in several operators.
 #[derive(Clone)]
 pub(crate) struct Declaration {
     id: String,
     function: u64,
     kind: HandlerKind,
-    selector: Option<Vec<String>>,
+    selector: Option<Selector>,
     filters: Filters,
     retrying: Retrying,
     initial_delay: Option<InitialDelay>,
@@ -152,8 +156,20 @@ impl Declaration {
     }
 
     /// Other objects than the things of the case.
-    pub(crate) fn on(mut self, selector: &[&str]) -> Self {
-        self.selector = Some(selector.iter().copied().map(str::to_owned).collect());
+    pub(crate) fn on(self, selector: &[&str]) -> Self {
+        self.on_all(parse(selector))
+    }
+
+    pub(crate) fn on_category(self, category: &str) -> Self {
+        let spec = SelectorSpec {
+            category: Some(category.to_owned()),
+            ..SelectorSpec::default()
+        };
+        self.on_all(spec.build().expect("cases give valid selectors"))
+    }
+
+    pub(crate) fn on_all(mut self, selector: Selector) -> Self {
+        self.selector = Some(selector);
         self
     }
 
@@ -239,12 +255,8 @@ impl Declaration {
     }
 
     fn build(&self, group: &str, witness: &Witness) -> Handler {
-        let selector = match &self.selector {
-            Some(parts) => parts.clone(),
-            None => vec![group.to_owned(), "v1".to_owned(), "things".to_owned()],
-        };
-        let parts: Vec<&str> = selector.iter().map(String::as_str).collect();
-        let selector = Selector::parse(&parts).expect("cases give valid selectors");
+        let selector = self.selector.clone();
+        let selector = selector.unwrap_or_else(|| parse(&[group, "v1", "things"]));
         let mut spec = HandlerSpec::new(&*self.id, FunctionId::Number(self.function), self.kind);
         if !matches!(self.kind, HandlerKind::Sub { .. }) && self.kind.is_for_objects() {
             spec.selector = Some(selector);

@@ -251,3 +251,23 @@ fn without_indices_nobody_waits() {
         stage.until_handled("obj").await;
     });
 }
+
+#[test]
+fn kinds_that_come_later_do_not_hold_up_those_that_had_no_objects() {
+    sandboxed(async |stage| {
+        let group = stage.api.group();
+        let index = slow("late", 0).on(&[&group, "v1", "gadgets"]);
+        let _operator = stage.run([index, on::create("made")]).await;
+        stage.settled().await;
+        let outage = Fault::error(500).kind(format!("gadgets.{group}"));
+        stage.faults().inject(outage);
+        let crd = stage.api.crd().named("gadgets", "gadget", "Gadget");
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let created = stage.api.create(definitions, crd.definition()).await;
+        created.expect_code(201);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        stage.create("obj", json!({})).await;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(stage.journal.count("made"), 1);
+    });
+}

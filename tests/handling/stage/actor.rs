@@ -88,6 +88,16 @@ impl<'a> Setup<'a> {
         actor
     }
 
+    /// Runs it to its end, which is an error: that is returned.
+    pub(crate) async fn fails(self) -> String {
+        let stage = self.stage;
+        let (service, _line) = stage.recorder.record(stage.api.client().clone());
+        let client = Client::from_service(service, "default");
+        let run = self.operator().run(client, CancellationToken::new());
+        let ended = stage.within("the operator to end", run).await;
+        format!("{:?}", ended.expect_err("it should not have ended well"))
+    }
+
     fn operator(&self) -> Operator {
         let witness = Witness::new(self.stage.journal.clone(), self.stage.recorder.clone());
         let group = self.stage.api.group();

@@ -8,7 +8,6 @@ use kopf_core::settings::Settings;
 use super::{Activities, Error};
 use crate::execution::BlockingPool;
 use crate::invocation::{OperatorContext, Registry, SettingsDraft};
-use crate::shared::Shared;
 
 /// Calls the startup handlers, and says what they have made of the settings.
 ///
@@ -33,9 +32,13 @@ pub(crate) async fn startup(
 }
 
 /// Calls the cleanup handlers.
-pub(crate) async fn cleanup(shared: &Shared) -> Result<(), Error> {
-    let pool = shared.pool.clone();
-    let activities = Activities::new(Activity::Cleanup, &shared.registry, pool);
-    activities.run(|| Arc::clone(&shared.context)).await?;
+pub(crate) async fn cleanup(
+    registry: &Registry,
+    context: &Arc<OperatorContext>,
+) -> Result<(), Error> {
+    // Threads of their own: those that do not end can have all others.
+    let pool = BlockingPool::new(context.settings.execution.max_workers);
+    let activities = Activities::new(Activity::Cleanup, registry, pool);
+    activities.run(|| Arc::clone(context)).await?;
     Ok(())
 }

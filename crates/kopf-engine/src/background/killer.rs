@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::background::{StopReason, longest_exit};
+use kopf_core::settings::Background;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -21,9 +22,11 @@ const HUNG: Duration = Duration::from_secs(5);
 const PAUSE_CHECK: Duration = Duration::from_secs(1);
 
 /// How long the killer can take to end.
-pub(crate) fn grace(registry: &Registry) -> Duration {
+pub(crate) fn grace(registry: &Registry, settings: &Background) -> Duration {
     let kinds = registry.handlers().iter().map(|handler| handler.kind);
-    longest_exit(kinds).saturating_add(HUNG)
+    let chance = settings.instant_exit_timeout.unwrap_or_default();
+    let longest = longest_exit(kinds).saturating_add(chance);
+    longest.saturating_add(HUNG)
 }
 
 /// Runs until the operator ends and nothing is left to be stopped. When it is dropped, all daemons

@@ -1,19 +1,27 @@
 //! Threads for functions that block: as many at once as the settings say.
 
 use std::num::NonZeroUsize;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 /// As many threads as functions that mostly wait for something need on a small machine.
 const AT_LEAST: usize = 32;
+
+/// How long functions wait for a thread without anybody being told.
+const BUSY: Duration = Duration::from_secs(60);
 
 /// Cheap to clone: clones share the threads.
 #[derive(Debug, Clone)]
 pub(crate) struct BlockingPool {
     places: Arc<Semaphore>,
     running: TaskTracker,
+    is_warned: Arc<AtomicBool>,
 }
 
 impl BlockingPool {
@@ -24,6 +32,7 @@ impl BlockingPool {
         Self {
             places: Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS))),
             running: TaskTracker::new(),
+            is_warned: Arc::default(),
         }
     }
 
@@ -40,7 +49,19 @@ impl BlockingPool {
 
     /// Waits for a place for a function that is to be run. Cancel-safe.
     pub(crate) async fn enter(&self, seat: &Seat) {
-        seat.take(&self.places).await;
+        let mut taking = pin!(seat.take(&self.places));
+        if timeout(BUSY, &mut taking).await.is_err() {
+            // Once: who runs out of threads does it again and again.
+            if !self.is_warned.swap(true, Ordering::Relaxed) {
+                tracing::warn!(
+                    "All threads for blocking handlers are busy: {} run, and others wait for more \
+                     than {} seconds. See the setting execution.max_workers.",
+                    self.running.len(),
+                    BUSY.as_secs()
+                );
+            }
+            taking.await;
+        }
     }
 
     /// Runs a function in a thread. Its panic is an error with the payload of the panic.

@@ -17,6 +17,8 @@ use kopf_client::Error;
 use kopf_core::resource::Resource;
 use tokio::sync::watch;
 
+use crate::health::{Sign, Vitals};
+
 pub(crate) use self::namespaces::NamespaceObserver;
 pub(crate) use self::resources::{ResourceObserver, wanted_groups};
 
@@ -88,13 +90,17 @@ struct Complaints {
     what: String,
     forbidden: &'static str,
     is_forbidden: bool,
+    /// What it tells to those who ask how the operator is.
+    sign: Sign,
 }
 
 impl Complaints {
-    fn new(resource: &Resource, forbidden: &'static str) -> Self {
+    fn new(resource: &Resource, forbidden: &'static str, vitals: &Vitals) -> Self {
         tracing::debug!("Starting the watch-stream for {resource} cluster-wide.");
+        let what = format!("{resource} cluster-wide");
         Self {
-            what: format!("{resource} cluster-wide"),
+            sign: vitals.stream(what.clone()),
+            what,
             forbidden,
             is_forbidden: false,
         }
@@ -102,6 +108,11 @@ impl Complaints {
 
     fn complain(&mut self, error: &Error, retry_in: Duration) {
         let retry_in = retry_in.as_secs_f64();
+        if error.is_forbidden() {
+            self.sign.refused(error.to_string());
+        } else {
+            self.sign.troubled(error.to_string());
+        }
         if !error.is_forbidden() {
             tracing::warn!(
                 "Watching of {} is interrupted: {error}. Trying again in {retry_in:.1} seconds.",
@@ -113,6 +124,7 @@ impl Complaints {
     }
 
     fn forget(&mut self) {
+        self.sign.fine();
         self.is_forbidden = false;
     }
 }

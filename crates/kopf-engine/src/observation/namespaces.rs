@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{Complaints, Namespaces, builtin};
+use crate::health::Vitals;
 
 /// Lists and watches namespaces; publishes those to be served.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ pub(crate) struct NamespaceObserver {
     pub(crate) client: Client,
     pub(crate) settings: Arc<Settings>,
     pub(crate) scope: Scope,
+    pub(crate) vitals: Vitals,
     pub(crate) findings: watch::Sender<Option<Namespaces>>,
 }
 
@@ -49,9 +51,11 @@ impl NamespaceObserver {
             &resource,
             "Not enough permissions to watch for namespaces: \
              changes (deletion/creation) will not be noticed until it is permitted.",
+            &self.vitals,
         );
         let mut served = Served::new(patterns);
         let mut observer = observe(self.client, resource, None, &self.settings.watching);
+        complaints.sign.listening(observer.pulse());
         loop {
             match observer.next().await {
                 Signal::Listing => served.listing = Some(BTreeSet::new()),
@@ -65,6 +69,7 @@ impl NamespaceObserver {
                 } => {
                     if served.names.is_none() && error.is_forbidden() {
                         served.assume();
+                        complaints.sign.refused(error.to_string());
                     } else {
                         complaints.complain(&error, retry_in);
                     }
@@ -251,6 +256,7 @@ mod tests {
                 client,
                 settings: Arc::new(settings),
                 scope,
+                vitals: Vitals::default(),
                 findings,
             };
             let mut tasks = JoinSet::new();

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 
 use super::known::{Known, is_identical};
 use super::{Complaints, Resources, builtin};
+use crate::health::Vitals;
 
 /// How many events are taken together at most, so that a cluster that never rests is served, too.
 const BATCH: usize = 1_000;
@@ -35,6 +36,7 @@ pub(crate) struct ResourceObserver {
     pub(crate) client: Client,
     pub(crate) settings: Arc<Settings>,
     pub(crate) groups: Groups,
+    pub(crate) vitals: Vitals,
     pub(crate) findings: watch::Sender<Option<Resources>>,
 }
 
@@ -73,13 +75,17 @@ impl ResourceObserver {
             "customresourcedefinitions",
             "CustomResourceDefinition",
         );
+        let complaints = Complaints::new(
+            &resource,
+            "Not enough permissions to watch for resources: \
+             changes (creation/deletion/updates) will not be noticed until it is permitted.",
+            &self.vitals,
+        );
+        let observer = observe(self.client.clone(), resource, None, &self.settings.watching);
+        complaints.sign.listening(observer.pulse());
         Definitions {
-            complaints: Complaints::new(
-                &resource,
-                "Not enough permissions to watch for resources: \
-                 changes (creation/deletion/updates) will not be noticed until it is permitted.",
-            ),
-            observer: observe(self.client.clone(), resource, None, &self.settings.watching),
+            observer,
+            complaints,
         }
     }
 
@@ -194,6 +200,7 @@ mod tests {
             settings.scanning.disabled = disabled;
             let (findings, published) = watch::channel(None);
             let observer = ResourceObserver {
+                vitals: Vitals::default(),
                 client,
                 settings: Arc::new(settings),
                 groups,

@@ -128,10 +128,15 @@ fn unexpected(place: &Place, source: Option<JoinError>) -> Error {
 }
 
 /// Whether a running stream will do: kinds are equal by their names, but a kind which has got a
-/// status subresource, for one, is patched differently.
+/// status subresource, for one, is patched differently; and by its other names and categories, it can
+/// be meant by other handlers.
 fn is_same(running: &Place, wanted: &Place) -> bool {
     let (running, wanted) = (&running.resource, &wanted.resource);
     running.namespaced == wanted.namespaced
         && running.kind == wanted.kind
+        && running.singular == wanted.singular
+        && running.shortcuts == wanted.shortcuts
+        && running.categories == wanted.categories
+        && running.preferred == wanted.preferred
         && running.subresources == wanted.subresources
 }

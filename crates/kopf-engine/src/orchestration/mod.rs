@@ -21,7 +21,7 @@ use tracing::{debug, warn};
 
 pub(crate) use self::ensemble::{Ensemble, Error, Place};
 use self::resolution::{Resolution, resolve};
-use crate::indexing::Blocker;
+use crate::indexing::{Barrier, Blocker};
 use crate::observation::{Insights, Namespaces, Resources};
 use crate::peering::Peerings;
 use crate::queueing::Stream;
@@ -40,7 +40,8 @@ pub(crate) async fn run(
     let registry = Arc::clone(&shared.registry);
     let peerings = Peerings::new(&shared, identity);
     // Which kinds are indexed is not known before the streams are there.
-    let assembling = shared.barrier.block();
+    let barrier = shared.barrier.clone();
+    let assembling = barrier.block();
     let vitals = shared.inspect.vitals().clone();
     let start = move |place: Place, stop: CancellationToken| -> BoxFuture<'static, ()> {
         let stream = Stream::new(Arc::clone(&shared), place.resource, place.namespace);
@@ -52,7 +53,7 @@ pub(crate) async fn run(
         insights,
         Ensemble::new(start),
         peerings,
-        Some(assembling),
+        (barrier, assembling),
         Some(told),
         stop,
     );
@@ -77,7 +78,7 @@ async fn orchestrate<F, S>(
     mut insights: Insights,
     mut ensemble: Ensemble<S>,
     mut peerings: Peerings,
-    mut assembling: Option<Blocker>,
+    (barrier, assembling): (Barrier, Blocker),
     mut ready: Option<oneshot::Sender<()>>,
     stop: CancellationToken,
 ) -> Result<(), Error>
@@ -85,6 +86,7 @@ where
     S: Fn(Place, CancellationToken) -> BoxFuture<'static, ()>,
 {
     let mut resolver = Resolver::new(handlers);
+    let mut first = Some(assembling);
     let outcome = loop {
         let cluster = tokio::select! {
             () = stop.cancelled() => break Ok(()),
@@ -98,6 +100,8 @@ where
             stop.cancelled().await;
             break Ok(());
         };
+        // Nor is it for those that come later: no new stream is to see the others' absence.
+        let assembling = first.take().unwrap_or_else(|| barrier.block());
         let watched = resolver.resolve(&resources);
         // Whoever is to be paused is paused before anything starts.
         if let Err(error) = peerings.adjust(&resources, &namespaces).await {
@@ -106,7 +110,7 @@ where
         if let Err(error) = ensemble.adjust(places(&watched, &namespaces)).await {
             break Err(error);
         }
-        drop(assembling.take());
+        drop(assembling);
         if let Some(ready) = ready.take() {
             // Nobody may be waiting.
             let _ = ready.send(());
@@ -237,7 +241,7 @@ mod tests {
                     insights,
                     streams,
                     peerings,
-                    None,
+                    nothing_indexed(),
                     Some(told),
                     child,
                 )
@@ -396,5 +400,10 @@ mod tests {
             play.steps().await;
             assert_eq!(captured.messages(Level::WARN), vec![missing; warnings]);
         }
+    }
+
+    fn nothing_indexed() -> (Barrier, Blocker) {
+        let barrier = Barrier::default();
+        (barrier.clone(), barrier.block())
     }
 }

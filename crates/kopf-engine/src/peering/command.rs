@@ -12,6 +12,7 @@ use tracing::{debug, warn};
 use super::board::Board;
 use super::{kinds, places};
 use crate::clock::Clock;
+use crate::health::Vitals;
 use crate::observation::{Findings, NamespaceObserver, ResourceObserver, insights};
 
 /// Why operators were not told.
@@ -147,12 +148,14 @@ async fn boards(
         namespaces,
     } = findings;
     let resource_observer = ResourceObserver {
+        vitals: Vitals::default(),
         client: client.clone(),
         settings: Arc::clone(settings),
         groups: Groups::Only(GROUPS.map(str::to_owned).into()),
         findings: resources,
     };
     let namespace_observer = NamespaceObserver {
+        vitals: Vitals::default(),
         client: client.clone(),
         settings: Arc::clone(settings),
         scope: scope.clone(),

@@ -93,11 +93,16 @@ impl Peerings {
     ) -> Result<(), Error> {
         let peering = &self.settings.peering;
         let kinds = kinds(peering, resources);
-        let is_missing = peering.mandatory && !peering.standalone && kinds.is_empty();
+        let places = places(&kinds, namespaces);
+        let is_missing = peering.mandatory && !peering.standalone && places.is_empty();
         if is_missing && !self.missing.is_on() {
+            let what = if kinds.is_empty() {
+                "The kinds of peering objects are not found"
+            } else {
+                "There is no place for peering objects"
+            };
             warn!(
-                "The kinds of peering objects are not found. Operations are paused until they are \
-                 there, since peering is mandatory."
+                "{what}. Operations are paused until they are there, since peering is mandatory."
             );
         }
         if !peering.standalone
@@ -110,7 +115,7 @@ impl Peerings {
         if is_missing {
             self.missing.set(true);
         }
-        self.ensemble.adjust(places(&kinds, namespaces)).await?;
+        self.ensemble.adjust(places).await?;
         self.missing.set(is_missing);
         self.is_first.store(false, Ordering::Release);
         Ok(())
@@ -199,6 +204,7 @@ impl Starting {
             identity: self.identity.clone(),
             wishes: Wishes::default(),
         };
+        let sign = self.shared.inspect.vitals().stream(place.to_string());
         Box::pin(async move {
             debug!("Starting the watch-stream for {place}.");
             let observer = observe(
@@ -207,7 +213,7 @@ impl Starting {
                 place.namespace.clone(),
                 &context.settings.watching,
             );
-            let reading = Outlook::new(&me, flag).run(observer);
+            let reading = Outlook::new(&me, flag, sign).run(observer);
             me.run(reading, &stop).await;
             debug!("Stopping the watch-stream for {place}.");
         })

@@ -12,10 +12,17 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
 
 use super::participation::Participation;
+use crate::health::Sign;
 use crate::pausing::Flag;
 
+/// How long the others are looked for before an operator that need not agree with them begins.
+const FIRST_LOOK: Duration = Duration::from_secs(10);
+
+/// How long to wait for the server to tell anew what it has told.
+const ANSWER: Duration = Duration::from_secs(10);
+
 /// Longer than any operator runs, and short enough to be added to any time.
-const A_LIFETIME: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+pub(super) const A_LIFETIME: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 /// The reading side of a participation.
 #[derive(Debug)]
@@ -29,9 +36,14 @@ pub(super) struct Outlook<'a> {
     status: Value,
     /// When the first of those that matter is presumably dead.
     deadline: Option<Instant>,
+    /// Whether the server was asked to tell of them anew, and did not yet.
+    is_asked: bool,
     /// What was complained about.
     garbage: BTreeSet<String>,
     is_troubled: bool,
+    began: Instant,
+    /// What it tells to those who ask how the operator is.
+    sign: Sign,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +60,7 @@ enum State {
 
 impl<'a> Outlook<'a> {
     /// The flag is as it is until the others are seen for the first time.
-    pub(super) fn new(me: &'a Participation, flag: Flag) -> Self {
+    pub(super) fn new(me: &'a Participation, flag: Flag, sign: Sign) -> Self {
         Self {
             me,
             flag,
@@ -56,13 +68,17 @@ impl<'a> Outlook<'a> {
             is_listed: false,
             status: Value::Null,
             deadline: None,
+            is_asked: false,
             garbage: BTreeSet::new(),
             is_troubled: false,
+            began: Instant::now(),
+            sign,
         }
     }
 
     /// Looks at what is told, until it is dropped.
     pub(super) async fn run(mut self, mut observer: Observer) {
+        self.sign.listening(observer.pulse());
         loop {
             let deadline = self.deadline;
             let expiration = async {
@@ -84,6 +100,7 @@ impl<'a> Outlook<'a> {
             Signal::Item(item) => self.look(&item),
             Signal::Listed { .. } => {
                 self.is_troubled = false;
+                self.sign.fine();
                 if !self.is_listed {
                     self.vanish();
                 }
@@ -103,8 +120,14 @@ impl<'a> Outlook<'a> {
                          noticed; trying again: {error}"
                     );
                 }
-                // Who need not agree with others is not kept from working by that.
-                if self.state == State::Unknown && !self.me.settings.mandatory {
+                if permanent {
+                    self.sign.refused(error.to_string());
+                } else {
+                    self.sign.troubled(error.to_string());
+                }
+                // Who need not agree with others is not kept from working by that for long.
+                let is_over = permanent || self.began.elapsed() >= FIRST_LOOK;
+                if self.state == State::Unknown && !self.me.settings.mandatory && is_over {
                     self.flag.set(false);
                 }
             }
@@ -135,6 +158,7 @@ impl<'a> Outlook<'a> {
     /// There is no such object, or none any more: nobody is in the way.
     fn vanish(&mut self) {
         (self.deadline, self.status) = (None, Value::Null);
+        self.is_asked = false;
         let before = std::mem::replace(&mut self.state, State::Absent);
         if self.me.settings.mandatory {
             if before != State::Absent {
@@ -154,6 +178,7 @@ impl<'a> Outlook<'a> {
     }
 
     fn assess(&mut self) {
+        self.is_asked = false;
         let me = self.me;
         let now = me.clock.now();
         let found = Assessment::of(&self.status, &me.identity, me.settings.priority, now);
@@ -204,12 +229,15 @@ impl<'a> Outlook<'a> {
     }
 
     /// Somebody has not been seen for too long, as far as it was told. A change of the own record
-    /// makes the server tell it once more.
+    /// makes the server tell it once more; if it does not, because that cannot be changed, what it
+    /// has told must do.
     fn expire(&mut self) {
-        self.deadline = None;
         self.me.wishes.touch();
-        if self.me.wishes.is_forbidden() {
+        if self.is_asked || self.me.wishes.is_forbidden() {
             self.assess();
+        } else {
+            self.is_asked = true;
+            self.deadline = Some(Instant::now() + ANSWER);
         }
     }
 }

@@ -101,7 +101,8 @@ impl Participation {
             random = random
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
-            self.serve(Instant::now() + wait, stop).await;
+            let until = Instant::now() + wait.min(super::outlook::A_LIFETIME);
+            self.serve(until, stop).await;
         }
         match self.board.remove([self.identity.as_str()]).await {
             Ok(found) => self.log(found),

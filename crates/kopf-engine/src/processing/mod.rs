@@ -58,7 +58,7 @@ pub(crate) fn warn_unreadable(error: &StorageError, logger: &ObjectLogger) {
 }
 
 /// The message with its causes.
-fn describe(error: &dyn std::error::Error) -> String {
+pub(crate) fn describe(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

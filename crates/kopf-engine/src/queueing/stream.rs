@@ -186,6 +186,7 @@ impl Stream {
             blocker: self.blocker,
             sign,
             is_troubled: false,
+            is_refused: false,
             kind: Arc::new(kind),
         };
         routing.run().await;
@@ -208,6 +209,8 @@ struct Routing {
     /// What it tells to those who ask how the operator is.
     sign: Sign,
     is_troubled: bool,
+    /// Whether the last trouble was a refusal, which is told once.
+    is_refused: bool,
 }
 
 impl Routing {
@@ -259,15 +262,19 @@ impl Routing {
         );
         self.sign.listening(observer.pulse());
         let mut paused = pin!(kind.shared.pause.paused());
+        let mut indexed = pin!(kind.ready());
+        let mut is_indexed = kind.is_ready();
         loop {
             let signal = async {
                 let room = load.room(queueing.max_events, queueing.max_bytes);
-                room_or_warning(room, &kind.resource, &place).await;
+                room_or_warning(room, &kind.resource, &place, &self.sign).await;
                 observer.next().await
             };
             tokio::select! {
                 () = kind.stop.cancelled() => break,
                 () = &mut paused => break,
+                // Also if it has no objects now: those to come are not held up by what comes later.
+                () = &mut indexed, if !is_indexed => is_indexed = true,
                 Some(ended) = self.workers.join_next() => self.notice(ended),
                 signal = signal => self.take(signal),
             }
@@ -315,8 +322,14 @@ impl Routing {
             } => {
                 let (resource, place) = (&self.kind.resource, &self.place);
                 let retry_in = retry_in.as_secs_f64();
+                let was_refused = std::mem::replace(&mut self.is_refused, permanent);
                 self.is_troubled = true;
-                if permanent {
+                if permanent && was_refused {
+                    debug!(
+                        "Watching of {resource} {place} is still not possible: {error}. \
+                         Trying again in {retry_in:.1} seconds."
+                    );
+                } else if permanent {
                     self.sign.refused(error.to_string());
                     // Whoever waits for the listing would wait for permissions.
                     self.unlisted = None;
@@ -349,6 +362,7 @@ impl Routing {
 
     fn recovered(&mut self) {
         if std::mem::take(&mut self.is_troubled) {
+            self.is_refused = false;
             self.sign.fine();
         }
     }
@@ -491,15 +505,25 @@ impl Drop for Routing {
 }
 
 /// Whoever reads slowly says so.
-async fn room_or_warning(room: impl Future<Output = ()>, resource: &Resource, place: &str) {
+async fn room_or_warning(
+    room: impl Future<Output = ()>,
+    resource: &Resource,
+    place: &str,
+    sign: &Sign,
+) {
     let mut room = pin!(room);
     if timeout(SLOW, &mut room).await.is_err() {
-        warn!(
-            "Watching of {resource} {place} is slowed down: too many changes wait for handlers. \
-             Nothing is lost; see the settings queueing.max_events and queueing.max_bytes."
-        );
+        // It may be asked for again before there is any.
+        if sign.slow_down() {
+            warn!(
+                "Watching of {resource} {place} is slowed down: too many changes wait for \
+                 handlers. Nothing is lost; see the settings queueing.max_events and \
+                 queueing.max_bytes."
+            );
+        }
         room.await;
     }
+    sign.catch_up();
 }
 
 fn start(

@@ -18,6 +18,7 @@ mod running;
 #[cfg(feature = "sandbox")]
 mod sandbox;
 mod usage;
+mod watchman;
 
 use std::process::ExitCode;
 

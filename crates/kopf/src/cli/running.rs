@@ -9,7 +9,6 @@ use std::time::Duration;
 use kopf_core::namespace::Scope;
 use kopf_engine::authentication::Access;
 use kopf_engine::operator::Error;
-use kopf_engine::signals;
 use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
@@ -17,10 +16,14 @@ use super::logging;
 use super::options::RunOptions;
 #[cfg(feature = "sandbox")]
 use super::sandbox;
+use super::watchman::Watchman;
 use crate::{Operator, OperatorBuilder};
 
 /// How long blocking functions, which nobody can interrupt, are waited for when all else is over.
 const HUNG: Duration = Duration::from_secs(5);
+
+/// More than any operator has blocking functions. Only those that are needed are started.
+const BLOCKING_THREADS: usize = 65_536;
 
 /// Understood by tokio: how many threads there are for what is asynchronous.
 const WORKER_THREADS: &str = "TOKIO_WORKER_THREADS";
@@ -79,7 +82,17 @@ fn try_run(builder: OperatorBuilder, options: RunOptions) -> Result<End, Failure
     let runtime = runtime()
         .build()
         .map_err(|error| Failure::new("The runtime cannot be started", &error))?;
-    let end = runtime.block_on(serve(operator.to_engine(), target));
+    let operator = operator.to_engine();
+    let stop = CancellationToken::new();
+    // Before anything is there that would have to be cleaned up.
+    let watchman = Watchman::start(stop.clone(), operator.inspect())
+        .map_err(|error| Failure::new("Signals cannot be caught", &error))?;
+    let end = runtime.block_on(async {
+        tokio::select! {
+            result = work(operator, target, stop) => result.map(|()| End::Stopped),
+            () = watchman.forced() => Ok(End::Forced),
+        }
+    });
     if let Ok(End::Forced) = end {
         runtime.shutdown_background();
     } else {
@@ -94,6 +107,8 @@ fn try_run(builder: OperatorBuilder, options: RunOptions) -> Result<End, Failure
 fn runtime() -> tokio::runtime::Builder {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     runtime.enable_all();
+    // The settings limit blocking functions; those of the operator itself must find a thread, too.
+    runtime.max_blocking_threads(BLOCKING_THREADS);
     if std::env::var_os(WORKER_THREADS).is_none() {
         runtime.worker_threads(1);
     }
@@ -132,17 +147,6 @@ fn configure(mut builder: OperatorBuilder, options: RunOptions) -> Result<Operat
     builder
         .build()
         .map_err(|error| Failure::new("The operator cannot be started", &error))
-}
-
-async fn serve(operator: kopf_engine::Operator, target: Target) -> Result<End, Failure> {
-    let stop = CancellationToken::new();
-    // Before anything is there that would have to be cleaned up.
-    let forced = signals::stop_on_signals(stop.clone(), operator.inspect())
-        .map_err(|error| Failure::new("Signals cannot be caught", &error))?;
-    tokio::select! {
-        result = work(operator, target, stop) => result.map(|()| End::Stopped),
-        _ = forced => Ok(End::Forced),
-    }
 }
 
 async fn work(

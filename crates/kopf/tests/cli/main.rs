@@ -46,6 +46,7 @@ const WORKING: &[Test] = tests![
     working::json_has_the_object_under_the_chosen_key,
     working::panics_are_records_as_all_others,
     working::a_second_signal_ends_it_at_once,
+    working::signals_are_obeyed_also_while_a_handler_blocks,
     working::it_is_frozen_and_resumed_by_commands,
     working::a_mandatory_peering_is_waited_for,
     working::a_builder_can_bring_its_settings_and_namespaces,

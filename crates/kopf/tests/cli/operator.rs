@@ -9,6 +9,10 @@ use kopf::prelude::*;
 #[kopf::on::create("kopfexamples")]
 async fn greet(Spec(spec): Spec, logger: Logger) -> kopf::Result<Value> {
     logger.info(format_args!("Here we are: {spec}"));
+    if spec["blocks"] == true {
+        // As nobody should: in an async function.
+        std::thread::sleep(Duration::from_secs(600));
+    }
     if spec["slow"] == true {
         tokio::time::sleep(Duration::from_secs(600)).await;
     }

@@ -190,6 +190,17 @@ pub(crate) fn a_second_signal_ends_it_at_once() {
     assert_eq!(files(folder.path()), ["crd.yaml", "obj.yaml"]);
 }
 
+pub(crate) fn signals_are_obeyed_also_while_a_handler_blocks() {
+    let folder = folder("default", "{blocks: true}");
+    let mut running = Running::start(&mut operator(&folder, &SANDBOX));
+    running.until("Here we are");
+    running.signal("-TERM");
+    running.until("Signal SIGTERM is received. Operator is stopping.");
+    running.signal("-INT");
+    let (code, _, log) = running.end();
+    assert_eq!(code, Some(1), "{log}");
+}
+
 /// The file that leads to the sandbox of an operator.
 fn kubeconfig(folder: &TempDir) -> std::path::PathBuf {
     let mut names = files(folder.path()).into_iter();

@@ -14,6 +14,10 @@ use super::{Holding, Worker, permit};
 use crate::execution::describe_panic;
 use crate::processing::{self, Error};
 
+/// How many versions of an object are kept for its event handlers. The next ones stay in the queue,
+/// and are not indexed either, until there are handlers for them: the stream is read slowly then.
+const AHEAD: usize = 100;
+
 /// How the waiting has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waited {
@@ -37,7 +41,7 @@ impl Worker {
         let is_indexed = !kind.indices.is_empty();
         while !kind.is_ready() {
             if is_indexed {
-                if !self.mailbox.is_empty() {
+                if !self.mailbox.is_empty() && self.ahead.len() < AHEAD {
                     let _permit = permit(&kind).await;
                     let holding = self.hold().await;
                     self.index_ahead(holding).await;
@@ -54,7 +58,7 @@ impl Worker {
                 biased;
                 () = kind.stop.cancelled() => return Waited::Over,
                 () = kind.ready() => {}
-                () = self.mailbox.arrival(), if is_indexed => {}
+                () = self.mailbox.arrival(), if is_indexed && self.ahead.len() < AHEAD => {}
             }
         }
         Waited::Ready

@@ -44,12 +44,12 @@ impl Worker {
             match entry {
                 Queued::Vanished if is_last => return Presence::Gone,
                 // What comes after the end is another life, of which nothing is known.
-                Queued::Vanished => self.begin_anew(),
+                Queued::Vanished => self.begin_anew(position >= indexed),
                 // Superseded versions matter to event handlers and indices only.
                 Queued::Event { .. } if !every && !is_last => {}
                 Queued::Event { event, raw, .. } => {
                     if self.newest_is_deleted() {
-                        self.begin_anew();
+                        self.begin_anew(position >= indexed);
                     }
                     let Some(body) = self.parse(event, &raw, is_last) else {
                         if event == EventType::Deleted {
@@ -144,10 +144,15 @@ impl Worker {
         matches!(self.newest, Some((EventType::Deleted, _)))
     }
 
-    /// Another object with the same identity.
-    fn begin_anew(&mut self) {
-        self.kind.indices.discard(&self.object);
+    /// Another object with the same identity. `is_to_index`: the indices do not know of it yet.
+    fn begin_anew(&mut self, is_to_index: bool) {
+        let mut indexing = self.memory.indexing.take();
+        if is_to_index {
+            self.kind.indices.discard(&self.object);
+            indexing = None;
+        }
         self.memory = Memory::default();
+        self.memory.indexing = indexing;
         self.logger = None;
         self.newest = None;
         self.from_events = Patch::default();

@@ -55,6 +55,8 @@ enum Part {
     Operator,
     /// An operator's memory with many objects at rest
     Quiet,
+    /// An operator's processor and memory with many timers
+    Timers,
 }
 
 #[tokio::main]
@@ -112,6 +114,9 @@ async fn run(args: &Args) -> Result<()> {
     }
     if wants(Part::Quiet) {
         operators::quiet::measure(&mut report).await?;
+    }
+    if wants(Part::Timers) {
+        operators::timers::measure(&mut report).await?;
     }
     report.print()
 }

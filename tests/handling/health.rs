@@ -2,9 +2,11 @@
 
 use kopf_sandbox::fault::{Fault, Verb};
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use crate::front::{done, on};
-use crate::stage::sandboxed;
+use crate::stage::{Actor, sandboxed};
 
 #[test]
 fn a_quiet_cluster_is_no_problem() {
@@ -124,6 +126,40 @@ fn namespaces_and_definitions_are_to_be_heard_of_too() {
             stage.pass(120.0).await;
             let health = operator.inspect().health();
             assert!(health.is_alive(), "{health}");
+        }
+    });
+}
+
+/// The code of the answer to a probe.
+async fn probe(operator: &Actor<'_>) -> String {
+    let address = operator.inspect().probed_at().unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = b"GET /healthz HTTP/1.1\r\nHost: me\r\nConnection: close\r\n\r\n";
+    stream.write_all(request).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer.split(' ').nth(1).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn the_settings_say_whether_probes_are_told_of_it() {
+    sandboxed(async |stage| {
+        for (honest, expected) in [(true, "503"), (false, "200")] {
+            let operator = stage
+                .operator([on::create("make")])
+                .settings(|settings| settings.process.honest_liveness = honest)
+                .probed()
+                .start()
+                .await;
+            assert_eq!(probe(&operator).await, "200");
+            let outage = Fault::error(503).kind("things");
+            let outage = stage.faults().inject(outage);
+            stage.faults().kill_watches();
+            tokio::time::sleep(std::time::Duration::from_secs(200)).await;
+            assert!(!operator.inspect().health().is_alive());
+            assert_eq!(probe(&operator).await, expected);
+            stage.faults().remove(outage);
+            operator.stop().await;
         }
     });
 }

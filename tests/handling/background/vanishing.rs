@@ -3,7 +3,7 @@
 use kopf_engine::background::StopReason;
 use serde_json::json;
 
-use super::Flags;
+use super::{Flags, silent};
 use crate::front::{Declaration, done, on};
 use crate::stage::{FINALIZER, sandboxed};
 
@@ -80,5 +80,36 @@ fn the_next_object_of_that_name_has_its_own() {
         assert_eq!(operator.inspect().snapshot().daemons, 1);
         let object = stage.get("obj").await;
         assert_eq!(object["metadata"]["finalizers"], json!([FINALIZER]));
+    });
+}
+
+#[test]
+fn those_of_a_kind_that_is_served_anew_do_not_run_twice() {
+    sandboxed(async |stage| {
+        let flags = Flags::default();
+        let watch = silent("watch", &flags, 30).cancellation_backoff(100.0);
+        let group = stage.api.group();
+        let operator = stage.run([watch.on(&[&group, "v1", "gadgets"])]).await;
+        let crd = stage.api.crd().named("gadgets", "gadget", "Gadget");
+        let crd = crd.create().await;
+        let object = crd.object("it", json!({}));
+        stage
+            .api
+            .create(&crd.path(), &object)
+            .await
+            .expect_code(201);
+        stage.pass(60.0).await;
+        assert_eq!(flags.reasons(), [StopReason::NONE]);
+        // Its other names have changed, so that other handlers may be meant.
+        let patch = json!({"spec": {"names": {"shortNames": ["gd"]}}});
+        let definition = crd.definition_path();
+        stage.api.merge(&definition, &patch).await.expect_code(200);
+        stage.pass(20.0).await;
+        let reason = StopReason::RESOURCE_DELETED | StopReason::DAEMON_SIGNALLED;
+        assert_eq!(flags.reasons(), [reason], "it still ends");
+        stage.pass(20.0).await;
+        assert_eq!(flags.reasons().len(), 2);
+        assert_eq!(flags.last(), StopReason::NONE);
+        assert_eq!(operator.inspect().snapshot().daemons, 1);
     });
 }

@@ -26,6 +26,7 @@ pub(crate) struct Setup<'a> {
     identity: Option<String>,
     scope: Option<Scope>,
     notes: Notebook,
+    is_probed: bool,
 }
 
 impl<'a> Setup<'a> {
@@ -43,6 +44,7 @@ impl<'a> Setup<'a> {
             identity: None,
             scope: None,
             notes: Notebook::default(),
+            is_probed: false,
         }
     }
 
@@ -63,6 +65,12 @@ impl<'a> Setup<'a> {
         self.settings.peering.standalone = false;
         self.settings.peering.priority = priority;
         self.identity = Some(identity.to_owned());
+        self
+    }
+
+    /// It answers probes, at some free port.
+    pub(crate) fn probed(mut self) -> Self {
+        self.is_probed = true;
         self
     }
 
@@ -112,6 +120,10 @@ impl<'a> Setup<'a> {
             .scope(self.served());
         if let Some(identity) = &self.identity {
             operator = operator.identity(identity);
+        }
+        if self.is_probed {
+            let endpoint = "http://127.0.0.1:0/healthz".parse();
+            operator = operator.liveness(endpoint.expect("it is a valid address"));
         }
         if let Some(lifecycle) = &self.lifecycle {
             operator = operator.lifecycle(Arc::clone(lifecycle));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kopf_core::settings::Queueing;
 use kopf_sandbox::fault::{Fault, Verb};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -69,4 +70,53 @@ fn reconnect_backoff_is_the_first_pause_after_trouble() {
             assert_eq!(stage.journal.count("make") == 1, is_soon);
         });
     }
+}
+
+#[test]
+fn page_size_is_how_many_objects_are_listed_with_one_request() {
+    for (size, expected) in [(2, 3), (500, 1)] {
+        sandboxed(async |stage| {
+            for number in 0..5 {
+                stage.create(&format!("obj{number}"), json!({})).await;
+            }
+            let listing = Fault::latency(Duration::ZERO).verb(Verb::List);
+            let listing = stage.faults().inject(listing.kind("things"));
+            let operator = stage.operator([on::create("make")]).settings(|settings| {
+                settings.watching.page_size = size;
+            });
+            let _operator = operator.start().await;
+            stage.settled().await;
+            assert_eq!(stage.journal.count("make"), 5);
+            assert_eq!(stage.faults().count(listing), expected, "{size}");
+        });
+    }
+}
+
+#[test]
+fn max_events_and_max_bytes_are_how_much_waits_for_handlers() {
+    let is_slowed_down = |change: fn(&mut Queueing)| {
+        let mut is_slowed_down = false;
+        sandboxed(async |stage| {
+            let slow = on::create("make").does(|_| async {
+                sleep(Duration::from_secs(60)).await;
+                done()
+            });
+            let operator = stage.operator([slow]).settings(|settings| {
+                settings.queueing.worker_limit = Some(1);
+                change(&mut settings.queueing);
+            });
+            let _operator = operator.start().await;
+            for name in ["a", "b", "c"] {
+                stage.create(name, json!({})).await;
+            }
+            stage.pass(300.0).await;
+            assert_eq!(stage.journal.count("make"), 3, "nothing is lost");
+            let records = stage.log.records();
+            is_slowed_down = records.iter().any(|r| r.message.contains("is slowed down"));
+        });
+        is_slowed_down
+    };
+    assert!(!is_slowed_down(|_| {}));
+    assert!(is_slowed_down(|queueing| queueing.max_events = 1));
+    assert!(is_slowed_down(|queueing| queueing.max_bytes = 1));
 }

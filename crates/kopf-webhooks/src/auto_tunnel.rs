@@ -1,0 +1,87 @@
+//! A server for clusters on this machine, a tunnel for all others.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use kopf_core::admission::{ServerError, Serving, WebhookServer};
+use tracing::debug;
+
+use crate::detection::guess_host;
+use crate::{NgrokTunnel, Server};
+
+/// A server if the cluster is known to reach this machine, and a tunnel through ngrok otherwise.
+///
+/// It has only those options that both have. Clusters are found out as by [`Server::auto`].
+#[derive(Clone, Debug, Default)]
+pub struct AutoTunnel {
+    addr: Option<String>,
+    port: u16,
+    path: Option<String>,
+}
+
+impl AutoTunnel {
+    /// A server or a tunnel.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Where to listen. Default: on all interfaces; behind a tunnel, on this machine only.
+    #[must_use]
+    pub fn addr(mut self, addr: impl Into<String>) -> Self {
+        self.addr = Some(addr.into());
+        self
+    }
+
+    /// The port to listen at; 0 is any that is free, and the default.
+    #[must_use]
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = port;
+        self
+    }
+
+    /// The path that all webhooks are under. Default: none.
+    #[must_use]
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    fn server(&self, host: &str) -> Server {
+        let mut server = Server::new().port(self.port).host(host);
+        if let Some(addr) = &self.addr {
+            server = server.addr(addr);
+        }
+        if let Some(path) = &self.path {
+            server = server.path(path);
+        }
+        server
+    }
+
+    fn tunnel(&self) -> NgrokTunnel {
+        let mut tunnel = NgrokTunnel::new().port(self.port);
+        if let Some(addr) = &self.addr {
+            tunnel = tunnel.addr(addr);
+        }
+        if let Some(path) = &self.path {
+            tunnel = tunnel.path(path);
+        }
+        tunnel
+    }
+}
+
+impl WebhookServer for AutoTunnel {
+    fn serve(
+        self: Arc<Self>,
+        operator: Arc<dyn Serving>,
+    ) -> Pin<Box<dyn Future<Output = Result<(), ServerError>> + Send>> {
+        Box::pin(async move {
+            if let Some(host) = guess_host(&*operator).await {
+                debug!("Cluster detection found the hostname: {host}");
+                Arc::new(self.server(host)).serve(operator).await
+            } else {
+                debug!("Cluster detection failed, using an ngrok tunnel.");
+                Arc::new(self.tunnel()).serve(operator).await
+            }
+        })
+    }
+}

@@ -1,0 +1,131 @@
+//! Guesses what cluster this is, and what it calls the machine that it runs on.
+//!
+//! Local clusters have their own names for it. The certificate of the API server tells most of them
+//! apart, and asking for that needs no permissions.
+
+use kopf_core::admission::Serving;
+use serde_json::Value;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::x509::AttributeTypeAndValue;
+
+/// What K3d calls the machine it runs on.
+pub(crate) const K3D: &str = "host.k3d.internal";
+
+/// What Minikube calls it.
+pub(crate) const MINIKUBE: &str = "host.minikube.internal";
+
+/// What Docker Desktop calls it.
+pub(crate) const DOCKER_DESKTOP: &str = "host.docker.internal";
+
+/// What the cluster calls this machine, if it is a cluster that is known.
+pub(crate) async fn guess_host(operator: &dyn Serving) -> Option<&'static str> {
+    let certificate = operator.api_certificate().await;
+    if let Some(host) = certificate.as_deref().and_then(by_certificate) {
+        return Some(host);
+    }
+    by_version(&operator.api_version().await?)
+}
+
+fn by_certificate(certificate: &[u8]) -> Option<&'static str> {
+    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+    let issuer = first(certificate.issuer().iter_common_name());
+    let subject = first(certificate.subject().iter_common_name());
+    let organization = first(certificate.subject().iter_organization());
+    if subject == "k3s" || organization == "k3s" || issuer.starts_with("k3s-") {
+        return Some(K3D);
+    }
+    if subject == "minikube" || issuer == "minikubeCA" {
+        return Some(MINIKUBE);
+    }
+    let names = certificate.subject_alternative_name().ok()??;
+    let is_docker = |name: &GeneralName<'_>| *name == GeneralName::DNSName("docker-for-desktop");
+    let is_docker = names.value.general_names.iter().any(is_docker);
+    is_docker.then_some(DOCKER_DESKTOP)
+}
+
+fn by_version(version: &Value) -> Option<&'static str> {
+    let version = version.get("gitVersion")?.as_str()?;
+    version.contains("+k3s").then_some(K3D)
+}
+
+fn first<'a>(mut values: impl Iterator<Item = &'a AttributeTypeAndValue<'a>>) -> &'a str {
+    let value = values.next().and_then(|value| value.as_str().ok());
+    value.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, DistinguishedName, DnType, Issuer, KeyPair};
+    use serde_json::json;
+
+    use super::*;
+
+    fn named(common_name: &str, organization: &str) -> DistinguishedName {
+        let mut name = DistinguishedName::new();
+        if !common_name.is_empty() {
+            name.push(DnType::CommonName, common_name);
+        }
+        if !organization.is_empty() {
+            name.push(DnType::OrganizationName, organization);
+        }
+        name
+    }
+
+    fn certificate(issuer: &str, common_name: &str, organization: &str, names: &[&str]) -> Vec<u8> {
+        let mut authority = CertificateParams::default();
+        authority.distinguished_name = named(issuer, "");
+        let issuer = Issuer::new(authority, KeyPair::generate().unwrap());
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.distinguished_name = named(common_name, organization);
+        let made = params.signed_by(&KeyPair::generate().unwrap(), &issuer);
+        made.unwrap().der().to_vec()
+    }
+
+    #[test]
+    fn clusters_are_known_by_their_certificates() {
+        let docker = ["kubernetes", "docker-for-desktop", "localhost"];
+        for (issuer, common_name, organization, names, expected) in [
+            ("x", "k3s", "", &[][..], Some(K3D)),
+            ("x", "x", "k3s", &[], Some(K3D)),
+            ("k3s-server-ca@1700000000", "x", "x", &[], Some(K3D)),
+            ("k3s", "x", "x", &[], None),
+            ("x", "minikube", "system:masters", &[], Some(MINIKUBE)),
+            ("minikubeCA", "x", "", &[], Some(MINIKUBE)),
+            ("minikubeCA2", "x", "", &["minikube"], None),
+            (
+                "kubernetes",
+                "kube-apiserver",
+                "",
+                &docker,
+                Some(DOCKER_DESKTOP),
+            ),
+            ("kubernetes", "kube-apiserver", "", &["kubernetes"], None),
+            // The first rule that matches is the one.
+            ("minikubeCA", "k3s", "", &docker, Some(K3D)),
+            ("", "", "", &[], None),
+        ] {
+            let certificate = certificate(issuer, common_name, organization, names);
+            let seen = by_certificate(&certificate);
+            assert_eq!(
+                seen, expected,
+                "{issuer} {common_name} {organization} {names:?}"
+            );
+        }
+        assert_eq!(by_certificate(b"garbage"), None);
+    }
+
+    #[test]
+    fn k3s_is_known_by_its_version() {
+        for (version, expected) in [
+            (json!({"gitVersion": "v1.36.4+k3s1"}), Some(K3D)),
+            (json!({"gitVersion": "v1.36.4"}), None),
+            (json!({"gitVersion": 1}), None),
+            (json!({}), None),
+            (json!("v1.36.4+k3s1"), None),
+        ] {
+            assert_eq!(by_version(&version), expected, "{version}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! A server that runs: its sockets, its certificate, and where others find it.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kopf_core::admission::{ClientConfig, Serving};
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::{debug, warn};
+
+use crate::address::{accessible, url};
+use crate::http::{Answering, Guests, Listening, Route, Terms};
+use crate::tls::{Material, Options, Source};
+use crate::{Error, Limits};
+
+/// How long to wait when the system has nothing left for another connection.
+const EXHAUSTED: Duration = Duration::from_millis(50);
+
+/// How often files are looked at, unless the user says otherwise.
+pub(crate) const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
+
+/// What a server is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) addr: Option<String>,
+    pub(crate) port: u16,
+    pub(crate) path: Option<String>,
+    /// What it is called by others; as it is by its address otherwise.
+    pub(crate) host: Option<String>,
+    pub(crate) tls: Options,
+    pub(crate) file_check_interval: Duration,
+    pub(crate) limits: Limits,
+}
+
+/// A server that listens. Nobody is answered yet.
+pub(crate) struct Endpoint {
+    listening: Listening,
+    source: Source,
+    material: Material,
+    route: Route,
+    host: String,
+    limits: Limits,
+}
+
+impl Endpoint {
+    /// Loads certificates and listens.
+    pub(crate) async fn open(plan: &Plan) -> Result<Self, Error> {
+        let addr = plan.addr.as_deref().filter(|addr| !addr.is_empty());
+        let accessible = accessible(addr);
+        let host = plan.host.clone().unwrap_or_else(|| accessible.clone());
+        let mut names = vec![host.clone(), accessible];
+        names.extend(plan.tls.extra_sans.iter().cloned());
+        let source = Source::new(plan.tls.clone(), names, plan.file_check_interval);
+        let material = source.load().await?;
+        let listening = Listening::bind(addr, plan.port).await?;
+        let endpoint = Self {
+            listening,
+            source,
+            material,
+            route: Route::new(plan.path.as_deref()),
+            host,
+            limits: plan.limits.clone(),
+        };
+        let heard = endpoint.url(addr.unwrap_or("*"));
+        debug!("Listening for webhooks at {heard}");
+        Ok(endpoint)
+    }
+
+    /// The port it listens at.
+    pub(crate) fn port(&self) -> u16 {
+        self.listening.port()
+    }
+
+    /// The path of the webhooks.
+    pub(crate) fn path(&self) -> &str {
+        self.route.as_str()
+    }
+
+    /// Where others find it.
+    pub(crate) fn client_config(&self) -> ClientConfig {
+        let url = self.url(&self.host);
+        debug!("Accessing the webhooks at {url}");
+        ClientConfig {
+            url: Some(url),
+            ca_bundle: self
+                .material
+                .bundle
+                .as_ref()
+                .map(|pem| STANDARD.encode(pem)),
+            ..ClientConfig::default()
+        }
+    }
+
+    fn url(&self, host: &str) -> String {
+        let scheme = match self.material.config {
+            Some(_) => "https",
+            None => "http",
+        };
+        url(scheme, host, self.port(), self.route.as_str())
+    }
+
+    /// Answers for as long as it is not dropped, and says where it can be found: now, and again
+    /// when certificates have changed. Connections with the old one are ended between requests.
+    pub(crate) async fn serve(mut self, operator: Arc<dyn Serving>, is_announced: bool) {
+        let answering = Answering::new(
+            Arc::clone(&operator),
+            self.route.clone(),
+            self.limits.clone(),
+        );
+        let answering = Arc::new(answering);
+        let (retiring, mut retired) = watch::channel(());
+        let mut guests = Guests::new(&self.limits);
+        let mut sweeping = interval(guests.sweeping());
+        sweeping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            if is_announced {
+                operator.announce(self.client_config());
+            }
+            let renewed = {
+                let renewal = self.source.renewed(&self.material);
+                tokio::pin!(renewal);
+                loop {
+                    tokio::select! {
+                        renewed = &mut renewal => break renewed,
+                        () = guests.leave() => {}
+                        _ = sweeping.tick(), if guests.len() > 0 => guests.sweep(),
+                        accepted = self.listening.accept(), if guests.has_room() => match accepted {
+                            Ok(stream) => {
+                                let terms = Terms {
+                                    tls: self.material.config.clone(),
+                                    answering: Arc::clone(&answering),
+                                    retired: retired.clone(),
+                                };
+                                guests.admit(stream, terms);
+                            }
+                            Err(error) if is_gone(&error) => {}
+                            Err(error) => {
+                                warn!("A connection to the webhook server cannot be accepted: {error}");
+                                guests.make_room();
+                                tokio::time::sleep(EXHAUSTED).await;
+                            }
+                        },
+                    }
+                }
+            };
+            debug!("Going on with the renewed SSL certificate files.");
+            self.material = renewed;
+            retiring.send_replace(());
+            retired.mark_unchanged();
+        }
+    }
+}
+
+/// Whether only that one connection is concerned, and not those that come after it.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}

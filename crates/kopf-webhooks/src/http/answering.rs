@@ -1,0 +1,212 @@
+//! Requests and answers: what is asked for, whether it is acceptable, and what the operator says.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use http::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, EXPECT};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
+use http_body::Body;
+use http_body_util::Full;
+use kopf_core::admission::{Incoming, Serving};
+use serde_json::Value;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
+use tracing::{debug, error, warn};
+
+use super::Route;
+use super::activity::Activity;
+use super::body::{Memory, discard, read};
+use super::headers::headers;
+use super::rejection::Rejection;
+use crate::Limits;
+
+/// What all answers of a server have in common.
+pub(crate) struct Answering {
+    operator: Arc<dyn Serving>,
+    route: Route,
+    limits: Limits,
+    /// The memory for bodies.
+    memory: Arc<Semaphore>,
+    /// Turns for reviews.
+    turns: Semaphore,
+}
+
+impl Answering {
+    pub(crate) fn new(operator: Arc<dyn Serving>, route: Route, limits: Limits) -> Self {
+        let turns = limits.reviews.clamp(1, Semaphore::MAX_PERMITS);
+        Self {
+            operator,
+            route,
+            memory: Memory::shared(&limits),
+            turns: Semaphore::new(turns),
+            limits,
+        }
+    }
+}
+
+/// What all answers on one connection have in common.
+pub(super) struct Visit {
+    answering: Arc<Answering>,
+    activity: Arc<Activity>,
+    memory: Memory,
+    /// The client's certificate.
+    peer: Value,
+    /// Marked when the server has got another certificate since.
+    retired: watch::Receiver<()>,
+}
+
+impl Visit {
+    pub(super) fn new(
+        answering: Arc<Answering>,
+        activity: Arc<Activity>,
+        peer: Value,
+        retired: watch::Receiver<()>,
+    ) -> Self {
+        Self {
+            memory: Memory::new(Arc::clone(&answering.memory)),
+            answering,
+            activity,
+            peer,
+            retired,
+        }
+    }
+
+    /// Answers a request, whatever it is.
+    pub(super) async fn answer<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        self.activity.asked();
+        let (head, mut body) = request.into_parts();
+        let is_http2 = head.version == Version::HTTP_2;
+        let mut response = match self.review(&head, &mut body).await {
+            Ok(text) => json(text),
+            Err(rejection) => {
+                report(&head, &rejection);
+                // Who waits for permission to send does not send.
+                let is_sending = !is_http2 && !head.headers.contains_key(EXPECT);
+                if rejection.is_early() && is_sending && !body.is_end_stream() {
+                    discard(&mut body, &self.answering.limits).await;
+                }
+                rejection.response()
+            }
+        };
+        // HTTP/2 has an own way for this; and closing a connection without a word would lose a
+        // request that is on its way.
+        if !is_http2 && self.retired.has_changed().unwrap_or(true) {
+            let headers = response.headers_mut();
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    async fn review<B>(&self, head: &Parts, body: &mut B) -> Result<Vec<u8>, Rejection>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let answering = &*self.answering;
+        let limits = &answering.limits;
+        let webhook = answering.route.webhook(head.uri.path())?;
+        if head.method != Method::POST {
+            return Err(Rejection::Method);
+        }
+        check_content(&head.headers)?;
+        let text = read(body, &self.memory, limits).await?;
+        let under_way = self.activity.review();
+        let review = serde_json::from_slice(&text.bytes).map_err(Rejection::Json)?;
+        let incoming = Incoming {
+            review,
+            webhook: Some(webhook),
+            headers: headers(head),
+            sslpeer: self.peer.clone(),
+        };
+        let reviewed = timeout(limits.review_time, answering.ask(incoming));
+        let reviewed = reviewed
+            .await
+            .map_err(|_| Rejection::Overdue(limits.review_time))??;
+        let answer = serde_json::to_vec(&reviewed).map_err(Rejection::Answer)?;
+        under_way.succeeded();
+        Ok(answer)
+    }
+}
+
+impl Answering {
+    async fn ask(&self, incoming: Incoming) -> Result<Value, Rejection> {
+        // It is never closed.
+        let _turn = self.turns.acquire().await.map_err(|_| Rejection::Busy)?;
+        // Operators catch the panics of handlers. This is for custom ones, which may not.
+        let review = AssertUnwindSafe(self.operator.review(incoming)).catch_unwind();
+        Ok(review.await.map_err(|_| Rejection::Panic)??)
+    }
+}
+
+/// Refuses what is certainly no JSON.
+fn check_content(headers: &HeaderMap) -> Result<(), Rejection> {
+    if let Some(given) = headers.get(CONTENT_TYPE) {
+        let given = String::from_utf8_lossy(given.as_bytes());
+        let essence = given.split(';').next().unwrap_or_default().trim();
+        if !essence.eq_ignore_ascii_case("application/json") {
+            return Err(Rejection::ContentType(given.into_owned()));
+        }
+    }
+    if let Some(given) = headers.get(CONTENT_ENCODING)
+        && !given.as_bytes().eq_ignore_ascii_case(b"identity")
+    {
+        let given = String::from_utf8_lossy(given.as_bytes()).into_owned();
+        return Err(Rejection::ContentEncoding(given));
+    }
+    Ok(())
+}
+
+fn json(text: Vec<u8>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("application/json; charset=utf-8"),
+    );
+    response
+}
+
+/// Says what has gone wrong: loudly if it is the operator's fault, as anybody can send nonsense.
+fn report(head: &Parts, rejection: &Rejection) {
+    let path = head.uri.path();
+    match rejection {
+        Rejection::Panic | Rejection::Answer(_) => {
+            error!("A request for admission at {path} has failed: {rejection}");
+        }
+        Rejection::Overdue(_) | Rejection::Busy => {
+            warn!("A request for admission at {path} is not answered: {rejection}");
+        }
+        _ => debug!("A request for admission at {path} is refused: {rejection}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_types_are_checked() {
+        for (name, value, is_accepted) in [
+            ("accept", "text/html", true),
+            ("content-type", "application/json", true),
+            ("content-type", "Application/JSON; charset=utf-8", true),
+            ("content-type", "application/json ;x", true),
+            ("content-type", "application/json-patch+json", false),
+            ("content-type", "application/x-www-form-urlencoded", false),
+            ("content-type", "text/plain", false),
+            ("content-type", "", false),
+            ("content-encoding", "identity", true),
+            ("content-encoding", "gzip", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, HeaderValue::from_static(value));
+            let checked = check_content(&headers);
+            assert_eq!(checked.is_ok(), is_accepted, "{name}: {value}");
+        }
+        check_content(&HeaderMap::new()).unwrap();
+    }
+}

@@ -1,0 +1,113 @@
+//! Headers of a request as handlers see them.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use http::header::{COOKIE, HOST};
+use http::request::Parts;
+
+/// The headers of a request.
+///
+/// Names are written as everybody writes them (`User-Agent`), whichever way they came: HTTP/2 knows
+/// lower case only, and HTTP/1.1 does not care. So a handler finds a header by one name. Values of
+/// a header that came several times are joined by commas, as HTTP says.
+pub(super) fn headers(head: &Parts) -> BTreeMap<String, String> {
+    let mut headers = BTreeMap::new();
+    for (name, value) in &head.headers {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        match headers.entry(canonical(name.as_str())) {
+            Entry::Vacant(entry) => {
+                entry.insert(value.into_owned());
+            }
+            Entry::Occupied(mut entry) => {
+                let all = entry.get_mut();
+                all.push_str(if name == COOKIE { "; " } else { ", " });
+                all.push_str(&value);
+            }
+        }
+    }
+    // HTTP/2 has it in another place.
+    if let Some(authority) = head.uri.authority()
+        && !head.headers.contains_key(HOST)
+    {
+        headers.insert("Host".to_owned(), authority.as_str().to_owned());
+    }
+    headers
+}
+
+/// `user-agent` as `User-Agent`.
+fn canonical(name: &str) -> String {
+    let mut is_first = true;
+    let letters = name.chars().map(|letter| {
+        let letter = if is_first {
+            letter.to_ascii_uppercase()
+        } else {
+            letter
+        };
+        is_first = letter == '-';
+        letter
+    });
+    letters.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn seen(request: http::request::Builder) -> Vec<(String, String)> {
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        headers(&head).into_iter().collect()
+    }
+
+    fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        let owned = |text: &str| text.to_owned();
+        pairs
+            .iter()
+            .map(|(name, value)| (owned(name), owned(value)))
+            .collect()
+    }
+
+    #[test]
+    fn names_are_written_as_usual() {
+        let request = Request::post("/")
+            .header("user-AGENT", "kube-apiserver-admission")
+            .header("x-1-b--c", "")
+            .header("content-type", "application/json");
+        assert_eq!(
+            seen(request),
+            pairs(&[
+                ("Content-Type", "application/json"),
+                ("User-Agent", "kube-apiserver-admission"),
+                ("X-1-B--C", ""),
+            ])
+        );
+    }
+
+    #[test]
+    fn values_are_joined_and_all_of_them_are_texts() {
+        let request = Request::post("/")
+            .header("x-a", "1")
+            .header("cookie", "a=b")
+            .header("x-a", "2")
+            .header("cookie", "c=d")
+            .header("x-b", &b"caf\xE9"[..]);
+        assert_eq!(
+            seen(request),
+            pairs(&[
+                ("Cookie", "a=b; c=d"),
+                ("X-A", "1, 2"),
+                ("X-B", "caf\u{FFFD}")
+            ])
+        );
+    }
+
+    #[test]
+    fn the_host_is_known_by_http2_too() {
+        let request = Request::post("https://a.example:8443/x");
+        assert_eq!(seen(request), pairs(&[("Host", "a.example:8443")]));
+        let request = Request::post("https://a.example/x").header("host", "b.example");
+        assert_eq!(seen(request), pairs(&[("Host", "b.example")]));
+    }
+}

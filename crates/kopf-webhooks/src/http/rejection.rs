@@ -1,0 +1,107 @@
+//! Requests that are not reviewed, or not in the end: the answers over HTTP.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE};
+use http::{HeaderValue, Response, StatusCode};
+use http_body_util::Full;
+use kopf_core::admission::Refusal;
+
+/// Why a request gets no review.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Rejection {
+    #[error("there are no webhooks at this path")]
+    NotFound,
+    #[error("the path is not valid UTF-8")]
+    Path,
+    #[error("webhooks are called by POST")]
+    Method,
+    #[error("the review must be sent as application/json, not as {0}")]
+    ContentType(String),
+    #[error("the review must be sent as it is, not encoded by {0}")]
+    ContentEncoding(String),
+    #[error("the review is larger than {0} bytes")]
+    TooLarge(usize),
+    #[error("the review has not come within {0:?}")]
+    TooSlow(Duration),
+    #[error("the review has not come in full")]
+    Broken,
+    #[error("the review is not valid JSON: {0}")]
+    Json(#[source] serde_json::Error),
+    #[error("too many reviews are under way")]
+    Busy,
+    #[error("the review has taken longer than {0:?}")]
+    Overdue(Duration),
+    #[error("the review has failed by a panic")]
+    Panic,
+    #[error("the answer cannot be written: {0}")]
+    Answer(#[source] serde_json::Error),
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+impl Rejection {
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::Path | Self::Broken | Self::Json(_) => StatusCode::BAD_REQUEST,
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::ContentType(_) | Self::ContentEncoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Overdue(_) | Self::Panic | Self::Answer(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Refused(refusal) => {
+                StatusCode::from_u16(refusal.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+        }
+    }
+
+    /// Whether the client is likely to be still sending, and would not hear the answer.
+    pub(super) fn is_early(&self) -> bool {
+        matches!(
+            self,
+            Self::NotFound
+                | Self::Path
+                | Self::Method
+                | Self::ContentType(_)
+                | Self::ContentEncoding(_)
+                | Self::TooLarge(_)
+        )
+    }
+
+    /// The answer: the code and the reason as a text, which API servers repeat to users.
+    pub(super) fn response(&self) -> Response<Full<Bytes>> {
+        let status = self.status();
+        let text = format!("{}: {self}", status.as_u16());
+        let mut response = Response::new(Full::new(Bytes::from(text)));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("text/plain; charset=utf-8"),
+        );
+        if matches!(self, Self::Method) {
+            headers.insert(ALLOW, HeaderValue::from_static("POST"));
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_have_the_codes_of_the_original() {
+        for (refusal, code) in [
+            (Refusal::Ambiguous("x".to_owned()), 409),
+            (Refusal::Unknown("x".to_owned()), 404),
+            (Refusal::Missing("x".to_owned()), 400),
+            (Refusal::Internal("x".to_owned()), 500),
+        ] {
+            assert_eq!(Rejection::from(refusal).status().as_u16(), code);
+        }
+    }
+}

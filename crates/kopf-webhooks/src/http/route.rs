@@ -1,0 +1,119 @@
+//! Paths: where webhooks are, and which one is asked for.
+
+use std::borrow::Cow;
+
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+
+use super::rejection::Rejection;
+
+/// What cannot be in the path of a URL as it is. Percent signs can: whoever writes them means them.
+const ODD: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
+
+/// The path under which webhooks are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Route {
+    /// As it is in URLs: empty, or with a slash in front.
+    encoded: String,
+    /// As it is in requests, after decoding; without slashes in the end.
+    decoded: Vec<u8>,
+}
+
+impl Route {
+    pub(crate) fn new(path: Option<&str>) -> Self {
+        let path = path.unwrap_or_default();
+        let slash = if path.is_empty() || path.starts_with('/') {
+            ""
+        } else {
+            "/"
+        };
+        let encoded = format!("{slash}{}", utf8_percent_encode(path, ODD));
+        let decoded = percent_decode_str(encoded.trim_end_matches('/')).collect();
+        Self { encoded, decoded }
+    }
+
+    /// The path for URLs.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.encoded
+    }
+
+    /// The id of the webhook that is asked for by this path.
+    pub(super) fn webhook(&self, path: &str) -> Result<String, Rejection> {
+        let decoded: Cow<'_, [u8]> = percent_decode_str(path).into();
+        let rest = decoded.strip_prefix(self.decoded.as_slice());
+        let id = rest.and_then(|rest| rest.strip_prefix(b"/"));
+        let id = id.ok_or(Rejection::NotFound)?;
+        String::from_utf8(id.to_vec()).map_err(|_| Rejection::Path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_all_of_the_rest() {
+        for (root, path, id) in [
+            (None, "/check", Some("check")),
+            (None, "/a/b/spec.field", Some("a/b/spec.field")),
+            (
+                None,
+                "/some/id_with:odd%20chars/x",
+                Some("some/id_with:odd chars/x"),
+            ),
+            (None, "/a%2Fb", Some("a/b")),
+            (None, "/a+b", Some("a+b")),
+            (None, "/%C3%BC", Some("ü")),
+            (None, "/100%", Some("100%")),
+            (None, "/", Some("")),
+            (None, "//x", Some("/x")),
+            (Some(""), "/x", Some("x")),
+            (Some("/"), "/x", Some("x")),
+            (Some("/hooks"), "/hooks/x", Some("x")),
+            (Some("/hooks/"), "/hooks/x/", Some("x/")),
+            (Some("hooks"), "/hooks/x", Some("x")),
+            (Some("/a b"), "/a%20b/x", Some("x")),
+            (Some("/a%20b"), "/a%20b/x", Some("x")),
+            (Some("/ü"), "/%C3%BC/x", Some("x")),
+            (Some("/hooks"), "/hooks", None),
+            (Some("/hooks"), "/hooksx/y", None),
+            (Some("/hooks"), "/other/x", None),
+            (Some("/hooks"), "/", None),
+            (None, "*", None),
+            (None, "", None),
+        ] {
+            let seen = Route::new(root).webhook(path).ok();
+            assert_eq!(seen.as_deref(), id, "{root:?} {path}");
+        }
+    }
+
+    #[test]
+    fn ids_that_are_no_texts_are_refused() {
+        let refused = Route::new(None).webhook("/%FF");
+        assert!(matches!(refused, Err(Rejection::Path)));
+    }
+
+    #[test]
+    fn paths_in_urls_are_valid_and_otherwise_as_they_were_given() {
+        for (given, expected) in [
+            (None, ""),
+            (Some(""), ""),
+            (Some("/"), "/"),
+            (Some("hooks/"), "/hooks/"),
+            (Some("/a%20b/c d?#ü"), "/a%20b/c%20d%3F%23%C3%BC"),
+        ] {
+            assert_eq!(Route::new(given).as_str(), expected, "{given:?}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! A tunnel through ngrok: its program runs beside the operator, and leads requests from a public
+//! URL to a server on this machine.
+
+mod process;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use kopf_core::admission::{ClientConfig, ServerError, Serving, WebhookServer};
+use tracing::debug;
+
+use self::process::{Command, Process};
+use crate::address::{accessible, url};
+use crate::endpoint::{Endpoint, FILE_CHECK_INTERVAL, Plan};
+use crate::tls::Options;
+use crate::{Error, Limits};
+
+/// A tunnel through [ngrok](https://ngrok.com/), by its program, which must be installed.
+///
+/// The program is started with the operator and ends with it. The server behind the tunnel speaks
+/// plain HTTP, and listens on this machine only. API servers reach it by ngrok's public URL, and
+/// verify that as any other website.
+///
+/// Everybody can send requests to that URL. It is a random name, which is no protection: use this for
+/// development, with handlers that do nothing but look.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use kopf_core::settings::Settings;
+/// use kopf_webhooks::NgrokTunnel;
+///
+/// let mut settings = Settings::default();
+/// settings.admission.server = Some(Arc::new(NgrokTunnel::new().path("/some-secret-path")));
+/// ```
+#[derive(Clone)]
+pub struct NgrokTunnel {
+    plan: Plan,
+    token: Option<String>,
+    region: Option<String>,
+    binary: PathBuf,
+}
+
+impl Default for NgrokTunnel {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl NgrokTunnel {
+    /// A tunnel to a free port of this machine.
+    pub fn new() -> Self {
+        let tls = Options {
+            insecure: true,
+            ..Options::default()
+        };
+        Self {
+            plan: Plan {
+                // Only ngrok has to reach it, and that is on this machine, too.
+                addr: Some("127.0.0.1".to_owned()),
+                port: 0,
+                path: None,
+                host: None,
+                tls,
+                file_check_interval: FILE_CHECK_INTERVAL,
+                limits: Limits::default(),
+            },
+            token: None,
+            region: None,
+            binary: PathBuf::from("ngrok"),
+        }
+    }
+
+    /// Where the server behind the tunnel listens. Default: `127.0.0.1`.
+    #[must_use]
+    pub fn addr(mut self, addr: impl Into<String>) -> Self {
+        self.plan.addr = Some(addr.into());
+        self
+    }
+
+    /// The port of the server behind the tunnel; 0 is any that is free, and the default.
+    #[must_use]
+    pub fn port(mut self, port: u16) -> Self {
+        self.plan.port = port;
+        self
+    }
+
+    /// The path that all webhooks are under. Default: none.
+    #[must_use]
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.plan.path = Some(path.into());
+        self
+    }
+
+    /// The token of an account at ngrok. Default: the one that ngrok itself is configured with.
+    #[must_use]
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
+    /// The region of the tunnel. Default: what ngrok chooses.
+    #[must_use]
+    pub fn region(mut self, region: impl Into<String>) -> Self {
+        self.region = Some(region.into());
+        self
+    }
+
+    /// The program. Default: `ngrok`, wherever it is found.
+    #[must_use]
+    pub fn binary(mut self, path: impl Into<PathBuf>) -> Self {
+        self.binary = path.into();
+        self
+    }
+
+    /// How much of everything the server behind the tunnel spends on clients.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.plan.limits = limits;
+        self
+    }
+
+    pub(crate) async fn run(&self, operator: Arc<dyn Serving>) -> Result<(), Error> {
+        let endpoint = Endpoint::open(&self.plan).await?;
+        let addr = self.plan.addr.as_deref().filter(|addr| !addr.is_empty());
+        let upstream = url("http", &accessible(addr), endpoint.port(), "");
+        let path = endpoint.path().to_owned();
+        let command = Command {
+            binary: self.binary.clone(),
+            upstream,
+            token: self.token.clone(),
+            region: self.region.clone(),
+        };
+        let mut process = Process::start(&command)?;
+        let announcing = Arc::clone(&operator);
+        let tunnelling = async {
+            let public = process.public_url().await?;
+            let url = format!("{public}{path}");
+            debug!("Accessing the webhooks at {url}");
+            announcing.announce(ClientConfig {
+                url: Some(url),
+                ..ClientConfig::default()
+            });
+            Err(process.ended().await)
+        };
+        tokio::select! {
+            () = endpoint.serve(operator, false) => Ok(()),
+            outcome = tunnelling => outcome,
+        }
+    }
+}
+
+// The token does not belong in logs.
+impl fmt::Debug for NgrokTunnel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NgrokTunnel")
+            .field("addr", &self.plan.addr)
+            .field("port", &self.plan.port)
+            .field("path", &self.plan.path)
+            .field("region", &self.region)
+            .field("binary", &self.binary)
+            .finish_non_exhaustive()
+    }
+}
+
+impl WebhookServer for NgrokTunnel {
+    fn serve(
+        self: Arc<Self>,
+        operator: Arc<dyn Serving>,
+    ) -> Pin<Box<dyn Future<Output = Result<(), ServerError>> + Send>> {
+        Box::pin(async move { Ok(self.run(operator).await?) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_do_not_show_up_in_debug_output() {
+        let tunnel = NgrokTunnel::new().token("hunter2");
+        assert!(!format!("{tunnel:?}").contains("hunter2"));
+    }
+}

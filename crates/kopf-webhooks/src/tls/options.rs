@@ -1,0 +1,176 @@
+//! What users say about certificates.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+
+use super::Verify;
+use crate::Error;
+
+/// The options of a server that are about TLS.
+#[derive(Clone, Default)]
+pub(crate) struct Options {
+    pub(crate) cadata: Option<Vec<u8>>,
+    pub(crate) cafile: Option<PathBuf>,
+    pub(crate) cadump: Option<PathBuf>,
+    pub(crate) context: Option<Arc<ServerConfig>>,
+    pub(crate) insecure: bool,
+    pub(crate) certfile: Option<PathBuf>,
+    pub(crate) pkeyfile: Option<PathBuf>,
+    pub(crate) password: Option<String>,
+    pub(crate) extra_sans: Vec<String>,
+    pub(crate) verify_mode: Option<Verify>,
+    pub(crate) verify_cafile: Option<PathBuf>,
+    pub(crate) verify_capath: Option<PathBuf>,
+    pub(crate) verify_cadata: Option<Vec<u8>>,
+}
+
+// Passwords and keys do not belong in logs; and the rest is in the files.
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("insecure", &self.insecure)
+            .field("certfile", &self.certfile)
+            .field("pkeyfile", &self.pkeyfile)
+            .field("cafile", &self.cafile)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Options {
+    /// Whether there is something to verify certificates of clients with.
+    pub(crate) fn has_verify_ca(&self) -> bool {
+        self.verify_cafile.is_some() || self.verify_capath.is_some() || self.verify_cadata.is_some()
+    }
+
+    /// What is wanted of clients: an authority without a wish is a wish.
+    pub(crate) fn verify(&self) -> Verify {
+        match self.verify_mode.unwrap_or_default() {
+            Verify::None if self.has_verify_ca() => Verify::Optional,
+            mode => mode,
+        }
+    }
+
+    /// Refuses what cannot work, before anything is opened.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.insecure && self.context.is_some() {
+            return Err(Error::Options("insecure mode has no TLS context"));
+        }
+        if self.insecure && (self.certfile.is_some() || self.pkeyfile.is_some()) {
+            return Err(Error::Options("insecure mode has no certificate"));
+        }
+        if self.insecure && self.verify() != Verify::None {
+            return Err(Error::Options(
+                "insecure mode cannot verify certificates of clients",
+            ));
+        }
+        if self.context.is_some() && (self.certfile.is_some() || self.pkeyfile.is_some()) {
+            return Err(Error::Options(
+                "a ready TLS context has its certificate already: certfile and pkeyfile are too much",
+            ));
+        }
+        if self.context.is_some() && self.verify() != Verify::None {
+            return Err(Error::Options(
+                "a ready TLS context verifies clients in its own way: options for that are too much",
+            ));
+        }
+        if self.certfile.is_some() != self.pkeyfile.is_some() {
+            return Err(Error::Options(
+                "certfile and pkeyfile are needed both, or none of them",
+            ));
+        }
+        if self.verify() != Verify::None && !self.has_verify_ca() {
+            return Err(Error::Options(
+                "certificates of clients cannot be verified without verify_cafile, verify_capath \
+                 or verify_cadata",
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contradictions_are_refused() {
+        let file = || Some(PathBuf::from("x.pem"));
+        let good = Options::default();
+        let cases: [(Options, &str); 6] = [
+            (
+                Options {
+                    insecure: true,
+                    certfile: file(),
+                    pkeyfile: file(),
+                    ..good.clone()
+                },
+                "no certificate",
+            ),
+            (
+                Options {
+                    insecure: true,
+                    verify_cafile: file(),
+                    ..good.clone()
+                },
+                "cannot verify",
+            ),
+            (
+                Options {
+                    certfile: file(),
+                    ..good.clone()
+                },
+                "needed both",
+            ),
+            (
+                Options {
+                    pkeyfile: file(),
+                    ..good.clone()
+                },
+                "needed both",
+            ),
+            (
+                Options {
+                    verify_mode: Some(Verify::Required),
+                    ..good.clone()
+                },
+                "without verify_cafile",
+            ),
+            (
+                Options {
+                    verify_mode: Some(Verify::Optional),
+                    ..good.clone()
+                },
+                "without verify_cafile",
+            ),
+        ];
+        good.check().unwrap();
+        for (options, problem) in cases {
+            let error = options.check().unwrap_err().to_string();
+            assert!(error.contains(problem), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_authority_alone_makes_certificates_of_clients_optional() {
+        let mut options = Options::default();
+        assert_eq!(options.verify(), Verify::None);
+        options.verify_cadata = Some(Vec::new());
+        assert_eq!(options.verify(), Verify::Optional);
+        options.verify_mode = Some(Verify::None);
+        assert_eq!(options.verify(), Verify::Optional);
+        options.verify_mode = Some(Verify::Required);
+        assert_eq!(options.verify(), Verify::Required);
+    }
+
+    #[test]
+    fn passwords_do_not_show_up_in_debug_output() {
+        let options = Options {
+            password: Some("hunter2".to_owned()),
+            ..Options::default()
+        };
+        assert!(!format!("{options:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,234 @@
+//! The certificate of a client as handlers see it: in the form of Python's `SSLSocket.getpeercert()`.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use jiff::{Timestamp, tz::TimeZone};
+use serde_json::{Map, Value, json};
+use x509_parser::asn1_rs::{Any, Tag};
+use x509_parser::der_parser::Oid;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate};
+use x509_parser::x509::X509Name;
+
+/// What a certificate says; an empty object if it cannot be read, as for no certificate.
+pub(crate) fn describe(certificate: &[u8]) -> Value {
+    let Ok((_, certificate)) = X509Certificate::from_der(certificate) else {
+        return Value::Object(Map::new());
+    };
+    let mut peer = json!({
+        "subject": name(certificate.subject()),
+        "issuer": name(certificate.issuer()),
+        "version": certificate.version().0 + 1,
+        "serialNumber": serial(certificate.raw_serial()),
+        "notBefore": time(certificate.validity().not_before),
+        "notAfter": time(certificate.validity().not_after),
+    });
+    if let Ok(Some(names)) = certificate.subject_alternative_name() {
+        let names: Vec<Value> = names
+            .value
+            .general_names
+            .iter()
+            .filter_map(alternative)
+            .collect();
+        peer["subjectAltName"] = Value::Array(names);
+    }
+    peer
+}
+
+/// A name: a list of its parts, each a list of pairs of what it is and what it says.
+fn name(name: &X509Name<'_>) -> Value {
+    let parts = name.iter().map(|part| {
+        let pairs = part
+            .iter()
+            .map(|attribute| json!([label(attribute.attr_type()), text(attribute.attr_value())]));
+        Value::Array(pairs.collect())
+    });
+    Value::Array(parts.collect())
+}
+
+/// OpenSSL's long names.
+fn label(oid: &Oid<'_>) -> String {
+    let oid = oid.to_id_string();
+    let label = match oid.as_str() {
+        "2.5.4.3" => "commonName",
+        "2.5.4.4" => "surname",
+        "2.5.4.5" => "serialNumber",
+        "2.5.4.6" => "countryName",
+        "2.5.4.7" => "localityName",
+        "2.5.4.8" => "stateOrProvinceName",
+        "2.5.4.9" => "streetAddress",
+        "2.5.4.10" => "organizationName",
+        "2.5.4.11" => "organizationalUnitName",
+        "2.5.4.12" => "title",
+        "2.5.4.13" => "description",
+        "2.5.4.15" => "businessCategory",
+        "2.5.4.17" => "postalCode",
+        "2.5.4.41" => "name",
+        "2.5.4.42" => "givenName",
+        "2.5.4.43" => "initials",
+        "2.5.4.44" => "generationQualifier",
+        "2.5.4.46" => "dnQualifier",
+        "2.5.4.65" => "pseudonym",
+        "2.5.4.97" => "organizationIdentifier",
+        "0.9.2342.19200300.100.1.1" => "userId",
+        "0.9.2342.19200300.100.1.25" => "domainComponent",
+        "1.2.840.113549.1.9.1" => "emailAddress",
+        "1.2.840.113549.1.9.2" => "unstructuredName",
+        _ => return oid,
+    };
+    label.to_owned()
+}
+
+fn text(value: &Any<'_>) -> String {
+    if value.header.tag() == Tag::BmpString {
+        let units = value.data.chunks_exact(2).map(|pair| match pair {
+            [high, low] => u16::from_be_bytes([*high, *low]),
+            _ => 0,
+        });
+        return char::decode_utf16(units)
+            .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER))
+            .collect();
+    }
+    String::from_utf8_lossy(value.data).into_owned()
+}
+
+fn serial(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+
+    // A zero in front says that the number is not negative.
+    let digits = match bytes {
+        [0, rest @ ..] if !rest.is_empty() => rest,
+        all => all,
+    };
+    digits.iter().fold(String::new(), |mut text, byte| {
+        // Writing into a string cannot fail.
+        let _ = write!(text, "{byte:02X}");
+        text
+    })
+}
+
+fn time(time: ASN1Time) -> String {
+    let Ok(time) = Timestamp::from_second(time.timestamp()) else {
+        return String::new();
+    };
+    let time = time.to_zoned(TimeZone::UTC);
+    time.strftime("%b %e %H:%M:%S %Y GMT").to_string()
+}
+
+fn alternative(name: &GeneralName<'_>) -> Option<Value> {
+    Some(match name {
+        GeneralName::DNSName(name) => json!(["DNS", name]),
+        GeneralName::RFC822Name(name) => json!(["email", name]),
+        GeneralName::URI(uri) => json!(["URI", uri]),
+        GeneralName::IPAddress(bytes) => json!(["IP Address", address(bytes)]),
+        GeneralName::DirectoryName(directory) => json!(["DirName", self::name(directory)]),
+        GeneralName::RegisteredID(oid) => json!(["Registered ID", oid.to_id_string()]),
+        _ => return None,
+    })
+}
+
+fn address(bytes: &[u8]) -> String {
+    if let Ok(four) = <[u8; 4]>::try_from(bytes) {
+        return Ipv4Addr::from(four).to_string();
+    }
+    let Ok(sixteen) = <[u8; 16]>::try_from(bytes) else {
+        return "<invalid>".to_owned();
+    };
+    // In full and in capitals, as Python has it.
+    let groups = Ipv6Addr::from(sixteen)
+        .segments()
+        .map(|group| format!("{group:X}"));
+    groups.join(":")
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{
+        CertificateParams, CustomExtension, DnType, DnValue, Issuer, KeyPair, SanType,
+        SerialNumber, date_time_ymd,
+    };
+
+    use super::*;
+
+    #[test]
+    fn certificates_look_as_in_python() {
+        let mut authority = CertificateParams::default();
+        authority.distinguished_name = rcgen::DistinguishedName::new();
+        authority.distinguished_name.push(DnType::CountryName, "DE");
+        authority
+            .distinguished_name
+            .push(DnType::OrganizationName, "Zoo");
+        let issuer = Issuer::new(authority, KeyPair::generate().unwrap());
+
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "Example Common Name");
+        let email = DnType::CustomDnType(vec![1, 2, 840, 113_549, 1, 9, 1]);
+        params.distinguished_name.push(
+            email,
+            DnValue::Ia5String("example@kopf.dev".try_into().unwrap()),
+        );
+        params
+            .distinguished_name
+            .push(DnType::CustomDnType(vec![1, 2, 3]), "odd");
+        params.serial_number = Some(SerialNumber::from_slice(&[0xAB, 0x0C]));
+        params.not_before = date_time_ymd(2026, 1, 5);
+        params.not_after = date_time_ymd(2027, 11, 15);
+        params.subject_alt_names = vec![
+            SanType::DnsName("a.example".try_into().unwrap()),
+            SanType::IpAddress("127.0.0.1".parse().unwrap()),
+            SanType::IpAddress("fe80::a".parse().unwrap()),
+            SanType::Rfc822Name("a@example".try_into().unwrap()),
+            SanType::URI("spiffe://x/y".try_into().unwrap()),
+        ];
+        let certificate = params
+            .signed_by(&KeyPair::generate().unwrap(), &issuer)
+            .unwrap();
+        assert_eq!(
+            describe(certificate.der()),
+            json!({
+                "subject": [
+                    [["commonName", "Example Common Name"]],
+                    [["emailAddress", "example@kopf.dev"]],
+                    [["1.2.3", "odd"]],
+                ],
+                "issuer": [[["countryName", "DE"]], [["organizationName", "Zoo"]]],
+                "version": 3,
+                "serialNumber": "AB0C",
+                "notBefore": "Jan  5 00:00:00 2026 GMT",
+                "notAfter": "Nov 15 00:00:00 2027 GMT",
+                "subjectAltName": [
+                    ["DNS", "a.example"],
+                    ["IP Address", "127.0.0.1"],
+                    ["IP Address", "FE80:0:0:0:0:0:0:A"],
+                    ["email", "a@example"],
+                    ["URI", "spiffe://x/y"],
+                ],
+            })
+        );
+    }
+
+    #[test]
+    fn other_texts_than_utf8_are_decoded() {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(
+            DnType::CommonName,
+            DnValue::BmpString("Zoé".try_into().unwrap()),
+        );
+        params.custom_extensions = vec![CustomExtension::from_oid_content(&[1, 2], vec![5, 0])];
+        let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        let peer = describe(certificate.der());
+        assert_eq!(peer["subject"], json!([[["commonName", "Zoé"]]]));
+        assert_eq!(peer.get("subjectAltName"), None);
+    }
+
+    #[test]
+    fn garbage_is_nobody() {
+        for garbage in [&b""[..], b"garbage", &[0x30, 0x82, 0xFF, 0xFF]] {
+            assert_eq!(describe(garbage), json!({}));
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Certificates of clients: whether they are wanted, and who vouches for them.
+
+use std::sync::Arc;
+
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme,
+};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::Error;
+
+/// Whether clients have to show certificates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verify {
+    /// They are not asked. (But an authority for them is reason enough to ask.)
+    #[default]
+    None,
+    /// They are asked; those who show none are served as well.
+    Optional,
+    /// Those who show none are not served.
+    Required,
+}
+
+/// Verifies certificates of clients by these authorities.
+pub(super) fn verifier(
+    mode: Verify,
+    authorities: Vec<CertificateDer<'static>>,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, Error> {
+    let mut roots = RootCertStore::empty();
+    for authority in &authorities {
+        roots
+            .add(authority.clone())
+            .map_err(|error| Error::Authorities(Box::new(error)))?;
+    }
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    let builder = match mode {
+        Verify::Required => builder,
+        Verify::None | Verify::Optional => builder.allow_unauthenticated(),
+    };
+    let inner = builder
+        .build()
+        .map_err(|error| Error::Authorities(Box::new(error)))?;
+    Ok(Arc::new(Verifier { authorities, inner }))
+}
+
+/// The usual rules, and one more: a certificate that is itself among the authorities is trusted.
+///
+/// That is what `openssl req -x509` makes, which is how everybody begins: a certificate that signs
+/// itself and may sign others. OpenSSL and Go take it; the rules of the web do not.
+#[derive(Debug)]
+struct Verifier {
+    authorities: Vec<CertificateDer<'static>>,
+    inner: Arc<dyn ClientCertVerifier>,
+}
+
+impl ClientCertVerifier for Verifier {
+    fn offer_client_auth(&self) -> bool {
+        self.inner.offer_client_auth()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.inner.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.inner.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        if self.authorities.iter().any(|known| known == end_entity) {
+            check_usable(end_entity, now)?;
+            return Ok(ClientCertVerified::assertion());
+        }
+        self.inner
+            .verify_client_cert(end_entity, intermediates, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.inner.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.inner.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
+}
+
+/// What else the usual rules would have checked: the time and the purpose.
+fn check_usable(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), CertificateError> {
+    let (_, parsed) =
+        X509Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
+    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    if now < parsed.validity().not_before.timestamp() {
+        return Err(CertificateError::NotValidYet);
+    }
+    if now > parsed.validity().not_after.timestamp() {
+        return Err(CertificateError::Expired);
+    }
+    match parsed.extended_key_usage() {
+        Ok(None) => Ok(()),
+        Ok(Some(usage)) if usage.value.any || usage.value.client_auth => Ok(()),
+        Ok(Some(_)) => Err(CertificateError::InvalidPurpose),
+        Err(_) => Err(CertificateError::BadEncoding),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rcgen::{
+        BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, KeyPair, date_time_ymd,
+    };
+
+    use super::*;
+
+    const WITHIN: u64 = 1_800_000_000; // 2027
+
+    fn self_signed(purposes: &[ExtendedKeyUsagePurpose]) -> CertificateDer<'static> {
+        let mut params = CertificateParams::new(vec!["client".to_owned()]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.not_before = date_time_ymd(2026, 1, 1);
+        params.not_after = date_time_ymd(2028, 1, 1);
+        params.extended_key_usages = purposes.to_vec();
+        let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        certificate.der().clone()
+    }
+
+    fn verify(
+        authority: &CertificateDer<'static>,
+        shown: &CertificateDer<'static>,
+        at: u64,
+    ) -> Result<(), rustls::Error> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = verifier(Verify::Optional, vec![authority.clone()], provider).unwrap();
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(at));
+        verifier.verify_client_cert(shown, &[], now).map(|_| ())
+    }
+
+    #[test]
+    fn a_certificate_that_is_its_own_authority_is_trusted_if_it_is_listed() {
+        let listed = self_signed(&[]);
+        verify(&listed, &listed, WITHIN).unwrap();
+        verify(&listed, &self_signed(&[]), WITHIN).unwrap_err();
+    }
+
+    #[test]
+    fn but_neither_after_its_time_nor_for_another_purpose() {
+        let listed = self_signed(&[]);
+        assert_eq!(
+            verify(&listed, &listed, 1_600_000_000),
+            Err(CertificateError::NotValidYet.into())
+        );
+        assert_eq!(
+            verify(&listed, &listed, 1_900_000_000),
+            Err(CertificateError::Expired.into())
+        );
+        let server = self_signed(&[ExtendedKeyUsagePurpose::ServerAuth]);
+        assert_eq!(
+            verify(&server, &server, WITHIN),
+            Err(CertificateError::InvalidPurpose.into())
+        );
+        let client = self_signed(&[ExtendedKeyUsagePurpose::ClientAuth]);
+        verify(&client, &client, WITHIN).unwrap();
+    }
+}

@@ -30,6 +30,22 @@ pub(super) fn certificates(
     Ok(certificates)
 }
 
+/// A text without the private keys in it. It is told to the whole cluster, and some people keep the
+/// certificate and its key in one file.
+pub(super) fn without_keys(text: &[u8]) -> Vec<u8> {
+    let mut is_key = false;
+    let lines = text.split_inclusive(|byte| *byte == b'\n');
+    let kept = lines.filter(|line| {
+        let line = line.trim_ascii();
+        let is_end = is_key && line.starts_with(b"-----END ");
+        is_key |= line.starts_with(b"-----BEGIN ") && line.ends_with(b"PRIVATE KEY-----");
+        let is_kept = !is_key;
+        is_key &= !is_end;
+        is_kept
+    });
+    kept.collect::<Vec<_>>().concat()
+}
+
 /// The private key of a text.
 pub(super) fn private_key(
     text: &[u8],
@@ -91,6 +107,19 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn keys_are_taken_out() {
+        let certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        let key = KeyPair::generate().unwrap().serialize_pem();
+        let rsa = "-----BEGIN RSA PRIVATE KEY-----\nBBBB\n-----END RSA PRIVATE KEY-----\n";
+        let text = format!("{key}# ours\n{certificate}{rsa}\r\n{certificate}");
+        let kept = String::from_utf8(without_keys(text.as_bytes())).unwrap();
+        assert_eq!(kept, format!("# ours\n{certificate}\r\n{certificate}"));
+        let cut = &text[..text.find("-----END").unwrap()];
+        assert_eq!(without_keys(cut.as_bytes()), b"");
+        assert_eq!(without_keys(certificate.as_bytes()), certificate.as_bytes());
     }
 
     #[test]

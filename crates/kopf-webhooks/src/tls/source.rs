@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
 use tracing::{debug, warn};
 
-use super::certificates::{certificates, private_key};
+use super::certificates::{certificates, private_key, without_keys};
 use super::generating::{Generated, RENEWED_AFTER_DAYS, generate};
 use super::verifying::verifier;
 use super::{Options, Verify};
@@ -120,11 +120,14 @@ impl Source {
     async fn material(&self) -> Result<Material, Error> {
         let options = &self.options;
         let mut files = Files::default();
-        let mut bundle = options.cadata.clone();
-        if bundle.is_none()
-            && let Some(path) = &options.cafile
-        {
-            bundle = Some(files.read("cafile", path).await?);
+        let mut bundle = None;
+        if let Some(text) = &options.cadata {
+            certificates(text, "cadata", "given as it is")?;
+            bundle = Some(without_keys(text));
+        } else if let Some(path) = &options.cafile {
+            let text = files.read("cafile", path).await?;
+            certificates(&text, "cafile", &path.display().to_string())?;
+            bundle = Some(without_keys(&text));
         }
         let mut renewed = None;
         let config = if options.insecure {
@@ -140,7 +143,7 @@ impl Source {
                 let chain = certificates(&text, "certfile", &from)?;
                 let key = files.read("pkeyfile", pkeyfile).await?;
                 let key = private_key(&key, pkeyfile, options.password.as_deref())?;
-                bundle.get_or_insert(text);
+                bundle.get_or_insert_with(|| without_keys(&text));
                 (chain, key)
             } else {
                 let now = Timestamp::now();

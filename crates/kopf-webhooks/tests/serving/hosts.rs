@@ -1,0 +1,66 @@
+//! Names of this machine in clusters that are guessed.
+
+use kopf_webhooks::{AutoTunnel, Server};
+use rcgen::{CertificateParams, DnType, KeyPair};
+use serde_json::json;
+
+use crate::client::Connecting;
+use crate::operator::{Play, review};
+
+/// A certificate of an API server.
+fn certificate(common_name: &str, name: &str) -> Vec<u8> {
+    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    params
+        .distinguished_name
+        .push(DnType::CommonName, common_name);
+    let made = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+    made.der().to_vec()
+}
+
+#[tokio::test]
+async fn clusters_are_found_out() {
+    let k3s = json!({"gitVersion": "v1.36.4+k3s1"});
+    let other = json!({"gitVersion": "v1.36.4"});
+    for (certificate, version, host) in [
+        (Some(certificate("k3s", "x")), None, "host.k3d.internal"),
+        (
+            Some(certificate("minikube", "x")),
+            None,
+            "host.minikube.internal",
+        ),
+        (
+            Some(certificate("kube-apiserver", "docker-for-desktop")),
+            Some(&other),
+            "host.docker.internal",
+        ),
+        (Some(certificate("x", "x")), Some(&k3s), "host.k3d.internal"),
+        (Some(b"garbage".to_vec()), Some(&k3s), "host.k3d.internal"),
+        (None, Some(&k3s), "host.k3d.internal"),
+        (None, Some(&other), "localhost"),
+        (Some(certificate("x", "x")), None, "localhost"),
+        (None, None, "localhost"),
+    ] {
+        let play = || {
+            let mut play = Play::allowing();
+            play.certificate.clone_from(&certificate);
+            play.version = version.cloned();
+            play
+        };
+        let running = play().run(Server::auto()).await;
+        let url = format!("https://{host}:{}", running.port());
+        assert_eq!(running.url(), url);
+        let mut client = Connecting::to(&running.config).connect().await.unwrap();
+        assert_eq!(client.review("/x", &review("u")).await.unwrap().status, 200);
+
+        // What is said is not guessed.
+        let running = play().run(Server::auto().host("said.example")).await;
+        assert!(running.url().starts_with("https://said.example:"));
+
+        if host != "localhost" {
+            let tunnel = AutoTunnel::new().addr("127.0.0.1").path("/hooks");
+            let running = play().run(tunnel).await;
+            let url = format!("https://{host}:{}/hooks", running.port());
+            assert_eq!(running.url(), url);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Clients that are slow, silent or many: others are served nevertheless.
+
+use std::time::Duration;
+
+use kopf_webhooks::{Limits, Server};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+use crate::client::Connecting;
+use crate::operator::{Play, allowed, review};
+
+fn server(limits: Limits) -> Server {
+    Server::new().addr("127.0.0.1").limits(limits)
+}
+
+/// Connections that are never finished.
+#[derive(Default)]
+struct Slow {
+    plain: Vec<TcpStream>,
+    tls: Vec<TlsStream<TcpStream>>,
+}
+
+impl Slow {
+    /// Begins so many of each: with nothing, with half a handshake, with half of the headers, with
+    /// half of a body.
+    async fn begin(connecting: &Connecting, each: usize) -> Self {
+        let mut slow = Self::default();
+        let config = connecting.tls_config();
+        for _ in 0..each {
+            slow.plain.push(connecting.tcp().await.unwrap());
+            let mut half = connecting.tcp().await.unwrap();
+            half.write_all(&[22, 3, 1, 2, 0, 1]).await.unwrap();
+            slow.plain.push(half);
+            for begun in [
+                "POST /check HTTP/1.1\r\nhost: x\r\nx-y",
+                "POST /check HTTP/1.1\r\nhost: x\r\ncontent-length: 99999\r\n\r\n{\"apiVersion\":",
+            ] {
+                let mut stream = connecting.tls_by(config.clone()).await.unwrap();
+                stream.write_all(begun.as_bytes()).await.unwrap();
+                stream.flush().await.unwrap();
+                slow.tls.push(stream);
+            }
+        }
+        slow
+    }
+
+    fn len(&self) -> usize {
+        self.plain.len() + self.tls.len()
+    }
+}
+
+async fn hold_a_thousand(limits: Limits) {
+    let running = Play::allowing().run(server(limits)).await;
+    let connecting = Connecting::to(&running.config);
+    let mut early = connecting.connect().await.unwrap();
+    assert_eq!(
+        early.review("/check", &review("u")).await.unwrap().status,
+        200
+    );
+
+    let slow = Slow::begin(&connecting, 250).await;
+    assert_eq!(slow.len(), 1000);
+    // Whoever was there before is still there, and whoever comes is let in.
+    assert_eq!(
+        early.review("/check", &review("u")).await.unwrap().status,
+        200
+    );
+    for is_http2 in [false, true] {
+        let mut connecting = connecting.clone();
+        connecting.is_http2 = is_http2;
+        for _ in 0..20 {
+            let mut client = connecting.connect().await.unwrap();
+            let answer = client.review("/check", &review("u")).await.unwrap();
+            assert_eq!(answer.status, 200);
+        }
+    }
+    assert_eq!(running.reviewed().len(), 42);
+    drop(slow);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_slow_connections_do_not_keep_others_out() {
+    hold_a_thousand(Limits::default()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nor_do_they_if_there_is_place_for_a_few_only() {
+    let mut limits = Limits::default();
+    limits.connections = 16;
+    hold_a_thousand(limits).await;
+}
+
+#[tokio::test]
+async fn who_does_not_ask_in_time_is_disconnected() {
+    let mut limits = Limits::default();
+    limits.header_time = Duration::from_millis(500);
+    let running = Play::allowing().run(server(limits)).await;
+    let connecting = Connecting::to(&running.config);
+    let mut slow = Slow::begin(&connecting, 1).await;
+    for stream in &mut slow.plain {
+        // The end, in whatever form.
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    }
+    let _ = slow.tls[0].read_to_end(&mut Vec::new()).await;
+    // The one who has asked is waited for.
+    let reading = slow.tls[1].read_u8();
+    assert!(
+        tokio::time::timeout(Duration::from_millis(1), reading)
+            .await
+            .is_err()
+    );
+}
+
+#[tokio::test]
+async fn who_is_idle_for_too_long_is_disconnected() {
+    let mut limits = Limits::default();
+    limits.idle_time = Duration::from_millis(300);
+    let running = Play::allowing().run(server(limits)).await;
+    for is_http2 in [false, true] {
+        let mut connecting = Connecting::to(&running.config);
+        connecting.is_http2 = is_http2;
+        let mut client = connecting.connect().await.unwrap();
+        let answer = client.review("/check", &review("u")).await.unwrap();
+        assert_eq!(answer.status, 200);
+        while client.is_usable().await {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn bodies_that_do_not_come_are_not_waited_for() {
+    let mut limits = Limits::default();
+    limits.body_time = Duration::from_millis(50);
+    let running = Play::allowing().run(server(limits)).await;
+    let mut slow = Slow::begin(&Connecting::to(&running.config), 1).await;
+    let mut answer = Vec::new();
+    let _ = slow.tls[1].read_to_end(&mut answer).await;
+    let answer = String::from_utf8(answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    assert!(
+        answer.ends_with("408: the review has not come within 50ms"),
+        "{answer}"
+    );
+    assert!(running.reviewed().is_empty());
+}
+
+#[tokio::test]
+async fn reviews_under_way_are_not_displaced() {
+    let mut limits = Limits::default();
+    limits.connections = 2;
+    let (begin, begun) = tokio::sync::mpsc::channel(1);
+    let begun = tokio::sync::Mutex::new(begun);
+    let release = std::sync::Arc::new(tokio::sync::Notify::new());
+    let released = std::sync::Arc::clone(&release);
+    let waiting = Play::new(move |incoming| {
+        let (begin, released) = (begin.clone(), std::sync::Arc::clone(&released));
+        async move {
+            if incoming.webhook.as_deref() == Some("slow") {
+                begin.send(()).await.unwrap();
+                released.notified().await;
+            }
+            Ok(allowed(&incoming.review))
+        }
+    });
+    let running = waiting.run(server(limits)).await;
+    let connecting = Connecting::to(&running.config);
+    let mut patient = connecting.connect().await.unwrap();
+    let review = review("u");
+    let reviewing = patient.review("/slow", &review);
+    let others = async {
+        begun.lock().await.recv().await.unwrap();
+        let mut idle = Vec::new();
+        for _ in 0..10 {
+            let mut client = connecting.connect().await.unwrap();
+            assert_eq!(client.review("/fast", &review).await.unwrap().status, 200);
+            idle.push(client);
+        }
+        release.notify_one();
+    };
+    let (answer, ()) = tokio::join!(reviewing, others);
+    assert_eq!(answer.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn everything_ends_with_the_server() {
+    let hanging = Play::new(|_| std::future::pending());
+    let running = hanging.run(server(Limits::default())).await;
+    let connecting = Connecting::to(&running.config);
+    let mut slow = Slow::begin(&connecting, 2).await;
+    let mut clients = Vec::new();
+    for is_http2 in [false, true] {
+        let mut connecting = connecting.clone();
+        connecting.is_http2 = is_http2;
+        clients.push(connecting.connect().await.unwrap());
+    }
+    let asked = review("u");
+    let asking = clients
+        .iter_mut()
+        .map(|client| client.review("/check", &asked));
+    let asking = futures::future::join_all(asking);
+    let stopping = async {
+        while running.reviewed().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        running.stop().await;
+    };
+    let (answers, ()) = tokio::join!(asking, stopping);
+    assert!(answers.iter().all(Result::is_err), "{answers:?}");
+    for stream in &mut slow.plain {
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    }
+    for stream in &mut slow.tls {
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    }
+    assert!(connecting.tcp().await.is_err(), "the port is closed");
+}

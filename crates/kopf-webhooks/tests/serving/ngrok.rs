@@ -1,0 +1,143 @@
+//! The tunnel through ngrok, with a stand-in for its program.
+#![cfg(unix)]
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kopf_core::admission::ClientConfig;
+use kopf_webhooks::{Error, NgrokTunnel};
+use tempfile::TempDir;
+
+use crate::client::Connecting;
+use crate::operator::{Play, review};
+
+/// A program that does this. Its arguments and its number are in files of the folder.
+fn stand_in(folder: &TempDir, script: &str) -> PathBuf {
+    let path = folder.path().join("ngrok");
+    let folder = folder.path().display();
+    let text = format!(
+        "#!/bin/sh\necho \"$@\" >{folder}/args\necho \"$NGROK_AUTHTOKEN\" >{folder}/token\n\
+         echo $$ >{folder}/pid\n{script}\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+fn read(folder: &TempDir, name: &str) -> String {
+    let text = std::fs::read_to_string(folder.path().join(name)).unwrap();
+    text.trim().to_owned()
+}
+
+const STARTED: &str = r#"
+echo '{"lvl":"info","msg":"open config file","err":null}'
+echo '{"lvl":"info","msg":"starting web service","addr":"127.0.0.1:4040"}'
+echo 'not JSON'
+echo '{"lvl":"info","msg":"started tunnel","addr":"x","url":"http://e5fc.ngrok.test"}'
+echo '{"lvl":"info","msg":"started tunnel","addr":"x","url":"https://e5fc.ngrok.test"}'
+"#;
+
+/// Whether there is such a process, and not just its remains.
+fn is_running(pid: &str) -> bool {
+    let seen = std::process::Command::new("ps")
+        .args(["-o", "stat=", "-p", pid])
+        .output();
+    let stat = String::from_utf8(seen.unwrap().stdout).unwrap();
+    !stat.trim().is_empty() && !stat.trim().starts_with('Z')
+}
+
+#[tokio::test]
+async fn the_public_url_is_announced_and_the_local_server_serves() {
+    let folder = TempDir::new().unwrap();
+    let binary = stand_in(&folder, &format!("{STARTED}exec sleep 1000"));
+    let tunnel = NgrokTunnel::new()
+        .binary(binary)
+        .path("/hooks")
+        .token("hunter2")
+        .region("eu");
+    let running = Play::allowing().run(tunnel).await;
+    assert_eq!(running.url(), "https://e5fc.ngrok.test/hooks");
+    assert_eq!(running.config.ca_bundle, None);
+
+    let args = read(&folder, "args");
+    let mut words = args.split(' ');
+    assert_eq!(words.next(), Some("http"));
+    let local = words.next().unwrap().to_owned();
+    assert!(local.starts_with("http://127.0.0.1:"), "{local}");
+    let rest: Vec<_> = words.collect();
+    assert_eq!(rest.join(" "), "--log stdout --log-format json --region eu");
+    assert!(!args.contains("hunter2"), "arguments are public");
+    assert_eq!(read(&folder, "token"), "hunter2");
+
+    let config = ClientConfig {
+        url: Some(format!("{local}/hooks")),
+        ..ClientConfig::default()
+    };
+    let mut client = Connecting::to(&config).connect().await.unwrap();
+    let answer = client.review("/hooks/check", &review("u")).await.unwrap();
+    assert_eq!(answer.status, 200);
+    assert_eq!(running.reviewed()[0].webhook.as_deref(), Some("check"));
+
+    let pid = read(&folder, "pid");
+    assert!(is_running(&pid));
+    running.stop().await;
+    while is_running(&pid) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+async fn failure(tunnel: NgrokTunnel) -> Error {
+    let Err(error) = Play::allowing().try_run(tunnel).await else {
+        panic!("it runs");
+    };
+    *error.downcast().expect("it is an error of this crate")
+}
+
+#[tokio::test]
+async fn without_the_program_it_says_what_to_do() {
+    let error = failure(NgrokTunnel::new().binary("/no/such/ngrok")).await;
+    assert!(matches!(error, Error::NgrokMissing { .. }));
+    let error = error.to_string();
+    assert!(
+        error.contains("/no/such/ngrok") && error.contains("install ngrok"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_program_that_gives_up_is_quoted() {
+    let folder = TempDir::new().unwrap();
+    for (script, status, reason) in [
+        (
+            "echo '{\"lvl\":\"eror\",\"msg\":\"x\",\"err\":\"authentication failed\"}'; exit 1",
+            "exit status: 1",
+            "authentication failed",
+        ),
+        (
+            "echo 'ERROR:  ERR_NGROK_4018' >&2; exit 7",
+            "exit status: 7",
+            "ERR_NGROK_4018",
+        ),
+        ("exit 0", "exit status: 0", "it has not said why"),
+    ] {
+        let error = failure(NgrokTunnel::new().binary(stand_in(&folder, script))).await;
+        let error = error.to_string();
+        assert!(error.contains(status) && error.contains(reason), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_tunnel_that_breaks_ends_the_server() {
+    let folder = TempDir::new().unwrap();
+    let noise = "x".repeat(200);
+    // More than fits into a pipe: it has to be read.
+    let script = format!(
+        "{STARTED}i=0; while [ $i -lt 2000 ]; do echo '{noise}'; i=$((i+1)); done\n\
+         echo '{{\"lvl\":\"crit\",\"msg\":\"session lost\"}}'; exit 3"
+    );
+    let tunnel = NgrokTunnel::new().binary(stand_in(&folder, &script));
+    let running = Play::allowing().run(tunnel).await;
+    let error = running.ended().await.to_string();
+    assert_eq!(error, "ngrok has ended (exit status: 3): session lost");
+}

@@ -1,0 +1,163 @@
+//! An operator that is none: it answers reviews by a function, and keeps what it is told.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::future::BoxFuture;
+use kopf_core::admission::{ClientConfig, Incoming, Refusal, ServerError, Serving, WebhookServer};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+type Script = dyn Fn(Incoming) -> BoxFuture<'static, Result<Value, Refusal>> + Send + Sync;
+
+/// What a server is run with.
+pub(crate) struct Operator {
+    script: Box<Script>,
+    reviewed: Mutex<Vec<Incoming>>,
+    announced: mpsc::UnboundedSender<ClientConfig>,
+    certificate: Option<Vec<u8>>,
+    version: Option<Value>,
+}
+
+impl Serving for Operator {
+    fn review(&self, incoming: Incoming) -> BoxFuture<'_, Result<Value, Refusal>> {
+        self.lock().push(incoming.clone());
+        (self.script)(incoming)
+    }
+
+    fn announce(&self, config: ClientConfig) {
+        let _ = self.announced.send(config);
+    }
+
+    fn api_certificate(&self) -> BoxFuture<'_, Option<Vec<u8>>> {
+        Box::pin(async { self.certificate.clone() })
+    }
+
+    fn api_version(&self) -> BoxFuture<'_, Option<Value>> {
+        Box::pin(async { self.version.clone() })
+    }
+}
+
+impl Operator {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Incoming>> {
+        self.reviewed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How a server is to be run.
+pub(crate) struct Play {
+    script: Box<Script>,
+    pub(crate) certificate: Option<Vec<u8>>,
+    pub(crate) version: Option<Value>,
+}
+
+impl Play {
+    /// Answers each review by this function.
+    pub(crate) fn new<F>(script: impl Fn(Incoming) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Value, Refusal>> + Send + 'static,
+    {
+        Self {
+            script: Box::new(move |incoming| Box::pin(script(incoming))),
+            certificate: None,
+            version: None,
+        }
+    }
+
+    /// Allows everything.
+    pub(crate) fn allowing() -> Self {
+        Self::new(|incoming| async move { Ok(allowed(&incoming.review)) })
+    }
+
+    /// Runs a server until it says where it is.
+    pub(crate) async fn run(self, server: impl WebhookServer + 'static) -> Running {
+        self.try_run(server)
+            .await
+            .unwrap_or_else(|error| panic!("it does not run: {error:?}"))
+    }
+
+    /// Runs a server until it says where it is, or ends.
+    pub(crate) async fn try_run(
+        self,
+        server: impl WebhookServer + 'static,
+    ) -> Result<Running, ServerError> {
+        let (announced, mut configs) = mpsc::unbounded_channel();
+        let operator = Arc::new(Operator {
+            script: self.script,
+            reviewed: Mutex::default(),
+            announced,
+            certificate: self.certificate,
+            version: self.version,
+        });
+        let mut task = JoinSet::new();
+        task.spawn(Arc::new(server).serve(Arc::clone(&operator) as Arc<dyn Serving>));
+        tokio::select! {
+            Some(config) = configs.recv() => Ok(Running { operator, config, configs, task }),
+            Some(ended) = task.join_next() => match ended.unwrap() {
+                Ok(()) => panic!("it ended without an error"),
+                Err(error) => Err(error),
+            },
+        }
+    }
+}
+
+/// A server that runs. It ends when this is dropped.
+pub(crate) struct Running {
+    operator: Arc<Operator>,
+    /// Where it is, as it said last.
+    pub(crate) config: ClientConfig,
+    configs: mpsc::UnboundedReceiver<ClientConfig>,
+    task: JoinSet<Result<(), ServerError>>,
+}
+
+impl Running {
+    /// All requests so far.
+    pub(crate) fn reviewed(&self) -> Vec<Incoming> {
+        self.operator.lock().clone()
+    }
+
+    /// Waits until it says again where it is.
+    pub(crate) async fn next_config(&mut self) -> &ClientConfig {
+        self.config = self.configs.recv().await.expect("it runs");
+        &self.config
+    }
+
+    /// Whether it has said more than was asked for.
+    pub(crate) fn has_more_configs(&self) -> bool {
+        !self.configs.is_empty()
+    }
+
+    /// Waits until it ends by itself, and says why.
+    pub(crate) async fn ended(mut self) -> ServerError {
+        let ended = self.task.join_next().await.expect("there is one task");
+        ended.unwrap().expect_err("it can end by an error only")
+    }
+
+    /// Ends it as operators do, by dropping it.
+    pub(crate) async fn stop(mut self) {
+        self.task.shutdown().await;
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        self.config.url.as_deref().expect("there is a URL")
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        let uri: http::Uri = self.url().parse().unwrap();
+        uri.port_u16().expect("there is a port")
+    }
+}
+
+/// A review with this uid.
+pub(crate) fn review(uid: &str) -> Value {
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": uid}})
+}
+
+/// The answer to a review.
+pub(crate) fn allowed(review: &Value) -> Value {
+    json!({
+        "apiVersion": review["apiVersion"],
+        "kind": "AdmissionReview",
+        "response": {"uid": review["request"]["uid"], "allowed": true},
+    })
+}

@@ -1,0 +1,177 @@
+//! Certificates that are replaced while the server runs.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kopf_webhooks::Server;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use crate::client::Connecting;
+use crate::operator::{Play, Running, allowed, review};
+use crate::pki::{Authority, Identity, write};
+
+/// A server of these files, which it looks at all the time.
+fn server(folder: &Path) -> Server {
+    Server::new()
+        .addr("127.0.0.1")
+        .certfile(folder.join("cert.pem"))
+        .pkeyfile(folder.join("key.pem"))
+        .cafile(folder.join("ca.pem"))
+        .file_check_interval(Duration::from_millis(1))
+}
+
+fn replace(folder: &Path, identity: &Identity) {
+    write(folder, "key.pem", &identity.key);
+    write(folder, "cert.pem", &identity.certificate);
+}
+
+async fn shown(running: &Running) -> Vec<u8> {
+    let stream = Connecting::to(&running.config).tls().await.unwrap();
+    stream.get_ref().1.peer_certificates().unwrap()[0].to_vec()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_fails_while_certificates_are_replaced() {
+    let folder = TempDir::new().unwrap();
+    let authority = Authority::new("ca");
+    write(folder.path(), "ca.pem", &authority.pem);
+    replace(folder.path(), &authority.server("127.0.0.1"));
+    // Reviews take their time, so that some are always under way.
+    let slow = Play::new(|incoming| async move {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        Ok(allowed(&incoming.review))
+    });
+    let mut running = slow.run(server(folder.path())).await;
+
+    let is_over = Arc::new(AtomicBool::new(false));
+    let answered = Arc::new(AtomicUsize::new(0));
+    let mut clients = JoinSet::new();
+    for number in 0..8 {
+        let mut connecting = Connecting::to(&running.config);
+        connecting.is_http2 = number % 2 == 1;
+        let (is_over, answered) = (Arc::clone(&is_over), Arc::clone(&answered));
+        clients.spawn(async move {
+            let mut reconnected = 0;
+            'connections: while !is_over.load(Ordering::Relaxed) {
+                let mut client = connecting.connect().await.unwrap();
+                reconnected += 1;
+                while client.is_usable().await {
+                    let answer = client.review("/check", &review("u")).await;
+                    match answer {
+                        Ok(answer) => assert_eq!(answer.status, 200),
+                        // The server has said that it takes no more on this connection, and has
+                        // not taken this one: the client has not heard that yet.
+                        Err(error) if connecting.is_http2 && error.is_canceled() => break,
+                        Err(error) => panic!("a review is lost: {error:?}"),
+                    }
+                    answered.fetch_add(1, Ordering::Relaxed);
+                    if is_over.load(Ordering::Relaxed) {
+                        break 'connections;
+                    }
+                }
+            }
+            reconnected
+        });
+    }
+    for _ in 0..5 {
+        let before = answered.load(Ordering::Relaxed);
+        let identity = authority.server("127.0.0.1");
+        replace(folder.path(), &identity);
+        running.next_config().await;
+        while *shown(&running).await != *identity.chain()[0] {
+            running.next_config().await;
+        }
+        while answered.load(Ordering::Relaxed) < before + 50 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    is_over.store(true, Ordering::Relaxed);
+    let reconnected = clients.join_all().await;
+    // Old connections do not live on with the old certificate.
+    assert!(
+        reconnected.iter().all(|count| *count >= 3),
+        "{reconnected:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_new_bundle_is_announced() {
+    let folder = TempDir::new().unwrap();
+    let (old, new) = (Authority::new("old"), Authority::new("new"));
+    write(folder.path(), "ca.pem", &old.pem);
+    replace(folder.path(), &old.server("127.0.0.1"));
+    let dump = folder.path().join("dump.pem");
+    let mut running = Play::allowing()
+        .run(server(folder.path()).cadump(&dump))
+        .await;
+    let url = running.url().to_owned();
+
+    // First who vouches, then the certificate: there is no moment without.
+    let both = format!("{}{}", old.pem, new.pem);
+    write(folder.path(), "ca.pem", &both);
+    let config = running.next_config().await.clone();
+    assert_eq!(
+        STANDARD.decode(config.ca_bundle.unwrap()).unwrap(),
+        both.as_bytes()
+    );
+    assert_eq!(config.url, Some(url), "it listens where it was");
+    assert_eq!(std::fs::read_to_string(&dump).unwrap(), both);
+    shown(&running).await;
+
+    let identity = new.server("127.0.0.1");
+    replace(folder.path(), &identity);
+    running.next_config().await;
+    assert_eq!(shown(&running).await, *identity.chain()[0]);
+}
+
+#[tokio::test]
+async fn files_that_cannot_be_used_are_waited_for() {
+    let folder = TempDir::new().unwrap();
+    let authority = Authority::new("ca");
+    write(folder.path(), "ca.pem", &authority.pem);
+    let first = authority.server("127.0.0.1");
+    replace(folder.path(), &first);
+    let mut running = Play::allowing().run(server(folder.path())).await;
+
+    let second = authority.server("127.0.0.1");
+    let breaking: [&dyn Fn(); 4] = [
+        &|| drop(write(folder.path(), "key.pem", &second.key)),
+        &|| drop(write(folder.path(), "key.pem", "")),
+        &|| std::fs::remove_file(folder.path().join("key.pem")).unwrap(),
+        &|| drop(write(folder.path(), "cert.pem", "garbage")),
+    ];
+    for broken in breaking {
+        broken();
+        // More than enough for many looks at it.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(shown(&running).await, *first.chain()[0]);
+        assert!(!running.has_more_configs());
+    }
+    replace(folder.path(), &second);
+    running.next_config().await;
+    assert_eq!(shown(&running).await, *second.chain()[0]);
+}
+
+#[tokio::test]
+async fn connections_are_told_to_end_and_not_cut() {
+    let folder = TempDir::new().unwrap();
+    let authority = Authority::new("ca");
+    write(folder.path(), "ca.pem", &authority.pem);
+    replace(folder.path(), &authority.server("127.0.0.1"));
+    let mut running = Play::allowing().run(server(folder.path())).await;
+    let mut client = Connecting::to(&running.config).connect().await.unwrap();
+    let answer = client.review("/check", &review("u")).await.unwrap();
+    assert!(!answer.headers.contains_key("connection"));
+
+    write(folder.path(), "ca.pem", &format!("{}\n", authority.pem));
+    running.next_config().await;
+    let answer = client.review("/check", &review("u")).await.unwrap();
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.headers["connection"], "close");
+    assert!(!client.is_usable().await);
+}

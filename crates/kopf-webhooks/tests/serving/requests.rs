@@ -1,0 +1,361 @@
+//! Requests and answers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use http_body_util::Full;
+use kopf_core::admission::Refusal;
+use kopf_webhooks::{Limits, Server};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::Barrier;
+
+use crate::client::Connecting;
+use crate::operator::{Play, allowed, review};
+
+fn server() -> Server {
+    Server::new().addr("127.0.0.1")
+}
+
+#[tokio::test]
+async fn a_review_is_answered() {
+    let running = Play::allowing().run(server()).await;
+    let mut client = Connecting::to(&running.config).connect().await.unwrap();
+    let answer = client
+        .review("/check?timeout=10s", &review("u-1"))
+        .await
+        .unwrap();
+    assert_eq!(answer.status, 200);
+    assert_eq!(
+        answer.headers["content-type"],
+        "application/json; charset=utf-8"
+    );
+    assert_eq!(answer.json(), allowed(&review("u-1")));
+
+    let seen = running.reviewed();
+    assert_eq!(seen.len(), 1);
+    assert_eq!(seen[0].review, review("u-1"));
+    assert_eq!(seen[0].webhook.as_deref(), Some("check"));
+    assert_eq!(seen[0].sslpeer, json!({}));
+    assert_eq!(
+        seen[0].headers,
+        BTreeMap::from([
+            (
+                "Content-Length".to_owned(),
+                review("u-1").to_string().len().to_string()
+            ),
+            ("Content-Type".to_owned(), "application/json".to_owned()),
+            (
+                "User-Agent".to_owned(),
+                "kube-apiserver-admission".to_owned()
+            ),
+        ])
+    );
+}
+
+#[tokio::test]
+async fn http2_is_spoken_with_those_who_speak_it() {
+    let running = Play::allowing().run(server()).await;
+    let connecting = Connecting::to(&running.config).by_http2();
+    let mut client = connecting.connect().await.unwrap();
+    let answer = client.review("/check", &review("u-1")).await.unwrap();
+    assert_eq!(answer.json(), allowed(&review("u-1")));
+    let seen = running.reviewed();
+    assert_eq!(seen[0].headers["Content-Type"], "application/json");
+    assert_eq!(seen[0].headers["Host"], "operator.example");
+}
+
+#[tokio::test]
+async fn ids_are_the_rest_of_the_path() {
+    let running = Play::allowing().run(server().path("/hooks/")).await;
+    assert!(running.url().ends_with("/hooks/"), "{}", running.url());
+    let mut client = Connecting::to(&running.config).connect().await.unwrap();
+    for path in [
+        "/hooks/a/b%20c/spec.field?timeout=1s",
+        "/hooks/",
+        "/hooks/a%2Fb",
+    ] {
+        let answer = client.review(path, &review("u")).await.unwrap();
+        assert_eq!(answer.status, 200, "{path}");
+    }
+    for path in ["/hooks", "/", "/other/x", "/hookss/x"] {
+        let answer = client.review(path, &review("u")).await.unwrap();
+        assert_eq!(answer.status, 404, "{path}");
+        assert_eq!(answer.text, "404: there are no webhooks at this path");
+    }
+    let ids: Vec<_> = running
+        .reviewed()
+        .into_iter()
+        .map(|seen| seen.webhook.unwrap())
+        .collect();
+    assert_eq!(ids, ["a/b c/spec.field", "", "a/b"]);
+}
+
+#[tokio::test]
+async fn refusals_have_their_codes_and_the_connection_goes_on() {
+    let refusing = Play::new(|incoming| async move {
+        let about = "things".to_owned();
+        match incoming.webhook.as_deref() {
+            Some("ambiguous") => Err(Refusal::Ambiguous(about)),
+            Some("unknown") => Err(Refusal::Unknown(about)),
+            Some("missing") => Err(Refusal::Missing(about)),
+            Some("internal") => Err(Refusal::Internal(about)),
+            Some("panic") => panic!("on purpose"),
+            _ => Ok(allowed(&incoming.review)),
+        }
+    });
+    let running = refusing.run(server()).await;
+    for is_http2 in [false, true] {
+        let mut connecting = Connecting::to(&running.config);
+        connecting.is_http2 = is_http2;
+        let mut client = connecting.connect().await.unwrap();
+        for (id, code, text) in [
+            ("/ambiguous", 409, "409: the resource is ambiguous: things"),
+            ("/unknown", 404, "404: the resource is unknown: things"),
+            ("/missing", 400, "400: the review lacks data: things"),
+            ("/internal", 500, "500: things"),
+            ("/panic", 500, "500: the review has failed by a panic"),
+        ] {
+            let answer = client.review(id, &review("u")).await.unwrap();
+            assert_eq!(answer.status, code, "{id}");
+            assert_eq!(answer.text, text);
+            assert_eq!(answer.headers["content-type"], "text/plain; charset=utf-8");
+        }
+        let answer = client.review("/fine", &review("u")).await.unwrap();
+        assert_eq!(answer.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn bad_requests_are_refused_before_the_operator_sees_them() {
+    let running = Play::allowing().run(server()).await;
+    for is_http2 in [false, true] {
+        let mut connecting = Connecting::to(&running.config);
+        connecting.is_http2 = is_http2;
+        let mut client = connecting.connect().await.unwrap();
+        for (text, reason) in [
+            ("", "EOF while parsing a value at line 1 column 0"),
+            ("garbage", "expected value at line 1 column 1"),
+            (
+                "{\"a\": 1",
+                "EOF while parsing an object at line 1 column 7",
+            ),
+            ("{} {}", "trailing characters at line 1 column 4"),
+        ] {
+            let answer = client.post("/check", text).await.unwrap();
+            assert_eq!(answer.status, 400, "{text}");
+            assert_eq!(
+                answer.text,
+                format!("400: the review is not valid JSON: {reason}")
+            );
+        }
+        for text in [
+            vec![b'['; 100_000],
+            b"\"\xFF\"".to_vec(),
+            b"{\"a\":\"\\ud800\"}".to_vec(),
+        ] {
+            let answer = client.post("/check", text).await.unwrap();
+            assert_eq!(answer.status, 400);
+        }
+        for (method, path, content_type, code) in [
+            ("GET", "/check", "application/json", 405),
+            ("PUT", "/check", "application/json", 405),
+            ("POST", "/check", "application/x-www-form-urlencoded", 415),
+            ("POST", "/check", "application/yaml", 415),
+            ("POST", "/%FF", "application/json", 400),
+            ("POST", "/check", "application/json;charset=utf-8", 200),
+        ] {
+            let request = Request::builder()
+                .method(method)
+                .uri(path)
+                .header("content-type", content_type)
+                .body(Full::from(review("u").to_string()))
+                .unwrap();
+            let answer = client.send(request).await.unwrap();
+            assert_eq!(
+                answer.status, code,
+                "{method} {path} {content_type}: {}",
+                answer.text
+            );
+            assert_eq!(answer.headers.contains_key("allow"), code == 405);
+        }
+    }
+    assert_eq!(running.reviewed().len(), 2);
+}
+
+#[tokio::test]
+async fn reviews_that_are_too_large_are_refused_and_others_are_not() {
+    let mut limits = Limits::default();
+    limits.body = 100_000;
+    let running = Play::allowing().run(server().limits(limits)).await;
+    let large = |size: usize| json!({"x": "y".repeat(size - 8)}).to_string();
+    assert_eq!(large(100_000).len(), 100_000);
+    for is_http2 in [false, true] {
+        let mut connecting = Connecting::to(&running.config);
+        connecting.is_http2 = is_http2;
+        for (size, code) in [(100_000, 200), (100_001, 413), (400_000, 413)] {
+            let mut client = connecting.connect().await.unwrap();
+            let answer = client.post("/check", large(size)).await.unwrap();
+            assert_eq!(answer.status, code, "{size}");
+            if code == 413 {
+                assert_eq!(answer.text, "413: the review is larger than 100000 bytes");
+            }
+        }
+    }
+    // Of unknown size.
+    let mut stream = Connecting::to(&running.config).tls().await.unwrap();
+    let head = "POST /check HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    for _ in 0..20 {
+        let chunk = format!("2710\r\n{}\r\n", " ".repeat(10_000));
+        stream.write_all(chunk.as_bytes()).await.unwrap();
+    }
+    stream.write_all(b"0\r\n\r\n").await.unwrap();
+    let mut answer = vec![0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer, b"HTTP/1.1 413");
+}
+
+#[tokio::test]
+async fn who_asks_before_sending_is_told_before_sending() {
+    let mut limits = Limits::default();
+    limits.body = 1000;
+    let running = Play::allowing().run(server().limits(limits)).await;
+    for (length, expected) in [(1001, "HTTP/1.1 413"), (1000, "HTTP/1.1 100")] {
+        let mut stream = Connecting::to(&running.config).tls().await.unwrap();
+        let head = format!(
+            "POST /check HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = vec![0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(String::from_utf8(answer).unwrap(), expected);
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_http_ends_its_connection_only() {
+    let running = Play::allowing().run(server()).await;
+    let connecting = Connecting::to(&running.config);
+    let mut client = connecting.connect().await.unwrap();
+    let headers = "x: y\r\n".repeat(1000);
+    let long = format!("x: {}\r\n", "y".repeat(100_000));
+    for garbage in [
+        "\0\u{1}\u{2}garbage\r\n\r\n".to_owned(),
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
+        format!("POST /x HTTP/1.1\r\nhost: x\r\n{headers}\r\n"),
+        format!("POST /x HTTP/1.1\r\nhost: x\r\n{long}\r\n"),
+        "POST /x HTTP/1.1\r\ncontent-length: -1\r\n\r\n".to_owned(),
+        "POST /x HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n".to_owned(),
+    ] {
+        let mut stream = connecting.tls().await.unwrap();
+        let _ = stream.write_all(garbage.as_bytes()).await;
+        let mut answer = Vec::new();
+        // It may be closed without a word.
+        let _ = stream.read_to_end(&mut answer).await;
+        let is_refused = answer.is_empty() || answer.starts_with(b"HTTP/1.1 4");
+        assert!(
+            is_refused,
+            "{garbage:.40}: {}",
+            String::from_utf8_lossy(&answer)
+        );
+    }
+    let mut stream = connecting.tcp().await.unwrap();
+    stream
+        .write_all(b"POST /check HTTP/1.1\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    assert!(!answer.starts_with(b"HTTP"), "it is not TLS");
+
+    let answer = client.review("/check", &review("u")).await.unwrap();
+    assert_eq!(answer.status, 200);
+    assert_eq!(running.reviewed().len(), 1);
+}
+
+#[tokio::test]
+async fn many_reviews_on_one_connection_are_under_way_at_once() {
+    const COUNT: usize = 50;
+    let barrier = Arc::new(Barrier::new(COUNT));
+    let waiting = Play::new(move |incoming| {
+        let barrier = Arc::clone(&barrier);
+        async move {
+            barrier.wait().await;
+            Ok(allowed(&incoming.review))
+        }
+    });
+    let running = waiting.run(server()).await;
+    let connecting = Connecting::to(&running.config).by_http2();
+    // Connections of HTTP/2 can be used by many at once, so this would not end otherwise.
+    let clients = futures::future::join_all((0..5).map(|_| connecting.connect())).await;
+    let mut clients: Vec<_> = clients.into_iter().map(Result::unwrap).collect();
+    let mut answers = Vec::new();
+    for client in &mut clients {
+        for number in 0..10 {
+            let asking = client.fork();
+            answers.push(async move {
+                let mut asking = asking;
+                let uid = format!("u-{number}");
+                let answer = asking.review("/x", &review(&uid)).await.unwrap();
+                assert_eq!(answer.json()["response"]["uid"], Value::from(uid));
+            });
+        }
+    }
+    assert_eq!(answers.len(), COUNT);
+    futures::future::join_all(answers).await;
+}
+
+#[tokio::test]
+async fn reviews_that_take_too_long_are_given_up() {
+    let mut limits = Limits::default();
+    limits.review_time = Duration::from_millis(50);
+    let hanging = Play::new(|_| std::future::pending());
+    let running = hanging.run(server().limits(limits)).await;
+    let mut client = Connecting::to(&running.config).connect().await.unwrap();
+    let answer = client.review("/check", &review("u")).await.unwrap();
+    assert_eq!(answer.status, 500);
+    assert_eq!(answer.text, "500: the review has taken longer than 50ms");
+}
+
+#[tokio::test]
+async fn only_so_many_reviews_are_under_way() {
+    let mut limits = Limits::default();
+    limits.reviews = 1;
+    let under_way = Arc::new(tokio::sync::Mutex::new(()));
+    let exclusive = Play::new(move |incoming| {
+        let under_way = Arc::clone(&under_way);
+        async move {
+            let _alone = under_way.try_lock().expect("there is no other one");
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            Ok(allowed(&incoming.review))
+        }
+    });
+    let running = exclusive.run(server().limits(limits)).await;
+    let connecting = Connecting::to(&running.config);
+    let asking = (0..20).map(|_| async {
+        let mut client = connecting.connect().await.unwrap();
+        client.review("/check", &review("u")).await.unwrap().status
+    });
+    for status in futures::future::join_all(asking).await {
+        assert_eq!(status, 200);
+    }
+}
+
+#[tokio::test]
+async fn plain_http_is_spoken_on_demand() {
+    let running = Play::allowing()
+        .run(server().insecure(true).path("x"))
+        .await;
+    let url = format!("http://127.0.0.1:{}/x", running.port());
+    assert_eq!(running.url(), url);
+    assert_eq!(running.config.ca_bundle, None);
+    let mut client = Connecting::to(&running.config).connect().await.unwrap();
+    let answer = client.review("/x/check", &review("u")).await.unwrap();
+    assert_eq!(answer.status, 200);
+    assert_eq!(running.reviewed()[0].sslpeer, json!({}));
+}

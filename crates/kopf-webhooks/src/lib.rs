@@ -36,3 +36,8 @@ pub use self::limits::Limits;
 pub use self::ngrok::NgrokTunnel;
 pub use self::server::Server;
 pub use self::tls::Verify;
+
+/// The examples of docs/webhook-servers.md compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/webhook-servers.md")]
+struct ServersGuide;

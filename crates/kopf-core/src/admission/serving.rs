@@ -19,7 +19,7 @@ pub struct Incoming {
     pub review: Value,
     /// The id of the one handler that is asked for, from the path; all of them if there is none.
     pub webhook: Option<String>,
-    /// The headers of the request, with the names as they were sent.
+    /// The headers of the request, with the names as they are usually written (`User-Agent`).
     pub headers: BTreeMap<String, String>,
     /// The verified certificate of the client, in the form of Python's `getpeercert()`; an empty
     /// object if there is none.

@@ -87,8 +87,8 @@ impl Visit {
             Err(rejection) => {
                 report(&head, &rejection);
                 // Who waits for permission to send does not send.
-                let is_sending = !is_http2 && !head.headers.contains_key(EXPECT);
-                if rejection.is_early() && is_sending && !body.is_end_stream() {
+                let is_sending = !head.headers.contains_key(EXPECT) && !body.is_end_stream();
+                if rejection.is_early() && is_sending {
                     discard(&mut body, &self.answering.limits).await;
                 }
                 rejection.response()

@@ -265,3 +265,74 @@ impl Files {
         Ok(all)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn source(options: Options) -> Source {
+        Source::new(options, vec!["localhost".to_owned()], MINUTE)
+    }
+
+    async fn is_renewed_within(source: &Source, current: &Material, time: Duration) -> bool {
+        let renewed = tokio::time::timeout(time, source.renewed(current));
+        renewed.await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn generated_certificates_are_made_anew_in_time() {
+        let source = source(Options::default());
+        let mut current = source.load().await.unwrap();
+        let due = current.renewed.expect("it was made up");
+        let days = due.duration_since(Timestamp::now()).as_hours() / 24;
+        assert!((230..365).contains(&days), "{days}");
+        assert!(!is_renewed_within(&source, &current, 100 * MINUTE).await);
+
+        current.renewed = Some(Timestamp::now());
+        let renewed = source.renewed(&current).await;
+        assert_ne!(renewed.bundle, current.bundle);
+        assert!(renewed.renewed > current.renewed);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_files_there_is_nothing_to_renew() {
+        let source = source(Options {
+            insecure: true,
+            cadata: None,
+            ..Options::default()
+        });
+        let current = source.load().await.unwrap();
+        assert!(current.config.is_none() && current.bundle.is_none());
+        assert!(!is_renewed_within(&source, &current, 100 * MINUTE).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn authorities_of_clients_are_files_too() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let cafile: PathBuf = folder.path().join("clients.pem");
+        let authority = || {
+            generate(&["x".to_owned()], Timestamp::now())
+                .unwrap()
+                .authority
+        };
+        std::fs::write(&cafile, authority()).unwrap();
+        let source = source(Options {
+            verify_cafile: Some(cafile.clone()),
+            ..Options::default()
+        });
+        let current = source.load().await.unwrap();
+        assert!(!is_renewed_within(&source, &current, 10 * MINUTE).await);
+        std::fs::write(&cafile, authority()).unwrap();
+        assert!(is_renewed_within(&source, &current, 10 * MINUTE).await);
+    }
+
+    #[tokio::test]
+    async fn intervals_of_nothing_are_not_nothing() {
+        let source = Source::new(Options::default(), Vec::new(), Duration::ZERO);
+        assert_eq!(source.interval, SHORTEST_INTERVAL);
+    }
+}

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kopf_core::admission::{ClientConfig, Serving};
 use tokio::sync::watch;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 use tracing::{debug, warn};
 
 use crate::address::{accessible, url};
@@ -136,12 +136,7 @@ impl Endpoint {
                                 };
                                 guests.admit(stream, terms);
                             }
-                            Err(error) if is_gone(&error) => {}
-                            Err(error) => {
-                                warn!("A connection to the webhook server cannot be accepted: {error}");
-                                guests.make_room();
-                                tokio::time::sleep(EXHAUSTED).await;
-                            }
+                            Err(error) => cope(&error, &mut guests).await,
                         },
                     }
                 }
@@ -151,6 +146,22 @@ impl Endpoint {
             retiring.send_replace(());
             retired.mark_unchanged();
         }
+    }
+}
+
+/// What to do when a connection cannot be accepted.
+async fn cope(error: &io::Error, guests: &mut Guests) {
+    if is_gone(error) {
+        return;
+    }
+    // Most likely out of file descriptors.
+    if guests.make_room() {
+        // Whoever makes place is on the way out; to wait for longer would be a gift to those who
+        // open connections for the sake of it.
+        let _ = timeout(EXHAUSTED, guests.leave()).await;
+    } else {
+        warn!("A connection to the webhook server cannot be accepted: {error}");
+        tokio::time::sleep(EXHAUSTED).await;
     }
 }
 

@@ -36,6 +36,8 @@ pub use self::limits::Limits;
 pub use self::ngrok::NgrokTunnel;
 pub use self::server::Server;
 pub use self::tls::Verify;
+/// For [`Server::context`].
+pub use rustls;
 
 /// The examples of docs/webhook-servers.md compile.
 #[cfg(doctest)]

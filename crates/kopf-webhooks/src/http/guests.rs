@@ -66,10 +66,13 @@ impl Guests {
     }
 
     /// Sends one of them away, the slowest; for when the system has nothing left for another one.
-    pub(crate) fn make_room(&mut self) {
-        if let Some(id) = self.slowest() {
+    /// Says whether there was one.
+    pub(crate) fn make_room(&mut self) -> bool {
+        let slowest = self.slowest();
+        if let Some(id) = slowest {
             self.dismiss(id);
         }
+        slowest.is_some()
     }
 
     /// Sends those away who have been silent for too long.

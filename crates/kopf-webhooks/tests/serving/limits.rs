@@ -1,5 +1,6 @@
 //! Clients that are slow, silent or many: others are served nevertheless.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_webhooks::{Limits, Server};
@@ -152,10 +153,10 @@ async fn reviews_under_way_are_not_displaced() {
     limits.connections = 2;
     let (begin, begun) = tokio::sync::mpsc::channel(1);
     let begun = tokio::sync::Mutex::new(begun);
-    let release = std::sync::Arc::new(tokio::sync::Notify::new());
-    let released = std::sync::Arc::clone(&release);
+    let release = Arc::new(tokio::sync::Notify::new());
+    let released = Arc::clone(&release);
     let waiting = Play::new(move |incoming| {
-        let (begin, released) = (begin.clone(), std::sync::Arc::clone(&released));
+        let (begin, released) = (begin.clone(), Arc::clone(&released));
         async move {
             if incoming.webhook.as_deref() == Some("slow") {
                 begin.send(()).await.unwrap();
@@ -185,7 +186,16 @@ async fn reviews_under_way_are_not_displaced() {
 
 #[tokio::test]
 async fn everything_ends_with_the_server() {
-    let hanging = Play::new(|_| std::future::pending());
+    let under_way = Arc::new(());
+    let held = Arc::clone(&under_way);
+    let hanging = Play::new(move |_| {
+        let held = Arc::clone(&held);
+        async move {
+            std::future::pending::<()>().await;
+            drop(held);
+            Ok(serde_json::Value::Null)
+        }
+    });
     let running = hanging.run(server(Limits::default())).await;
     let connecting = Connecting::to(&running.config);
     let mut slow = Slow::begin(&connecting, 2).await;
@@ -208,6 +218,10 @@ async fn everything_ends_with_the_server() {
     };
     let (answers, ()) = tokio::join!(asking, stopping);
     assert!(answers.iter().all(Result::is_err), "{answers:?}");
+    // Reviews end as well, wherever they run.
+    while Arc::strong_count(&under_way) > 1 {
+        tokio::task::yield_now().await;
+    }
     for stream in &mut slow.plain {
         let _ = stream.read_to_end(&mut Vec::new()).await;
     }

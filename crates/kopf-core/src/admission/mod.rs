@@ -1,7 +1,30 @@
 //! Admission webhooks: what the API server asks before it stores an object, and what it is told.
+//!
+//! ```text
+//! Incoming ─► Review ─► select ─► (handlers are called) ─► json_patch ─► respond
+//!              └ which kind, which object, who asks
+//! ClientConfig + handlers + kinds ─► webhooks: what the API server is told to ask
+//! ```
+//!
+//! Who takes requests and who calls handlers is elsewhere: nothing here waits or talks.
 
 mod client_config;
+mod configuration;
+mod mutation;
+mod naming;
+mod operation;
+mod response;
+mod review;
+mod selection;
 mod serving;
+#[cfg(test)]
+mod tests;
 
 pub use client_config::{ClientConfig, ServiceReference};
+pub use configuration::{Configured, served, webhooks};
+pub use mutation::json_patch;
+pub use operation::{Operation, UnknownOperation, WebhookType};
+pub use response::respond;
+pub use review::Review;
+pub use selection::select;
 pub use serving::{Incoming, Refusal, ServerError, Serving, WebhookServer};

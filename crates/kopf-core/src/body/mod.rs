@@ -230,6 +230,12 @@ impl From<Value> for Body {
     }
 }
 
+impl From<Arc<Value>> for Body {
+    fn from(value: Arc<Value>) -> Self {
+        Self(value)
+    }
+}
+
 impl Serialize for Body {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)

@@ -5,6 +5,7 @@
 
 mod background;
 mod spec;
+mod webhook;
 
 use std::any::{Any, TypeId};
 use std::fmt;
@@ -13,7 +14,9 @@ use std::time::Duration;
 
 pub use background::{Cancellation, DelayFunction, InitialDelay, Timing};
 pub use spec::{Error, HandlerSpec};
+pub use webhook::Webhook;
 
+use crate::admission::WebhookType;
 use crate::cause::Reason;
 use crate::filter::Filters;
 use crate::selector::Selector;
@@ -116,6 +119,8 @@ pub enum HandlerKind {
     Index,
     /// The life of the operator.
     Activity(Activity),
+    /// What the API server asks before it stores an object.
+    Admission(WebhookType),
 }
 
 impl HandlerKind {
@@ -138,15 +143,31 @@ impl HandlerKind {
             | Self::Resume { .. }
             | Self::Field
             | Self::Sub { .. } => true,
-            Self::Event | Self::Daemon(_) | Self::Timer(_) | Self::Index | Self::Activity(_) => {
-                false
-            }
+            Self::Event
+            | Self::Daemon(_)
+            | Self::Timer(_)
+            | Self::Index
+            | Self::Activity(_)
+            | Self::Admission(_) => false,
         }
     }
 
     /// Whether it runs beside the object, and not because of its changes.
     pub fn is_background(self) -> bool {
         matches!(self, Self::Daemon(_) | Self::Timer(_))
+    }
+
+    /// The type of its webhook, if it is for admission.
+    pub fn webhook_type(self) -> Option<WebhookType> {
+        match self {
+            Self::Admission(type_) => Some(type_),
+            _ => None,
+        }
+    }
+
+    /// Whether objects of its kinds are watched for it.
+    pub fn is_watching(self) -> bool {
+        self.is_for_objects() && self.webhook_type().is_none()
     }
 
     /// Whether it is for objects, and has to say for which.
@@ -172,6 +193,7 @@ impl HandlerKind {
     pub fn default_errors(self) -> ErrorsMode {
         match self {
             Self::Event | Self::Index => ErrorsMode::Ignored,
+            Self::Admission(_) => ErrorsMode::Permanent,
             _ => ErrorsMode::Temporary,
         }
     }
@@ -193,6 +215,8 @@ pub struct Handler<F> {
     pub retrying: Retrying,
     /// How long to wait before the first call; for daemons and timers.
     pub initial_delay: Option<InitialDelay>,
+    /// What the API server asks it about; for admission.
+    pub webhook: Webhook,
     /// What the user has attached to it.
     pub param: Option<Param>,
     /// The function.
@@ -220,7 +244,7 @@ pub fn sub_id(parent: &str, own: &str) -> String {
 mod tests {
     use super::*;
 
-    pub(super) const KINDS: [HandlerKind; 13] = [
+    pub(super) const KINDS: [HandlerKind; 15] = [
         HandlerKind::Event,
         HandlerKind::Create,
         HandlerKind::Update,
@@ -236,6 +260,8 @@ mod tests {
         HandlerKind::Timer(Timing::ONCE),
         HandlerKind::Index,
         HandlerKind::Activity(Activity::Startup),
+        HandlerKind::Admission(WebhookType::Validating),
+        HandlerKind::Admission(WebhookType::Mutating),
     ];
 
     #[test]
@@ -255,6 +281,8 @@ mod tests {
             (None, false, false, true),
             (None, false, false, false),
             (None, false, false, false),
+            (None, false, false, false),
+            (None, false, false, false),
         ];
         for (kind, expected) in KINDS.into_iter().zip(expected) {
             let actual = (
@@ -268,9 +296,20 @@ mod tests {
         assert_eq!(HandlerKind::Event.default_errors(), ErrorsMode::Ignored);
         assert_eq!(HandlerKind::Index.default_errors(), ErrorsMode::Ignored);
         for kind in KINDS {
-            if !matches!(kind, HandlerKind::Event | HandlerKind::Index) {
+            let is_admission = kind.webhook_type().is_some();
+            if is_admission {
+                assert_eq!(kind.default_errors(), ErrorsMode::Permanent, "{kind:?}");
+            } else if !matches!(kind, HandlerKind::Event | HandlerKind::Index) {
                 assert_eq!(kind.default_errors(), ErrorsMode::Temporary, "{kind:?}");
             }
+            let is_activity = matches!(kind, HandlerKind::Activity(_));
+            assert_eq!(kind.is_for_objects(), !is_activity, "{kind:?}");
+            assert_eq!(
+                kind.is_watching(),
+                !is_activity && !is_admission,
+                "{kind:?}"
+            );
+            assert!(!(is_admission && kind.is_background()), "{kind:?}");
         }
     }
 

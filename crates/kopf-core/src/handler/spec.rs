@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{FunctionId, Handler, HandlerKind, InitialDelay, Param, Retrying};
+use super::{FunctionId, Handler, HandlerKind, InitialDelay, Param, Retrying, Webhook};
 use crate::filter::Filters;
 use crate::selector::Selector;
 
@@ -24,6 +24,8 @@ pub struct HandlerSpec {
     pub retrying: Retrying,
     /// How long to wait before the first call; for daemons and timers.
     pub initial_delay: Option<InitialDelay>,
+    /// What the API server asks it about; for admission.
+    pub webhook: Webhook,
     /// What the user attaches to it.
     pub param: Option<Param>,
 }
@@ -59,6 +61,12 @@ pub enum Error {
         /// The handler.
         id: String,
     },
+    /// It would never be asked.
+    #[error("handler {id:?}: operations must not be empty; leave them out for all of them")]
+    NoOperations {
+        /// The handler.
+        id: String,
+    },
     /// Only changes have an old and a new side.
     #[error("handler {id:?}: filters old=/new= can only be used in update and field handlers")]
     OldNewWithoutChange {
@@ -78,6 +86,7 @@ impl HandlerSpec {
             filters: Filters::default(),
             retrying: Retrying::default(),
             initial_delay: None,
+            webhook: Webhook::default(),
             param: None,
         }
     }
@@ -108,6 +117,11 @@ impl HandlerSpec {
             return Err(Error::OldNewWithoutChange { id });
         }
 
+        let operations = self.webhook.operations.as_ref();
+        if operations.is_some_and(Vec::is_empty) {
+            return Err(Error::NoOperations { id });
+        }
+
         let id = match field {
             // The name of an index is what users call it by.
             Some(field) if !is_sub && self.kind != HandlerKind::Index => format!("{id}/{field}"),
@@ -121,6 +135,7 @@ impl HandlerSpec {
             filters,
             retrying: self.retrying,
             initial_delay: self.initial_delay,
+            webhook: self.webhook,
             param: self.param,
             run,
         })
@@ -238,6 +253,21 @@ mod tests {
         let mut nameless = spec(HandlerKind::Create, None);
         nameless.id = String::new();
         assert_eq!(error(nameless), Error::EmptyId);
+    }
+
+    #[test]
+    fn webhooks_are_for_all_operations_or_for_some() {
+        use crate::admission::{Operation, WebhookType};
+        let kind = HandlerKind::Admission(WebhookType::Validating);
+        let mut webhook = spec(kind, None);
+        assert!(webhook.clone().build(()).is_ok());
+        webhook.webhook.operations = Some(vec![Operation::Create]);
+        assert!(webhook.clone().build(()).is_ok());
+        webhook.webhook.operations = Some(Vec::new());
+        assert_eq!(error(webhook.clone()), Error::NoOperations { id: id() });
+        webhook.webhook.operations = None;
+        webhook.selector = None;
+        assert_eq!(error(webhook), Error::SelectorMissing { id: id() });
     }
 
     #[test]

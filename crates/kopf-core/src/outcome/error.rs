@@ -18,6 +18,13 @@ pub enum HandlerError {
         /// What to say about it.
         message: String,
     },
+    /// What was asked for is not to be done. Out of admission, the same as a permanent one.
+    Denied {
+        /// What to say about it.
+        message: String,
+        /// The status code for the one who has asked.
+        code: u16,
+    },
     /// Anything else; what it means depends on the handler's [`ErrorsMode`](crate::handler::ErrorsMode).
     Arbitrary {
         /// What to say about it.
@@ -52,6 +59,14 @@ impl HandlerError {
         }
     }
 
+    /// What was asked for is not to be done; without a code, it is 500.
+    pub fn denied(message: impl Into<String>, code: Option<u16>) -> Self {
+        Self::Denied {
+            message: message.into(),
+            code: code.filter(|&code| code != 0).unwrap_or(500),
+        }
+    }
+
     /// Anything else.
     pub fn arbitrary(message: impl Into<String>) -> Self {
         Self::Arbitrary {
@@ -83,6 +98,7 @@ impl fmt::Display for HandlerError {
         match self {
             Self::Temporary { message, .. }
             | Self::Permanent { message }
+            | Self::Denied { message, .. }
             | Self::Arbitrary { message, .. } => f.write_str(message),
             Self::Unfinished { .. } => f.write_str("sub-handlers are not finished"),
             Self::TimedOut => f.write_str("the handler has timed out"),

@@ -62,6 +62,8 @@ pub enum Verdict {
     FailedTemporarily,
     /// It said that it will never work.
     FailedPermanently,
+    /// It said that what was asked for is not to be done, with this status code.
+    Denied(u16),
     /// It failed, and that does not matter. The text of the error.
     Ignored(String),
     /// It failed, and is tried again after this time.
@@ -87,7 +89,9 @@ impl Outcome {
             }
             Verdict::Cancelled => return (Level::Debug, wording::cancelled(label).to_string()),
             Verdict::FailedTemporarily => format!("{label} failed temporarily: {error}"),
-            Verdict::FailedPermanently => format!("{label} failed permanently: {error}"),
+            Verdict::FailedPermanently | Verdict::Denied(_) => {
+                format!("{label} failed permanently: {error}")
+            }
             Verdict::Ignored(error) => {
                 format!("{label} failed with an exception and will ignore it: {error}")
             }
@@ -179,6 +183,9 @@ pub fn decide(
         Err(HandlerError::Cancelled) => Outcome::new(Verdict::Cancelled),
         Err(HandlerError::Permanent { message }) => {
             Outcome::failed(Verdict::FailedPermanently, message)
+        }
+        Err(HandlerError::Denied { message, code }) => {
+            Outcome::failed(Verdict::Denied(code), message)
         }
         Err(HandlerError::Temporary { message, delay }) => {
             match limit_ahead(attempt, runtime_after, delay.unwrap_or_default()) {

@@ -55,7 +55,7 @@ impl<F> Registry<F> {
     /// The handlers for one kind of objects.
     pub fn for_resource(&self, resource: &Resource) -> KindHandlers<F> {
         let selected = self.handlers.iter().filter(|handler| {
-            handler.kind.is_for_objects()
+            handler.kind.is_watching()
                 && handler
                     .selector
                     .as_ref()

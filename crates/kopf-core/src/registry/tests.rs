@@ -388,3 +388,31 @@ fn sub_handlers_are_selected_by_their_filters_alone() {
         assert_eq!(ids(&selected), ["parent/a", "parent/b"], "{reason}");
     }
 }
+
+#[test]
+fn handlers_for_admission_are_for_nothing_else() {
+    use crate::admission::WebhookType;
+    let types = [WebhookType::Validating, WebhookType::Mutating];
+    let webhooks = types.map(|type_| {
+        let mut spec = spec("webhook", HandlerKind::Admission(type_));
+        spec.filters.field = Some(FieldPath::parse("status.x"));
+        spec.build(()).unwrap()
+    });
+    let handlers = kind_handlers(webhooks);
+    let KindHandlers {
+        indexing,
+        watching,
+        spawning,
+        changing,
+        extra_fields,
+        owned,
+    } = &handlers;
+    let all = [indexing, watching, spawning, changing];
+    assert!(all.iter().all(|handlers| handlers.is_empty()));
+    assert!(extra_fields.is_empty() && owned.is_empty());
+    assert!(
+        !handlers
+            .requires_finalizer(&cause(Reason::Create, false), &())
+            .unwrap()
+    );
+}

@@ -81,6 +81,14 @@ pub enum Error {
         /// The setting, with its group.
         setting: &'static str,
     },
+    /// The server would not accept objects and webhooks of this name.
+    #[error(
+        "settings.admission.managed must look like name.example.com, in lower case, got {managed:?}"
+    )]
+    Managed {
+        /// The name as given.
+        managed: String,
+    },
     /// The server would not accept a finalizer of this form.
     #[error("settings.persistence.finalizer must look like domain/name, got {finalizer:?}")]
     Finalizer {
@@ -143,6 +151,12 @@ impl Settings {
         if let Some((setting, _)) = times.into_iter().find(|(_, t)| *t == Some(Duration::ZERO)) {
             return Err(Error::Instant { setting });
         }
+        if let Some(managed) = &self.admission.managed
+            && !is_domain(managed)
+        {
+            let managed = managed.clone();
+            return Err(Error::Managed { managed });
+        }
         let finalizer = &self.persistence.finalizer;
         match finalizer.split_once('/') {
             Some((domain, name)) if !domain.is_empty() && !name.is_empty() => Ok(()),
@@ -151,6 +165,18 @@ impl Settings {
             }),
         }
     }
+}
+
+/// A name of at least two parts, as of domains: webhooks have one of at least three.
+fn is_domain(name: &str) -> bool {
+    let is_part = |part: &str| {
+        let is_usual = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-');
+        part.bytes().all(is_usual)
+            && !part.is_empty()
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+    };
+    name.len() <= 200 && name.contains('.') && name.split('.').all(is_part)
 }
 
 #[cfg(test)]
@@ -235,7 +261,17 @@ mod tests {
     #[test]
     fn useless_values_are_refused_by_name() {
         type Spoil = fn(&mut Settings);
-        let cases: [(Spoil, &str); 5] = [
+        let cases: [(Spoil, &str); 7] = [
+            (
+                |settings| settings.admission.managed = Some("kopf".to_owned()),
+                "settings.admission.managed must look like name.example.com, in lower case, \
+                 got \"kopf\"",
+            ),
+            (
+                |settings| settings.admission.managed = Some("Auto.kopf.dev".to_owned()),
+                "settings.admission.managed must look like name.example.com, in lower case, \
+                 got \"Auto.kopf.dev\"",
+            ),
             (
                 |settings| settings.execution.max_workers = Some(0),
                 "settings.execution.max_workers must be at least 1",
@@ -262,5 +298,8 @@ mod tests {
             spoil(&mut settings);
             assert_eq!(settings.validate().unwrap_err().to_string(), expected);
         }
+        let mut settings = Settings::default();
+        settings.admission.managed = Some("auto.kopf.dev".to_owned());
+        settings.validate().unwrap();
     }
 }

@@ -80,6 +80,7 @@ pub fn label(kind: HandlerKind, id: &str) -> impl Display {
         HandlerKind::Timer(_) => "Timer",
         HandlerKind::Index => "Indexer",
         HandlerKind::Activity(_) => "Activity",
+        HandlerKind::Admission(_) => "Webhook",
         _ => "Handler",
     };
     labelled(name, id)

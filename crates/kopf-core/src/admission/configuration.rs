@@ -1,0 +1,132 @@
+//! What the API server is told to ask, and whom: the content of webhook configurations.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::naming::{Names, quoted};
+use super::{ClientConfig, WebhookType};
+use crate::filter::MetaCriterion;
+use crate::handler::Handler;
+use crate::resource::Resource;
+
+/// How long the server waits for an answer: as long as it can.
+const TIMEOUT_SECONDS: u32 = 30;
+
+/// The kinds that handlers for admission are for: only about these there can be reviews.
+pub fn served<F>(
+    handlers: &[Arc<Handler<F>>],
+    resources: &BTreeSet<Arc<Resource>>,
+) -> BTreeSet<Arc<Resource>> {
+    handlers
+        .iter()
+        .filter(|handler| handler.kind.webhook_type().is_some())
+        .filter_map(|handler| handler.selector.as_ref())
+        .flat_map(|selector| selector.select(resources.iter().map(AsRef::as_ref)))
+        .filter_map(|resource| resources.get(resource).cloned())
+        .collect()
+}
+
+/// What the configurations are made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Configured<'a> {
+    /// The name of the configurations, which all names of webhooks end with.
+    pub managed: &'a str,
+    /// The kinds that there are handlers for: see [`served`].
+    pub resources: &'a BTreeSet<Arc<Resource>>,
+    /// Where the webhook server is.
+    pub client_config: &'a ClientConfig,
+    /// Only those handlers that are to be asked when the operator has ended, too.
+    pub persistent_only: bool,
+}
+
+/// The webhooks of one configuration: one for each handler of the type.
+pub fn webhooks<F>(
+    handlers: &[Arc<Handler<F>>],
+    type_: WebhookType,
+    configured: Configured<'_>,
+) -> Vec<Value> {
+    let mut names = Names::new(configured.managed);
+    handlers
+        .iter()
+        .filter(|handler| handler.kind.webhook_type() == Some(type_))
+        // The names of those that stay are as they were.
+        .map(|handler| (handler, names.name(&handler.id)))
+        .filter(|(handler, _)| handler.webhook.persistent || !configured.persistent_only)
+        .map(|(handler, name)| webhook(handler, &name, configured))
+        .collect()
+}
+
+fn webhook<F>(handler: &Handler<F>, name: &str, configured: Configured<'_>) -> Value {
+    let options = &handler.webhook;
+    let operations: Vec<&str> = match &options.operations {
+        Some(operations) => operations.iter().map(|one| one.as_str()).collect(),
+        None => vec!["*"],
+    };
+    let selected = configured.resources.iter().filter(|resource| {
+        let selector = handler.selector.as_ref();
+        selector.is_some_and(|selector| selector.check(resource))
+    });
+    let rules: Vec<Value> = selected
+        .map(|resource| {
+            let plural = &resource.plural;
+            let path = match &options.subresource {
+                Some(subresource) => format!("{plural}/{subresource}"),
+                None => plural.clone(),
+            };
+            json!({
+                "apiGroups": [resource.group],
+                "apiVersions": [resource.version],
+                "resources": [path],
+                "operations": operations,
+                "scope": "*",
+            })
+        })
+        .collect();
+    json!({
+        "name": name,
+        "sideEffects": if options.side_effects { "NoneOnDryRun" } else { "None" },
+        "failurePolicy": if options.ignore_failures { "Ignore" } else { "Fail" },
+        "matchPolicy": "Equivalent",
+        "rules": rules,
+        "objectSelector": object_selector(handler),
+        "clientConfig": client_config(configured.client_config, &handler.id),
+        "timeoutSeconds": TIMEOUT_SECONDS,
+        "admissionReviewVersions": ["v1", "v1beta1"],
+    })
+}
+
+/// What the server can check itself. Functions, and all but labels, are for the operator.
+fn object_selector<F>(handler: &Handler<F>) -> Value {
+    let labels = handler.filters.labels.iter();
+    let expressions: Vec<Value> = labels
+        .filter_map(|(key, criterion)| match criterion {
+            MetaCriterion::Literal(value) => {
+                Some(json!({"key": key, "operator": "In", "values": [value]}))
+            }
+            MetaCriterion::Present => Some(json!({"key": key, "operator": "Exists"})),
+            MetaCriterion::Absent => Some(json!({"key": key, "operator": "DoesNotExist"})),
+            MetaCriterion::Callback(_) => None,
+        })
+        .collect();
+    if expressions.is_empty() {
+        Value::Null
+    } else {
+        json!({"matchExpressions": expressions})
+    }
+}
+
+/// The server's own, with the id at the end of its path.
+fn client_config(config: &ClientConfig, id: &str) -> ClientConfig {
+    let mut config = config.clone();
+    let tail = quoted(id);
+    if let Some(url) = &mut config.url {
+        *url = format!("{}/{tail}", url.trim_end_matches('/'));
+    }
+    if let Some(service) = &mut config.service {
+        let path = service.path.as_deref().unwrap_or_default();
+        service.path = Some(format!("{}/{tail}", path.trim_end_matches('/')));
+    }
+    config
+}

@@ -1,0 +1,73 @@
+//! From what handlers want to change to a JSON patch for the API server.
+
+use serde_json::{Map, Value};
+
+use crate::panicking::caught;
+use crate::patch::{Error, Patch};
+
+/// The operations that make the wishes true on this object; none if they are already.
+///
+/// First the dictionary: nulls remove, with parents that become empty; objects are merged, empty
+/// ones change nothing; anything else replaces what is there. Then the functions, in order.
+///
+/// ```
+/// use kopf_core::admission::json_patch;
+/// use kopf_core::patch::Patch;
+/// use serde_json::json;
+///
+/// let mut patch = Patch::default();
+/// patch.set(&"spec.size".into(), json!(5));
+/// let operations = json_patch(&patch, &json!({"spec": {"size": 3}}))?;
+/// assert_eq!(operations, [json!({"op": "replace", "path": "/spec/size", "value": 5})]);
+/// assert!(json_patch(&patch, &json!({"spec": {"size": 5}}))?.is_empty());
+/// # Ok::<_, kopf_core::patch::Error>(())
+/// ```
+pub fn json_patch(patch: &Patch, body: &Value) -> Result<Vec<Value>, Error> {
+    if patch.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut changed = body.clone();
+    if let Value::Object(fields) = &mut changed {
+        merge(fields, &patch.merge);
+    }
+    for function in &patch.fns {
+        let called = caught(|| function.call(&mut changed));
+        called
+            .unwrap_or_else(|panicked| Err(panicked.into()))
+            .map_err(|source| Error::Function {
+                label: function.label(),
+                source,
+            })?;
+    }
+    if !changed.is_object() {
+        return Err(Error::NotAnObject);
+    }
+    let operations = json_patch::diff(body, &changed).0.into_iter();
+    operations
+        .map(|operation| serde_json::to_value(operation).map_err(Error::Unwritable))
+        .collect()
+}
+
+fn merge(fields: &mut Map<String, Value>, wishes: &Map<String, Value>) {
+    for (key, wish) in wishes {
+        match wish {
+            Value::Null => drop(fields.remove(key)),
+            Value::Object(wishes) => {
+                if let Some(Value::Object(inner)) = fields.get_mut(key) {
+                    let was_empty = inner.is_empty();
+                    merge(inner, wishes);
+                    if inner.is_empty() && !was_empty {
+                        fields.remove(key);
+                    }
+                } else {
+                    let mut inner = Map::new();
+                    merge(&mut inner, wishes);
+                    if !inner.is_empty() {
+                        fields.insert(key.clone(), Value::Object(inner));
+                    }
+                }
+            }
+            wish => drop(fields.insert(key.clone(), wish.clone())),
+        }
+    }
+}

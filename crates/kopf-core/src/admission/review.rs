@@ -1,0 +1,190 @@
+//! A request for admission, as far as it matters: of which kind, which object, by whom.
+//!
+//! Both versions of reviews, `v1` and `v1beta1`, are read by the same rules. What is there but odd is
+//! refused with its name, as nobody could decide on it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Map, Value};
+
+use super::{Incoming, Operation, Refusal};
+use crate::body::Body;
+use crate::cause::Cause;
+use crate::diff::{Diff, diff};
+use crate::resource::Resource;
+
+/// A request for admission.
+#[non_exhaustive]
+pub struct Review {
+    /// The version of the review, as sent.
+    pub api_version: String,
+    /// The kind of the review, as sent.
+    pub kind: String,
+    /// The id of the request, as sent.
+    pub uid: String,
+    /// The kind of the object.
+    pub resource: Arc<Resource>,
+    /// The object: as it is to be, or as it is if it is to be deleted.
+    pub body: Body,
+    /// The object as it is; none if it is to be created.
+    pub old: Option<Arc<Value>>,
+    /// The object as it is to be; none if it is to be deleted.
+    pub new: Option<Arc<Value>>,
+    /// What is to be done; none if the request does not say.
+    pub operation: Option<Operation>,
+    /// The subresource it is to be done to; none is the object itself.
+    pub subresource: Option<String>,
+    /// Whether nothing will be stored.
+    pub dryrun: bool,
+    /// Who wants it: as sent.
+    pub userinfo: Value,
+    /// The headers of the request.
+    pub headers: BTreeMap<String, String>,
+    /// The verified certificate of the client; an empty object if there is none.
+    pub sslpeer: Value,
+    /// The id of the one handler that is asked for; none is all of them.
+    pub webhook: Option<String>,
+    /// Made when it is asked for: most handlers do not.
+    diff: OnceLock<Diff>,
+}
+
+impl Review {
+    /// Reads a request about one of these kinds.
+    pub fn read<'r>(
+        incoming: Incoming,
+        resources: impl IntoIterator<Item = &'r Arc<Resource>>,
+    ) -> Result<Self, Refusal> {
+        let Value::Object(mut review) = incoming.review else {
+            return Err(missing("it is not an object"));
+        };
+        let mut request = match review.remove("request") {
+            Some(Value::Object(request)) => request,
+            Some(Value::Null) | None => return Err(missing("request")),
+            Some(_) => return Err(missing("request is not an object")),
+        };
+        let resource = find(request.get("resource"), resources)?;
+        let userinfo = match request.remove("userInfo") {
+            Some(Value::Null) | None => return Err(missing("request.userInfo")),
+            Some(userinfo) => userinfo,
+        };
+        let new = object(&mut request, "object")?;
+        let old = object(&mut request, "oldObject")?;
+        let Some(body) = new.as_ref().or(old.as_ref()) else {
+            return Err(missing("either request.object or request.oldObject"));
+        };
+        let operation = match text(&mut request, "operation")? {
+            Some(name) => Some(name.parse::<Operation>().map_err(missing)?),
+            None => None,
+        };
+        let or_default = |name: Option<Value>, default: &str| match name {
+            Some(Value::String(name)) => name,
+            _ => default.to_owned(),
+        };
+        Ok(Self {
+            api_version: or_default(review.remove("apiVersion"), "admission.k8s.io/v1"),
+            kind: or_default(review.remove("kind"), "AdmissionReview"),
+            uid: or_default(request.remove("uid"), ""),
+            resource,
+            body: Body::from(Arc::clone(body)),
+            operation,
+            subresource: text(&mut request, "subResource")?.filter(|name| !name.is_empty()),
+            dryrun: request.get("dryRun") == Some(&Value::Bool(true)),
+            userinfo,
+            headers: incoming.headers,
+            sslpeer: match incoming.sslpeer {
+                Value::Null => Value::Object(Map::new()),
+                sslpeer => sslpeer,
+            },
+            webhook: incoming.webhook,
+            old,
+            new,
+            diff: OnceLock::new(),
+        })
+    }
+
+    /// What is to be changed: of the whole objects, also of their statuses and metadata.
+    pub fn diff(&self) -> &Diff {
+        self.diff.get_or_init(|| {
+            let side = |side: &Option<Arc<Value>>| side.clone().unwrap_or_default();
+            diff(&side(&self.old), &side(&self.new))
+        })
+    }
+
+    /// The same as what filters and handlers of all kinds look at: which object, of which kind.
+    pub fn cause(&self) -> Cause {
+        Cause {
+            resource: Arc::clone(&self.resource),
+            body: self.body.clone(),
+            event: None,
+            change: None,
+        }
+    }
+}
+
+/// Without what is in it: objects, headers and users can be secret.
+impl fmt::Debug for Review {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Review")
+            .field("uid", &self.uid)
+            .field("resource", &self.resource.to_string())
+            .field("body", &self.body)
+            .field("operation", &self.operation)
+            .field("subresource", &self.subresource)
+            .field("webhook", &self.webhook)
+            .finish_non_exhaustive()
+    }
+}
+
+fn missing(what: impl fmt::Display) -> Refusal {
+    Refusal::Missing(what.to_string())
+}
+
+/// The kind that is meant. The server names it exactly.
+fn find<'r>(
+    named: Option<&Value>,
+    resources: impl IntoIterator<Item = &'r Arc<Resource>>,
+) -> Result<Arc<Resource>, Refusal> {
+    let part = |key: &str| {
+        let part = named.and_then(|named| named.get(key)?.as_str());
+        part.ok_or_else(|| missing(format_args!("request.resource.{key}")))
+    };
+    let (group, version, plural) = (part("group")?, part("version")?, part("resource")?);
+    let mut found = resources.into_iter().filter(|resource| {
+        resource.plural == plural && resource.group == group && resource.version == version
+    });
+    let name = || {
+        Resource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            plural: plural.to_owned(),
+            ..Resource::default()
+        }
+        .to_string()
+    };
+    match (found.next(), found.next()) {
+        (Some(resource), None) => Ok(Arc::clone(resource)),
+        (None, _) => Err(Refusal::Unknown(format!(
+            "{} has no handlers for admission",
+            name()
+        ))),
+        (Some(_), Some(_)) => Err(Refusal::Ambiguous(name())),
+    }
+}
+
+fn object(request: &mut Map<String, Value>, key: &str) -> Result<Option<Arc<Value>>, Refusal> {
+    match request.remove(key) {
+        Some(Value::Null) | None => Ok(None),
+        Some(object @ Value::Object(_)) => Ok(Some(Arc::new(object))),
+        Some(_) => Err(missing(format_args!("request.{key} is not an object"))),
+    }
+}
+
+fn text(request: &mut Map<String, Value>, key: &str) -> Result<Option<String>, Refusal> {
+    match request.remove(key) {
+        Some(Value::Null) | None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(missing(format_args!("request.{key} is not a text"))),
+    }
+}

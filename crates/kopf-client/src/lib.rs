@@ -8,6 +8,7 @@
 //!
 //! Nothing here decides what an event means, keeps objects, or reads the wall clock.
 
+mod certificate;
 mod client;
 pub mod connection;
 pub mod discovery;

@@ -21,6 +21,7 @@ use kopf_core::patch::Patch;
 use kopf_core::settings::Settings;
 use serde_json::Value;
 
+use crate::admission::Admission;
 use crate::background::{LiveBody, Stopped};
 use crate::clock::Clock;
 use crate::execution::SubHandlers;
@@ -78,6 +79,8 @@ impl fmt::Debug for Work {
 pub enum Subject {
     /// What has happened to which object. For handlers of a field, the change is reduced to it.
     Object(Arc<Cause>),
+    /// What somebody wants to be done to an object.
+    Admission(Arc<Admission>),
     /// What happens to the operator itself.
     Activity(Activity),
 }
@@ -121,7 +124,16 @@ impl Call {
     pub fn cause(&self) -> Option<&Arc<Cause>> {
         match &self.subject {
             Subject::Object(cause) => Some(cause),
+            Subject::Admission(admission) => Some(&admission.cause),
             Subject::Activity(_) => None,
+        }
+    }
+
+    /// What somebody wants to be done to the object; only in handlers for admission.
+    pub fn admission(&self) -> Option<&Arc<Admission>> {
+        match &self.subject {
+            Subject::Admission(admission) => Some(admission),
+            Subject::Object(_) | Subject::Activity(_) => None,
         }
     }
 
@@ -208,12 +220,27 @@ pub struct FilterContext {
     pub operator: Arc<OperatorContext>,
     /// What is remembered of the object.
     pub memo: MemoCell,
+    /// What somebody wants to be done to the object; only for handlers for admission.
+    pub admission: Option<Arc<Admission>>,
 }
 
 impl FilterContext {
     /// Joins the parts.
     pub fn new(operator: Arc<OperatorContext>, memo: MemoCell) -> Self {
-        Self { operator, memo }
+        Self {
+            operator,
+            memo,
+            admission: None,
+        }
+    }
+
+    /// For handlers for admission.
+    #[must_use]
+    pub fn with_admission(self, admission: Arc<Admission>) -> Self {
+        Self {
+            admission: Some(admission),
+            ..self
+        }
     }
 }
 

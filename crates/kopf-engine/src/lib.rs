@@ -4,6 +4,7 @@
 //! The fronts are behind [`invocation`].
 
 pub mod activities;
+pub mod admission;
 pub mod authentication;
 pub mod background;
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub mod posting;
 pub mod probing;
 mod processing;
 mod queueing;
+mod root;
 mod shared;
 pub mod signals;
 

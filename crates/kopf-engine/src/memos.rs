@@ -5,7 +5,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// A memo of a front.
 pub type Memo = Arc<dyn Any + Send + Sync>;
@@ -70,7 +70,32 @@ impl MemoCell {
 
     /// Whether nobody has asked for it, and nobody else can.
     pub(crate) fn is_needless(&self) -> bool {
-        self.0.made.get().is_none() && Arc::strong_count(&self.0) == 1
+        !self.is_made() && self.is_lonely()
+    }
+
+    /// Whether somebody has asked for it.
+    pub(crate) fn is_made(&self) -> bool {
+        self.0.made.get().is_some()
+    }
+
+    /// Whether nobody else has it.
+    pub(crate) fn is_lonely(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
+    /// What knows of the memo, but does not keep it.
+    pub(crate) fn downgrade(&self) -> WeakMemo {
+        WeakMemo(Arc::downgrade(&self.0))
+    }
+}
+
+/// Knows of a memo that others have.
+pub(crate) struct WeakMemo(Weak<Cell>);
+
+impl WeakMemo {
+    /// The memo, if somebody still has it.
+    pub(crate) fn upgrade(&self) -> Option<MemoCell> {
+        self.0.upgrade().map(MemoCell)
     }
 }
 

@@ -8,6 +8,8 @@
 //!      ├─ Multidimensional multitasker ◄─────────────────┘ streams ── workers ── handlers
 //!      ├─ Daemon killer ──► daemons and timers
 //!      ├─ Poster of events ◄── events of objects
+//!      ├─ Admission webhook server ──► handlers          only if there is one
+//!      ├─ Admission configuration managers               only if they are managed
 //!      └─ Credentials retriever            only if it was given no client
 //!  │
 //! cleanup handlers
@@ -17,10 +19,8 @@
 //! until it cannot go on. Several operators can run in one process.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use kopf_client::Client;
 use kopf_core::handler::{HandlerId, HandlerKind};
@@ -28,12 +28,12 @@ use kopf_core::lifecycle::{Asap, Lifecycle};
 use kopf_core::namespace::Scope;
 use kopf_core::settings::Settings;
 use tokio::sync::oneshot;
-use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::timeout;
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
 use crate::activities;
+use crate::admission::{self, Memos, Webhooks};
 use crate::authentication::{Access, Authentication, LoginError};
 use crate::background::{Fleet, killer};
 use crate::clock::Clock;
@@ -50,13 +50,8 @@ use crate::posting::{self, Poster};
 use crate::probing::{self, Endpoint};
 use crate::processing::describe;
 use crate::queueing::Turns;
+use crate::root::{POSTER, RETRIEVER, Root};
 use crate::shared::Shared;
-
-/// How long tasks can take to end beyond what the settings give to the streams.
-const HUNG: Duration = Duration::from_secs(5);
-
-const POSTER: &str = "Poster of events";
-const RETRIEVER: &str = "Credentials retriever";
 
 /// Why an operator has ended by itself.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +90,9 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// There can be no webhooks.
+    #[error(transparent)]
+    Admission(#[from] admission::Error),
     /// A stream has ended without being stopped.
     #[error("streaming has failed")]
     Streaming(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -233,8 +231,8 @@ impl Operator {
     /// 3. Every served kind in every served namespace gets a stream, unless other operators are to
     ///    be waited for.
     /// 4. When it is stopped, or any of its tasks fails: the streams let running handlers end for
-    ///    as long as `queueing.exit_timeout` says; then other operators may go on; then posting of
-    ///    events ends; what still does not end is given up after 5 seconds.
+    ///    as long as `queueing.exit_timeout` says; webhooks are taken back; then other operators may
+    ///    go on; then posting of events and the webhook server end; what still does not end is given up after 5 seconds.
     /// 5. The cleanup handlers are called, also after an error. Only if the startup has failed, or
     ///    was stopped before its end, there is nothing to clean up.
     ///
@@ -282,7 +280,10 @@ impl Operator {
         };
         self.settings = started?;
         let valid = self.settings.validate().map_err(Error::from);
-        if let Err(error) = valid.and_then(|()| check_ids(&self.registry, &self.settings)) {
+        let valid = valid
+            .and_then(|()| check_ids(&self.registry, &self.settings))
+            .and_then(|()| admission::check(&self.registry, &self.settings.admission));
+        if let Err(error) = valid {
             // What the startup has opened is to be closed, also if it has led nowhere.
             if let Err(second) = activities::cleanup(&self.registry, &Arc::new(context)).await {
                 error!("{}", describe(&second));
@@ -320,10 +321,11 @@ impl Operator {
         let client = client.with_networking(&settings.networking);
         let poster = Poster::new(Arc::clone(&settings), clock);
         let (findings, insights) = insights();
+        let groups = with_peerings(wanted_groups(self.registry.selectors()), &settings.peering);
         let resource_observer = ResourceObserver {
             client: client.clone(),
             settings: Arc::clone(&settings),
-            groups: with_peerings(wanted_groups(self.registry.selectors()), &settings.peering),
+            groups: admission::with_configurations(groups, &settings),
             vitals: self.inspect.vitals().clone(),
             findings: findings.resources,
         };
@@ -348,6 +350,7 @@ impl Operator {
             fleet: Fleet::new(root.halt.clone()),
             pause: Pause::default(),
             barrier: Barrier::default(),
+            memos: Memos::default(),
             ending: root.halt.clone(),
             inspect: self.inspect,
         });
@@ -389,6 +392,9 @@ impl Operator {
                 serving.map_err(|source| Error::Probing { endpoint, source })
             });
         }
+        if let Some(webhooks) = Webhooks::new(&shared, &insights) {
+            root.spawn_webhooks(webhooks);
+        }
         let halt = root.halt.clone();
         let pool = shared.pool.clone();
         let streamed = Arc::clone(&shared);
@@ -421,91 +427,10 @@ impl fmt::Debug for Operator {
     }
 }
 
-/// The tasks of a running operator. Dropping it aborts them.
-#[derive(Default)]
-struct Root {
-    tasks: JoinSet<Result<(), Error>>,
-    names: HashMap<Id, &'static str>,
-    halt: CancellationToken,
-    halt_last: CancellationToken,
-    grace: Duration,
-}
-
-impl Root {
-    /// A task that can be dropped when it is told to halt.
-    fn spawn<T>(&mut self, name: &'static str, halt: CancellationToken, task: T)
-    where
-        T: Future<Output = Result<(), Error>> + Send + 'static,
-    {
-        self.spawn_graceful(name, async move {
-            halt.run_until_cancelled_owned(task).await.unwrap_or(Ok(()))
-        });
-    }
-
-    /// A task that knows itself when to end.
-    fn spawn_graceful<T>(&mut self, name: &'static str, task: T)
-    where
-        T: Future<Output = Result<(), Error>> + Send + 'static,
-    {
-        let task = self.tasks.spawn(task);
-        self.names.insert(task.id(), name);
-    }
-
-    /// Waits for a task that ends while none of them should.
-    async fn failure(&mut self) -> Error {
-        match self.ended().await {
-            Some((task, Ok(()))) => {
-                warn!("{task} has finished unexpectedly.");
-                Error::Finished { task }
-            }
-            Some((task, Err(reason))) => {
-                error!("{task} has failed: {}", describe(&reason));
-                reason
-            }
-            None => std::future::pending().await,
-        }
-    }
-
-    /// Ends all tasks: those that react first, then those that they need for it.
-    async fn stop(mut self) {
-        self.halt.cancel();
-        let limit = self.grace.saturating_add(HUNG);
-        let reacting = self.join(|task| task != POSTER && task != RETRIEVER);
-        let is_graceful = timeout(limit, reacting).await.is_ok();
-        self.halt_last.cancel();
-        if is_graceful && timeout(HUNG, self.join(|_| true)).await.is_ok() {
-            debug!("Root tasks are stopped: finishing normally.");
-            return;
-        }
-        let names: Vec<_> = self.names.values().copied().collect();
-        warn!("Hung tasks are aborted: {}.", names.join(", "));
-        self.tasks.shutdown().await;
-    }
-
-    /// Waits until none of these tasks is left.
-    async fn join(&mut self, awaited: impl Fn(&str) -> bool) {
-        while self.names.values().any(|task| awaited(task)) {
-            match self.ended().await {
-                Some((task, Ok(()))) => debug!("{task} is cancelled."),
-                Some((task, Err(reason))) => error!("{task} has failed: {}", describe(&reason)),
-                None => break,
-            }
-        }
-    }
-
-    async fn ended(&mut self) -> Option<(&'static str, Result<(), Error>)> {
-        let (id, result) = match self.tasks.join_next_with_id().await? {
-            Ok((id, result)) => (id, Ok(result)),
-            Err(error) => (error.id(), Err(error)),
-        };
-        let task = self.names.remove(&id).unwrap_or("A task");
-        let result = result.unwrap_or_else(|source| Err(Error::Crashed { task, source }));
-        Some((task, result))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use kopf_core::handler::{FunctionId, HandlerKind, HandlerSpec};
     use kopf_core::selector::Selector;
     use serde_json::json;
@@ -688,25 +613,6 @@ mod tests {
         assert!(
             matches!(outcome, Err(Error::Login(LoginError::Nothing))),
             "{outcome:?}"
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn hung_and_crashed_tasks_do_not_hold_it_up() {
-        let captured = capture(Level::WARN);
-        let mut root = Root::default();
-        root.spawn_graceful("Hung task", std::future::pending());
-        root.spawn("Crashing task", root.halt.clone(), async {
-            panic!("on purpose");
-        });
-        let error = root.failure().await;
-        assert_eq!(error.to_string(), "Crashing task has crashed");
-        let before = tokio::time::Instant::now();
-        root.stop().await;
-        assert_eq!(before.elapsed(), HUNG);
-        assert_eq!(
-            captured.messages(Level::WARN),
-            ["Hung tasks are aborted: Hung task."]
         );
     }
 }

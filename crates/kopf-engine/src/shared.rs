@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kopf_core::lifecycle::Lifecycle;
 use tokio_util::sync::CancellationToken;
 
+use crate::admission::Memos;
 use crate::background::Fleet;
 use crate::execution::BlockingPool;
 use crate::indexing::Barrier;
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) pause: Pause,
     /// What everything but indexing waits for.
     pub(crate) barrier: Barrier,
+    /// Memos of objects that are asked about before they are stored.
+    pub(crate) memos: Memos,
     /// Whether the operator ends: then nothing has to be forgotten.
     pub(crate) ending: CancellationToken,
     /// What the operator is busy with.

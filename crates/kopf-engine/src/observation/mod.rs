@@ -57,14 +57,19 @@ pub(crate) struct Findings {
     pub(crate) namespaces: watch::Sender<Option<Namespaces>>,
 }
 
-/// The readers' side.
-#[derive(Debug)]
+/// The readers' side. Each clone is told of all changes.
+#[derive(Debug, Clone)]
 pub(crate) struct Insights {
     resources: watch::Receiver<Option<Resources>>,
     namespaces: watch::Receiver<Option<Namespaces>>,
 }
 
 impl Insights {
+    /// The kinds alone.
+    pub(crate) fn resources(&self) -> watch::Receiver<Option<Resources>> {
+        self.resources.clone()
+    }
+
     /// Waits until anything has changed. The first time, until everything is known. Cancel-safe.
     ///
     /// `None` if nothing can change any more: the observers have ended.

@@ -22,7 +22,9 @@ pub(super) fn resolve<F>(
     resources: &BTreeSet<Arc<Resource>>,
 ) -> Resolution {
     let selectors = || {
-        handlers.iter().filter_map(|handler| {
+        // Objects are not watched for the sake of webhooks: the server tells of them.
+        let handlers = handlers.iter().filter(|handler| handler.kind.is_watching());
+        handlers.filter_map(|handler| {
             handler
                 .selector
                 .as_ref()
@@ -162,6 +164,24 @@ mod tests {
         let mut verbs = kind.verbs.clone();
         verbs.remove(verb);
         Resource { verbs, ..kind }
+    }
+
+    #[test]
+    fn kinds_of_webhooks_are_not_watched_and_not_complained_about() {
+        let webhook = HandlerKind::Admission(kopf_core::admission::WebhookType::Validating);
+        let handlers = [
+            (webhook, named("things")),
+            (webhook, named("unknown")),
+            (EVENT, named("others")),
+        ];
+        let kinds = [
+            kind("one", "things"),
+            kind("two", "things"),
+            kind("g", "others"),
+        ];
+        let (watched, warnings) = resolved(&handlers, &kinds);
+        assert_eq!(watched, ["others.v1.g"]);
+        assert!(warnings.is_empty(), "{warnings:?}");
     }
 
     const CREATE: HandlerKind = HandlerKind::Create;

@@ -12,11 +12,20 @@ pub(crate) enum Identity {
 impl Identity {
     /// Objects of one stream are all of one kind, so that without a uid their names will do.
     pub(crate) fn of(peek: &Peek) -> Self {
-        if let Some(uid) = peek.uid.as_deref() {
+        Self::new(
+            peek.uid.as_deref(),
+            peek.namespace.as_deref(),
+            peek.name.as_deref(),
+        )
+    }
+
+    /// The same of what is known otherwise.
+    pub(crate) fn new(uid: Option<&str>, namespace: Option<&str>, name: Option<&str>) -> Self {
+        if let Some(uid) = uid {
             return parse_uuid(uid).map_or_else(|| Self::Text(uid.into()), Self::Uuid);
         }
-        let namespace = peek.namespace.as_deref().unwrap_or("-");
-        let name = peek.name.as_deref().unwrap_or("-");
+        let namespace = namespace.unwrap_or("-");
+        let name = name.unwrap_or("-");
         Self::Text(format!("{namespace}//{name}").into_boxed_str())
     }
 }

@@ -47,6 +47,11 @@ impl Memory {
             .clone()
     }
 
+    /// Takes over what is remembered elsewhere, if nothing is here.
+    pub(crate) fn take_over(&mut self, remembered: impl FnOnce() -> MemoCell) {
+        self.memo.get_or_insert_with(remembered);
+    }
+
     /// Without what is not needed while nothing happens to the object.
     pub(crate) fn at_rest(mut self) -> Self {
         self.memo.take_if(|memo| memo.is_needless());

@@ -48,6 +48,7 @@ pub(crate) struct Stream {
     pub(crate) namespace: Option<String>,
     handlers: KindHandlers<Function>,
     indices: KindIndices,
+    is_reviewed: bool,
     /// Nothing but indexing happens before the first listing of an indexed kind.
     blocker: Option<Blocker>,
 }
@@ -60,6 +61,8 @@ pub(crate) struct Kind {
     pub(crate) handlers: KindHandlers<Function>,
     /// The indices which these objects can be in.
     pub(crate) indices: KindIndices,
+    /// Whether there are also handlers for admission, who share the memos of objects.
+    pub(crate) is_reviewed: bool,
     /// Whether all indices were filled once, as far as this stream knows.
     indexed: AtomicBool,
     /// How many objects may be worked on at once, if that is limited.
@@ -141,6 +144,11 @@ impl Stream {
     ) -> Self {
         let handlers = shared.registry.for_resource(&resource);
         let indices = shared.context.indices.of_kind(&handlers);
+        let is_reviewed = shared.registry.handlers().iter().any(|handler| {
+            let selector = handler.selector.as_ref();
+            handler.kind.webhook_type().is_some()
+                && selector.is_some_and(|selector| selector.check(&resource))
+        });
         let blocker = (!indices.is_empty()).then(|| shared.barrier.block());
         Self {
             shared,
@@ -148,6 +156,7 @@ impl Stream {
             namespace,
             handlers,
             indices,
+            is_reviewed,
             blocker,
         }
     }
@@ -159,6 +168,7 @@ impl Stream {
         let kind = Kind {
             handlers: self.handlers,
             indices: self.indices,
+            is_reviewed: self.is_reviewed,
             indexed: AtomicBool::new(false),
             limit: settings
                 .queueing

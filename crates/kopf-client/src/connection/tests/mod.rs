@@ -37,6 +37,32 @@ async fn refusal(info: ConnectionInfo) -> String {
 }
 
 #[tokio::test]
+async fn the_certificate_of_the_server_is_seen_by_everybody() {
+    let authority = Authority::new();
+    let server = mirror(Some(&authority)).await;
+    let client = |scheme: &str| {
+        let info = ConnectionInfo {
+            server: format!("{scheme}://{}", server.address),
+            ..ConnectionInfo::default()
+        };
+        from_info(info)
+    };
+    let seen = client("https").await.unwrap().server_certificate().await;
+    let seen = seen.expect("it is shown before anybody is trusted");
+    assert_eq!(
+        seen.first(),
+        Some(&0x30),
+        "a sequence, as in all certificates"
+    );
+    assert!(seen.len() > 200, "{}", seen.len());
+    let plain = client("http").await.unwrap();
+    assert_eq!(plain.server_certificate().await, None);
+    drop(server);
+    let (gone, _) = crate::script::Script::new([]);
+    assert_eq!(gone.server_certificate().await, None, "it is in process");
+}
+
+#[tokio::test]
 async fn every_form_of_authorization_is_sent() {
     let server = mirror(None).await;
     let some = |text: &str| Some(text.to_owned());

@@ -88,8 +88,12 @@ impl Worker {
         kind: Arc<Kind>,
         mailbox: Arc<Mailbox>,
         object: ObjectKey,
-        memory: Memory,
+        mut memory: Memory,
     ) -> Self {
+        if kind.is_reviewed {
+            let shared = &kind.shared;
+            memory.take_over(|| shared.memos.hand_over(&object, &shared.context.memo));
+        }
         let guard = kind.shared.inspect.count(Counted::Working);
         let blocks = !kind.indices.is_empty() && !kind.is_ready();
         let blocker = blocks.then(|| kind.shared.barrier.block());

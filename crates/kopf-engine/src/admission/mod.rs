@@ -1,0 +1,185 @@
+//! Admission webhooks: the API server asks before it stores objects, and handlers answer.
+//!
+//! ```text
+//! webhook server ──(requests)──► Reviewer ──► handlers
+//!        └──(where it is)──► Announced ──► configuration managers ──► API server
+//! ```
+//!
+//! What is decided is decided in `kopf-core`. The server is the user's choice: here it is only run.
+
+mod configuration;
+mod kinds;
+mod memories;
+mod reviewer;
+#[cfg(test)]
+mod tests;
+mod warnings;
+
+use std::fmt;
+use std::sync::Arc;
+
+use kopf_client::discovery::Groups;
+use kopf_core::admission::{ClientConfig, Review, WebhookServer, WebhookType};
+use kopf_core::cause::Cause;
+use kopf_core::handler::HandlerId;
+use kopf_core::settings::{Admission as Settings, Settings as AllSettings};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use self::kinds::Kinds;
+pub(crate) use self::memories::Memos;
+use self::reviewer::Reviewer;
+pub use self::warnings::Warnings;
+use crate::invocation::Registry;
+use crate::observation::Insights;
+use crate::shared::Shared;
+
+/// The group of the configurations.
+const GROUP: &str = "admissionregistration.k8s.io";
+
+/// What is asked, as handlers and filters see it.
+#[non_exhaustive]
+pub struct Admission {
+    /// The object, as for handlers of all kinds.
+    pub cause: Arc<Cause>,
+    /// The request.
+    pub review: Review,
+    /// What is told to the one who asks, whatever the answer is. Shared by all handlers of the request.
+    pub warnings: Warnings,
+}
+
+impl fmt::Debug for Admission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.review.fmt(f)
+    }
+}
+
+/// Why there can be no webhooks.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The handlers would never be called.
+    #[error(
+        "there are handlers for admission ({handlers}), but no webhook server to take requests for \
+         them: set one in a handler of on::startup, such as \
+         `settings.admission.server = Some(Arc::new(WebhookAutoServer::default()));`"
+    )]
+    NoServer {
+        /// Their ids.
+        handlers: String,
+    },
+    /// The server cannot serve.
+    #[error("the webhook server has failed")]
+    Server(#[source] kopf_core::admission::ServerError),
+    /// The permissions of the operator do not allow it.
+    #[error(
+        "the operator is not permitted to {verb} {resource}: grant it the verbs create and patch \
+         for them, or configure webhooks yourself and unset settings.admission.managed"
+    )]
+    Forbidden {
+        /// What is not permitted.
+        verb: &'static str,
+        /// To which objects.
+        resource: String,
+        /// What the server says.
+        #[source]
+        source: Box<kopf_client::Error>,
+    },
+    /// The API server does not accept what it is told to ask.
+    #[error("the {type_} webhooks cannot be configured in {name:?}")]
+    Unconfigured {
+        /// What they are.
+        type_: WebhookType,
+        /// The name of the configuration.
+        name: String,
+        /// What the server says.
+        #[source]
+        source: Box<kopf_client::Error>,
+    },
+}
+
+/// Handlers for admission need somebody who takes requests.
+pub(crate) fn check(registry: &Registry, settings: &Settings) -> Result<(), Error> {
+    let ids: Vec<&HandlerId> = registry
+        .handlers()
+        .iter()
+        .filter(|handler| handler.kind.webhook_type().is_some())
+        .map(|handler| &handler.id)
+        .collect();
+    if settings.server.is_some() || ids.is_empty() {
+        return Ok(());
+    }
+    let quoted: Vec<String> = ids.iter().map(|id| format!("'{id}'")).collect();
+    let handlers = quoted.join(", ");
+    Err(Error::NoServer { handlers })
+}
+
+/// The groups to look into, with that of the configurations.
+pub(crate) fn with_configurations(groups: Groups, settings: &AllSettings) -> Groups {
+    match groups {
+        Groups::Only(mut groups) if settings.admission.managed.is_some() => {
+            groups.insert(GROUP.to_owned());
+            Groups::Only(groups)
+        }
+        groups => groups,
+    }
+}
+
+/// The webhooks of one operator.
+pub(crate) struct Webhooks {
+    server: Arc<dyn WebhookServer>,
+    managed: Option<String>,
+    shared: Arc<Shared>,
+    kinds: Arc<Kinds>,
+    insights: Insights,
+    announced: watch::Sender<Option<ClientConfig>>,
+}
+
+impl Webhooks {
+    /// None, if there is no server.
+    pub(crate) fn new(shared: &Arc<Shared>, insights: &Insights) -> Option<Self> {
+        let settings = &shared.context.settings.admission;
+        Some(Self {
+            server: Arc::clone(settings.server.as_ref()?),
+            managed: settings.managed.clone(),
+            shared: Arc::clone(shared),
+            kinds: Arc::new(Kinds::new(
+                Arc::clone(&shared.registry),
+                insights.resources(),
+            )),
+            insights: insights.clone(),
+            announced: watch::Sender::new(None),
+        })
+    }
+
+    /// Keeps one of the configurations, if they are kept; ends only when it is told to.
+    pub(crate) fn manager(
+        &self,
+        type_: WebhookType,
+        halt: CancellationToken,
+    ) -> Option<impl Future<Output = Result<(), Error>> + Send + use<>> {
+        let manager = configuration::Manager {
+            type_,
+            name: self.managed.clone()?,
+            client: self.shared.context.client.clone(),
+            registry: Arc::clone(&self.shared.registry),
+            kinds: Arc::clone(&self.kinds),
+            insights: self.insights.clone(),
+            announced: self.announced.subscribe(),
+        };
+        Some(manager.run(halt))
+    }
+
+    /// Runs the server; it is not to end before it is dropped.
+    pub(crate) async fn serve(mut self) -> Result<(), Error> {
+        // Before that, all requests would be about unknown kinds.
+        if self.insights.next().await.is_none() {
+            return Ok(());
+        }
+        let reviewer = Reviewer::new(self.shared, self.kinds, self.announced);
+        self.server
+            .serve(Arc::new(reviewer))
+            .await
+            .map_err(Error::Server)
+    }
+}

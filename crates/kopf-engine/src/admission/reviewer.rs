@@ -1,0 +1,154 @@
+//! Has requests reviewed by the handlers.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use kopf_core::admission::{
+    ClientConfig, Incoming, Operation, Refusal, Review, Serving, json_patch, respond, select,
+};
+use kopf_core::outcome::Outcome;
+use serde_json::Value;
+use tokio::sync::watch;
+use tracing::debug;
+
+use super::kinds::Kinds;
+use super::{Admission, Warnings};
+use crate::execution::{Before, Trial};
+use crate::indexing::ObjectKey;
+use crate::invocation::{FilterContext, Function, SharedPatch, Slot, Subject};
+use crate::logger::ObjectLogger;
+use crate::memos::MemoCell;
+use crate::queueing::Identity;
+use crate::shared::Shared;
+
+/// The operator, as its webhook server sees it.
+#[derive(Debug)]
+pub(super) struct Reviewer {
+    shared: Arc<Shared>,
+    kinds: Arc<Kinds>,
+    /// Those for admission.
+    handlers: Vec<Arc<kopf_core::handler::Handler<Function>>>,
+    announced: watch::Sender<Option<ClientConfig>>,
+}
+
+impl Reviewer {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        kinds: Arc<Kinds>,
+        announced: watch::Sender<Option<ClientConfig>>,
+    ) -> Self {
+        let handlers = shared.registry.handlers().iter();
+        let handlers = handlers
+            .filter(|handler| handler.kind.webhook_type().is_some())
+            .cloned()
+            .collect();
+        Self {
+            shared,
+            kinds,
+            handlers,
+            announced,
+        }
+    }
+
+    /// Calls all handlers that are asked, one after another: they share the patch and the warnings.
+    async fn reviewed(&self, incoming: Incoming) -> Result<Value, Refusal> {
+        let context = &self.shared.context;
+        let review = Review::read(incoming, self.kinds.served().iter())?;
+        let object = remembered(&review);
+        let memo = match &object {
+            Some(object) => self.shared.memos.recall(object, &context.memo),
+            None => context.memo.of_object(),
+        };
+        let admission = Arc::new(Admission {
+            cause: Arc::new(review.cause()),
+            review,
+            warnings: Warnings::default(),
+        });
+        let answer = self.answer(&admission, &memo).await;
+        if let Some(object) = &object {
+            self.shared.memos.keep(object, &memo);
+        }
+        answer
+    }
+
+    async fn answer(&self, admission: &Arc<Admission>, memo: &MemoCell) -> Result<Value, Refusal> {
+        let context = &self.shared.context;
+        let Admission {
+            cause,
+            review,
+            warnings,
+        } = &**admission;
+        let poster = self.shared.poster.clone();
+        let logger = ObjectLogger::new(Arc::new(cause.body.reference()), Some(poster)).local();
+        let filtering = FilterContext::new(Arc::clone(context), memo.clone())
+            .with_admission(Arc::clone(admission));
+        let handlers = select(&self.handlers, review, None, cause, &filtering)
+            .map_err(|error| internal(&logger, &error))?;
+        let patch = SharedPatch::default();
+        let mut outcomes: Vec<Outcome> = Vec::with_capacity(handlers.len());
+        for handler in handlers {
+            let trial = Trial {
+                context,
+                pool: &self.shared.pool,
+                logger: &logger,
+                subject: Subject::Admission(Arc::clone(admission)),
+                patch: patch.clone(),
+                subs: None,
+                memo: memo.clone(),
+                slot: Slot::default(),
+                beside: None,
+            };
+            let before = Before {
+                retries: 0,
+                started: context.clock.now(),
+            };
+            outcomes.push(trial.attempt(&handler, before).await);
+        }
+        let operations = json_patch(&patch.take(), cause.body.value())
+            .map_err(|error| internal(&logger, &error))?;
+        Ok(respond(review, &outcomes, &warnings.list(), &operations))
+    }
+}
+
+/// By what the object is remembered. What is to be created has no identity yet, and may never have
+/// one.
+fn remembered(review: &Review) -> Option<ObjectKey> {
+    let body = &review.body;
+    let identity = Identity::new(body.uid(), body.namespace(), body.name());
+    (review.operation != Some(Operation::Create))
+        .then(|| ObjectKey::new(&identity, &review.resource))
+}
+
+/// It cannot be reviewed, and the one who asks is not to blame.
+fn internal(logger: &ObjectLogger, error: &(dyn std::error::Error + 'static)) -> Refusal {
+    let chain: Vec<String> = std::iter::successors(Some(error), |error| error.source())
+        .map(ToString::to_string)
+        .collect();
+    let text = chain.join(": ");
+    logger.error(format_args!("The object cannot be reviewed: {text}"));
+    Refusal::Internal(text)
+}
+
+impl Serving for Reviewer {
+    fn review(&self, incoming: Incoming) -> BoxFuture<'_, Result<Value, Refusal>> {
+        Box::pin(async {
+            let answer = self.reviewed(incoming).await;
+            if let Err(refusal) = &answer {
+                debug!("A request for admission is refused: {refusal}");
+            }
+            answer
+        })
+    }
+
+    fn announce(&self, config: ClientConfig) {
+        self.announced.send_replace(Some(config));
+    }
+
+    fn api_certificate(&self) -> BoxFuture<'_, Option<Vec<u8>>> {
+        Box::pin(self.shared.context.client.server_certificate())
+    }
+
+    fn api_version(&self) -> BoxFuture<'_, Option<Value>> {
+        Box::pin(async { self.shared.context.client.get_json("/version").await.ok() })
+    }
+}

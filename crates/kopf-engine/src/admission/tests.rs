@@ -1,0 +1,333 @@
+//! The parts around reviews: whether there can be any, who is told of them, and when it ends.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use kopf_core::admission::{ClientConfig, ServerError, Serving, WebhookServer, WebhookType};
+use kopf_core::handler::{FunctionId, HandlerKind, HandlerSpec};
+use kopf_core::selector::Selector;
+use kopf_core::settings::Settings;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tracing::Level;
+
+use crate::captured::capture;
+use crate::fake_api::{Answer, Asked, Log, discover, kind, serve};
+use crate::invocation::{Call, Invoke, Registry, Work};
+use crate::operator::{Error, Operator};
+
+struct Nothing;
+
+impl Invoke for Nothing {
+    fn invoke(&self, _: Call) -> Work {
+        Work::Async(Box::pin(async { Ok(None) }))
+    }
+}
+
+fn registry() -> Registry {
+    let types = [WebhookType::Validating, WebhookType::Mutating];
+    let handlers = types.map(|type_| {
+        let kind = HandlerKind::Admission(type_);
+        let mut spec = HandlerSpec::new(type_.as_str(), FunctionId::Number(1), kind);
+        spec.selector = Some(Selector::parse(&["things.one"]).unwrap());
+        spec.webhook.persistent = type_ == WebhookType::Mutating;
+        spec.build(Arc::new(Nothing) as _).unwrap()
+    });
+    handlers.into_iter().collect()
+}
+
+/// Announces so many places, one per minute, then ends or waits.
+struct Server {
+    places: usize,
+    ending: Option<Result<(), &'static str>>,
+    operator: Mutex<Option<Arc<dyn Serving>>>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Server")
+    }
+}
+
+impl Server {
+    fn new(places: usize, ending: Option<Result<(), &'static str>>) -> Arc<Self> {
+        Arc::new(Self {
+            places,
+            ending,
+            operator: Mutex::default(),
+        })
+    }
+}
+
+impl WebhookServer for Server {
+    fn serve(
+        self: Arc<Self>,
+        operator: Arc<dyn Serving>,
+    ) -> BoxFuture<'static, Result<(), ServerError>> {
+        Box::pin(async move {
+            *self.operator.lock().unwrap() = Some(Arc::clone(&operator));
+            for place in 0..self.places {
+                let url = Some(format!("https://place-{place}/"));
+                operator.announce(ClientConfig {
+                    url,
+                    ..ClientConfig::default()
+                });
+                tokio::time::sleep(Duration::from_secs(60)).await;
+            }
+            match self.ending {
+                Some(ending) => ending.map_err(Into::into),
+                None => std::future::pending().await,
+            }
+        })
+    }
+}
+
+fn operator(server: Option<&Arc<Server>>, managed: Option<&str>) -> Operator {
+    let mut settings = Settings::default();
+    settings.admission.server = server.map(|server| Arc::clone(server) as _);
+    settings.admission.managed = managed.map(str::to_owned);
+    settings.scanning.disabled = true;
+    settings.peering.standalone = true;
+    Operator::new(registry()).settings(settings)
+}
+
+fn is_configuration(asked: &Asked) -> bool {
+    asked.path.contains("webhookconfigurations") && asked.method != "GET"
+}
+
+/// A cluster with one kind, where configurations are answered so.
+fn cluster(code: impl Fn(&Asked) -> u16 + Send + Sync + 'static) -> (kopf_client::Client, Log) {
+    serve(move |asked| {
+        if is_configuration(asked) {
+            return match code(asked) {
+                code @ (200 | 201) => Answer::Json(code, json!({"metadata": {"name": "x"}})),
+                code => Answer::status(code),
+            };
+        }
+        let kinds = [
+            kind("one", "things"),
+            kind(super::GROUP, "validatingwebhookconfigurations"),
+            kind(super::GROUP, "mutatingwebhookconfigurations"),
+        ]
+        .map(|mut kind| {
+            kind.namespaced = kind.group == "one";
+            kind
+        });
+        discover(asked, &kinds).unwrap_or_else(|| Answer::list("Thing", &[]))
+    })
+}
+
+/// Runs it for so many seconds, or until it ends by itself.
+async fn run(operator: Operator, client: kopf_client::Client, seconds: u64) -> Result<(), Error> {
+    let stop = CancellationToken::new();
+    let stopping = async {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        stop.cancel();
+    };
+    tokio::join!(operator.run(client, stop.clone()), stopping).0
+}
+
+/// The names and places in what was written to one of the configurations.
+fn written(log: &Log, type_: &str) -> Vec<Value> {
+    let asked = log.all().into_iter();
+    let patches = asked.filter(|asked| asked.method == "PATCH" && asked.path.contains(type_));
+    patches
+        .map(|asked| {
+            let webhooks = asked.body["webhooks"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
+            let pairs = webhooks.iter();
+            pairs
+                .map(|webhook| json!([webhook["name"], webhook["clientConfig"]["url"]]))
+                .collect()
+        })
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_without_a_server_are_refused_with_the_line_to_add() {
+    let (client, log) = cluster(|_| 201);
+    let error = run(operator(None, None), client, 1).await.unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("'validating', 'mutating'"), "{text}");
+    assert!(text.contains("settings.admission.server = Some("), "{text}");
+    assert!(log.all().is_empty(), "before anything is asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn configurations_are_made_kept_and_reduced() {
+    let captured = capture(Level::INFO);
+    let (client, log) = cluster(|asked| if asked.method == "POST" { 409 } else { 200 });
+    let server = Server::new(2, None);
+    let operator = operator(Some(&server), Some("auto.kopf.dev"));
+    run(operator, client, 100).await.unwrap();
+    let posted: Vec<_> = log
+        .all()
+        .into_iter()
+        .filter(|a| a.method == "POST")
+        .collect();
+    assert_eq!(posted.len(), 2);
+    let bodies = posted.iter().map(|asked| &asked.body["metadata"]["name"]);
+    assert!(bodies.clone().all(|name| name == "auto.kopf.dev"));
+    let validating = "validating.auto.kopf.dev";
+    assert_eq!(
+        written(&log, "/validating"),
+        [
+            json!([[validating, "https://place-0/validating"]]),
+            json!([[validating, "https://place-1/validating"]]),
+            json!([]),
+        ]
+    );
+    let mutating = "mutating.auto.kopf.dev";
+    assert_eq!(
+        written(&log, "/mutating"),
+        [
+            json!([[mutating, "https://place-0/mutating"]]),
+            json!([[mutating, "https://place-1/mutating"]]),
+            json!([[mutating, "https://place-1/mutating"]]),
+        ]
+    );
+    let said = captured.messages(Level::INFO);
+    let count = |text: &str| said.iter().filter(|message| *message == text).count();
+    assert_eq!(
+        count("Reconfiguring the validating webhook auto.kopf.dev."),
+        2
+    );
+    assert_eq!(
+        count("Reconfiguring the mutating webhook auto.kopf.dev."),
+        2
+    );
+    assert_eq!(count("Cleaning up the admission webhook auto.kopf.dev."), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unmanaged_or_unannounced_webhooks_are_not_configured() {
+    for (places, managed) in [(1, None), (0, Some("auto.kopf.dev"))] {
+        let (client, log) = cluster(|asked| if asked.method == "POST" { 201 } else { 200 });
+        let server = Server::new(places, None);
+        run(operator(Some(&server), managed), client, 10)
+            .await
+            .unwrap();
+        let patched = log
+            .all()
+            .into_iter()
+            .filter(|asked| asked.method == "PATCH");
+        assert_eq!(patched.count(), 0, "{managed:?}");
+        let posted = log.all().into_iter().filter(|asked| asked.method == "POST");
+        assert_eq!(posted.count(), if managed.is_some() { 2 } else { 0 });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_forbidden_ends_the_operator_with_an_explanation() {
+    for verb in ["create", "patch"] {
+        let (client, _) = cluster(move |asked| match asked.method.as_str() {
+            "POST" if verb == "create" => 403,
+            "POST" => 201,
+            _ => 403,
+        });
+        let server = Server::new(1, None);
+        let outcome = run(operator(Some(&server), Some("a.b")), client, 100).await;
+        let text = outcome.unwrap_err().to_string();
+        let expected = format!("the operator is not permitted to {verb} ");
+        assert!(text.starts_with(&expected), "{text}");
+        assert!(text.contains("webhookconfigurations.v1"), "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_cannot_be_reached_is_told_later() {
+    let failures = Mutex::new(0);
+    let (client, log) = cluster(move |asked| {
+        let mut failures = failures.lock().unwrap();
+        match asked.method.as_str() {
+            "POST" => 201,
+            _ if asked.path.contains("/validating") && *failures < 12 => {
+                *failures += 1;
+                503
+            }
+            _ => 200,
+        }
+    });
+    let server = Server::new(1, None);
+    let operator = operator(Some(&server), Some("a.b"));
+    run(operator, client, 300).await.unwrap();
+    assert_eq!(
+        log.count("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/a.b"),
+        2
+    );
+    let validating = written(&log, "/validating");
+    assert_eq!(validating.len(), 12 + 2);
+    assert_eq!(validating.last(), Some(&json!([])));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_configuration_that_was_deleted_is_made_again() {
+    let calls = Mutex::new(0);
+    let (client, log) = cluster(move |asked| {
+        let mut calls = calls.lock().unwrap();
+        match asked.method.as_str() {
+            "POST" => 201,
+            _ if asked.path.contains("/validating") => {
+                *calls += 1;
+                if *calls == 2 { 404 } else { 200 }
+            }
+            _ => 200,
+        }
+    });
+    let server = Server::new(2, None);
+    run(operator(Some(&server), Some("a.b")), client, 100)
+        .await
+        .unwrap();
+    assert_eq!(
+        log.count("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"),
+        2
+    );
+    assert_eq!(written(&log, "/validating").len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_operator_ends_with_its_server_and_takes_the_webhooks_back() {
+    for ending in [Ok(()), Err("no more ports")] {
+        let (client, log) = cluster(|asked| if asked.method == "POST" { 201 } else { 200 });
+        let server = Server::new(1, Some(ending));
+        let outcome = run(operator(Some(&server), Some("a.b")), client, 600).await;
+        match (ending, outcome.unwrap_err()) {
+            (Ok(()), Error::Finished { task }) => assert_eq!(task, "Admission webhook server"),
+            (Err(_), Error::Admission(super::Error::Server(error))) => {
+                assert_eq!(error.to_string(), "no more ports");
+            }
+            (_, error) => panic!("{error:?}"),
+        }
+        assert_eq!(written(&log, "/validating").last(), Some(&json!([])));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_server_starts_after_the_discovery_and_goes_after_the_configurations() {
+    let server = Server::new(1, None);
+    let seen = Arc::clone(&server);
+    let (client, log) = cluster(move |asked| {
+        let is_there = seen
+            .operator
+            .lock()
+            .unwrap()
+            .as_ref()
+            .map(Arc::strong_count);
+        match asked.method.as_str() {
+            "GET" => assert_eq!(is_there, None, "{asked:?}"),
+            // One is here, the other one with the server that still runs.
+            "PATCH" => assert_eq!(is_there, Some(2), "{asked:?}"),
+            _ => {}
+        }
+        if asked.method == "POST" { 201 } else { 200 }
+    });
+    run(operator(Some(&server), Some("a.b")), client, 10)
+        .await
+        .unwrap();
+    assert_eq!(written(&log, "/validating").len(), 2);
+    let left = server.operator.lock().unwrap().take().unwrap();
+    assert_eq!(Arc::strong_count(&left), 1, "the server was dropped");
+}

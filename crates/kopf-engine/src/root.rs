@@ -1,0 +1,152 @@
+//! The tasks of an operator, and the order in which they end.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use kopf_core::admission::WebhookType;
+use tokio::task::{Id, JoinSet};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error, warn};
+
+use crate::admission::Webhooks;
+use crate::operator::Error;
+use crate::processing::describe;
+
+/// How long tasks can take to end beyond what the settings give to the streams.
+const HUNG: Duration = Duration::from_secs(5);
+
+pub(crate) const POSTER: &str = "Poster of events";
+pub(crate) const RETRIEVER: &str = "Credentials retriever";
+pub(crate) const SERVER: &str = "Admission webhook server";
+const VALIDATING: &str = "Admission validating configuration manager";
+const MUTATING: &str = "Admission mutating configuration manager";
+
+/// The tasks of a running operator. Dropping it aborts them.
+#[derive(Default)]
+pub(crate) struct Root {
+    tasks: JoinSet<Result<(), Error>>,
+    names: HashMap<Id, &'static str>,
+    /// Cancelled first: by those who react.
+    pub(crate) halt: CancellationToken,
+    /// Cancelled last: by those who are needed until then.
+    pub(crate) halt_last: CancellationToken,
+    /// How long those who react can take to end.
+    pub(crate) grace: Duration,
+}
+
+impl Root {
+    /// A task that can be dropped when it is told to halt.
+    pub(crate) fn spawn<T>(&mut self, name: &'static str, halt: CancellationToken, task: T)
+    where
+        T: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        self.spawn_graceful(name, async move {
+            halt.run_until_cancelled_owned(task).await.unwrap_or(Ok(()))
+        });
+    }
+
+    /// A task that knows itself when to end.
+    pub(crate) fn spawn_graceful<T>(&mut self, name: &'static str, task: T)
+    where
+        T: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        let task = self.tasks.spawn(task);
+        self.names.insert(task.id(), name);
+    }
+
+    /// The webhook server, which answers until nobody is told of it any more, and those who tell.
+    pub(crate) fn spawn_webhooks(&mut self, webhooks: Webhooks) {
+        let managers = [
+            (WebhookType::Validating, VALIDATING),
+            (WebhookType::Mutating, MUTATING),
+        ];
+        for (type_, name) in managers {
+            if let Some(manager) = webhooks.manager(type_, self.halt.clone()) {
+                self.spawn_graceful(name, async { Ok(manager.await?) });
+            }
+        }
+        self.spawn(SERVER, self.halt_last.clone(), async {
+            Ok(webhooks.serve().await?)
+        });
+    }
+
+    /// Waits for a task that ends while none of them should.
+    pub(crate) async fn failure(&mut self) -> Error {
+        match self.ended().await {
+            Some((task, Ok(()))) => {
+                warn!("{task} has finished unexpectedly.");
+                Error::Finished { task }
+            }
+            Some((task, Err(reason))) => {
+                error!("{task} has failed: {}", describe(&reason));
+                reason
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Ends all tasks: those that react first, then those that they need for it.
+    pub(crate) async fn stop(mut self) {
+        self.halt.cancel();
+        let limit = self.grace.saturating_add(HUNG);
+        let reacting = self.join(|task| ![POSTER, RETRIEVER, SERVER].contains(&task));
+        let is_graceful = timeout(limit, reacting).await.is_ok();
+        self.halt_last.cancel();
+        if is_graceful && timeout(HUNG, self.join(|_| true)).await.is_ok() {
+            debug!("Root tasks are stopped: finishing normally.");
+            return;
+        }
+        let names: Vec<_> = self.names.values().copied().collect();
+        warn!("Hung tasks are aborted: {}.", names.join(", "));
+        self.tasks.shutdown().await;
+    }
+
+    /// Waits until none of these tasks is left.
+    async fn join(&mut self, awaited: impl Fn(&str) -> bool) {
+        while self.names.values().any(|task| awaited(task)) {
+            match self.ended().await {
+                Some((task, Ok(()))) => debug!("{task} is cancelled."),
+                Some((task, Err(reason))) => error!("{task} has failed: {}", describe(&reason)),
+                None => break,
+            }
+        }
+    }
+
+    async fn ended(&mut self) -> Option<(&'static str, Result<(), Error>)> {
+        let (id, result) = match self.tasks.join_next_with_id().await? {
+            Ok((id, result)) => (id, Ok(result)),
+            Err(error) => (error.id(), Err(error)),
+        };
+        let task = self.names.remove(&id).unwrap_or("A task");
+        let result = result.unwrap_or_else(|source| Err(Error::Crashed { task, source }));
+        Some((task, result))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+    use crate::captured::capture;
+
+    #[tokio::test(start_paused = true)]
+    async fn hung_and_crashed_tasks_do_not_hold_it_up() {
+        let captured = capture(Level::WARN);
+        let mut root = Root::default();
+        root.spawn_graceful("Hung task", std::future::pending());
+        root.spawn("Crashing task", root.halt.clone(), async {
+            panic!("on purpose");
+        });
+        let error = root.failure().await;
+        assert_eq!(error.to_string(), "Crashing task has crashed");
+        let before = tokio::time::Instant::now();
+        root.stop().await;
+        assert_eq!(before.elapsed(), HUNG);
+        assert_eq!(
+            captured.messages(Level::WARN),
+            ["Hung tasks are aborted: Hung task."]
+        );
+    }
+}

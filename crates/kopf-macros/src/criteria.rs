@@ -94,7 +94,7 @@ fn call(option: &Named) -> syn::Result<TokenStream> {
         OptionValue::Expression(value) => value,
     };
     let tokens = match name.as_str() {
-        "id" | "registry" => {
+        "id" | "registry" | "subresource" => {
             literals::check_text(&name, value)?;
             value.to_token_stream()
         }
@@ -116,7 +116,9 @@ fn call(option: &Named) -> syn::Result<TokenStream> {
             literals::check_count(&name, value)?;
             value.to_token_stream()
         }
-        "optional" | "deleted" | "sharp" => {
+        "operations" => literals::operations(value)?,
+        "operation" => literals::operation(&name, value)?,
+        "optional" | "deleted" | "sharp" | "persistent" | "side_effects" | "ignore_failures" => {
             literals::check_flag(&name, value)?;
             value.to_token_stream()
         }

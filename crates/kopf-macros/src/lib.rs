@@ -65,6 +65,22 @@ pub fn event(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Event, arguments.into(), &item.into()).into()
 }
 
+/// Asks the function whether objects may be created, changed or deleted.
+///
+/// The options are described at the function of the same name, `kopf::on::validate`.
+#[proc_macro_attribute]
+pub fn validate(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Macro::Validate, arguments.into(), &item.into()).into()
+}
+
+/// Lets the function change objects before they are created or changed.
+///
+/// The options are described at the function of the same name, `kopf::on::mutate`.
+#[proc_macro_attribute]
+pub fn mutate(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Macro::Mutate, arguments.into(), &item.into()).into()
+}
+
 /// Runs the function beside every object that matches, for as long as it likes.
 ///
 /// The options are described at the function of the same name, `kopf::daemon`.

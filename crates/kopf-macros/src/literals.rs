@@ -37,6 +37,43 @@ pub(crate) fn errors_mode(value: &Expr) -> syn::Result<TokenStream> {
     })
 }
 
+const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
+
+/// Replaces the names of operations, which need not be imported for that.
+pub(crate) fn operation(option: &str, value: &Expr) -> syn::Result<TokenStream> {
+    let accepted = "CREATE, UPDATE, DELETE or CONNECT";
+    let span = value.span();
+    match literal(value) {
+        Some(Lit::Str(text)) if OPERATIONS.contains(&text.value().as_str()) => {}
+        None => {}
+        Some(_) => return Err(wrong(option, accepted, value)),
+    }
+    Ok(match bare_name(value).as_deref() {
+        Some("CREATE") => quote_spanned!(span=> ::kopf::Operation::Create),
+        Some("UPDATE") => quote_spanned!(span=> ::kopf::Operation::Update),
+        Some("DELETE") => quote_spanned!(span=> ::kopf::Operation::Delete),
+        Some("CONNECT") => quote_spanned!(span=> ::kopf::Operation::Connect),
+        Some("ALL" | "ANY") => return Err(wrong(option, accepted, value)),
+        _ => value.to_token_stream(),
+    })
+}
+
+/// The same for several of them.
+pub(crate) fn operations(value: &Expr) -> syn::Result<TokenStream> {
+    let option = "operations";
+    let accepted = "a list of operations, as in [CREATE, UPDATE]; for all of them, leave it out";
+    match value {
+        Expr::Array(list) if list.elems.is_empty() => Err(wrong(option, accepted, value)),
+        Expr::Array(list) => {
+            let list = list.elems.iter().map(|element| operation(option, element));
+            let list = list.collect::<syn::Result<Vec<_>>>()?;
+            Ok(quote_spanned!(value.span()=> [#(#list),*]))
+        }
+        _ if is_literal(value) => Err(wrong(option, accepted, value)),
+        _ => Ok(value.to_token_stream()),
+    }
+}
+
 /// The name, if the value is nothing else.
 pub(crate) fn bare_name(value: &Expr) -> Option<String> {
     match value {
@@ -182,6 +219,22 @@ mod tests {
                 assert!(error.to_string().contains("`option`"), "{text}: {error}");
             }
         }
+    }
+
+    #[test]
+    fn operations_are_names_or_texts() {
+        let text = |list: &str| operations(&value(list)).map(|tokens| tokens.to_string());
+        assert_eq!(
+            text("[CREATE, DELETE]").unwrap(),
+            "[:: kopf :: Operation :: Create , :: kopf :: Operation :: Delete]"
+        );
+        assert_eq!(text("[\"UPDATE\"]").unwrap(), "[\"UPDATE\"]");
+        assert_eq!(text("CHOSEN").unwrap(), "CHOSEN");
+        for refused in ["[]", "\"CREATE\"", "[\"PATCH\"]", "[1]", "[ALL]"] {
+            assert!(text(refused).is_err(), "{refused}");
+        }
+        assert!(operation("operation", &value("CONNECT")).is_ok());
+        assert!(operation("operation", &value("\"create\"")).is_err());
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub(crate) enum Macro {
     Resume,
     Field,
     Event,
+    Validate,
+    Mutate,
     Daemon,
     Timer,
     Index,
@@ -22,13 +24,15 @@ pub(crate) enum Macro {
 
 impl Macro {
     /// Those that are for objects.
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 11] = [
         Self::Create,
         Self::Update,
         Self::Delete,
         Self::Resume,
         Self::Field,
         Self::Event,
+        Self::Validate,
+        Self::Mutate,
         Self::Daemon,
         Self::Timer,
         Self::Index,
@@ -48,6 +52,8 @@ impl Macro {
             Self::Resume => "resume",
             Self::Field => "field",
             Self::Event => "event",
+            Self::Validate => "validate",
+            Self::Mutate => "mutate",
             Self::Daemon => "daemon",
             Self::Timer => "timer",
             Self::Index => "index",
@@ -66,6 +72,11 @@ impl Macro {
         )
     }
 
+    /// Whether the API server asks.
+    fn is_admission(self) -> bool {
+        matches!(self, Self::Validate | Self::Mutate)
+    }
+
     /// What takes the result of the function over.
     pub(crate) fn convert(self) -> &'static str {
         match self {
@@ -81,7 +92,8 @@ impl Macro {
         }
         SELECTING.contains(&option)
             || COMMON.contains(&option)
-            || (RETRYING.contains(&option) && self != Self::Event)
+            || (RETRYING.contains(&option) && self != Self::Event && !self.is_admission())
+            || (ADMITTING.contains(&option) && self.is_admission())
             || (CHANGING.contains(&option) && matches!(self, Self::Update | Self::Field))
             || (option == "initial_delay" && matches!(self, Self::Daemon | Self::Timer))
             || (STOPPING.contains(&option) && self == Self::Daemon)
@@ -168,6 +180,16 @@ const STOPPING: &[&str] = &[
 /// Options of timers: when they are called.
 const TIMING: &[&str] = &["interval", "sharp", "idle"];
 
+/// Options of handlers for admission.
+const ADMITTING: &[&str] = &[
+    "operations",
+    "operation",
+    "subresource",
+    "persistent",
+    "side_effects",
+    "ignore_failures",
+];
+
 /// Whether any macro has an option of this name.
 pub(crate) fn is_option(name: &str) -> bool {
     all().any(|option| option == name)
@@ -175,7 +197,7 @@ pub(crate) fn is_option(name: &str) -> bool {
 
 fn all() -> impl Iterator<Item = &'static str> {
     [
-        SELECTING, COMMON, RETRYING, CHANGING, SPECIAL, STOPPING, TIMING,
+        SELECTING, COMMON, RETRYING, CHANGING, SPECIAL, STOPPING, TIMING, ADMITTING,
     ]
     .into_iter()
     .flatten()
@@ -216,6 +238,8 @@ mod tests {
         assert!(Macro::Timer.accepts("sharp") && !Macro::Timer.accepts("cancellation_backoff"));
         assert!(!Macro::Create.accepts("initial_delay") && !Macro::Timer.accepts("old"));
         assert!(Macro::Resume.accepts("deleted") && !Macro::Delete.accepts("deleted"));
+        assert!(Macro::Validate.accepts("operations") && Macro::Mutate.accepts("subresource"));
+        assert!(!Macro::Validate.accepts("retries") && !Macro::Create.accepts("persistent"));
         assert!(Macro::Startup.accepts("id") && Macro::Probe.accepts("retries"));
         assert!(!Macro::Startup.accepts("labels") && !Macro::Login.accepts("group"));
     }

@@ -14,10 +14,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// How long a handler waits after a temporary error, unless the error says otherwise.
 const DEFAULT_DELAY: Duration = Duration::from_secs(60);
 
+/// What the API server is told, unless the error says otherwise.
+const DEFAULT_CODE: u16 = 500;
+
 /// Why a handler could not do its work.
 ///
 /// - [`temporary`] errors are retried after their delay;
 /// - [`permanent`] errors are not retried, the handler has failed;
+/// - [`denied`] ones say that something is not to be done; they are permanent;
 /// - any other error, which comes by `?`, is *arbitrary*: what follows is said by the option
 ///   `errors` of the handler, and by default it is retried after the handler's `backoff`.
 ///
@@ -49,6 +53,10 @@ enum Kind {
     },
     Permanent {
         message: String,
+    },
+    Denied {
+        message: String,
+        code: u16,
     },
     Arbitrary(Box<dyn StdError + Send + Sync>),
     /// What the engine says about sub-handlers, passed on as it is.
@@ -82,6 +90,21 @@ pub fn temporary(message: impl Display) -> Error {
 pub fn permanent(message: impl Display) -> Error {
     Error::new(Kind::Permanent {
         message: message.to_string(),
+    })
+}
+
+/// An answer of handlers for admission: it is not to be done. The message is shown to the one who
+/// wanted it. In other handlers, it is the same as [`permanent`].
+///
+/// ```
+/// let error = kopf::denied("There is no place left.").code(409);
+/// assert!(error.is_denied() && error.is_permanent());
+/// assert_eq!(error.to_string(), "There is no place left.");
+/// ```
+pub fn denied(message: impl Display) -> Error {
+    Error::new(Kind::Denied {
+        message: message.to_string(),
+        code: DEFAULT_CODE,
     })
 }
 
@@ -124,14 +147,30 @@ impl Error {
         self
     }
 
+    /// The status code for the one who asks; by default, 500.
+    ///
+    /// Only [`denied`] errors have a code: others stay as they are.
+    #[must_use]
+    pub fn code(mut self, code: u16) -> Self {
+        if let Kind::Denied { code: current, .. } = &mut *self.0 {
+            *current = code;
+        }
+        self
+    }
+
+    /// Whether it was made by [`denied`].
+    pub fn is_denied(&self) -> bool {
+        matches!(*self.0, Kind::Denied { .. })
+    }
+
     /// Whether it was made by [`temporary`].
     pub fn is_temporary(&self) -> bool {
         matches!(*self.0, Kind::Temporary { .. })
     }
 
-    /// Whether it was made by [`permanent`].
+    /// Whether it was made by [`permanent`] or [`denied`].
     pub fn is_permanent(&self) -> bool {
-        matches!(*self.0, Kind::Permanent { .. })
+        matches!(*self.0, Kind::Permanent { .. } | Kind::Denied { .. })
     }
 
     /// The error that `?` was used on, if it is of that type.
@@ -158,6 +197,7 @@ impl Error {
                 delay: Some(delay),
             },
             Kind::Permanent { message } => HandlerError::Permanent { message },
+            Kind::Denied { message, code } => HandlerError::denied(message, Some(code)),
             Kind::Arbitrary(error) => HandlerError::from_error(&*error),
             Kind::Engine(error) => error,
         }
@@ -187,7 +227,9 @@ impl From<Error> for Box<dyn StdError + Send + Sync> {
     fn from(error: Error) -> Self {
         match *error.0 {
             Kind::Arbitrary(error) => error,
-            Kind::Temporary { message, .. } | Kind::Permanent { message } => message.into(),
+            Kind::Temporary { message, .. }
+            | Kind::Permanent { message }
+            | Kind::Denied { message, .. } => message.into(),
             Kind::Engine(error) => error.into(),
         }
     }
@@ -196,7 +238,9 @@ impl From<Error> for Box<dyn StdError + Send + Sync> {
 impl Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
-            Kind::Temporary { message, .. } | Kind::Permanent { message } => f.write_str(message),
+            Kind::Temporary { message, .. }
+            | Kind::Permanent { message }
+            | Kind::Denied { message, .. } => f.write_str(message),
             Kind::Arbitrary(error) => Display::fmt(error, f),
             Kind::Engine(error) => Display::fmt(error, f),
         }
@@ -210,6 +254,7 @@ impl fmt::Debug for Error {
                 write!(f, "temporary error (delay {delay:?}): {message}")
             }
             Kind::Permanent { message } => write!(f, "permanent error: {message}"),
+            Kind::Denied { message, code } => write!(f, "denied with {code}: {message}"),
             Kind::Arbitrary(error) => f.write_str(&chain(&**error)),
             Kind::Engine(error) => fmt::Debug::fmt(error, f),
         }
@@ -259,6 +304,23 @@ mod tests {
             error.into_engine(),
             HandlerError::Permanent { .. }
         ));
+    }
+
+    #[test]
+    fn denials_have_codes() {
+        let engine = |error: Error| match error.into_engine() {
+            HandlerError::Denied { message, code } => (message, code),
+            other => panic!("not denied: {other}"),
+        };
+        let denial = |code| ("no".to_owned(), code);
+        assert_eq!(engine(denied("no")), denial(500));
+        assert_eq!(engine(denied("no").code(418)), denial(418));
+        assert_eq!(engine(denied("no").code(0)), denial(500), "it is no code");
+        assert!(!permanent("never").code(418).is_denied());
+        assert_eq!(
+            format!("{:?}", denied("no").code(409)),
+            "denied with 409: no"
+        );
     }
 
     #[test]

@@ -19,16 +19,18 @@
 //! ```
 //!
 //! - [`on`]: what handlers react to, and their options;
+//! - [`admission`]: what the API server asks before it stores objects;
 //! - [`background`]: daemons and timers, which run beside objects;
 //! - [`extract`]: what handlers can ask for;
 //! - [`index`](index()) and [`Index`]: what is prepared for all handlers; [`Memo`]: what they remember;
 //! - [`filters`]: which objects and changes handlers are for;
-//! - [`IntoOutcome`]: what handlers can return; [`temporary`] and [`permanent`] errors;
+//! - [`IntoOutcome`]: what handlers can return; [`temporary`], [`permanent`] and [`denied`] errors;
 //! - [`SubHandlers`]: handlers inside of handlers;
 //! - [`event()`], [`info`], [`warn()`], [`exception`]: events about objects;
 //! - [`adopt`] and its neighbours: objects that belong to others;
 //! - [`main()`]: the command line; [`Operator`]: operators inside of other programs.
 
+pub mod admission;
 pub mod background;
 pub mod cli;
 mod error;
@@ -56,11 +58,11 @@ pub mod __private;
 
 pub use background::{StopReason, daemon, timer};
 pub use cli::{main, main_with};
-pub use error::{Error, Result, permanent, temporary};
+pub use error::{Error, Result, denied, permanent, temporary};
 pub use extract::{
-    Annotations, Event, Labels, Live, Logger, Memo, MemoValue, Meta, Name, Namespace, New, Now,
-    Object, Old, Param, Patch, Retry, Runtime, SettingsMut, Spec, Started, State, Status, Stopped,
-    SubHandlers, Uid, View,
+    Annotations, DryRun, Event, Headers, Labels, Live, Logger, Memo, MemoValue, Meta, Name,
+    Namespace, New, Now, Object, Old, Param, Patch, Retry, Runtime, SettingsMut, Spec, SslPeer,
+    Started, State, Status, Stopped, SubHandlers, Subresource, Uid, UserInfo, View, Warnings,
 };
 pub use filters::{ABSENT, PRESENT, all_, any_, none_, not_};
 pub use hierarchy::{
@@ -71,6 +73,7 @@ pub use hierarchy::{
 pub use indexing::{Index, IndexOf, index};
 pub use kopf_client::connection::ConnectionInfo;
 pub use kopf_client::vault::{Credentials, LoginError};
+pub use kopf_core::admission::Operation;
 pub use kopf_core::body::Body;
 pub use kopf_core::cause::{EventType, Reason};
 pub use kopf_core::diff::{Diff, DiffItem, DiffOperation};

@@ -5,11 +5,12 @@ pub use serde::{Deserialize, Serialize};
 pub use serde_json::{Value, json};
 
 pub use crate::extract::{
-    Annotations, Event, Labels, Live, Logger, Memo, Meta, Name, Namespace, New, Now, Object, Old,
-    Param, Patch, Retry, Runtime, SettingsMut, Spec, Started, State, Status, Stopped, SubHandlers,
-    Uid,
+    Annotations, DryRun, Event, Headers, Labels, Live, Logger, Memo, Meta, Name, Namespace, New,
+    Now, Object, Old, Param, Patch, Retry, Runtime, SettingsMut, Spec, SslPeer, Started, State,
+    Status, Stopped, SubHandlers, Subresource, Uid, UserInfo, Warnings,
 };
 pub use crate::indexing::Index;
 pub use crate::{
-    ABSENT, Body, Diff, EVERYTHING, EventType, Operator, PRESENT, Reason, Resource, Settings, on,
+    ABSENT, Body, Diff, EVERYTHING, EventType, Operation, Operator, PRESENT, Reason, Resource,
+    Settings, on,
 };

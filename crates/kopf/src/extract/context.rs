@@ -7,12 +7,15 @@ use std::sync::Arc;
 
 use kopf_core::body::Body;
 use kopf_core::cause::{Cause, Change};
+use kopf_core::diff::Diff;
 use kopf_core::handler::{Activity, HandlerKind, Param};
 use kopf_core::resource::Resource;
 use kopf_core::settings::Settings;
+use kopf_engine::admission::Admission;
 use kopf_engine::indexing::Indices;
 use kopf_engine::invocation::{Call, FilterContext, OperatorContext};
 use kopf_engine::memos::MemoCell;
+use serde_json::Value;
 
 use super::Rejection;
 use crate::indexing::Keeping;
@@ -26,6 +29,7 @@ pub struct Context<'a> {
     operator: &'a OperatorContext,
     memo: &'a MemoCell,
     call: Option<&'a Call>,
+    admission: Option<&'a Admission>,
 }
 
 impl<'a> Context<'a> {
@@ -36,6 +40,7 @@ impl<'a> Context<'a> {
             operator: &call.operator,
             memo: &call.memo,
             call: Some(call),
+            admission: call.admission().map(AsRef::as_ref),
         }
     }
 
@@ -55,6 +60,7 @@ impl<'a> Context<'a> {
             operator: &context.operator,
             memo: &context.memo,
             call: None,
+            admission: context.admission.as_deref(),
         }
     }
 
@@ -108,6 +114,20 @@ impl<'a> Context<'a> {
         self.change().ok_or(Rejection::NoChange { argument })
     }
 
+    /// What is asked for, or the reason why the named argument cannot be made.
+    pub(crate) fn admission(&self, argument: &'static str) -> Result<&'a Admission, Rejection> {
+        self.admission.ok_or(Rejection::NoAdmission { argument })
+    }
+
+    /// What has changed or is to be changed, or the reason why the named argument cannot be made.
+    pub(crate) fn difference(&self, argument: &'static str) -> Result<Difference<'a>, Rejection> {
+        match (self.admission, self.change()) {
+            (Some(admission), _) => Ok(Difference::Wanted(admission)),
+            (None, Some(change)) => Ok(Difference::Made(change)),
+            (None, None) => Err(Rejection::NoDifference { argument }),
+        }
+    }
+
     /// The call, or the reason why the named argument cannot be made.
     pub(crate) fn call(&self, argument: &'static str) -> Result<&'a Call, Rejection> {
         self.call.ok_or(Rejection::NoCall { argument })
@@ -116,6 +136,38 @@ impl<'a> Context<'a> {
     /// What the operator was built with.
     pub(crate) fn state<T: Clone + 'static>(&self) -> Option<T> {
         self.operator.front.downcast_ref::<Front>()?.state()
+    }
+}
+
+/// An old and a new state.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Difference<'a> {
+    /// It is there.
+    Made(&'a Change),
+    /// Somebody wants it.
+    Wanted(&'a Admission),
+}
+
+impl<'a> Difference<'a> {
+    pub(crate) fn old_side(self) -> Option<&'a Arc<Value>> {
+        match self {
+            Self::Made(change) => change.old.as_ref(),
+            Self::Wanted(admission) => admission.review.old.as_ref(),
+        }
+    }
+
+    pub(crate) fn new_side(self) -> Option<&'a Arc<Value>> {
+        match self {
+            Self::Made(change) => change.new.as_ref(),
+            Self::Wanted(admission) => admission.review.new.as_ref(),
+        }
+    }
+
+    pub(crate) fn diff(self) -> &'a Diff {
+        match self {
+            Self::Made(change) => &change.diff,
+            Self::Wanted(admission) => admission.review.diff(),
+        }
     }
 }
 
@@ -156,6 +208,23 @@ impl Declared<'_> {
             Ok(())
         } else {
             Err(Rejection::NotBeside { argument })
+        }
+    }
+
+    /// Refuses arguments that make sense for admission only.
+    pub(crate) fn admission(&self, argument: &'static str) -> Result<(), Rejection> {
+        match self.kind {
+            HandlerKind::Admission(_) => Ok(()),
+            _ => Err(Rejection::NoAdmission { argument }),
+        }
+    }
+
+    /// Refuses arguments that make sense only where there is an old and a new state.
+    pub(crate) fn differences(&self, argument: &'static str) -> Result<(), Rejection> {
+        if self.is_change() || self.admission(argument).is_ok() {
+            Ok(())
+        } else {
+            Err(Rejection::NoDifference { argument })
         }
     }
 

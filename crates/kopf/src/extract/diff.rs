@@ -6,17 +6,17 @@ use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejectio
 
 impl Extract for Diff {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
-        Ok(context.changed("Diff")?.diff.clone())
+        Ok(context.difference("Diff")?.diff().clone())
     }
 
     fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
-        declared.changes("Diff")
+        declared.differences("Diff")
     }
 }
 
 impl OptionalExtract for Diff {
     fn extract_optional(context: &Context<'_>) -> Result<Option<Self>, Rejection> {
-        Ok(context.change().map(|change| change.diff.clone()))
+        Ok(Self::extract(context).ok())
     }
 }
 

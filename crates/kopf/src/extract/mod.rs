@@ -45,6 +45,7 @@
 //! }
 //! ```
 
+mod admission;
 mod api;
 mod body;
 mod client;
@@ -75,6 +76,7 @@ mod subhandlers;
 mod typed;
 mod view;
 
+pub use admission::{DryRun, Headers, SslPeer, Subresource, UserInfo, Warnings};
 pub use api::ApiScope;
 pub use context::{Context, Declared};
 pub(crate) use context::{Front, with_filter_context};
@@ -109,7 +111,8 @@ pub use view::View;
             Annotations, Old, New, Diff, Reason, Retry, Started, Runtime, Now, Param<T>, Patch, Logger, Event, \
             Resource, Client, Api<K>, State<T>, Memo<T>, Index<I>, Settings, \
             SettingsMut, SubHandlers, \
-            Stopped, Live<T>; Option<T> and Result<T, Rejection> of those",
+            Stopped, Live<T>, Operation, Subresource, DryRun, UserInfo, Headers, SslPeer, Warnings; \
+            Option<T> and Result<T, Rejection> of those",
     note = "things of your own come as `State<T>`: `Operator::builder().state(…)`"
 )]
 pub trait Extract: Sized {
@@ -128,7 +131,8 @@ pub trait Extract: Sized {
     message = "`{Self}` is never absent, so that `Option<{Self}>` cannot be an argument of a handler",
     label = "not an optional extractor",
     note = "arguments that can be absent are: Name, Namespace, Uid, Old, New, Diff, Reason, Param<T>, Event, \
-            State<T>, Spec, Status, SubHandlers, Stopped"
+            State<T>, Spec, Status, SubHandlers, Stopped, Operation, Subresource, DryRun, UserInfo, Headers, \
+            SslPeer, Warnings"
 )]
 pub trait OptionalExtract: Sized {
     /// Makes the argument, if there is such a thing. What is there but malformed is rejected.
@@ -140,7 +144,8 @@ pub trait OptionalExtract: Sized {
     message = "`{Self}` cannot be an argument of a filter",
     label = "not an extractor for filters",
     note = "arguments of filters are: Body, Spec, Status, Meta, Object<K>, Name, Namespace, Uid, Labels, \
-            Annotations, Old, New, Diff, Reason, Event, Resource, State<T>, Memo<T>, Index<I>, Settings, Client, Now; \
+            Annotations, Old, New, Diff, Reason, Event, Resource, State<T>, Memo<T>, Index<I>, Settings, Client, Now, \
+            Operation, Subresource, DryRun, UserInfo, Headers, SslPeer, Warnings; \
             Option<T> and Result<T, Rejection> of those"
 )]
 pub trait FilterExtract: Extract {}

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use kopf_core::cause::Change;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -12,6 +11,8 @@ use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejectio
 ///
 /// As JSON, or as a type that is read by serde. It is null (or `None` with `Option<Old>`) if there
 /// was nothing: when the object is created, or the field is added.
+///
+/// In handlers for admission, it is the whole object as it is stored now, also with `field`.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -29,7 +30,8 @@ pub struct Old<T = View>(pub T);
 /// As JSON, or as a type that is read by serde. It is null (or `None` with `Option<New>`) if there
 /// is nothing: when the field is removed.
 ///
-/// Like [`Old`], it contains what is tracked: not the status, not most of the metadata.
+/// Like [`Old`], it contains what is tracked: not the status, not most of the metadata. In handlers for
+/// admission, it is the whole object as it is to be, and nothing if it is to be deleted.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct New<T = View>(pub T);
 
@@ -41,7 +43,7 @@ macro_rules! side {
             }
 
             fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
-                declared.changes($argument)
+                declared.differences($argument)
             }
         }
 
@@ -52,7 +54,7 @@ macro_rules! side {
             }
 
             fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
-                declared.changes($argument)
+                declared.differences($argument)
             }
         }
 
@@ -61,8 +63,8 @@ macro_rules! side {
             Self: Extract,
         {
             fn extract_optional(context: &Context<'_>) -> Result<Option<Self>, Rejection> {
-                match context.change() {
-                    Some(Change { $side: Some(_), .. }) => Self::extract(context).map(Some),
+                match side(context) {
+                    Ok(Some(_)) => Self::extract(context).map(Some),
                     _ => Ok(None),
                 }
             }
@@ -74,12 +76,12 @@ macro_rules! side {
 
 mod old {
     use super::{
-        Arc, Change, Context, Declared, DeserializeOwned, Extract, FilterExtract, Old,
-        OptionalExtract, Rejection, Value, View, typed,
+        Arc, Context, Declared, DeserializeOwned, Extract, FilterExtract, Old, OptionalExtract,
+        Rejection, Value, View, typed,
     };
 
     fn side<'a>(context: &Context<'a>) -> Result<Option<&'a Arc<Value>>, Rejection> {
-        Ok(context.changed("Old")?.old.as_ref())
+        Ok(context.difference("Old")?.old_side())
     }
 
     side!(Old, "Old", old);
@@ -87,12 +89,12 @@ mod old {
 
 mod new {
     use super::{
-        Arc, Change, Context, Declared, DeserializeOwned, Extract, FilterExtract, New,
-        OptionalExtract, Rejection, Value, View, typed,
+        Arc, Context, Declared, DeserializeOwned, Extract, FilterExtract, New, OptionalExtract,
+        Rejection, Value, View, typed,
     };
 
     fn side<'a>(context: &Context<'a>) -> Result<Option<&'a Arc<Value>>, Rejection> {
-        Ok(context.changed("New")?.new.as_ref())
+        Ok(context.difference("New")?.new_side())
     }
 
     side!(New, "New", new);

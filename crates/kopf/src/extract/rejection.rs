@@ -46,6 +46,20 @@ pub enum Rejection {
         /// The argument that makes sense for changes only.
         argument: &'static str,
     },
+    /// Nothing has changed, and nobody wants to change anything.
+    #[error(
+        "{argument} is for handlers of create, update, delete, resume, field, validate, mutate only"
+    )]
+    NoDifference {
+        /// The argument that makes sense there only.
+        argument: &'static str,
+    },
+    /// Nobody asks for admission: this is a handler of something else.
+    #[error("{argument} is for handlers of on::validate and on::mutate only")]
+    NoAdmission {
+        /// The argument that makes sense there only.
+        argument: &'static str,
+    },
     /// It does not run beside an object: this is neither a daemon nor a timer.
     #[error("{argument} is for daemons and timers only")]
     NotBeside {

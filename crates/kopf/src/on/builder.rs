@@ -5,7 +5,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use kopf_core::filter::Filters;
-use kopf_core::handler::{ErrorsMode, HandlerKind, HandlerSpec, InitialDelay, Param, Retrying};
+use kopf_core::handler::{
+    ErrorsMode, HandlerKind, HandlerSpec, InitialDelay, Param, Retrying, Webhook,
+};
 use kopf_core::selector::{self, Selector};
 use kopf_engine::invocation::Handler;
 
@@ -54,6 +56,7 @@ pub struct AnyHandler {
     filters: Filters,
     retrying: Retrying,
     pub(crate) initial_delay: Option<InitialDelay>,
+    pub(crate) webhook: Webhook,
     param: Option<Param>,
     registry: Option<String>,
     pub(crate) problems: Vec<String>,
@@ -72,6 +75,7 @@ impl<K: Kind> HandlerBuilder<K> {
             filters: Filters::default(),
             retrying: Retrying::default(),
             initial_delay: None,
+            webhook: Webhook::default(),
             param: None,
             registry: None,
             problems: Vec::new(),
@@ -318,6 +322,7 @@ impl AnyHandler {
         spec.filters = self.filters.clone();
         spec.retrying = self.retrying;
         spec.initial_delay.clone_from(&self.initial_delay);
+        spec.webhook.clone_from(&self.webhook);
         spec.param.clone_from(&self.param);
         spec.build(Arc::clone(&self.function.run))
             .map_err(|error| error.to_string())

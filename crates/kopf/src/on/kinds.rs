@@ -16,9 +16,9 @@ pub trait Kind {
 )]
 pub trait ForObjects: Kind {}
 
-/// A kind of handlers that are retried: all but those of events.
+/// A kind of handlers that are retried: all but those of events and for admission.
 #[diagnostic::on_unimplemented(
-    message = "handlers of `on::event` are called once for every event: they have no limits of retries"
+    message = "handlers of `on::event`, `on::validate` and `on::mutate` are called once: they have no limits of retries"
 )]
 pub trait Retried: Kind {}
 

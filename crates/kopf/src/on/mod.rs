@@ -47,6 +47,9 @@
 //! [`login`](login()) and [`probe`](probe()), have no resource and no filters; they have `id`, `param`,
 //! `errors`, `timeout`, `retries`, `backoff`, `registry`.
 //!
+//! Handlers for admission, [`validate`](validate()) and [`mutate`](mutate()), are called once, and have no
+//! options of retrying; they have further ones: see [`admission`](crate::admission).
+//!
 //! Several attributes on one function make several handlers; for one cause, the function is
 //! called once for each id.
 //!
@@ -63,16 +66,19 @@
 //! ```
 
 mod activities;
+mod admission;
 mod builder;
 mod kinds;
 
 pub use activities::{Cleanup, Login, Probe, Startup, cleanup, login, probe, startup};
+pub use admission::{Admitting, IntoOperation, Mutate, Validate, mutate, validate};
 pub use builder::{AnyHandler, HandlerBuilder};
 pub use kinds::{
     Comparing, Create, Delete, Event, Field, ForObjects, Index, Kind, Resume, Retried, Sub, Update,
 };
 pub use kopf_macros::{cleanup, login, probe, startup};
 pub use kopf_macros::{create, delete, event, field, resume, update};
+pub use kopf_macros::{mutate, validate};
 
 use crate::handler::{Handler, SubHandler};
 use crate::selecting::IntoSelect;

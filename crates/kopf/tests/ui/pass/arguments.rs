@@ -43,6 +43,34 @@ async fn all(
 ) {
 }
 
+#[kopf::on::validate("things", param = 5)]
+#[kopf::on::mutate("things", param = 5)]
+async fn asked(
+    _: Operation,
+    _: Subresource,
+    _: DryRun,
+    _: UserInfo,
+    _: Headers,
+    _: SslPeer,
+    _: Warnings,
+    _: Old,
+    _: New<Option<Value>>,
+    _: Diff,
+    _: Option<Old>,
+    _: Option<Warnings>,
+    _: Body,
+    _: Spec<Option<Sized>>,
+    _: Option<Name>,
+    _: Patch,
+    _: Memo<u32>,
+    _: Param<i32>,
+    _: Logger,
+    _: Resource,
+    _: Client,
+    _: Retry,
+) {
+}
+
 #[kopf::timer("things", param = 5, interval = 1)]
 #[kopf::daemon("things", param = 5)]
 async fn beside(

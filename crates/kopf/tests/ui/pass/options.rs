@@ -90,9 +90,38 @@ fn delay(Spec(spec): Spec, namespace: Option<Namespace>) -> kopf::Result<u64> {
 #[kopf::timer(is_mine, interval = 1, labels = criteria(), retries = 1 + 2)]
 fn in_the_background() {}
 
+const CHOSEN: [Operation; 1] = [Operation::Connect];
+
+fn is_root(user: UserInfo, operation: Option<Operation>, DryRun(dry): DryRun) -> bool {
+    user.username() == Some("root") && operation == Some(Operation::Delete) && !dry
+}
+
+#[kopf::on::validate("things")]
+#[kopf::on::validate("kopf.dev", "v1", "things", id = "b", param = 5, registry = "others")]
+#[kopf::on::validate(EVERYTHING, labels = {"a": PRESENT}, annotations = {"b": is_short}, when = is_ready)]
+#[kopf::on::validate(Pod, operations = [CREATE, UPDATE, DELETE, CONNECT], when = is_root)]
+#[kopf::on::validate(kind = "Thing", operations = ["CREATE", "UPDATE"], operation = DELETE)]
+#[kopf::on::validate(
+    "things",
+    operation = "CREATE",
+    subresource = "status",
+    field = "spec.x",
+    value = 5
+)]
+#[kopf::on::validate("things", operations = CHOSEN, operation = Operation::Create)]
+#[kopf::on::mutate(
+    "things",
+    persistent = true,
+    side_effects = false,
+    ignore_failures = true
+)]
+#[kopf::on::mutate(is_mine, subresource = "*", labels = criteria())]
+fn asked() {}
+
 pub(crate) fn main() {
     // They stay ordinary functions.
     selectors();
     options();
     in_the_background();
+    asked();
 }

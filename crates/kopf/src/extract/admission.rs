@@ -1,0 +1,217 @@
+//! What somebody wants to be done to an object, and who it is: for handlers for admission.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+
+use kopf_core::admission::Operation;
+use kopf_engine::admission;
+use serde_json::Value;
+
+use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejection, View};
+
+impl Extract for Operation {
+    fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
+        let review = &context.admission("Operation")?.review;
+        review.operation.ok_or(Rejection::other(
+            "the request does not say which operation it is; if it can be like that, ask for an Option",
+        ))
+    }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        declared.admission("Operation")
+    }
+}
+
+impl OptionalExtract for Operation {
+    fn extract_optional(context: &Context<'_>) -> Result<Option<Self>, Rejection> {
+        let admission = context.admission("Operation").ok();
+        Ok(admission.and_then(|admission| admission.review.operation))
+    }
+}
+
+impl FilterExtract for Operation {}
+
+/// The subresource that is to be changed, as in `status`; `None` if it is the object itself.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::validate("kopfexamples", subresource = "*")]
+/// fn check(Subresource(subresource): Subresource, logger: Logger) {
+///     match subresource.as_deref() {
+///         Some("status") => logger.info("Somebody reports something."),
+///         Some(other) => logger.info(format_args!("It is about {other}.")),
+///         None => logger.info("It is about the object itself."),
+///     }
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Subresource(pub Option<String>);
+
+/// Whether it is only tried out, and nothing will be stored: then nothing else may be changed either.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::validate("kopfexamples", side_effects = true)]
+/// async fn reserve(DryRun(dry): DryRun, logger: Logger) {
+///     if !dry {
+///         logger.info("A place is reserved.");
+///     }
+/// }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DryRun(pub bool);
+
+/// Who wants it: what the API server says of the user, as it is sent.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::validate("kopfexamples", operation = DELETE)]
+/// fn only_admins(user: UserInfo) -> kopf::Result<()> {
+///     if user.groups().any(|group| group == "admins") {
+///         return Ok(());
+///     }
+///     let name = user.username().unwrap_or("somebody");
+///     Err(kopf::denied(format_args!("{name} may not do this")).code(403))
+/// }
+///
+/// let user = UserInfo(json!({"username": "root", "groups": ["admins"]}).into());
+/// assert!(only_admins(user).is_ok());
+/// ```
+#[derive(Debug, Clone)]
+pub struct UserInfo(pub View);
+
+impl UserInfo {
+    /// The name, as the API server knows it: `system:serviceaccount:…` for pods.
+    pub fn username(&self) -> Option<&str> {
+        self.0.get("username")?.as_str()
+    }
+
+    /// The groups that the user is in.
+    pub fn groups(&self) -> impl Iterator<Item = &str> {
+        let groups = self.0.get("groups").and_then(Value::as_array);
+        groups.into_iter().flatten().filter_map(Value::as_str)
+    }
+}
+
+/// The headers of the request, as the webhook server has got them.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// let headers = Headers([("User-Agent".to_owned(), "kube-apiserver-admission".to_owned())].into());
+/// assert_eq!(headers.get("user-agent"), Some("kube-apiserver-admission"));
+/// assert_eq!(headers.get("authorization"), None);
+/// ```
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Headers(pub BTreeMap<String, String>);
+
+impl Headers {
+    /// The value of a header, in whatever case its name is written.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let mut headers = self.0.iter();
+        let (_, value) = headers.find(|(key, _)| key.eq_ignore_ascii_case(name))?;
+        Some(value)
+    }
+}
+
+/// Only the names: values can be secret.
+impl fmt::Debug for Headers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// The certificate of the one who has connected to the webhook server, if the server has verified it;
+/// an empty object otherwise.
+///
+/// It is of the same form as in the original, which has it from Python's `getpeercert()`.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// let peer = SslPeer(json!({"subject": [[["organizationName", "x"]], [["commonName", "apiserver"]]]}).into());
+/// assert_eq!(peer.common_name(), Some("apiserver"));
+/// ```
+#[derive(Debug, Clone)]
+pub struct SslPeer(pub View);
+
+impl SslPeer {
+    /// The common name of the subject.
+    pub fn common_name(&self) -> Option<&str> {
+        let parts = self.0.get("subject")?.as_array()?;
+        let pairs = parts.iter().filter_map(Value::as_array).flatten();
+        pairs
+            .filter(|pair| pair.get(0).is_some_and(|name| name == "commonName"))
+            .find_map(|pair| pair.get(1)?.as_str())
+    }
+}
+
+/// What is shown to the one who asks, whatever the answer is: `kubectl` prints it. Cheap to clone:
+/// clones are the same list.
+///
+/// All handlers of one request add to the same list. The API server cuts long ones: they should
+/// be of at most 120 characters each.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::validate("kopfexamples")]
+/// fn check(Spec(spec): Spec, warnings: Warnings) {
+///     if !spec["legacy"].is_null() {
+///         warnings.push("spec.legacy is going away");
+///     }
+/// }
+///
+/// let warnings = Warnings::default();
+/// check(Spec(json!({"legacy": 1}).into()), warnings.clone());
+/// assert_eq!(warnings.list(), ["spec.legacy is going away"]);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Warnings(admission::Warnings);
+
+impl Warnings {
+    /// Adds one.
+    pub fn push(&self, warning: impl Display) {
+        self.0.push(warning.to_string());
+    }
+
+    /// All that were added, by whomever.
+    pub fn list(&self) -> Vec<String> {
+        self.0.list()
+    }
+}
+
+macro_rules! asked {
+    ($($name:ident, $argument:literal, $make:expr;)*) => {$(
+        impl Extract for $name {
+            fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
+                let make: fn(&admission::Admission) -> Self = $make;
+                Ok(make(context.admission($argument)?))
+            }
+
+            fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+                declared.admission($argument)
+            }
+        }
+
+        impl OptionalExtract for $name {
+            fn extract_optional(context: &Context<'_>) -> Result<Option<Self>, Rejection> {
+                Ok(Self::extract(context).ok())
+            }
+        }
+
+        impl FilterExtract for $name {}
+    )*};
+}
+
+asked! {
+    Subresource, "Subresource", |asked| Self(asked.review.subresource.clone());
+    DryRun, "DryRun", |asked| Self(asked.review.dryrun);
+    UserInfo, "UserInfo", |asked| Self(View::from(asked.review.userinfo.clone()));
+    Headers, "Headers", |asked| Self(asked.review.headers.clone());
+    SslPeer, "SslPeer", |asked| Self(View::from(asked.review.sslpeer.clone()));
+    Warnings, "Warnings", |asked| Self(asked.warnings.clone());
+}

@@ -19,6 +19,7 @@ mod golden;
 mod stage;
 
 mod activities;
+mod admission;
 mod background;
 mod causes;
 mod consistency;

@@ -1,6 +1,7 @@
 //! A second front: functions as closures over the engine's own [`Call`], without extractors and
 //! without macros. It is all that a front must do, and it proves that the seam needs no more.
 
+mod admission;
 mod background;
 mod indices;
 mod notes;
@@ -15,7 +16,7 @@ use kopf_core::cause::Cause;
 use kopf_core::field::FieldPath;
 use kopf_core::filter::{Filters, MetaCriterion, ValueCriterion, when_fn};
 use kopf_core::handler::{
-    ErrorsMode, FunctionId, HandlerKind, HandlerSpec, InitialDelay, Param, Retrying,
+    ErrorsMode, FunctionId, HandlerKind, HandlerSpec, InitialDelay, Param, Retrying, Webhook,
 };
 use kopf_core::selector::{Selector, SelectorSpec};
 use kopf_engine::invocation::{Call, Function, Handler, HandlerResult, Invoke, Registry, Work};
@@ -23,7 +24,7 @@ use kopf_testing::recording::Recorder;
 
 pub(crate) use self::indices::{indexed, indices, look};
 pub(crate) use self::notes::{Notebook, notes, notes_of};
-pub(crate) use self::outcomes::{arbitrary, done, gives, permanent, temporary};
+pub(crate) use self::outcomes::{arbitrary, denied, done, gives, permanent, temporary};
 use crate::stage::Journal;
 
 fn parse(selector: &[&str]) -> Selector {
@@ -40,12 +41,14 @@ pub(crate) struct Declaration {
     filters: Filters,
     retrying: Retrying,
     initial_delay: Option<InitialDelay>,
+    webhook: Webhook,
     param: Option<Param>,
     run: Arc<dyn Fn(Call) -> Work + Send + Sync>,
 }
 
 /// Handlers of creations, and so on. They do nothing, successfully, unless told otherwise.
 pub(crate) mod on {
+    use kopf_core::admission::WebhookType;
     use kopf_core::handler::{Activity, Cancellation, HandlerKind, Timing};
 
     use super::Declaration;
@@ -90,6 +93,14 @@ pub(crate) mod on {
         Declaration::new(id, HandlerKind::Timer(Timing::ONCE))
     }
 
+    pub(crate) fn validate(id: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Admission(WebhookType::Validating))
+    }
+
+    pub(crate) fn mutate(id: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Admission(WebhookType::Mutating))
+    }
+
     pub(crate) fn startup(id: &str) -> Declaration {
         Declaration::new(id, HandlerKind::Activity(Activity::Startup))
     }
@@ -118,6 +129,7 @@ impl Declaration {
             filters: Filters::default(),
             retrying: Retrying::default(),
             initial_delay: None,
+            webhook: Webhook::default(),
             param: None,
             run: Arc::new(|_| Work::Async(Box::pin(async { done() }))),
         }
@@ -264,6 +276,7 @@ impl Declaration {
         spec.filters = self.filters.clone();
         spec.retrying = self.retrying;
         spec.initial_delay.clone_from(&self.initial_delay);
+        spec.webhook.clone_from(&self.webhook);
         spec.param.clone_from(&self.param);
         let function: Function = Arc::new(Closure {
             run: Arc::clone(&self.run),

@@ -29,6 +29,11 @@ pub(crate) fn permanent(message: &str) -> HandlerResult {
     Err(HandlerError::permanent(message))
 }
 
+/// Not to be done.
+pub(crate) fn denied(message: &str, code: u16) -> HandlerResult {
+    Err(HandlerError::denied(message, Some(code)))
+}
+
 /// Any other error.
 pub(crate) fn arbitrary(message: &str) -> HandlerResult {
     Err(HandlerError::arbitrary(message))

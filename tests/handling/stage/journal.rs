@@ -44,6 +44,7 @@ pub(crate) struct Journal(Arc<Mutex<Vec<Entry>>>);
 impl Journal {
     pub(crate) fn note(&self, call: &Call, writes_before: usize) {
         let (body, change) = (call.body(), call.change());
+        let review = call.admission().map(|admission| &admission.review);
         let value = |value: Option<&Arc<Value>>| value.map_or(Value::Null, |v| (**v).clone());
         let entry = Entry {
             id: call.id.to_string(),
@@ -59,9 +60,18 @@ impl Journal {
             event: call.event(),
             reason: change.map(|change| change.reason),
             initial: change.is_some_and(|change| change.initial),
-            old: value(change.and_then(|change| change.old.as_ref())),
-            new: value(change.and_then(|change| change.new.as_ref())),
-            diff: change.map_or(Value::Null, |change| json!(change.diff)),
+            old: value(match review {
+                Some(review) => review.old.as_ref(),
+                None => change.and_then(|change| change.old.as_ref()),
+            }),
+            new: value(match review {
+                Some(review) => review.new.as_ref(),
+                None => change.and_then(|change| change.new.as_ref()),
+            }),
+            diff: match review {
+                Some(review) => json!(review.diff()),
+                None => change.map_or(Value::Null, |change| json!(change.diff)),
+            },
             writes_before,
         };
         self.0

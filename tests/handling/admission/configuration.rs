@@ -1,0 +1,210 @@
+//! What the API server is told to ask: the configurations that the operator keeps (§6).
+
+use kopf_core::admission::Operation;
+use serde_json::{Value, json};
+
+use super::{Desk, staffed};
+use crate::front::{Declaration, on};
+use crate::stage::{Setup, Stage, sandboxed};
+
+pub(super) const KINDS: [&str; 2] = [
+    "validatingwebhookconfigurations",
+    "mutatingwebhookconfigurations",
+];
+
+/// The name of the configurations of a case.
+pub(super) fn managed(stage: &Stage) -> String {
+    format!("{}.kopf.dev", stage.api.unique("auto"))
+}
+
+/// An operator with this desk, which keeps configurations.
+pub(super) fn managing<'a>(
+    stage: &'a Stage,
+    desk: &Desk,
+    handlers: impl IntoIterator<Item = Declaration>,
+) -> Setup<'a> {
+    let name = managed(stage);
+    for kind in KINDS {
+        stage.api.delete_at_end(path(kind, &name));
+    }
+    staffed(stage, desk, handlers).settings(|settings| settings.admission.managed = Some(name))
+}
+
+fn path(kind: &str, name: &str) -> String {
+    format!("/apis/admissionregistration.k8s.io/v1/{kind}/{name}")
+}
+
+/// One of the configurations; null if there is none.
+pub(super) async fn configuration(stage: &Stage, kind: &str) -> Value {
+    let answer = stage.api.get(&path(kind, &managed(stage))).await;
+    if answer.code == 404 {
+        return Value::Null;
+    }
+    answer.expect_code(200).json
+}
+
+/// The webhooks of one of the configurations.
+async fn webhooks(stage: &Stage, kind: &str) -> Vec<Value> {
+    let configuration = configuration(stage, kind).await;
+    let webhooks = configuration["webhooks"].as_array().cloned();
+    webhooks.unwrap_or_default()
+}
+
+/// Waits until the webhooks are so.
+pub(super) async fn until(
+    stage: &Stage,
+    kind: &str,
+    what: &str,
+    is_so: impl Fn(&[Value]) -> bool,
+) -> Vec<Value> {
+    let waiting = async {
+        loop {
+            let webhooks = webhooks(stage, kind).await;
+            if is_so(&webhooks) {
+                return webhooks;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    stage.within(what, waiting).await
+}
+
+fn urls(webhooks: &[Value]) -> Vec<&str> {
+    let urls = webhooks
+        .iter()
+        .map(|webhook| &webhook["clientConfig"]["url"]);
+    urls.filter_map(Value::as_str).collect()
+}
+
+#[test]
+fn both_objects_are_there_also_if_one_is_empty() {
+    sandboxed(async |stage| {
+        let desk = Desk::at("https://localhost:1/root/");
+        let check = on::validate("check").operations([Operation::Create]);
+        let operator = managing(stage, &desk, [check]).start().await;
+        let validating = until(stage, KINDS[0], "the webhook", |all| all.len() == 1).await;
+        assert_eq!(urls(&validating), ["https://localhost:1/root/check"]);
+        assert_eq!(validating[0]["rules"][0]["operations"], json!(["CREATE"]));
+        assert_eq!(webhooks(stage, KINDS[1]).await, [Value::Null; 0]);
+        assert!(configuration(stage, KINDS[1]).await.is_object());
+        operator.stop().await;
+        assert_eq!(webhooks(stage, KINDS[0]).await, [Value::Null; 0]);
+        assert!(
+            configuration(stage, KINDS[0]).await.is_object(),
+            "it stays, empty"
+        );
+    });
+}
+
+#[test]
+fn a_restarted_operator_takes_over_what_is_there() {
+    sandboxed(async |stage| {
+        let desk = Desk::at("https://localhost:1/");
+        let handlers = [
+            on::mutate("kept").persistent(),
+            on::mutate("dropped").ignore_failures().side_effects(),
+        ];
+        let operator = managing(stage, &desk, handlers).start().await;
+        let two = |all: &[Value]| all.len() == 2;
+        let before = until(stage, KINDS[1], "the webhooks", two).await;
+        assert_eq!(before[1]["failurePolicy"], "Ignore");
+        assert_eq!(before[1]["sideEffects"], "NoneOnDryRun");
+        operator.stop().await;
+        let left = webhooks(stage, KINDS[1]).await;
+        assert_eq!(urls(&left), ["https://localhost:1/kept"]);
+        operator.start().await;
+        assert_eq!(until(stage, KINDS[1], "the webhooks", two).await, before);
+        operator.kill().await;
+        assert_eq!(
+            webhooks(stage, KINDS[1]).await,
+            before,
+            "nobody could clean up"
+        );
+    });
+}
+
+#[test]
+fn every_move_of_the_server_is_told() {
+    sandboxed(async |stage| {
+        let desk = Desk::default();
+        let operator = managing(stage, &desk, [on::validate("check")])
+            .start()
+            .await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        stage.settled().await;
+        assert_eq!(
+            webhooks(stage, KINDS[0]).await,
+            [Value::Null; 0],
+            "it is nowhere yet"
+        );
+        for place in ["https://one:1", "https://two:2/"] {
+            desk.moves(place);
+            let expected = format!("{}/check", place.trim_end_matches('/'));
+            until(stage, KINDS[0], &expected, |all| urls(all) == [&expected]).await;
+        }
+        operator.stop().await;
+        assert_eq!(webhooks(stage, KINDS[0]).await, [Value::Null; 0]);
+    });
+}
+
+#[test]
+fn kinds_that_come_and_go_are_told() {
+    sandboxed(async |stage| {
+        let desk = Desk::at("https://localhost:1/");
+        let group = stage.api.group();
+        let late = on::validate("late").on(&[&group, "v1", "others"]);
+        let _operator = managing(stage, &desk, [late]).start().await;
+        let rules =
+            |webhooks: &[Value]| webhooks.first().map_or(json!(null), |w| w["rules"].clone());
+        until(stage, KINDS[0], "the webhook", |all| all.len() == 1).await;
+        let crd = stage
+            .api
+            .crd()
+            .named("others", "other", "Other")
+            .create()
+            .await;
+        let expected = json!([{
+            "apiGroups": [group], "apiVersions": ["v1"], "resources": ["others"],
+            "operations": ["*"], "scope": "*",
+        }]);
+        until(stage, KINDS[0], "the rule", |all| rules(all) == expected).await;
+        stage
+            .api
+            .delete(&crd.definition_path())
+            .await
+            .expect_code(200);
+        until(stage, KINDS[0], "no rule", |all| {
+            all.len() == 1 && rules(all) != expected
+        })
+        .await;
+    });
+}
+
+#[test]
+fn odd_ids_have_names_that_the_server_accepts() {
+    sandboxed(async |stage| {
+        let desk = Desk::at("https://localhost:1/");
+        let long = "x".repeat(300);
+        let handlers = ["A", "a", "_private", "some/id:with odd", "ünï", &long]
+            .map(|id| on::validate(id).persistent());
+        let _operator = managing(stage, &desk, handlers).start().await;
+        let all = until(stage, KINDS[0], "all webhooks", |all| all.len() == 6).await;
+        assert!(urls(&all)[3].ends_with("/some/id%3Awith%20odd"));
+    });
+}
+
+#[test]
+fn a_configuration_that_somebody_has_deleted_comes_back() {
+    sandboxed(async |stage| {
+        let desk = Desk::at("https://localhost:1/");
+        let _operator = managing(stage, &desk, [on::validate("check")])
+            .start()
+            .await;
+        until(stage, KINDS[0], "the webhook", |all| all.len() == 1).await;
+        let path = path(KINDS[0], &managed(stage));
+        stage.api.delete(&path).await.expect_code(200);
+        desk.moves("https://localhost:2/");
+        let all = until(stage, KINDS[0], "the webhook", |all| all.len() == 1).await;
+        assert_eq!(urls(&all), ["https://localhost:2/check"]);
+    });
+}

@@ -1,0 +1,170 @@
+//! Admission webhooks, as they are seen from outside; sections (§) are those of the description of
+//! admission in the original.
+//!
+//! There are no sockets: a desk takes the place of the webhook server, and requests are put on it.
+
+mod answers;
+mod configuration;
+mod golden;
+mod memos;
+mod requests;
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kopf_core::admission::{ClientConfig, Incoming, Refusal, ServerError, Serving, WebhookServer};
+use serde_json::{Value, json};
+
+use crate::front::Declaration;
+use crate::stage::{Setup, Stage};
+
+/// Where requests are put, instead of being sent. Clones are the same desk.
+#[derive(Clone, Default)]
+struct Desk(Arc<Mutex<Staff>>);
+
+#[derive(Default)]
+struct Staff {
+    operator: Option<Arc<dyn Serving>>,
+    place: Option<ClientConfig>,
+}
+
+impl Desk {
+    /// Is told to be at this address when it opens.
+    fn at(url: &str) -> Self {
+        let desk = Self::default();
+        desk.lock().place = Some(place(url));
+        desk
+    }
+
+    /// Moves to another address.
+    fn moves(&self, url: &str) {
+        let operator = self.operator().expect("it is open");
+        operator.announce(place(url));
+    }
+
+    /// Whether anybody is there.
+    fn is_open(&self) -> bool {
+        self.lock().operator.is_some()
+    }
+
+    /// Has a request reviewed.
+    async fn put(&self, incoming: Incoming) -> Result<Value, Refusal> {
+        let operator = self.operator().expect("it is open");
+        operator.review(incoming).await
+    }
+
+    /// Has a review reviewed by all handlers, and gives the response.
+    async fn ask(&self, review: Value) -> Value {
+        let incoming = Incoming {
+            review,
+            ..Incoming::default()
+        };
+        let mut answer = self.put(incoming).await.expect("it is a proper review");
+        answer["response"].take()
+    }
+
+    fn operator(&self) -> Option<Arc<dyn Serving>> {
+        self.lock().operator.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Staff> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn place(url: &str) -> ClientConfig {
+    ClientConfig {
+        url: Some(url.to_owned()),
+        ca_bundle: Some(STANDARD.encode(CERTIFICATE)),
+        ..ClientConfig::default()
+    }
+}
+
+/// Real servers look into it.
+const CERTIFICATE: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBdjCCAR2gAwIBAgIUMU1HzOaIbDZ2u3uP8oWqBcIuYeUwCgYIKoZIzj0EAwIw
+ETEPMA0GA1UEAwwGdGVzdGVyMB4XDTI2MDEwMTAwMDAwMFoXDTM2MDEwMTAwMDAw
+MFowETEPMA0GA1UEAwwGdGVzdGVyMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE
+-----END CERTIFICATE-----
+";
+
+impl fmt::Debug for Desk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Desk")
+    }
+}
+
+impl WebhookServer for Desk {
+    fn serve(
+        self: Arc<Self>,
+        operator: Arc<dyn Serving>,
+    ) -> Pin<Box<dyn Future<Output = Result<(), ServerError>> + Send>> {
+        /// Nobody is there when the operator has ended.
+        struct Closing(Desk);
+
+        impl Drop for Closing {
+            fn drop(&mut self) {
+                self.0.lock().operator = None;
+            }
+        }
+
+        Box::pin(async move {
+            let place = self.lock().place.clone();
+            if let Some(place) = place {
+                operator.announce(place);
+            }
+            self.lock().operator = Some(operator);
+            let _closing = Closing((*self).clone());
+            std::future::pending().await
+        })
+    }
+}
+
+/// An operator with this desk.
+fn staffed<'a>(
+    stage: &'a Stage,
+    desk: &Desk,
+    handlers: impl IntoIterator<Item = Declaration>,
+) -> Setup<'a> {
+    let server = Arc::new(desk.clone());
+    stage
+        .operator(handlers)
+        .settings(|settings| settings.admission.server = Some(server))
+}
+
+/// A review about a thing of the case.
+fn review(stage: &Stage, operation: &str, new: Option<Value>, old: Option<Value>) -> Value {
+    json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "u-1",
+            "resource": {"group": stage.api.group(), "version": "v1", "resource": "things"},
+            "operation": operation,
+            "userInfo": {"username": "someone", "groups": ["people"]},
+            "object": new,
+            "oldObject": old,
+            "dryRun": false,
+        },
+    })
+}
+
+/// A review about the creation of a thing with this spec.
+fn creation(stage: &Stage, spec: Value) -> Value {
+    review(stage, "CREATE", Some(stage.thing("obj", spec)), None)
+}
+
+/// The operations of the patch in a response.
+fn patch(response: &Value) -> Vec<Value> {
+    let Some(patch) = response["patch"].as_str() else {
+        assert_eq!(response["patchType"], Value::Null);
+        return Vec::new();
+    };
+    assert_eq!(response["patchType"], "JSONPatch");
+    let patch = STANDARD.decode(patch).expect("it is base64");
+    serde_json::from_slice(&patch).expect("it is JSON")
+}

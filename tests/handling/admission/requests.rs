@@ -1,0 +1,275 @@
+//! What is asked, who is asked, and what handlers get to know (§1, §2).
+
+use std::collections::BTreeMap;
+
+use kopf_core::admission::{Incoming, Operation};
+use kopf_core::filter::{MetaCriterion, ValueCriterion};
+use serde_json::{Value, json};
+
+use super::{Desk, creation, review, staffed};
+use crate::front::{done, indexed, look, on};
+use crate::stage::{everywhere, sandboxed};
+
+#[test]
+fn handlers_get_all_of_the_request() {
+    everywhere(async |stage| {
+        let desk = Desk::default();
+        let check = on::validate("check").param("param").subresource("status");
+        let check = check.does(|call| async move {
+            let review = &call.admission().unwrap().review;
+            assert_eq!(review.operation, Some(Operation::Update));
+            assert_eq!(review.subresource.as_deref(), Some("status"));
+            assert!(review.dryrun);
+            assert_eq!(review.userinfo["username"], "someone");
+            assert_eq!(review.headers["User-Agent"], "tester");
+            assert_eq!(review.sslpeer["version"], 3);
+            assert_eq!(call.cause().unwrap().resource.plural, "things");
+            assert!(call.param.is_some() && call.stopped.is_none() && call.subs.is_none());
+            assert_eq!((call.retry, call.event()), (0, None));
+            done()
+        });
+        let _operator = staffed(stage, &desk, [check]).start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        let thing = |size: u64| stage.thing("obj", json!({"size": size}));
+        let mut asked = review(stage, "UPDATE", Some(thing(2)), Some(thing(1)));
+        asked["request"]["subResource"] = json!("status");
+        asked["request"]["dryRun"] = json!(true);
+        let incoming = Incoming {
+            review: asked,
+            webhook: Some("check".to_owned()),
+            headers: BTreeMap::from([("User-Agent".to_owned(), "tester".to_owned())]),
+            sslpeer: json!({"version": 3}),
+        };
+        let answer = desk.put(incoming).await.unwrap();
+        assert_eq!(answer["response"]["allowed"], true, "{answer}");
+        let entry = stage.journal.only("check");
+        assert_eq!((&entry.old, &entry.new), (&thing(1), &thing(2)));
+        assert_eq!(entry.body, thing(2));
+        assert_eq!(entry.diff, json!([["change", ["spec", "size"], 1, 2]]));
+    });
+}
+
+#[test]
+fn deletions_are_about_the_object_as_it_is() {
+    everywhere(async |stage| {
+        let desk = Desk::default();
+        let only = on::mutate("only").operations([Operation::Delete]);
+        let handlers = [on::validate("check"), on::mutate("change"), only];
+        let _operator = staffed(stage, &desk, handlers).start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        let thing = stage.thing("obj", json!({"keep": true}));
+        desk.ask(review(stage, "DELETE", None, Some(thing.clone())))
+            .await;
+        assert_eq!(stage.journal.ids(), ["check", "only"]);
+        let entry = stage.journal.only("check");
+        assert_eq!((entry.body, entry.old), (thing.clone(), thing));
+        assert_eq!(entry.new, Value::Null);
+    });
+}
+
+#[test]
+fn one_handler_or_all_of_them_are_asked() {
+    everywhere(async |stage| {
+        let desk = Desk::default();
+        let handlers = [
+            on::validate("plain"),
+            on::mutate("field").field("spec.field"),
+            on::validate("status").subresource("status"),
+            on::create("create"),
+        ];
+        let _operator = staffed(stage, &desk, handlers).start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        for (hint, expected) in [
+            (None, vec!["plain", "field/spec.field"]),
+            (Some("plain"), vec!["plain"]),
+            (Some("field/spec.field"), vec!["field/spec.field"]),
+            (Some("status"), vec![]),
+            (Some("create"), vec![]),
+            (Some("unknown"), vec![]),
+            (Some(""), vec![]),
+        ] {
+            stage.journal.clear();
+            let incoming = Incoming {
+                review: creation(stage, json!({"field": 1})),
+                webhook: hint.map(str::to_owned),
+                ..Incoming::default()
+            };
+            let answer = desk.put(incoming).await.unwrap();
+            let allowed = json!({"uid": "u-1", "allowed": true});
+            assert_eq!(answer["response"], allowed, "{hint:?}");
+            assert_eq!(stage.journal.ids(), expected, "{hint:?}");
+        }
+    });
+}
+
+#[test]
+fn filters_look_at_the_object_and_at_the_request() {
+    everywhere(async |stage| {
+        let desk = Desk::default();
+        let handlers = [
+            on::validate("labels").label("mine", MetaCriterion::Present),
+            on::validate("annotations").annotation("mine", MetaCriterion::from("yes")),
+            on::validate("value")
+                .field("spec.field")
+                .value(ValueCriterion::from("right")),
+            on::validate("when").when(|cause| cause.body.spec()["field"] == "right"),
+            on::validate("asked").when_asked(|review| {
+                review.userinfo["groups"][0] == "people" && !review.dryrun && review.old.is_none()
+            }),
+        ];
+        let _operator = staffed(stage, &desk, handlers).start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        let mut thing = stage.thing("obj", json!({"field": "right"}));
+        thing["metadata"]["labels"] = json!({"mine": ""});
+        thing["metadata"]["annotations"] = json!({"mine": "yes"});
+        let asked = review(stage, "CREATE", Some(thing.clone()), None);
+        desk.ask(asked.clone()).await;
+        let all = ["labels", "annotations", "value/spec.field", "when", "asked"];
+        assert_eq!(stage.journal.ids(), all);
+        stage.journal.clear();
+        let mut asked = review(
+            stage,
+            "UPDATE",
+            Some(stage.thing("obj", json!({}))),
+            Some(thing),
+        );
+        asked["request"]["dryRun"] = json!(true);
+        desk.ask(asked).await;
+        assert!(
+            stage.journal.all().is_empty(),
+            "what it was does not matter"
+        );
+    });
+}
+
+#[test]
+fn a_filter_that_fails_is_no_permission() {
+    sandboxed(async |stage| {
+        let desk = Desk::default();
+        let handlers = [
+            on::validate("first"),
+            on::validate("bad").when_fails("it is broken"),
+        ];
+        let _operator = staffed(stage, &desk, handlers).start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        let incoming = Incoming {
+            review: creation(stage, json!({})),
+            ..Incoming::default()
+        };
+        let refusal = desk.put(incoming).await.unwrap_err();
+        assert_eq!(refusal.code(), 500);
+        let text = refusal.to_string();
+        assert!(
+            text.contains("\"bad\"") && text.contains("it is broken"),
+            "{text}"
+        );
+        assert!(stage.journal.all().is_empty());
+    });
+}
+
+#[test]
+fn what_is_no_review_of_a_known_kind_is_refused() {
+    everywhere(async |stage| {
+        let desk = Desk::default();
+        let _operator = staffed(stage, &desk, [on::validate("check")]).start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        let mut unknown = creation(stage, json!({}));
+        unknown["request"]["resource"]["resource"] = json!("nothings");
+        let mut nobody = creation(stage, json!({}));
+        nobody["request"]["userInfo"] = json!(null);
+        let nothing = review(stage, "UPDATE", None, None);
+        for (review, code) in [
+            (unknown, 404),
+            (nobody, 400),
+            (nothing, 400),
+            (json!("garbage"), 400),
+            (json!({"request": []}), 400),
+        ] {
+            let incoming = Incoming {
+                review,
+                ..Incoming::default()
+            };
+            assert_eq!(desk.put(incoming).await.unwrap_err().code(), code);
+        }
+        assert!(stage.journal.all().is_empty());
+    });
+}
+
+#[test]
+fn kinds_can_come_later() {
+    everywhere(async |stage| {
+        let desk = Desk::default();
+        let group = stage.api.group();
+        let late = on::validate("late").on(&[&group, "v1", "others"]);
+        let _operator = staffed(stage, &desk, [late]).start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        let incoming = || {
+            let mut review = creation(stage, json!({}));
+            review["request"]["resource"]["resource"] = json!("others");
+            Incoming {
+                review,
+                ..Incoming::default()
+            }
+        };
+        assert_eq!(desk.put(incoming()).await.unwrap_err().code(), 404);
+        stage
+            .api
+            .crd()
+            .named("others", "other", "Other")
+            .create()
+            .await;
+        let answered = async {
+            while desk.put(incoming()).await.is_err() {
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
+        };
+        stage.within("the kind to be known", answered).await;
+        assert_eq!(stage.journal.count("late"), 1);
+    });
+}
+
+#[test]
+fn indices_are_there() {
+    everywhere(async |stage| {
+        stage.create("one", json!({"colour": "red"})).await;
+        let desk = Desk::default();
+        let by_colour = on::index("colours").does(|call| async move {
+            let colour = call.body().spec()["colour"].as_str().unwrap_or("none");
+            indexed(&call, json!({colour: call.body().name()}))
+        });
+        let check = on::validate("check").does(|call| async move {
+            let colours = look(&call.operator.indices, "colours");
+            let names: Vec<_> = colours.items().into_iter().map(|(key, _)| key).collect();
+            call.admission().unwrap().warnings.push(names.join(","));
+            done()
+        });
+        let _operator = staffed(stage, &desk, [by_colour, check]).start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        stage
+            .until_so("the index", || stage.index("colours") != json!({}))
+            .await;
+        let response = desk.ask(creation(stage, json!({}))).await;
+        assert_eq!(response["warnings"], json!(["red"]));
+    });
+}
+
+#[test]
+fn a_server_can_be_set_by_startup_handlers() {
+    everywhere(async |stage| {
+        let desk = Desk::default();
+        let server = desk.clone();
+        let configure = on::startup("configure").does(move |call| {
+            let draft = call.operator.draft.clone().unwrap();
+            let mut settings = draft.get();
+            settings.admission.server = Some(std::sync::Arc::new(server.clone()));
+            draft.set(settings);
+            async { done() }
+        });
+        let operator = stage.run([configure, on::validate("check")]).await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        desk.ask(creation(stage, json!({}))).await;
+        assert_eq!(stage.journal.count("check"), 1);
+        operator.stop().await;
+        assert!(!desk.is_open());
+    });
+}

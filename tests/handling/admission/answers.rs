@@ -185,7 +185,7 @@ fn a_transformation_that_fails_is_the_operators_fault() {
 fn nothing_is_posted_and_nothing_is_written() {
     sandboxed(async |stage| {
         let desk = Desk::default();
-        let check = on::validate("check").does(|call| async move {
+        let check = on::mutate("check").does(|call| async move {
             call.logger.warning("something is odd");
             call.patch
                 .with(|patch| patch.set(&"spec.x".into(), json!(1)));
@@ -225,6 +225,35 @@ fn nothing_is_posted_and_nothing_is_written() {
             "Webhook 'check' failed permanently: Not this.",
         ];
         assert_eq!(said, [succeeded, succeeded, failed].concat());
+    });
+}
+
+#[test]
+fn validating_handlers_that_change_objects_are_warned_of() {
+    everywhere(async |stage| {
+        let desk = Desk::default();
+        let change = on::validate("validate").does(|call| async move {
+            call.patch
+                .with(|patch| patch.set(&"spec.x".into(), json!(1)));
+            done()
+        });
+        let mutate = change.also(on::mutate("mutate"));
+        let _operator = staffed(stage, &desk, [change, mutate]).start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        for (id, is_warned) in [("mutate", false), ("validate", true)] {
+            let incoming = kopf_core::admission::Incoming {
+                review: creation(stage, json!({})),
+                webhook: Some(id.to_owned()),
+                ..Default::default()
+            };
+            let answer = desk.put(incoming).await.unwrap();
+            assert_eq!(patch(&answer["response"]).len(), 1, "{id}");
+            let log = stage.log.of("obj");
+            let warned = log
+                .iter()
+                .any(|record| record.message.contains("changed by validating handlers"));
+            assert_eq!(warned, is_warned, "{id}");
+        }
     });
 }
 

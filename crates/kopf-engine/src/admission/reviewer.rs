@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use kopf_core::admission::{
-    ClientConfig, Incoming, Operation, Refusal, Review, Serving, json_patch, respond, select,
+    ClientConfig, Incoming, Operation, Refusal, Review, Serving, WebhookType, json_patch, respond,
+    select,
 };
+use kopf_core::handler::HandlerKind;
 use kopf_core::outcome::Outcome;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -86,7 +88,7 @@ impl Reviewer {
             .map_err(|error| internal(&logger, &error))?;
         let patch = SharedPatch::default();
         let mut outcomes: Vec<Outcome> = Vec::with_capacity(handlers.len());
-        for handler in handlers {
+        for handler in &handlers {
             let trial = Trial {
                 context,
                 pool: &self.shared.pool,
@@ -102,10 +104,17 @@ impl Reviewer {
                 retries: 0,
                 started: context.clock.now(),
             };
-            outcomes.push(trial.attempt(&handler, before).await);
+            outcomes.push(trial.attempt(handler, before).await);
         }
         let operations = json_patch(&patch.take(), cause.body.value())
             .map_err(|error| internal(&logger, &error))?;
+        let mutating = HandlerKind::Admission(WebhookType::Mutating);
+        if !operations.is_empty() && handlers.iter().all(|handler| handler.kind != mutating) {
+            logger.warning(
+                "The object is changed by validating handlers, which the server does not accept: \
+                 mutating handlers are for that.",
+            );
+        }
         Ok(respond(review, &outcomes, &warnings.list(), &operations))
     }
 }

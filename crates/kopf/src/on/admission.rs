@@ -161,8 +161,8 @@ impl<K: Admitting> HandlerBuilder<K> {
         self
     }
 
-    /// Whether the function changes anything outside of the object, except in dry runs. By default,
-    /// it does not.
+    /// Whether the function changes anything outside of the object, except in dry runs, which it has
+    /// to look for: [`DryRun`](crate::DryRun). By default, it does not.
     pub fn side_effects(mut self, side_effects: bool) -> Self {
         self.inner.webhook.side_effects = side_effects;
         self

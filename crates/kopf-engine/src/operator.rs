@@ -282,7 +282,7 @@ impl Operator {
         let valid = self.settings.validate().map_err(Error::from);
         let valid = valid
             .and_then(|()| check_ids(&self.registry, &self.settings))
-            .and_then(|()| admission::check(&self.registry, &self.settings.admission));
+            .and_then(|()| Ok(admission::check(&self.registry, &self.settings.admission)?));
         if let Err(error) = valid {
             // What the startup has opened is to be closed, also if it has led nowhere.
             if let Err(second) = activities::cleanup(&self.registry, &Arc::new(context)).await {

@@ -13,6 +13,7 @@ mod configuration;
 mod mutation;
 mod naming;
 mod operation;
+mod operations;
 mod response;
 mod review;
 mod selection;

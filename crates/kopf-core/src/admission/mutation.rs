@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::operations::operations;
 use crate::panicking::caught;
 use crate::patch::{Error, Patch};
 
@@ -42,10 +43,7 @@ pub fn json_patch(patch: &Patch, body: &Value) -> Result<Vec<Value>, Error> {
     if !changed.is_object() {
         return Err(Error::NotAnObject);
     }
-    let operations = json_patch::diff(body, &changed).0.into_iter();
-    operations
-        .map(|operation| serde_json::to_value(operation).map_err(Error::Unwritable))
-        .collect()
+    Ok(operations(body, &changed))
 }
 
 fn merge(fields: &mut Map<String, Value>, wishes: &Map<String, Value>) {

@@ -83,7 +83,7 @@ fn place(url: &str) -> ClientConfig {
     }
 }
 
-/// Real servers look into it.
+/// Of the right form only: nobody connects in these cases.
 const CERTIFICATE: &str = "\
 -----BEGIN CERTIFICATE-----
 MIIBdjCCAR2gAwIBAgIUMU1HzOaIbDZ2u3uP8oWqBcIuYeUwCgYIKoZIzj0EAwIw

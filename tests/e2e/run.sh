@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The end-to-end tests: one set of checks, two servers. Starts a real control plane and a sandbox,
-# and runs on both of them the kubectl checks, the Python client's checks, and the original's operators
-# beside ours; on the real one, also
+# and runs on both of them the kubectl checks, the Python client's checks, the original's operators
+# beside ours, and admission webhooks; on the real one, also
 # the behaviours of the API and of operators, and the examples (on the sandbox, they are in `make test`).
 # Fails if anything is missing or wrong; nothing survives it.
 set -euo pipefail
@@ -59,7 +59,7 @@ if [ ! -e "$venv/complete" ]; then
 fi
 
 say "building the kopf command"
-cargo build --quiet --bin kopf --bin 06-peering
+cargo build --quiet --bin kopf --bin 06-peering --bin 17-admission
 target="$(cargo metadata --format-version 1 --no-deps | "$python" -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')"
 
 # --- The two servers.
@@ -100,6 +100,7 @@ for server in control-plane sandbox; do
     check "the Python client on the $server" "$venv/bin/python" tests/e2e/python_client.py "$kubeconfig"
     check "the original beside ours on the $server" tests/e2e/peering.sh "$kubeconfig" "$bin/kubectl" \
         "$target/debug/kopf" "$target/debug/06-peering" "$venv/bin/kopf"
+    check "admission on the $server" tests/e2e/admission.sh "$kubeconfig" "$bin/kubectl" "$target/debug/17-admission"
 done
 
 if [ "${#failed[@]}" -gt 0 ]; then

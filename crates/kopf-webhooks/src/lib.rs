@@ -38,8 +38,3 @@ pub use self::server::Server;
 pub use self::tls::Verify;
 /// For [`Server::context`].
 pub use rustls;
-
-/// The examples of docs/webhook-servers.md compile.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/webhook-servers.md")]
-struct ServersGuide;

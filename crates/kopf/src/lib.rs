@@ -19,7 +19,7 @@
 //! ```
 //!
 //! - [`on`]: what handlers react to, and their options;
-//! - [`admission`]: what the API server asks before it stores objects;
+//! - [`admission`]: what the API server asks before it stores objects; [`webhooks`]: how it does;
 //! - [`background`]: daemons and timers, which run beside objects;
 //! - [`extract`]: what handlers can ask for;
 //! - [`index`](index()) and [`Index`]: what is prepared for all handlers; [`Memo`]: what they remember;
@@ -95,6 +95,10 @@ pub use seconds::{IntoDuration, InvalidDuration};
 pub use selecting::{EVERYTHING, Everything, IntoSelect, ResourceType, Select};
 pub use tokio_util::sync::CancellationToken;
 
+/// Webhook servers and tunnels: how the API server reaches an operator.
+#[cfg(feature = "webhooks")]
+#[doc(inline)]
+pub use kopf_webhooks as webhooks;
 #[doc(no_inline)]
 pub use {jiff, k8s_openapi, kopf_client as client, kube, serde_json};
 

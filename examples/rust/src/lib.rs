@@ -33,6 +33,11 @@ struct IndexingGuide;
 #[doc = include_str!("../../../docs/admission.md")]
 struct AdmissionGuide;
 
+/// So do those of docs/webhook-servers.md.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/webhook-servers.md")]
+struct ServersGuide;
+
 /// So do those of docs/operation.md.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/operation.md")]

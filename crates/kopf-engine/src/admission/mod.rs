@@ -62,7 +62,7 @@ pub enum Error {
     #[error(
         "there are handlers for admission ({handlers}), but no webhook server to take requests for \
          them: set one in a handler of on::startup, such as \
-         `settings.admission.server = Some(Arc::new(kopf_webhooks::Server::auto()));`"
+         `settings.admission.server = Some(Arc::new(kopf::webhooks::Server::auto()));`"
     )]
     NoServer {
         /// Their ids.

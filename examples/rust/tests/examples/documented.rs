@@ -5,7 +5,7 @@ use std::fs;
 use crate::program::{Program, root};
 
 /// An example, and what its documented command leads to.
-const EXAMPLES: [(&str, &str); 20] = [
+const EXAMPLES: [(&str, &str); 21] = [
     (
         "01-minimal",
         "Creation is processed: 1 succeeded; 0 failed.",
@@ -32,6 +32,10 @@ const EXAMPLES: [(&str, &str); 20] = [
     ("14-daemons", "=> Pinging in a thread."),
     ("15-timers", "=> Ping: field=\"value\""),
     ("16-indexing", "0 of 0 pods are labelled alike."),
+    (
+        "17-admission",
+        "Reconfiguring the mutating webhook auto.kopf.dev.",
+    ),
     ("99-all-at-once", "SEEN: \"value\""),
     ("ephemeral-volume-claims", "PVC my-claim is relabelled."),
     ("load-testing", "5 pods are started."),

@@ -6,6 +6,7 @@
 #![cfg(unix)] // signals are sent with kill(1)
 #![allow(missing_docs, clippy::panic, clippy::unwrap_used)] // all of it is tests
 
+mod admission;
 mod all_at_once;
 mod builtins;
 mod children;

@@ -29,6 +29,7 @@ pub(crate) fn executable(name: &str) -> &'static Path {
         "14-daemons" => env!("CARGO_BIN_EXE_14-daemons"),
         "15-timers" => env!("CARGO_BIN_EXE_15-timers"),
         "16-indexing" => env!("CARGO_BIN_EXE_16-indexing"),
+        "17-admission" => env!("CARGO_BIN_EXE_17-admission"),
         "99-all-at-once" => env!("CARGO_BIN_EXE_99-all-at-once"),
         "ephemeral-volume-claims" => env!("CARGO_BIN_EXE_ephemeral-volume-claims"),
         "load-testing" => env!("CARGO_BIN_EXE_load-testing"),

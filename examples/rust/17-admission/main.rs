@@ -1,0 +1,80 @@
+//! What the API server asks before it stores an object: what is to be denied, changed, or warned of.
+//!
+//! ```console
+//! cargo run --bin 17-admission -- run --sandbox -f examples/crd.yaml
+//! kubectl apply -f examples/obj.yaml                                                  # a warning, and a label
+//! kubectl patch kex kopf-example-1 --type merge -p '{"spec": {"field": "wrong"}}'     # denied
+//! kubectl patch kex kopf-example-1 --type merge -p '{"spec": {"field": "new"}}' --dry-run=server
+//! kubectl annotate kex kopf-example-1 keep=yes
+//! kubectl delete kex kopf-example-1 --as somebody                                     # denied
+//! kubectl annotate kex kopf-example-1 keep-
+//! kubectl delete kex kopf-example-1 --as somebody
+//! ```
+//!
+//! On a cluster that runs elsewhere, the API server must be able to reach this machine: see
+//! docs/webhook-servers.md.
+
+use std::sync::Arc;
+
+use kopf::prelude::*;
+use kopf::webhooks::Server;
+
+#[kopf::on::startup]
+fn configure(mut settings: SettingsMut) {
+    // Finds out how a cluster on this machine reaches it, and makes certificates for that.
+    settings.admission.server = Some(Arc::new(Server::auto()));
+    // The name of the objects that tell the API server whom to ask. They are kept up to date.
+    settings.admission.managed = Some("auto.kopf.dev".to_owned());
+}
+
+/// Denies, and warns.
+#[kopf::on::validate("kopfexamples", operations = [CREATE, UPDATE])]
+fn check(
+    Spec(spec): Spec,
+    DryRun(dry_run): DryRun,
+    warnings: Warnings,
+    logger: Logger,
+) -> kopf::Result<()> {
+    if spec["field"] == "wrong" {
+        return Err(kopf::denied("This field is wrong.").code(499));
+    }
+    if spec["field"] == "value" {
+        warnings.push("the value is the one from the examples");
+    }
+    logger.info(format_args!("Admitted; dry run: {dry_run}."));
+    Ok(())
+}
+
+/// Changes objects on their way in.
+#[kopf::on::mutate("kopfexamples", operation = CREATE)]
+fn fill_in(user: UserInfo, Spec(spec): Spec, patch: Patch) {
+    // Not every name of a user can be a label.
+    let creator = user.username().unwrap_or_default().replace(':', "-");
+    patch.meta().label("creator", creator);
+    if spec["duration"].is_null() {
+        patch.spec().set("duration", "1m");
+    }
+}
+
+/// Looks at who it is, and is asked only about those that are to be kept.
+#[kopf::on::validate("kopfexamples", operation = DELETE, annotations = {"keep": PRESENT})]
+fn keep(user: UserInfo, Name(name): Name) -> kopf::Result<()> {
+    if user.groups().any(|group| group == "system:masters") {
+        return Ok(());
+    }
+    let who = user.username().unwrap_or("you");
+    Err(kopf::denied(format_args!("{who} may not delete {name}.")).code(403))
+}
+
+/// The status has a webhook of its own.
+#[kopf::on::validate("kopfexamples", subresource = "status")]
+fn look_at_status(Status(status): Status) -> kopf::Result<()> {
+    if status["phase"] == "Broken" {
+        return Err(kopf::denied("Nothing is broken here.").code(422));
+    }
+    Ok(())
+}
+
+fn main() -> std::process::ExitCode {
+    kopf::main()
+}

@@ -1,0 +1,147 @@
+#!/usr/bin/env bash
+# The example 17-admission as users see it with kubectl: what is denied, changed, warned of. Its webhooks
+# are for the whole cluster: nothing else that has objects of the examples can run beside it.
+# Usage: admission.sh KUBECONFIG KUBECTL OPERATOR
+# Each check prints "ok" or "FAILED"; the last line counts them.
+set -uo pipefail
+
+[ $# -eq 3 ] || { echo "usage: admission.sh KUBECONFIG KUBECTL OPERATOR" >&2; exit 2; }
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+root="$(cd "$here/../.." && pwd)"
+work="$(mktemp -d "${TMPDIR:-/tmp}/kopf-admission.XXXXXX")"
+cp "$1" "$work/kubeconfig" || exit 2
+kubectl_binary="$2" operator="$3"
+export KUBECONFIG="$work/kubeconfig" HOME="$work" KUBECACHEDIR="$work/cache"
+ns="e2e-admission-$(printf %05x $((RANDOM * 32 + RANDOM % 32)))"
+configurations="validatingwebhookconfiguration,mutatingwebhookconfiguration"
+
+kubectl() { "$kubectl_binary" --request-timeout=40s "$@"; }
+
+pid=""
+finish() {
+    trap - EXIT
+    [ -z "$pid" ] || { kill -9 "$pid" && wait "$pid"; } 2>/dev/null
+    kubectl delete --ignore-not-found "$configurations" auto.kopf.dev >/dev/null 2>&1
+    kubectl delete --ignore-not-found clusterrolebinding "$ns" >/dev/null 2>&1
+    kubectl delete --ignore-not-found --wait=false namespace "$ns" >/dev/null 2>&1
+    rm -rf "$work"
+}
+trap 'finish; exit 130' INT TERM
+trap finish EXIT
+
+passed=0
+failed=0
+# verdict NAME STATUS
+verdict() {
+    if [ "$2" -eq 0 ]; then
+        passed=$((passed + 1))
+        echo "ok      $1"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  $1"
+        tail -n 5 "$work/answer" | cut -c1-300 | sed 's/^/        > /'
+        tail -n 15 "$work/operator.log" | cut -c1-200 | sed 's/^/        | /'
+    fi
+}
+# within SECONDS COMMAND…: until it succeeds.
+within() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.2
+    done
+}
+# says WORDS COMMAND…: kubectl succeeds with these words among its own.
+says() {
+    local words="$1"
+    shift
+    kubectl --namespace "$ns" "$@" >"$work/answer" 2>&1 && grep -qF -- "$words" "$work/answer"
+}
+# denied WORDS COMMAND…: kubectl fails with these words.
+denied() {
+    local words="$1"
+    shift
+    ! kubectl --namespace "$ns" "$@" >"$work/answer" 2>&1 && grep -qF -- "$words" "$work/answer"
+}
+# shows PATH VALUE: the object has it.
+shows() { [ "$(kubectl --namespace "$ns" get kex kopf-example-1 --output jsonpath="$1")" = "$2" ]; }
+logged() { grep -qF -- "$1" "$work/operator.log"; }
+# webhooks KIND COUNT: so many are in the configuration.
+webhooks() {
+    [ "$(kubectl get "$1" auto.kopf.dev --output jsonpath='{.webhooks[*].name}' | wc -w)" -eq "$2" ]
+}
+# asked: whether the server knows already whom to ask: a configuration is in force some time after it is stored.
+asked() {
+    denied "This field is wrong." create --dry-run=server -f - <<'OBJECT'
+{"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": {"name": "probe"}, "spec": {"field": "wrong"}}
+OBJECT
+}
+
+kubectl create namespace "$ns" >/dev/null || exit 1
+kubectl create clusterrolebinding "$ns" --clusterrole cluster-admin --user somebody >/dev/null || exit 1
+kubectl apply -f "$root/examples/crd.yaml" >/dev/null 2>&1 || exit 1
+kubectl wait --for=condition=Established crd/kopfexamples.kopf.dev --timeout=30s >/dev/null || exit 1
+
+"$operator" run --all-namespaces --log-format plain >"$work/operator.log" 2>&1 &
+pid=$!
+within 30 webhooks validatingwebhookconfiguration 3
+verdict "validating webhooks are configured" $?
+within 30 webhooks mutatingwebhookconfiguration 1
+verdict "the mutating webhook is configured" $?
+within 30 asked
+verdict "a creation is denied with the message, in a dry run, too" $?
+
+says "Warning: the value is the one from the examples" apply -f - < <(
+    sed '/duration: /d' "$root/examples/obj.yaml")
+verdict "a creation is admitted with a warning" $?
+shows '{.spec.duration}' 1m
+verdict "what is missing is filled in" $?
+within 10 shows '{.metadata.labels.somelabel}' somevalue && ! shows '{.metadata.labels.creator}' ''
+verdict "a label is added, and others stay" $?
+
+denied 'admission webhook "check.auto.kopf.dev" denied the request: This field is wrong.' \
+    patch kex kopf-example-1 --type merge --patch '{"spec": {"field": "wrong"}}'
+verdict "a change is denied" $?
+shows '{.spec.field}' value
+verdict "what is denied is not stored" $?
+kubectl --namespace "$ns" patch kex kopf-example-1 --type merge --patch '{"spec": {"field": "wrong"}}' -v 8 \
+    >"$work/answer" 2>&1
+grep -qE '"code": ?499' "$work/answer"
+verdict "the code is that of the handler" $?
+
+says "patched" patch kex kopf-example-1 --type merge --patch '{"spec": {"field": "new"}}' --dry-run=server &&
+    within 10 logged "Admitted; dry run: true." && shows '{.spec.field}' value
+verdict "a dry run is known to handlers, and changes nothing" $?
+says "patched" patch kex kopf-example-1 --type merge --patch '{"spec": {"field": "new"}}' && shows '{.spec.field}' new
+verdict "a change is admitted" $?
+
+denied "Nothing is broken here." \
+    patch kex kopf-example-1 --subresource status --type merge --patch '{"status": {"phase": "Broken"}}'
+verdict "a status is denied" $?
+says "patched" patch kex kopf-example-1 --subresource status --type merge --patch '{"status": {"phase": "Fine"}}' &&
+    shows '{.status.phase}' Fine
+verdict "another status is admitted" $?
+
+kubectl --namespace "$ns" annotate kex kopf-example-1 keep=yes >/dev/null 2>&1
+denied "somebody may not delete kopf-example-1." delete kex kopf-example-1 --as somebody
+verdict "a deletion is denied to some users" $?
+kubectl --namespace "$ns" annotate kex kopf-example-1 keep- >/dev/null 2>&1
+says "deleted" delete kex kopf-example-1 --as somebody
+verdict "a deletion of others is not" $?
+
+kill -TERM "$pid" && wait "$pid"
+verdict "the operator ends well" $?
+pid=""
+webhooks validatingwebhookconfiguration 0 && webhooks mutatingwebhookconfiguration 0
+verdict "its webhooks are taken back" $?
+unasked() {
+    kubectl --namespace "$ns" create -f - >"$work/answer" 2>&1 <<'OBJECT'
+{"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": {"name": "after"}, "spec": {"field": "wrong"}}
+OBJECT
+}
+within 30 unasked
+verdict "nobody is asked any more" $?
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -57,6 +57,8 @@ enum Part {
     Quiet,
     /// An operator's processor and memory with many timers
     Timers,
+    /// Reviews for admission per second, and how long they take
+    Reviews,
 }
 
 #[tokio::main]
@@ -105,11 +107,12 @@ async fn run(args: &Args) -> Result<()> {
     if wants(Part::Memory) {
         memory::measure(&mut report).await?;
     }
+    let contestants: &[_] = match args.contestants.as_slice() {
+        [] if args.without_control_plane => &[Contestant::Ours],
+        [] => &Contestant::ALL,
+        some => some,
+    };
     if wants(Part::Operator) && !args.without_control_plane {
-        let contestants: &[_] = match args.contestants.as_slice() {
-            [] => &Contestant::ALL,
-            some => some,
-        };
         operators::measure(&mut report, contestants, args.objects).await?;
     }
     if wants(Part::Quiet) {
@@ -117,6 +120,9 @@ async fn run(args: &Args) -> Result<()> {
     }
     if wants(Part::Timers) {
         operators::timers::measure(&mut report).await?;
+    }
+    if wants(Part::Reviews) {
+        operators::reviews::measure(&mut report, contestants).await?;
     }
     report.print()
 }

@@ -59,7 +59,7 @@ impl Contestant {
                 command
             }
             Self::Original => {
-                let mut command = Command::new(folder()?.join("bin/kopf"));
+                let mut command = Command::new(original()?);
                 command.args(["run", "--standalone", "--namespace", namespace]);
                 command.arg(servers::root().join("benches/contestants/original.py"));
                 command
@@ -148,6 +148,11 @@ fn folder() -> Result<PathBuf> {
         .or_else(|| variable("HOME").map(|folder| folder.join(".cache/kopf")));
     let cache = cache.context("there is no place to install into: set KOPF_CACHE")?;
     Ok(cache.join("original"))
+}
+
+/// The command of the original.
+pub(crate) fn original() -> Result<PathBuf> {
+    Ok(folder()?.join("bin/kopf"))
 }
 
 /// Another program of this package: built together with this one, and so beside it.

@@ -9,6 +9,7 @@ mod entry;
 mod handled;
 mod objects;
 pub(crate) mod quiet;
+pub(crate) mod reviews;
 pub(crate) mod timers;
 
 use std::path::PathBuf;

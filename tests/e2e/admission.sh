@@ -130,9 +130,26 @@ kubectl --namespace "$ns" annotate kex kopf-example-1 keep- >/dev/null 2>&1
 says "deleted" delete kex kopf-example-1 --as somebody
 verdict "a deletion of others is not" $?
 
+# Nobody is kept from working while the operator ends: requests go on all the time.
+asking() {
+    while [ ! -e "$work/enough" ]; do
+        kubectl --namespace "$ns" create --dry-run=server -f - >>"$work/meanwhile" 2>&1 <<'OBJECT'
+{"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": {"name": "meanwhile"}, "spec": {"field": "new"}}
+OBJECT
+    done
+}
+asking &
+asker=$!
+sleep 1
 kill -TERM "$pid" && wait "$pid"
 verdict "the operator ends well" $?
 pid=""
+sleep 1
+touch "$work/enough"
+wait "$asker"
+cp "$work/meanwhile" "$work/answer"
+grep -q created "$work/meanwhile" && ! grep -vq created "$work/meanwhile"
+verdict "nothing is denied while it ends" $?
 webhooks validatingwebhookconfiguration 0 && webhooks mutatingwebhookconfiguration 0
 verdict "its webhooks are taken back" $?
 unasked() {

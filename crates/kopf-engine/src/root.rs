@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use kopf_core::admission::WebhookType;
 use tokio::task::{Id, JoinSet};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tracing::{debug, error, warn};
 
-use crate::admission::Webhooks;
+use crate::admission::{CLEANING, Webhooks};
 use crate::operator::Error;
 use crate::processing::describe;
 
@@ -22,6 +23,10 @@ pub(crate) const SERVER: &str = "Admission webhook server";
 const VALIDATING: &str = "Admission validating configuration manager";
 const MUTATING: &str = "Admission mutating configuration manager";
 
+/// How long the webhook server goes on when its webhooks are taken back: API servers do not learn of that
+/// in the same moment, and deny what they cannot ask about.
+const LINGERING: Duration = Duration::from_secs(2);
+
 /// The tasks of a running operator. Dropping it aborts them.
 #[derive(Default)]
 pub(crate) struct Root {
@@ -33,6 +38,8 @@ pub(crate) struct Root {
     pub(crate) halt_last: CancellationToken,
     /// How long those who react can take to end.
     pub(crate) grace: Duration,
+    /// The requests for admission that are answered now, if anybody is told to send them.
+    reviews: Option<TaskTracker>,
 }
 
 impl Root {
@@ -63,6 +70,8 @@ impl Root {
         ];
         for (type_, name) in managers {
             if let Some(manager) = webhooks.manager(type_, self.halt.clone()) {
+                self.grace = self.grace.max(CLEANING);
+                self.reviews = Some(webhooks.reviews());
                 self.spawn_graceful(name, async { Ok(manager.await?) });
             }
         }
@@ -92,6 +101,7 @@ impl Root {
         let limit = self.grace.saturating_add(HUNG);
         let reacting = self.join(|task| ![POSTER, RETRIEVER, SERVER].contains(&task));
         let is_graceful = timeout(limit, reacting).await.is_ok();
+        self.answer_the_last().await;
         self.halt_last.cancel();
         if is_graceful && timeout(HUNG, self.join(|_| true)).await.is_ok() {
             debug!("Root tasks are stopped: finishing normally.");
@@ -100,6 +110,16 @@ impl Root {
         let names: Vec<_> = self.names.values().copied().collect();
         warn!("Hung tasks are aborted: {}.", names.join(", "));
         self.tasks.shutdown().await;
+    }
+
+    /// Lets the webhook server answer those who do not know yet that it goes.
+    async fn answer_the_last(&self) {
+        let is_served = self.names.values().any(|task| *task == SERVER);
+        if let Some(reviews) = self.reviews.as_ref().filter(|_| is_served) {
+            sleep(LINGERING).await;
+            reviews.close();
+            let _ = timeout(HUNG, reviews.wait()).await;
+        }
     }
 
     /// Waits until none of these tasks is left.

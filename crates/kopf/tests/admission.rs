@@ -232,9 +232,10 @@ async fn without_a_server_it_does_not_start() {
     let client = kopf::client::Client::from_service(sandbox.service(), "default");
     let operator = Operator::builder().registry("serverless").build().unwrap();
     let error = operator.run(client, kopf::CancellationToken::new()).await;
-    let text = format!("{:?}", error.unwrap_err());
-    assert!(
-        text.contains("'unserved'") || text.contains("unserved"),
-        "{text}"
-    );
+    let error: &dyn std::error::Error = &error.unwrap_err();
+    let chain = std::iter::successors(Some(error), |error| error.source());
+    let texts: Vec<String> = chain.map(ToString::to_string).collect();
+    let text = texts.join(": ");
+    let explained = ["unserved", "settings.admission.server = Some("];
+    assert!(explained.iter().all(|part| text.contains(part)), "{text}");
 }

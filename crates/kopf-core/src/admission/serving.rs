@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::ClientConfig;
 
 /// One request to a webhook server.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Incoming {
     /// The body: an `AdmissionReview`, verbatim.
     pub review: Value,
@@ -24,6 +24,16 @@ pub struct Incoming {
     /// The verified certificate of the client, in the form of Python's `getpeercert()`; an empty
     /// object if there is none.
     pub sslpeer: Value,
+}
+
+// Without objects and credentials, which do not belong into logs.
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Incoming")
+            .field("webhook", &self.webhook)
+            .field("uid", &self.review["request"]["uid"])
+            .finish_non_exhaustive()
+    }
 }
 
 /// Why a request cannot be reviewed at all. (What handlers deny is an answer, not a refusal.)

@@ -9,7 +9,7 @@ use kopf_core::admission::{ClientConfig, Configured, WebhookType, webhooks};
 use kopf_core::resource::Resource;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -20,6 +20,9 @@ use crate::observation::{Insights, Resources};
 
 /// When to try again if the server could not be reached, in spite of all retries.
 const RETRY: Duration = Duration::from_secs(10);
+
+/// How long a request that is on its way is waited for in the end.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Keeps the configuration of one type.
 #[derive(Debug)]
@@ -49,17 +52,11 @@ impl Manager {
         };
         let resource = created?;
         let mut configured = None;
-        let kept = halt
-            .run_until_cancelled(self.keep(&resource, &mut configured))
-            .await;
+        let kept = self.keep(&resource, &mut configured, &halt).await;
         if let Some(config) = configured {
-            let name = &self.name;
-            info!("Cleaning up the admission webhook {name}.");
-            if let Err(reason) = self.configure(&resource, &config, true).await {
-                error!("The admission webhook {name} cannot be cleaned up: {reason}");
-            }
+            self.clean_up(&resource, &config).await;
         }
-        kept.unwrap_or(Ok(()))
+        kept
     }
 
     /// Tells the server of every change. Where the webhook server was last is noted, also for the
@@ -68,6 +65,7 @@ impl Manager {
         &mut self,
         resource: &Resource,
         configured: &mut Option<ClientConfig>,
+        halt: &CancellationToken,
     ) -> Result<(), Error> {
         loop {
             let config = self.announced.borrow_and_update().clone();
@@ -76,9 +74,14 @@ impl Manager {
                 *configured = Some(config.clone());
                 let (type_, name) = (self.type_, &self.name);
                 info!("Reconfiguring the {type_} webhook {name}.");
-                match self.configure(resource, &config, false).await {
+                let told = tokio::select! {
+                    told = self.configure(resource, &config, false) => told,
+                    // If it was dropped at once, it could come after the last one.
+                    () = patience(halt) => return Ok(()),
+                };
+                match told {
                     Ok(()) => {}
-                    Err(error) if error.is_transient() => {
+                    Err(error) if is_passing(&error) => {
                         is_stale = true;
                         warn!(
                             "The {type_} webhook {name} cannot be reconfigured now, it will be \
@@ -88,17 +91,36 @@ impl Manager {
                     Err(error) => return Err(self.explain("patch", resource, error)),
                 }
             }
-            tokio::select! {
-                // Who announces lives as long as the server does, and the operator ends with it.
-                changed = self.announced.changed() => if changed.is_err() {
-                    return std::future::pending().await;
-                },
-                changed = self.insights.next() => if changed.is_none() {
-                    return std::future::pending().await;
-                },
-                () = sleep(RETRY), if is_stale => {}
+            let is_over = tokio::select! {
+                () = halt.cancelled() => return Ok(()),
+                changed = self.announced.changed() => changed.is_err(),
+                changed = self.insights.next() => changed.is_none(),
+                () = sleep(RETRY), if is_stale => false,
+            };
+            if is_over {
+                // Who announces, and who observes, ends only with the operator.
+                halt.cancelled().await;
+                return Ok(());
             }
         }
+    }
+
+    /// Leaves only those webhooks that are to stay.
+    async fn clean_up(&self, resource: &Resource, config: &ClientConfig) {
+        let name = &self.name;
+        info!("Cleaning up the admission webhook {name}.");
+        let cleaning = timeout(super::CLEANING, self.configure(resource, config, true));
+        let reason = match cleaning.await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the server does not answer".to_owned(),
+        };
+        error!(
+            "The admission webhook {name} cannot be cleaned up: {reason}. Its webhooks stay, and the API \
+             server may deny what nobody answers for. To remove them: \
+             kubectl delete {} {name}",
+            resource.plural
+        );
     }
 
     /// Replaces all webhooks of the configuration. Should it be gone meanwhile, there is a new one.
@@ -134,8 +156,20 @@ impl Manager {
     }
 
     async fn create(&self, resource: &Resource) -> Result<(), Error> {
-        let created = self.post(resource).await;
-        created.map_err(|error| self.explain("create", resource, error))
+        loop {
+            match self.post(resource).await {
+                Ok(()) => return Ok(()),
+                Err(error) if error.is_transient() => {
+                    let (type_, name) = (self.type_, &self.name);
+                    warn!(
+                        "The {type_} webhook {name} cannot be created now, it will be tried again: \
+                         {error}"
+                    );
+                    sleep(RETRY).await;
+                }
+                Err(error) => return Err(self.explain("create", resource, error)),
+            }
+        }
     }
 
     /// Makes the configuration, without webhooks; if it is there already, it stays as it is.
@@ -167,6 +201,17 @@ impl Manager {
             source,
         }
     }
+}
+
+/// Whether it may work later.
+fn is_passing(error: &kopf_client::Error) -> bool {
+    error.is_transient() || error.is_conflict()
+}
+
+/// Waits until it is time to give up what has not been told yet.
+async fn patience(halt: &CancellationToken) {
+    halt.cancelled().await;
+    sleep(PATIENCE).await;
 }
 
 /// The kind of the configurations, in the version that the server prefers.

@@ -72,8 +72,14 @@ impl Memos {
     /// The memo for a worker of the object, who has it from now on.
     pub(crate) fn hand_over(&self, object: &ObjectKey, operator: &MemoCell) -> MemoCell {
         let memo = self.recall(object, operator);
-        if let Some(known) = self.lock().known.get_mut(object) {
-            known.kept = None;
+        let mut inner = self.lock();
+        let kept = inner
+            .known
+            .get_mut(object)
+            .and_then(|known| known.kept.take());
+        if kept.is_some() {
+            // Otherwise, the place in the row would be that of another one later.
+            inner.order.retain(|other| other != object);
         }
         memo
     }

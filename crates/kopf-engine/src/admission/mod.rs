@@ -15,8 +15,10 @@ mod reviewer;
 mod tests;
 mod warnings;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kopf_client::discovery::Groups;
 use kopf_core::admission::{ClientConfig, Review, WebhookServer, WebhookType};
@@ -25,6 +27,8 @@ use kopf_core::handler::HandlerId;
 use kopf_core::settings::{Admission as Settings, Settings as AllSettings};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::warn;
 
 use self::kinds::Kinds;
 pub(crate) use self::memories::Memos;
@@ -68,6 +72,15 @@ pub enum Error {
         /// Their ids.
         handlers: String,
     },
+    /// The id is the end of the address.
+    #[error(
+        "the handler for admission '{id}' cannot be reached: its id has parts between slashes that \
+         are empty, or only dots"
+    )]
+    Unreachable {
+        /// The id.
+        id: HandlerId,
+    },
     /// The server cannot serve.
     #[error("the webhook server has failed")]
     Server(#[source] kopf_core::admission::ServerError),
@@ -98,14 +111,27 @@ pub enum Error {
     },
 }
 
-/// Handlers for admission need somebody who takes requests.
+/// Handlers for admission need somebody who takes requests, and addresses of their own.
 pub(crate) fn check(registry: &Registry, settings: &Settings) -> Result<(), Error> {
-    let ids: Vec<&HandlerId> = registry
-        .handlers()
-        .iter()
-        .filter(|handler| handler.kind.webhook_type().is_some())
-        .map(|handler| &handler.id)
-        .collect();
+    let mut types: HashMap<&HandlerId, WebhookType> = HashMap::new();
+    let mut ids: Vec<&HandlerId> = Vec::new();
+    for handler in registry.handlers() {
+        let (id, Some(type_)) = (&handler.id, handler.kind.webhook_type()) else {
+            continue;
+        };
+        // Whoever takes paths apart takes such parts for nothing, and nobody would be asked.
+        if id.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Err(Error::Unreachable { id: Arc::clone(id) });
+        }
+        if types.insert(id, type_).is_some_and(|other| other != type_) {
+            warn!(
+                "The handlers for admission '{id}' are both validating and mutating. With one id, \
+                 they have one address, and are called together; what they change is then refused \
+                 by the API server. Give them different ids."
+            );
+        }
+        ids.push(id);
+    }
     if settings.server.is_some() || ids.is_empty() {
         return Ok(());
     }
@@ -125,6 +151,10 @@ pub(crate) fn with_configurations(groups: Groups, settings: &AllSettings) -> Gro
     }
 }
 
+/// How long it can take to take the webhooks back when the operator ends: as long as a server that is
+/// restarted is away. Otherwise, they stay, with nobody to answer.
+pub(crate) const CLEANING: Duration = Duration::from_secs(25);
+
 /// The webhooks of one operator.
 pub(crate) struct Webhooks {
     server: Arc<dyn WebhookServer>,
@@ -133,6 +163,7 @@ pub(crate) struct Webhooks {
     kinds: Arc<Kinds>,
     insights: Insights,
     announced: watch::Sender<Option<ClientConfig>>,
+    reviews: TaskTracker,
 }
 
 impl Webhooks {
@@ -149,7 +180,13 @@ impl Webhooks {
             )),
             insights: insights.clone(),
             announced: watch::Sender::new(None),
+            reviews: TaskTracker::new(),
         })
+    }
+
+    /// The requests that are answered now.
+    pub(crate) fn reviews(&self) -> TaskTracker {
+        self.reviews.clone()
     }
 
     /// Keeps one of the configurations, if they are kept; ends only when it is told to.
@@ -176,7 +213,7 @@ impl Webhooks {
         if self.insights.next().await.is_none() {
             return Ok(());
         }
-        let reviewer = Reviewer::new(self.shared, self.kinds, self.announced);
+        let reviewer = Reviewer::new(self.shared, self.kinds, self.announced, self.reviews);
         self.server
             .serve(Arc::new(reviewer))
             .await

@@ -11,11 +11,12 @@ use kopf_core::handler::HandlerKind;
 use kopf_core::outcome::Outcome;
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
 use tracing::debug;
 
 use super::kinds::Kinds;
 use super::{Admission, Warnings};
-use crate::execution::{Before, Trial};
+use crate::execution::{Before, BlockingPool, Trial};
 use crate::indexing::ObjectKey;
 use crate::invocation::{FilterContext, Function, SharedPatch, Slot, Subject};
 use crate::logger::ObjectLogger;
@@ -31,6 +32,9 @@ pub(super) struct Reviewer {
     /// Those for admission.
     handlers: Vec<Arc<kopf_core::handler::Handler<Function>>>,
     announced: watch::Sender<Option<ClientConfig>>,
+    /// Threads of their own: who asks waits for 30 seconds at most, others can have all threads for hours.
+    pool: BlockingPool,
+    reviews: TaskTracker,
 }
 
 impl Reviewer {
@@ -38,17 +42,21 @@ impl Reviewer {
         shared: Arc<Shared>,
         kinds: Arc<Kinds>,
         announced: watch::Sender<Option<ClientConfig>>,
+        reviews: TaskTracker,
     ) -> Self {
         let handlers = shared.registry.handlers().iter();
         let handlers = handlers
             .filter(|handler| handler.kind.webhook_type().is_some())
             .cloned()
             .collect();
+        let pool = BlockingPool::new(shared.context.settings.execution.max_workers);
         Self {
             shared,
             kinds,
             handlers,
             announced,
+            pool,
+            reviews,
         }
     }
 
@@ -91,7 +99,7 @@ impl Reviewer {
         for handler in &handlers {
             let trial = Trial {
                 context,
-                pool: &self.shared.pool,
+                pool: &self.pool,
                 logger: &logger,
                 subject: Subject::Admission(Arc::clone(admission)),
                 patch: patch.clone(),
@@ -120,10 +128,11 @@ impl Reviewer {
 }
 
 /// By what the object is remembered. What is to be created has no identity yet, and may never have
-/// one.
+/// one; what is connected to is not the object itself.
 fn remembered(review: &Review) -> Option<ObjectKey> {
     let body = &review.body;
-    let identity = Identity::new(body.uid(), body.namespace(), body.name());
+    let uid = body.uid()?;
+    let identity = Identity::new(Some(uid), body.namespace(), body.name());
     (review.operation != Some(Operation::Create))
         .then(|| ObjectKey::new(&identity, &review.resource))
 }
@@ -141,6 +150,7 @@ fn internal(logger: &ObjectLogger, error: &(dyn std::error::Error + 'static)) ->
 impl Serving for Reviewer {
     fn review(&self, incoming: Incoming) -> BoxFuture<'_, Result<Value, Refusal>> {
         Box::pin(async {
+            let _under_way = self.reviews.token();
             let answer = self.reviewed(incoming).await;
             if let Err(refusal) = &answer {
                 debug!("A request for admission is refused: {refusal}");

@@ -9,6 +9,7 @@ use kopf_core::handler::{FunctionId, HandlerKind, HandlerSpec};
 use kopf_core::selector::Selector;
 use kopf_core::settings::Settings;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Level;
 
@@ -27,14 +28,18 @@ impl Invoke for Nothing {
 
 fn registry() -> Registry {
     let types = [WebhookType::Validating, WebhookType::Mutating];
-    let handlers = types.map(|type_| {
-        let kind = HandlerKind::Admission(type_);
-        let mut spec = HandlerSpec::new(type_.as_str(), FunctionId::Number(1), kind);
+    registry_of(&types.map(|type_| (type_.as_str(), type_)))
+}
+
+fn registry_of(handlers: &[(&str, WebhookType)]) -> Registry {
+    let handlers = handlers.iter().map(|(id, type_)| {
+        let kind = HandlerKind::Admission(*type_);
+        let mut spec = HandlerSpec::new(*id, FunctionId::Number(1), kind);
         spec.selector = Some(Selector::parse(&["things.one"]).unwrap());
-        spec.webhook.persistent = type_ == WebhookType::Mutating;
+        spec.webhook.persistent = *type_ == WebhookType::Mutating;
         spec.build(Arc::new(Nothing) as _).unwrap()
     });
-    handlers.into_iter().collect()
+    handlers.collect()
 }
 
 /// Announces so many places, one per minute, then ends or waits.
@@ -308,26 +313,108 @@ async fn the_operator_ends_with_its_server_and_takes_the_webhooks_back() {
 #[tokio::test(start_paused = true)]
 async fn the_server_starts_after_the_discovery_and_goes_after_the_configurations() {
     let server = Server::new(1, None);
-    let seen = Arc::clone(&server);
+    let (seen, moments) = (Arc::clone(&server), Arc::new(Mutex::new(Vec::new())));
+    let noted = Arc::clone(&moments);
     let (client, log) = cluster(move |asked| {
-        let is_there = seen
+        let holders = seen
             .operator
             .lock()
             .unwrap()
             .as_ref()
             .map(Arc::strong_count);
-        match asked.method.as_str() {
-            "GET" => assert_eq!(is_there, None, "{asked:?}"),
-            // One is here, the other one with the server that still runs.
-            "PATCH" => assert_eq!(is_there, Some(2), "{asked:?}"),
-            _ => {}
-        }
+        noted.lock().unwrap().push((asked.method.clone(), holders));
         if asked.method == "POST" { 201 } else { 200 }
+    });
+    let began = Instant::now();
+    run(operator(Some(&server), Some("a.b")), client, 10)
+        .await
+        .unwrap();
+    // One is kept here, the other one by the server that runs.
+    for (method, holders) in moments.lock().unwrap().iter() {
+        match method.as_str() {
+            "PATCH" => assert_eq!(*holders, Some(2)),
+            _ => assert_ne!(*holders, Some(1), "{method}"),
+        }
+    }
+    assert_eq!(
+        moments.lock().unwrap().len(),
+        6,
+        "2 made, 2 told, 2 cleaned"
+    );
+    assert_eq!(written(&log, "/validating").len(), 2);
+    let left = server.operator.lock().unwrap().take().unwrap();
+    assert_eq!(Arc::strong_count(&left), 1, "the server was dropped");
+    assert!(
+        began.elapsed() >= Duration::from_secs(12),
+        "others learn of it later"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_away_for_a_while_in_the_end_is_told_nevertheless() {
+    let server = Server::new(1, None);
+    let began = Instant::now();
+    let (client, log) = cluster(move |asked| {
+        let is_away = (9..20).contains(&began.elapsed().as_secs());
+        match (is_away, asked.method.as_str()) {
+            (true, _) => 503,
+            (false, "POST") => 201,
+            (false, _) => 200,
+        }
     });
     run(operator(Some(&server), Some("a.b")), client, 10)
         .await
         .unwrap();
+    assert_eq!(written(&log, "/validating").last(), Some(&json!([])));
+    assert!(began.elapsed() >= Duration::from_secs(20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_made_now_is_made_later() {
+    let captured = capture(Level::WARN);
+    let server = Server::new(1, None);
+    let began = Instant::now();
+    let (client, log) = cluster(move |asked| {
+        let is_away = began.elapsed() < Duration::from_secs(100);
+        match (is_away, asked.method.as_str()) {
+            (true, _) => 503,
+            (false, "POST") => 201,
+            (false, _) => 200,
+        }
+    });
+    run(operator(Some(&server), Some("a.b")), client, 200)
+        .await
+        .unwrap();
     assert_eq!(written(&log, "/validating").len(), 2);
-    let left = server.operator.lock().unwrap().take().unwrap();
-    assert_eq!(Arc::strong_count(&left), 1, "the server was dropped");
+    let warnings = captured.messages(Level::WARN).join("; ");
+    assert!(warnings.contains("cannot be created now"), "{warnings}");
+}
+
+#[test]
+fn ids_that_lead_nowhere_are_refused() {
+    let settings = kopf_core::settings::Admission::default();
+    for id in ["/check", "check/", "a//b", "a/../b", "./a"] {
+        let registry = registry_of(&[(id, WebhookType::Validating)]);
+        let error = super::check(&registry, &settings).unwrap_err();
+        assert!(matches!(error, super::Error::Unreachable { .. }), "{id:?}");
+    }
+}
+
+#[test]
+fn one_id_of_two_types_is_warned_of() {
+    let captured = capture(Level::WARN);
+    let server: Arc<dyn WebhookServer> = Server::new(1, None);
+    let mut settings = kopf_core::settings::Admission::default();
+    settings.server = Some(server);
+    let (validating, mutating) = (WebhookType::Validating, WebhookType::Mutating);
+    for (handlers, expected) in [
+        ([("a", validating), ("b", mutating)], 0),
+        ([("a", validating), ("a", validating)], 0),
+        ([("a", validating), ("a", mutating)], 1),
+    ] {
+        let before = captured.messages(Level::WARN).len();
+        super::check(&registry_of(&handlers), &settings).unwrap();
+        let warnings = captured.messages(Level::WARN).len() - before;
+        assert_eq!(warnings, expected, "{handlers:?}");
+    }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::front::{done, on};
+use crate::front::{arbitrary, done, on};
 use crate::stage::{Actor, sandboxed};
 
 #[test]
@@ -161,5 +161,30 @@ fn the_settings_say_whether_probes_are_told_of_it() {
             stage.faults().remove(outage);
             operator.stop().await;
         }
+    });
+}
+
+#[test]
+fn an_operator_that_has_ended_is_not_alive() {
+    sandboxed(async |stage| {
+        let operator = stage.run([on::create("make")]).await;
+        let inspect = operator.inspect();
+        assert!(inspect.health().is_alive());
+        operator.stop().await;
+        assert_eq!(inspect.health().problems, ["the operator has ended"]);
+    });
+}
+
+#[test]
+fn probes_that_fail_are_told_at_once() {
+    sandboxed(async |stage| {
+        let sick = on::probe("sick").does(|_| async { arbitrary("I am sick") });
+        let operator = stage
+            .operator([on::create("make"), sick])
+            .probed()
+            .start()
+            .await;
+        assert_eq!(probe(&operator).await, "500");
+        operator.stop().await;
     });
 }

@@ -63,6 +63,7 @@ struct Signs {
     limit: Duration,
     streams: BTreeMap<u64, Stream>,
     next: u64,
+    has_ended: bool,
 }
 
 #[derive(Debug)]
@@ -89,6 +90,12 @@ impl Vitals {
         let mut signs = self.lock();
         signs.limit = inactivity_timeout.saturating_add(GRACE);
         signs.searching = Some(Instant::now());
+    }
+
+    /// The operator runs until this is dropped.
+    pub(crate) fn live(&self) -> Life {
+        self.lock().has_ended = false;
+        Life(self.clone())
     }
 
     /// It knows what to serve, and serves it.
@@ -118,6 +125,9 @@ impl Vitals {
     pub(crate) fn health(&self) -> Health {
         let signs = self.lock();
         let mut health = Health::default();
+        if signs.has_ended {
+            health.problems.push("the operator has ended".to_owned());
+        }
         if let Some(since) = signs.searching
             && since.elapsed() > signs.limit
         {
@@ -167,6 +177,18 @@ impl Stream {
                 "{name}: nothing is heard for {seconds} seconds{why}"
             ));
         }
+    }
+}
+
+/// The life of one operator.
+#[derive(Debug)]
+pub(crate) struct Life(Vitals);
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        let mut signs = self.0.lock();
+        signs.has_ended = true;
+        signs.searching = None;
     }
 }
 

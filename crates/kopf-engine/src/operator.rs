@@ -53,6 +53,9 @@ use crate::queueing::Turns;
 use crate::root::{POSTER, RETRIEVER, Root};
 use crate::shared::Shared;
 
+/// How many blocking daemons run at once, if the settings do not say.
+const DAEMON_THREADS: usize = 512;
+
 /// Why an operator has ended by itself.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -250,6 +253,7 @@ impl Operator {
         stop: CancellationToken,
     ) -> Result<(), Error> {
         let access = access.into();
+        let _life = self.inspect.vitals().live();
         debug!("Starting Kopf {}.", env!("CARGO_PKG_VERSION"));
         if self.registry.is_empty() {
             return Err(Error::NoHandlers);
@@ -347,6 +351,9 @@ impl Operator {
             poster: poster.clone(),
             turns: Turns::new(settings.networking.concurrency),
             pool: BlockingPool::new(settings.execution.max_workers),
+            daemon_pool: BlockingPool::new(Some(
+                settings.execution.max_workers.unwrap_or(DAEMON_THREADS),
+            )),
             fleet: Fleet::new(root.halt.clone()),
             pause: Pause::default(),
             barrier: Barrier::default(),
@@ -396,13 +403,15 @@ impl Operator {
             root.spawn_webhooks(webhooks);
         }
         let halt = root.halt.clone();
-        let pool = shared.pool.clone();
+        let pools = [shared.pool.clone(), shared.daemon_pool.clone()];
         let streamed = Arc::clone(&shared);
         let identity = self.identity.unwrap_or_else(|| detect_own_identity(clock));
         root.spawn_graceful("Multidimensional multitasker", async move {
             let shared = streamed;
             let streaming = orchestration::run(shared, identity, insights, self.ready, halt).await;
-            pool.report_left();
+            for pool in pools {
+                pool.report_left();
+            }
             streaming.map_err(|error| Error::Streaming(Box::new(error)))
         });
         shared

@@ -30,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) turns: Turns,
     /// Where blocking handlers run.
     pub(crate) pool: BlockingPool,
+    /// Where blocking daemons run.
+    pub(crate) daemon_pool: BlockingPool,
     /// All daemons and timers.
     pub(crate) fleet: Fleet,
     /// Whether nothing new is to be started now.

@@ -524,3 +524,28 @@ fn registration_keeps_the_order_of_the_file() {
     handler();
     another();
 }
+
+/// In real time: it does not pass by itself while threads are busy.
+#[tokio::test]
+async fn blocking_daemons_leave_threads_to_others() {
+    fn guard(stopped: Stopped) {
+        while !stopped.wait_blocking(0.05) {}
+    }
+    fn make() -> &'static str {
+        "made"
+    }
+    let cluster = Cluster::start().await;
+    let operator = Operator::builder()
+        .handler(kopf::daemon("things", guard))
+        .handler(on::create("things", make))
+        .settings(|settings| settings.execution.max_workers = Some(1))
+        .build()
+        .unwrap();
+    let running = operator.start(cluster.client.clone()).await.unwrap();
+    cluster.create("one", json!({})).await;
+    let thing = cluster
+        .eventually("one", |thing| !thing["status"]["make"].is_null())
+        .await;
+    assert_eq!(thing["status"]["make"], "made");
+    running.stop().await.unwrap();
+}

@@ -179,6 +179,29 @@ fn reasons_add_up() {
 }
 
 #[test]
+fn a_filter_that_fails_keeps_nobody_else_from_running() {
+    sandboxed(async |stage| {
+        let handlers = [
+            on::daemon("unclear").waits().when_fails("no idea"),
+            on::daemon("watch").waits(),
+            on::timer("tick").interval(10.0),
+            on::create("make"),
+        ];
+        let operator = stage.run(handlers).await;
+        stage.create("obj", json!({})).await;
+        stage.until_handled("obj").await;
+        sleep(Duration::from_secs(25)).await;
+        assert_eq!(operator.inspect().snapshot().daemons, 1);
+        assert_eq!(stage.journal.count("tick"), 3);
+        assert_eq!(stage.journal.count("unclear"), 0);
+        assert!(stage.log.has("obj", "no idea"), "it is told");
+        stage.delete("obj").await;
+        sleep(Duration::from_secs(5)).await;
+        assert!(stage.get("obj").await.is_null());
+    });
+}
+
+#[test]
 fn a_filter_that_fails_is_asked_again() {
     sandboxed(async |stage| {
         let operator = stage

@@ -105,7 +105,7 @@ fn those_of_a_kind_that_is_served_anew_do_not_run_twice() {
         let definition = crd.definition_path();
         stage.api.merge(&definition, &patch).await.expect_code(200);
         stage.pass(20.0).await;
-        let reason = StopReason::RESOURCE_DELETED | StopReason::DAEMON_SIGNALLED;
+        let reason = StopReason::OPERATOR_PAUSING | StopReason::DAEMON_SIGNALLED;
         assert_eq!(flags.reasons(), [reason], "it still ends");
         stage.pass(20.0).await;
         assert_eq!(flags.reasons().len(), 2);

@@ -101,6 +101,10 @@ pub(crate) mod on {
         Declaration::new(id, HandlerKind::Admission(WebhookType::Mutating))
     }
 
+    pub(crate) fn probe(id: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Activity(Activity::Probe))
+    }
+
     pub(crate) fn startup(id: &str) -> Declaration {
         Declaration::new(id, HandlerKind::Activity(Activity::Startup))
     }

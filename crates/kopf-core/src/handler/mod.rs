@@ -193,7 +193,8 @@ impl HandlerKind {
     pub fn default_errors(self) -> ErrorsMode {
         match self {
             Self::Event | Self::Index => ErrorsMode::Ignored,
-            Self::Admission(_) => ErrorsMode::Permanent,
+            // Who asks waits for the answer, and asks again.
+            Self::Admission(_) | Self::Activity(Activity::Probe) => ErrorsMode::Permanent,
             _ => ErrorsMode::Temporary,
         }
     }
@@ -297,7 +298,8 @@ mod tests {
         assert_eq!(HandlerKind::Index.default_errors(), ErrorsMode::Ignored);
         for kind in KINDS {
             let is_admission = kind.webhook_type().is_some();
-            if is_admission {
+            let is_probe = kind == HandlerKind::Activity(Activity::Probe);
+            if is_probe || is_admission {
                 assert_eq!(kind.default_errors(), ErrorsMode::Permanent, "{kind:?}");
             } else if !matches!(kind, HandlerKind::Event | HandlerKind::Index) {
                 assert_eq!(kind.default_errors(), ErrorsMode::Temporary, "{kind:?}");

@@ -150,9 +150,9 @@ impl<F> KindHandlers<F> {
         &self,
         cause: &Cause,
         context: &dyn Any,
-        failed: impl FnMut(Error),
+        mut failed: impl FnMut(Error),
     ) -> Vec<Arc<Handler<F>>> {
-        collect_lenient(&self.watching, cause, context, failed)
+        collect_lenient(&self.watching, cause, context, |_, error| failed(error))
     }
 
     /// The handlers that keep indices and are for this object. A handler whose filter fails is
@@ -161,20 +161,20 @@ impl<F> KindHandlers<F> {
         &self,
         cause: &Cause,
         context: &dyn Any,
-        failed: impl FnMut(Error),
+        mut failed: impl FnMut(Error),
     ) -> Vec<Arc<Handler<F>>> {
-        collect_lenient(&self.indexing, cause, context, failed)
+        collect_lenient(&self.indexing, cause, context, |_, error| failed(error))
     }
 
-    /// The handlers that should run beside this object.
+    /// The handlers that should run beside this object. A handler whose filter fails is reported, and
+    /// is none of them.
     pub fn spawning_for(
         &self,
         cause: &Cause,
         context: &dyn Any,
-    ) -> Result<Vec<Arc<Handler<F>>>, Error> {
-        collect(&self.spawning, |handler| {
-            filter::matches_object(handler, cause, context)
-        })
+        failed: impl FnMut(&Handler<F>, Error),
+    ) -> Vec<Arc<Handler<F>>> {
+        collect_lenient(&self.spawning, cause, context, failed)
     }
 
     /// The handlers to be called for this cause.
@@ -295,7 +295,7 @@ fn collect_lenient<F>(
     handlers: &[Arc<Handler<F>>],
     cause: &Cause,
     context: &dyn Any,
-    mut failed: impl FnMut(Error),
+    mut failed: impl FnMut(&Handler<F>, Error),
 ) -> Vec<Arc<Handler<F>>> {
     let mut selected: Vec<Arc<Handler<F>>> = Vec::new();
     for handler in handlers {
@@ -305,7 +305,7 @@ fn collect_lenient<F>(
         match filter::matches_object(handler, cause, context) {
             Ok(true) => selected.push(Arc::clone(handler)),
             Ok(false) => {}
-            Err(error) => failed(error),
+            Err(error) => failed(handler, error),
         }
     }
     selected

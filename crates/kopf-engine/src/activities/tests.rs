@@ -469,6 +469,6 @@ mod life {
             panic!("{outcome:?}");
         };
         assert!(error.to_string().contains("settings.execution.max_workers"));
-        assert_eq!(steps, ["begin"]);
+        assert_eq!(steps, ["begin", "end"]);
     }
 }

@@ -67,12 +67,12 @@ impl Fleet {
         inner.leaving.remove(&runner.number);
     }
 
-    /// Their object is not known any more: it is gone, or its kind is, or the operator ends.
-    pub(super) fn release(&self, runners: Vec<Arc<Runner>>) {
+    /// Their object is not known any more, for this reason, unless the operator ends.
+    pub(super) fn release(&self, runners: Vec<Arc<Runner>>, reason: StopReason) {
         let reason = if self.halt.is_cancelled() {
             StopReason::OPERATOR_EXITING
         } else {
-            StopReason::RESOURCE_DELETED
+            reason
         };
         let mut inner = self.inner();
         for runner in runners {

@@ -7,6 +7,7 @@ use kopf_core::background::StopReason;
 use kopf_core::body::Body;
 use kopf_core::resource::Resource;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::live::LiveBody;
 use super::object::Object;
@@ -23,7 +24,11 @@ const LEAVING: Duration = Duration::from_secs(1);
 /// What is remembered of an object that has daemons or timers, or had them. When it is dropped, the
 /// object is not known any more, and they are stopped.
 #[derive(Debug)]
-pub(crate) struct Background(Arc<Object>);
+pub(crate) struct Background {
+    object: Arc<Object>,
+    /// Cancelled when the objects of the kind are not served any more, or are about to be served anew.
+    serving: CancellationToken,
+}
 
 impl Background {
     pub(crate) fn new(
@@ -31,29 +36,31 @@ impl Background {
         resource: Arc<Resource>,
         logger: ObjectLogger,
         memo: MemoCell,
+        serving: CancellationToken,
     ) -> Self {
-        Self(Arc::new(Object::new(shared, resource, logger, memo)))
+        let object = Arc::new(Object::new(shared, resource, logger, memo));
+        Self { object, serving }
     }
 
     /// There is a newer version of the object.
     pub(crate) fn refresh(&self, body: &Body) {
-        self.0.refresh(body);
+        self.object.refresh(body);
     }
 
     /// This is what matters of the object now: timers that wait for it to rest look at that.
     pub(crate) fn compare(&self, essence: &Value) {
-        self.0.compare(essence);
+        self.object.compare(essence);
     }
 
     /// Whether this handler has ended by itself: then it is not started again.
     pub(crate) fn is_over(&self, handler: &Handler) -> bool {
-        self.0.state().forever_stopped.contains(&handler.id)
+        self.object.state().forever_stopped.contains(&handler.id)
     }
 
     /// Starts this handler, unless it is running. Returns when to try again, if it is still ending:
     /// because it did not match, because of a pause, or from an earlier life of the object here.
     pub(crate) fn start(&self, handler: &Arc<Handler>, body: &Body) -> Option<Duration> {
-        let object = &self.0;
+        let object = &self.object;
         let mut state = object.state();
         let mut running = state.running.iter();
         if let Some(runner) = running.find(|runner| runner.handler.id == handler.id) {
@@ -81,7 +88,7 @@ impl Background {
 
     /// Whether any of these runs.
     pub(crate) fn runs(&self, is_meant: impl Fn(&Handler) -> bool) -> bool {
-        let state = self.0.state();
+        let state = self.object.state();
         state.running.iter().any(|runner| is_meant(&runner.handler))
     }
 
@@ -92,22 +99,28 @@ impl Background {
         reason: StopReason,
         is_meant: impl Fn(&Handler) -> bool,
     ) -> Vec<Duration> {
-        let mut runners = self.0.running();
+        let mut runners = self.object.running();
         runners.retain(|runner| is_meant(&runner.handler));
         stopping::advance(runners, reason).await
     }
 
     /// Waits until one ends that was told to. Cancel-safe.
     pub(crate) async fn exit(&self) {
-        self.0.exits.notified().await;
+        self.object.exits.notified().await;
     }
 }
 
 impl Drop for Background {
     fn drop(&mut self) {
-        let runners = self.0.running();
+        let runners = self.object.running();
         if !runners.is_empty() {
-            self.0.shared.fleet.release(runners);
+            // Of an object that is not served, nobody knows whether it is gone.
+            let reason = if self.serving.is_cancelled() {
+                StopReason::OPERATOR_PAUSING
+            } else {
+                StopReason::RESOURCE_DELETED
+            };
+            self.object.shared.fleet.release(runners, reason);
         }
     }
 }

@@ -68,6 +68,14 @@ impl Runner {
         if let Some(delay) = step.delay {
             let logger = self.object.logger.local();
             logger.debug(wording::still_exiting(self.label(), delay));
+            let (age, is_limited) = (self.stopped.age(), cancellation.timeout.is_some());
+            let is_deleted = self.stopped.reason().contains(StopReason::RESOURCE_DELETED);
+            if is_deleted && !is_limited && age >= polling {
+                let (label, age) = (self.label(), age.as_secs());
+                logger.warning(format_args!(
+                    "The object is not deleted until {label} ends, which was told to {age} seconds ago."
+                ));
+            }
         }
         step.delay
     }
@@ -109,6 +117,10 @@ pub(super) async fn stop(runner: Arc<Runner>, reason: StopReason) {
     }
     if (cancellation.backoff, cancellation.timeout) == (None, None) && !runner.has_ended() {
         let _ = timeout(FAREWELL, stopped.done()).await;
+        if reason == StopReason::OPERATOR_PAUSING {
+            // There is all the time in the world, and it is waited for before it is started again.
+            return;
+        }
     }
     if !runner.has_ended() && !stopped.reason().contains(StopReason::DAEMON_ABANDONED) {
         let (logger, label) = (runner.object.logger.local(), runner.label());

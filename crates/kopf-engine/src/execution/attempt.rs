@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kopf_core::handler::HandlerKind;
 use kopf_core::outcome::{Attempt, Outcome, decide, forbidden};
 use kopf_core::wording;
 
@@ -151,7 +152,11 @@ impl Execution {
         });
         Trial {
             context: &self.shared.context,
-            pool: &self.shared.pool,
+            // Daemons would keep the threads of all others for as long as their objects live.
+            pool: match handler.kind {
+                HandlerKind::Daemon(_) => &self.shared.daemon_pool,
+                _ => &self.shared.pool,
+            },
             logger: &self.logger,
             subject,
             patch: self.patch.clone(),

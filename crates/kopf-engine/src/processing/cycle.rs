@@ -150,6 +150,7 @@ impl Cycle<'_> {
             logger.local().debug(wording::REMOVING_FINALIZER);
             patch.add_fn(finalizer::remove_fn(finalizer));
         }
+        let trouble = trouble.or(spawned.trouble);
         Ok(Decided {
             verdict: Verdict::Decided,
             patch,

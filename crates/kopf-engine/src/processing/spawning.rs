@@ -21,6 +21,8 @@ pub(crate) struct Spawned {
     pub(crate) required: bool,
     /// When to look again at those that are being stopped.
     pub(crate) delays: Vec<Duration>,
+    /// Why it is not known whether some of them are to run. These are left as they are.
+    pub(crate) trouble: Option<Error>,
 }
 
 /// Starts what is to run, and goes on with stopping what is not.
@@ -45,20 +47,30 @@ pub(crate) async fn spawn(
     };
     let memo = memory.memo(&shared.context.memo);
     let context = FilterContext::new(Arc::clone(&shared.context), memo.clone());
-    let mut wanted = kind.handlers.spawning_for(&cause, &context)?;
+    let (mut unknown, mut trouble) = (Vec::new(), None);
+    let mut wanted = kind
+        .handlers
+        .spawning_for(&cause, &context, |handler, error| {
+            unknown.push(Arc::clone(&handler.id));
+            trouble.get_or_insert(error);
+        });
+    let mut is_required = false;
     if let Some(background) = &memory.background {
         wanted.retain(|handler| !background.is_over(handler));
         background.refresh(body);
+        is_required = background.runs(|running| unknown.contains(&running.id));
     }
     let mut spawned = Spawned {
-        required: !wanted.is_empty(),
+        required: is_required || !wanted.is_empty(),
         delays: Vec::new(),
+        trouble: trouble.map(Error::from),
     };
     let is_deleting = body.is_deleting();
     if !is_deleting && !wanted.is_empty() {
         let background = memory.background.get_or_insert_with(|| {
             let resource = Arc::clone(&kind.resource);
-            Background::new(Arc::clone(shared), resource, logger.clone(), memo)
+            let serving = kind.stop.clone();
+            Background::new(Arc::clone(shared), resource, logger.clone(), memo, serving)
         });
         if kind.handlers.spawning.iter().any(|handler| idles(handler)) {
             let persistence = &shared.context.settings.persistence;
@@ -81,7 +93,8 @@ pub(crate) async fn spawn(
             StopReason::FILTERS_MISMATCH
         };
         let is_unwanted = |running: &Handler| {
-            is_deleting || !wanted.iter().any(|handler| handler.id == running.id)
+            let is_wanted = wanted.iter().any(|handler| handler.id == running.id);
+            is_deleting || !(is_wanted || unknown.contains(&running.id))
         };
         if background.runs(is_unwanted) {
             // They may be given some time.

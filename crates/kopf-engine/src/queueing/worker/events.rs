@@ -35,6 +35,7 @@ impl Worker {
             self.mailbox.expect_nothing();
             self.gate = None;
         }
+        let was_deleting = self.newest_is_deleting();
         let every = self.kind.takes_every_version();
         let ahead = std::mem::take(&mut self.ahead);
         let indexed = ahead.len();
@@ -72,6 +73,10 @@ impl Worker {
             return Presence::Gone;
         }
         self.give_up_what_is_hopeless();
+        if self.is_held_back() && self.newest_is_deleting() && !was_deleting {
+            // Whatever has failed, it may not matter any more; and somebody waits for the deletion.
+            self.wake = None;
+        }
         if self.is_held_back() || self.newest.is_none() {
             return Presence::There;
         }
@@ -138,6 +143,12 @@ impl Worker {
         if wake.why == Why::Due && !left.is_zero() {
             logger.local().debug(wording::sleeping_interrupted(left));
         }
+    }
+
+    fn newest_is_deleting(&self) -> bool {
+        self.newest
+            .as_ref()
+            .is_some_and(|(_, body)| body.is_deleting())
     }
 
     fn newest_is_deleted(&self) -> bool {

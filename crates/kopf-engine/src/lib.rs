@@ -20,6 +20,7 @@ pub mod inspect;
 pub mod invocation;
 pub mod logger;
 pub mod memos;
+mod namesakes;
 mod observation;
 pub mod operator;
 mod orchestration;

@@ -42,6 +42,7 @@ use crate::indexing::{Barrier, Indices};
 use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
 use crate::memos::{MemoCell, MemoFactory};
+use crate::namesakes;
 use crate::observation::{NamespaceObserver, ResourceObserver, insights, wanted_groups};
 use crate::orchestration;
 use crate::pausing::Pause;
@@ -266,6 +267,7 @@ impl Operator {
             }
         }
         self.settings.validate()?;
+        namesakes::warn(&self.registry);
         let clock = *self.clock.get_or_insert_with(Clock::system);
         let authentication = Authentication::new(access, &self.registry, clock);
         let client = authentication.client().clone();

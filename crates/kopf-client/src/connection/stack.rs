@@ -147,8 +147,8 @@ pub(super) fn address(server: &str) -> Result<Uri, Error> {
         what: "server",
         problem: format!("{problem}: {:?}", public(server)),
     };
-    let address: Uri = server
-        .trim()
+    // Nobody uses a password there, and it would be in the names of connections, which are logged.
+    let address: Uri = public(server.trim())
         .parse()
         .map_err(|_| invalid("it is not a URL"))?;
     match address.scheme_str() {
@@ -181,4 +181,25 @@ pub(super) fn certificates(what: &'static str, bundle: &[u8]) -> Result<Vec<Vec<
         return Err(invalid("there is no certificate in it".to_owned()));
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_no_passwords() {
+        for (given, expected) in [
+            (
+                "https://user:secret@host:6443/path",
+                "https://host:6443/path",
+            ),
+            ("https://host:6443", "https://host:6443/"),
+            (" http://a@b@host/x@y ", "http://host/x@y"),
+        ] {
+            assert_eq!(address(given).unwrap().to_string(), expected);
+        }
+        let error = address("ftp://user:secret@host").unwrap_err().to_string();
+        assert!(!error.contains("secret"), "{error}");
+    }
 }

@@ -1,0 +1,90 @@
+//! Functions with the same id: what is known of handlers is known by their ids, so that the second one of
+//! them may never be called.
+
+use std::collections::{HashMap, HashSet};
+use std::mem::{Discriminant, discriminant};
+
+use kopf_core::handler::{Activity, FunctionId, HandlerId, HandlerKind};
+
+use crate::invocation::Registry;
+
+/// Warns of functions that are in each other's way.
+pub(crate) fn warn(registry: &Registry) {
+    let is_at_stake = |kind: HandlerKind| {
+        let is_probe = kind == HandlerKind::Activity(Activity::Probe);
+        kind.is_change() || kind.is_background() || is_probe
+    };
+    let mut told = HashSet::new();
+    let mut seen: HashMap<(&HandlerId, Discriminant<HandlerKind>, String), &FunctionId> =
+        HashMap::new();
+    for handler in registry.handlers() {
+        if !is_at_stake(handler.kind) {
+            continue;
+        }
+        let (id, selector) = (&handler.id, format!("{:?}", handler.selector));
+        let key = (id, discriminant(&handler.kind), selector);
+        let first = seen.entry(key).or_insert(&handler.function);
+        if **first != handler.function && told.insert(id) {
+            tracing::warn!(
+                "Several functions have the id '{id}' for the same objects: where all of them are to \
+                 be called, only the first one is. Give them ids of their own."
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kopf_core::handler::{Cancellation, HandlerSpec};
+    use kopf_core::selector::Selector;
+    use tracing::Level;
+
+    use super::*;
+    use crate::captured::capture;
+    use crate::invocation::{Call, Invoke, Work};
+
+    struct Nothing;
+
+    impl Invoke for Nothing {
+        fn invoke(&self, _: Call) -> Work {
+            Work::Async(Box::pin(async { Ok(None) }))
+        }
+    }
+
+    /// How often it is warned of handlers like these: kind, id, function, resource.
+    fn warnings(handlers: &[(HandlerKind, &str, u64, &str)]) -> usize {
+        let captured = capture(Level::WARN);
+        let handlers = handlers.iter().map(|(kind, id, function, resource)| {
+            let mut spec = HandlerSpec::new(*id, FunctionId::Number(*function), *kind);
+            if kind.is_for_objects() {
+                spec.selector = Some(Selector::parse(&[resource]).unwrap());
+            }
+            spec.build(Arc::new(Nothing) as _).unwrap()
+        });
+        warn(&handlers.collect());
+        captured.messages(Level::WARN).len()
+    }
+
+    #[test]
+    fn only_those_that_are_in_each_others_way_are_warned_of() {
+        use HandlerKind::{Create, Event, Update};
+        let daemon = HandlerKind::Daemon(Cancellation::default());
+        let probe = HandlerKind::Activity(Activity::Probe);
+        let startup = HandlerKind::Activity(Activity::Startup);
+        for (first, second, expected) in [
+            ((Create, "fn", 1, "pods"), (Create, "fn", 2, "pods"), 1),
+            ((daemon, "fn", 1, "pods"), (daemon, "fn", 2, "pods"), 1),
+            ((probe, "fn", 1, ""), (probe, "fn", 2, ""), 1),
+            ((Create, "fn", 1, "pods"), (Create, "fn", 1, "pods"), 0),
+            ((Create, "fn", 1, "pods"), (Create, "fn", 2, "jobs"), 0),
+            ((Create, "fn", 1, "pods"), (Create, "other", 2, "pods"), 0),
+            ((Create, "fn", 1, "pods"), (Update, "fn", 2, "pods"), 0),
+            ((Event, "fn", 1, "pods"), (Event, "fn", 2, "pods"), 0),
+            ((startup, "fn", 1, ""), (startup, "fn", 2, ""), 0),
+        ] {
+            assert_eq!(warnings(&[first, second]), expected, "{first:?} {second:?}");
+        }
+    }
+}

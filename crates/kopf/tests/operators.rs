@@ -528,6 +528,7 @@ fn registration_keeps_the_order_of_the_file() {
 /// In real time: it does not pass by itself while threads are busy.
 #[tokio::test]
 async fn blocking_daemons_leave_threads_to_others() {
+    #[expect(clippy::needless_pass_by_value, reason = "arguments are what they are")]
     fn guard(stopped: Stopped) {
         while !stopped.wait_blocking(0.05) {}
     }

@@ -83,6 +83,28 @@ async fn the_older_document_is_there_for_older_clients() {
 }
 
 #[tokio::test]
+async fn kubectl_finds_in_protobuf_who_checks_fields() {
+    let api = Api::start().await;
+    let name = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    let document = api
+        .request(Method::GET, "/openapi/v2")
+        .header("accept", name)
+        .send()
+        .await
+        .expect_code(200);
+    assert_eq!(document.headers["content-type"], name);
+    let text = String::from_utf8_lossy(&document.bytes).into_owned();
+    for part in [
+        "fieldValidation",
+        "x-kubernetes-group-version-kind",
+        "Namespace",
+    ] {
+        assert!(text.contains(part), "{part}");
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
 async fn the_schema_of_a_definition_is_published() {
     let api = Api::start().await;
     let schema = json!({"type": "object", "properties": {"size": {"type": "integer"}}});

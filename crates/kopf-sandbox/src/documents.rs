@@ -76,6 +76,10 @@ fn other(
             200,
             openapi::swagger(&cluster.kinds()).to_string(),
         )),
+        "/openapi/v2" if openapi::gnostic::accepts_protobuf(accept) => {
+            let document = openapi::gnostic::document(&cluster.kinds());
+            Ok(answer::typed(200, openapi::gnostic::CONTENT_TYPE, document))
+        }
         "/openapi/v2" => Err(ApiError::not_acceptable("application/json")),
         "" => Ok(answer::json(200, root(cluster).to_string())),
         _ => Ok(answer::typed(

@@ -2,11 +2,13 @@
 //!
 //! `/openapi/v3` is an index of documents per group and version. Those of built-in groups are
 //! recorded from a real server and served as they are, without parsing; those of custom groups
-//! are made from the schemas of CRDs. `/openapi/v2` has definitions only.
+//! are made from the schemas of CRDs. `/openapi/v2` has definitions only, in JSON, and
+//! patches only, in protobuf.
 //!
 //! Nothing here is computed before a client asks for it: the start of a sandbox never pays.
 
 mod custom;
+pub(crate) mod gnostic;
 mod operations;
 mod recorded;
 mod swagger;

@@ -1,0 +1,137 @@
+//! The document of `/openapi/v2` in protobuf, for kubectl, which asks for nothing else.
+//!
+//! kubectl looks for one thing in it: whether the server can check fields of a kind by itself (the
+//! parameter `fieldValidation` of its patches). It does so when it knows a kind for so short a time
+//! that the documents of `/openapi/v3` which it has read do not have it yet. So that is all there is:
+//! the patches of all kinds, with this parameter. Numbers of fields are those of gnostic's `openapiv2`.
+
+use crate::kinds::Kinds;
+
+/// By these names clients ask for it.
+const NAMES: [&str; 2] = [
+    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+];
+
+/// What it is sent as.
+pub(crate) const CONTENT_TYPE: &str = NAMES[1];
+
+/// Whether the client wants it.
+pub(crate) fn accepts_protobuf(accept: Option<&str>) -> bool {
+    let mut clauses = accept.unwrap_or_default().split(',');
+    clauses.any(|clause| {
+        let media_type = clause.split(';').next().unwrap_or_default().trim();
+        NAMES.contains(&media_type)
+    })
+}
+
+/// The document.
+pub(crate) fn document(kinds: &Kinds) -> Vec<u8> {
+    let mut paths = Message::default();
+    for kind in kinds.iter() {
+        for version in &kind.versions {
+            let (group, name) = (&*kind.group, &*version.name);
+            let path = format!("/apis/{group}/{name}/{}/{{name}}", kind.plural);
+            let kind = [
+                format!("group: {group:?}"),
+                format!("version: {name:?}"),
+                format!("kind: {:?}", kind.kind),
+            ];
+            paths.message(2, &named(&path, &patchable(&kind.join("\n"))));
+        }
+    }
+    let version = crate::discovery::version();
+    let version = version["gitVersion"].as_str().unwrap_or_default();
+    let mut info = Message::default();
+    info.text(1, "Kubernetes").text(2, version);
+    let mut document = Message::default();
+    document.text(1, "2.0").message(2, &info).message(8, &paths);
+    document.0
+}
+
+/// A path whose objects can be patched, by their kind.
+fn patchable(kind: &str) -> Message {
+    let mut query = Message::default();
+    query.text(2, "query").text(4, "fieldValidation");
+    // Which of several kinds of parameters it is, is said by where it is.
+    let parameter = [3, 2, 1].into_iter().fold(query, |inner, number| {
+        let mut outer = Message::default();
+        outer.message(number, &inner);
+        outer
+    });
+    let mut any = Message::default();
+    any.text(2, kind);
+    let mut operation = Message::default();
+    operation
+        .message(8, &parameter)
+        .message(13, &named("x-kubernetes-group-version-kind", &any));
+    let mut path = Message::default();
+    path.message(8, &operation);
+    path
+}
+
+fn named(name: &str, value: &Message) -> Message {
+    let mut named = Message::default();
+    named.text(1, name).message(2, value);
+    named
+}
+
+/// A protobuf message while it is written. All fields here are texts or other messages.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn text(&mut self, number: u8, text: &str) -> &mut Self {
+        self.field(number, text.as_bytes())
+    }
+
+    fn message(&mut self, number: u8, message: &Self) -> &mut Self {
+        self.field(number, &message.0)
+    }
+
+    fn field(&mut self, number: u8, content: &[u8]) -> &mut Self {
+        // The type of what has a length, behind a number below 16.
+        self.0.push(number << 3 | 2);
+        let mut length = content.len();
+        loop {
+            // Seven bits at a time, the lowest ones first; the eighth says that more follow.
+            let bits = length.to_le_bytes()[0] & 0x7f;
+            length >>= 7;
+            if length == 0 {
+                self.0.push(bits);
+                break;
+            }
+            self.0.push(bits | 0x80);
+        }
+        self.0.extend_from_slice(content);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_those_who_ask_for_it_get_it() {
+        let kubectl = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+        assert!(accepts_protobuf(Some(kubectl)));
+        assert!(accepts_protobuf(Some(&format!(
+            "application/json, {kubectl};q=1"
+        ))));
+        for other in [None, Some(""), Some("*/*"), Some("application/json")] {
+            assert!(!accepts_protobuf(other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn messages_are_written_as_protobuf_has_them() {
+        let mut inner = Message::default();
+        inner.text(1, "ab");
+        let mut outer = Message::default();
+        outer.message(13, &inner).text(2, &"x".repeat(300));
+        assert_eq!(outer.0[..6], [0x6a, 4, 0x0a, 2, b'a', b'b']);
+        assert_eq!(outer.0[6..9], [0x12, 0xac, 0x02]);
+        assert_eq!(outer.0.len(), 9 + 300);
+    }
+}

@@ -8,16 +8,20 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kopf_core::admission::{ClientConfig, Serving};
 use tokio::sync::watch;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tracing::{debug, warn};
 
 use crate::address::{accessible, url};
 use crate::http::{Answering, Guests, Listening, Route, Terms};
-use crate::tls::{Material, Options, Source};
+use crate::tls::{Bundle, Material, Options, Source};
 use crate::{Error, Limits};
 
 /// How long to wait when the system has nothing left for another connection.
 const EXHAUSTED: Duration = Duration::from_millis(50);
+
+/// How long it takes until everybody has heard of new authorities: the operator tells the cluster, and
+/// that tells its API servers. Nobody is shown a certificate of theirs before.
+const SPREADING: Duration = Duration::from_secs(30);
 
 /// How often files are looked at, unless the user says otherwise.
 pub(crate) const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
@@ -79,17 +83,13 @@ impl Endpoint {
         self.route.as_str()
     }
 
-    /// Where others find it.
-    pub(crate) fn client_config(&self) -> ClientConfig {
+    /// Where others find it, and who vouches for it.
+    fn client_config(&self, bundle: Option<&Bundle>) -> ClientConfig {
         let url = self.url(&self.host);
         debug!("Accessing the webhooks at {url}");
         ClientConfig {
             url: Some(url),
-            ca_bundle: self
-                .material
-                .bundle
-                .as_ref()
-                .map(|pem| STANDARD.encode(pem)),
+            ca_bundle: bundle.map(|bundle| STANDARD.encode(bundle.pem())),
             ..ClientConfig::default()
         }
     }
@@ -110,41 +110,93 @@ impl Endpoint {
             self.route.clone(),
             self.limits.clone(),
         );
-        let answering = Arc::new(answering);
-        let (retiring, mut retired) = watch::channel(());
-        let mut guests = Guests::new(&self.limits);
-        let mut sweeping = interval(guests.sweeping());
-        sweeping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (retiring, retired) = watch::channel(());
+        let mut hosting = Hosting::new(&self.limits, answering, retired);
+        if is_announced {
+            operator.announce(self.client_config(self.material.bundle.as_ref()));
+        }
         loop {
-            if is_announced {
-                operator.announce(self.client_config());
-            }
-            let renewed = {
-                let renewal = self.source.renewed(&self.material);
-                tokio::pin!(renewal);
-                loop {
-                    tokio::select! {
-                        renewed = &mut renewal => break renewed,
-                        () = guests.leave() => {}
-                        _ = sweeping.tick(), if guests.len() > 0 => guests.sweep(),
-                        accepted = self.listening.accept(), if guests.has_room() => match accepted {
-                            Ok(stream) => {
-                                let terms = Terms {
-                                    tls: self.material.config.clone(),
-                                    answering: Arc::clone(&answering),
-                                    retired: retired.clone(),
-                                };
-                                guests.admit(stream, terms);
-                            }
-                            Err(error) => cope(&error, &mut guests).await,
-                        },
-                    }
+            let renewing = self.source.renewed(&self.material);
+            let renewed = hosting.until(&self.listening, &self.material, renewing);
+            let renewed = renewed.await;
+            if let Some(both) = renewed.bridge_from(&self.material) {
+                debug!("Announcing the authorities of the renewed SSL certificate files.");
+                if is_announced {
+                    operator.announce(self.client_config(Some(&both)));
                 }
-            };
+                self.dump(Some(&both)).await;
+                let spreading = tokio::time::sleep(SPREADING);
+                let spread = hosting.until(&self.listening, &self.material, spreading);
+                spread.await;
+            }
             debug!("Going on with the renewed SSL certificate files.");
             self.material = renewed;
             retiring.send_replace(());
-            retired.mark_unchanged();
+            hosting.retired.mark_unchanged();
+            let bundle = self.material.bundle.as_ref();
+            self.dump(bundle).await;
+            if is_announced {
+                operator.announce(self.client_config(bundle));
+            }
+        }
+    }
+
+    async fn dump(&self, bundle: Option<&Bundle>) {
+        if let Some(bundle) = bundle
+            && let Err(error) = self.source.dump(bundle).await
+        {
+            warn!("{error}");
+        }
+    }
+}
+
+/// What all connections have in common.
+struct Hosting {
+    guests: Guests,
+    answering: Arc<Answering>,
+    retired: watch::Receiver<()>,
+    sweeping: Interval,
+}
+
+impl Hosting {
+    fn new(limits: &Limits, answering: Answering, retired: watch::Receiver<()>) -> Self {
+        let guests = Guests::new(limits);
+        let mut sweeping = interval(guests.sweeping());
+        sweeping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            guests,
+            answering: Arc::new(answering),
+            retired,
+            sweeping,
+        }
+    }
+
+    /// Takes connections until something happens.
+    async fn until<T>(
+        &mut self,
+        listening: &Listening,
+        material: &Material,
+        event: impl Future<Output = T>,
+    ) -> T {
+        let guests = &mut self.guests;
+        tokio::pin!(event);
+        loop {
+            tokio::select! {
+                outcome = &mut event => return outcome,
+                () = guests.leave() => {}
+                _ = self.sweeping.tick(), if guests.len() > 0 => guests.sweep(),
+                accepted = listening.accept(), if guests.has_room() => match accepted {
+                    Ok(stream) => {
+                        let terms = Terms {
+                            tls: material.config.clone(),
+                            answering: Arc::clone(&self.answering),
+                            retired: self.retired.clone(),
+                        };
+                        guests.admit(stream, terms);
+                    }
+                    Err(error) => cope(&error, guests).await,
+                },
+            }
         }
     }
 }

@@ -59,6 +59,12 @@ pub enum Error {
     /// The certificate and the key are refused.
     #[error("the certificate and the private key of the webhook server cannot be used")]
     Certificate(#[source] rustls::Error),
+    /// The certificate of the server is from elsewhere than its authorities.
+    #[error(
+        "the certificate of the webhook server is not signed by any authority of its CA bundle; \
+         cafile (or cadata) should have the authority that has signed certfile"
+    )]
+    Unvouched,
     /// The certificates of authorities that vouch for clients are refused.
     #[error("the authorities for client certificates cannot be used")]
     Authorities(#[source] Box<dyn std::error::Error + Send + Sync>),

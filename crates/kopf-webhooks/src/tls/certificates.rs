@@ -30,22 +30,6 @@ pub(super) fn certificates(
     Ok(certificates)
 }
 
-/// A text without the private keys in it. It is told to the whole cluster, and some people keep the
-/// certificate and its key in one file.
-pub(super) fn without_keys(text: &[u8]) -> Vec<u8> {
-    let mut is_key = false;
-    let lines = text.split_inclusive(|byte| *byte == b'\n');
-    let kept = lines.filter(|line| {
-        let line = line.trim_ascii();
-        let is_end = is_key && line.starts_with(b"-----END ");
-        is_key |= line.starts_with(b"-----BEGIN ") && line.ends_with(b"PRIVATE KEY-----");
-        let is_kept = !is_key;
-        is_key &= !is_end;
-        is_kept
-    });
-    kept.collect::<Vec<_>>().concat()
-}
-
 /// The private key of a text.
 pub(super) fn private_key(
     text: &[u8],
@@ -84,8 +68,9 @@ pub(super) fn private_key(
 
 #[cfg(test)]
 mod tests {
-    use rcgen::KeyPair;
+    use rcgen::{CertificateParams, KeyPair};
 
+    use super::super::bundle::Bundle;
     use super::*;
 
     #[test]
@@ -110,16 +95,25 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_taken_out() {
-        let certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-        let key = KeyPair::generate().unwrap().serialize_pem();
-        let rsa = "-----BEGIN RSA PRIVATE KEY-----\nBBBB\n-----END RSA PRIVATE KEY-----\n";
-        let text = format!("{key}# ours\n{certificate}{rsa}\r\n{certificate}");
-        let kept = String::from_utf8(without_keys(text.as_bytes())).unwrap();
-        assert_eq!(kept, format!("# ours\n{certificate}\r\n{certificate}"));
-        let cut = &text[..text.find("-----END").unwrap()];
-        assert_eq!(without_keys(cut.as_bytes()), b"");
-        assert_eq!(without_keys(certificate.as_bytes()), certificate.as_bytes());
+    fn keys_are_not_told_with_certificates() {
+        let key = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new(vec!["x".to_owned()]).unwrap();
+        let certificate = certificate.self_signed(&key).unwrap().pem();
+        let key = key.serialize_pem();
+        let body: String = key.lines().skip(1).take(1).collect();
+        for text in [
+            format!("{key}# ours\n{certificate}\r\n"),
+            format!("\u{feff}{key}{certificate}"),
+            format!("{certificate}text before it {key}"),
+            format!("{certificate}{key}").replace('\n', "\r"),
+            format!("{certificate}{key}").replace('\n', "\r\n"),
+            format!("{certificate}{}", key.replace("PRIVATE KEY", "ODD KEY")),
+        ] {
+            let certificates = certificates(text.as_bytes(), "cafile", "x.pem").unwrap();
+            let told = Bundle::new(certificates).pem();
+            assert!(!told.contains("KEY") && !told.contains(&body), "{told}");
+            assert_eq!(told.matches("BEGIN CERTIFICATE").count(), 1, "{text:?}");
+        }
     }
 
     #[test]

@@ -26,8 +26,8 @@ const COMMON_NAME_LENGTH: usize = 64;
 
 /// A certificate that was made up.
 pub(super) struct Generated {
-    /// The certificate of the authority, in PEM.
-    pub(super) authority: String,
+    /// The certificate of the authority.
+    pub(super) authority: CertificateDer<'static>,
     /// The certificate of the server.
     pub(super) certificate: CertificateDer<'static>,
     /// The key of the server.
@@ -41,7 +41,7 @@ pub(super) fn generate(names: &[String], now: Timestamp) -> Result<Generated, rc
     authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let authority_key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
-    let authority_pem = authority.self_signed(&authority_key)?.pem();
+    let authority_certificate = authority.self_signed(&authority_key)?.der().clone();
     let issuer = Issuer::new(authority, authority_key);
 
     let mut leaf = params(names.common_name(), now);
@@ -52,7 +52,7 @@ pub(super) fn generate(names: &[String], now: Timestamp) -> Result<Generated, rc
     let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
     let certificate = leaf.signed_by(&key, &issuer)?;
     Ok(Generated {
-        authority: authority_pem,
+        authority: authority_certificate,
         certificate: certificate.der().clone(),
         key: PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
     })
@@ -132,7 +132,6 @@ fn params(common_name: impl Into<String>, now: Timestamp) -> CertificateParams {
 
 #[cfg(test)]
 mod tests {
-    use rustls::pki_types::pem::PemObject;
     use x509_parser::extensions::{GeneralName, ParsedExtension};
     use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -202,8 +201,7 @@ mod tests {
     #[test]
     fn both_certificates_have_what_strict_clients_want() {
         let made = generate(&["localhost".to_owned()], now()).unwrap();
-        let authority = CertificateDer::from_pem_slice(made.authority.as_bytes()).unwrap();
-        let (_, authority) = X509Certificate::from_der(&authority).unwrap();
+        let (_, authority) = X509Certificate::from_der(&made.authority).unwrap();
         let (_, leaf) = X509Certificate::from_der(&made.certificate).unwrap();
         assert_eq!(leaf.issuer(), authority.subject());
 

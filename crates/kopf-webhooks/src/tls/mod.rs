@@ -1,14 +1,20 @@
 //! The TLS side of a server: certificates from files or made up, and who vouches for them.
 
+mod bundle;
 mod certificates;
+mod dumping;
 mod encrypted_key;
+mod files;
 mod generating;
+mod material;
 mod options;
 mod peer;
 mod source;
 mod verifying;
 
+pub(crate) use self::bundle::Bundle;
+pub(crate) use self::material::Material;
 pub(crate) use self::options::Options;
 pub(crate) use self::peer::describe;
-pub(crate) use self::source::{Material, Source};
+pub(crate) use self::source::Source;
 pub use self::verifying::Verify;

@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use kopf_core::admission::ClientConfig;
 use kopf_webhooks::Server;
+use rustls::pki_types::CertificateDer;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use crate::client::Connecting;
 use crate::operator::{Play, Running, allowed, review};
-use crate::pki::{Authority, Identity, write};
+use crate::pki::{Authority, Identity, certificates, write};
 
 /// A server of these files, which it looks at all the time.
 fn server(folder: &Path) -> Server {
@@ -28,6 +30,10 @@ fn server(folder: &Path) -> Server {
 fn replace(folder: &Path, identity: &Identity) {
     write(folder, "key.pem", &identity.key);
     write(folder, "cert.pem", &identity.certificate);
+}
+
+fn authorities(config: &ClientConfig) -> Vec<CertificateDer<'static>> {
+    certificates(&STANDARD.decode(config.ca_bundle.as_ref().unwrap()).unwrap())
 }
 
 async fn shown(running: &Running) -> Vec<u8> {
@@ -128,18 +134,57 @@ async fn a_new_bundle_is_announced() {
     let both = format!("{}{}", old.pem, new.pem);
     write(folder.path(), "ca.pem", &both);
     let config = running.next_config().await.clone();
-    assert_eq!(
-        STANDARD.decode(config.ca_bundle.unwrap()).unwrap(),
-        both.as_bytes()
-    );
+    assert_eq!(authorities(&config), certificates(both.as_bytes()));
     assert_eq!(config.url, Some(url), "it listens where it was");
-    assert_eq!(std::fs::read_to_string(&dump).unwrap(), both);
+    let dumped = std::fs::read(&dump).unwrap();
+    assert_eq!(certificates(&dumped), certificates(both.as_bytes()));
     shown(&running).await;
 
     let identity = new.server("127.0.0.1");
     replace(folder.path(), &identity);
     running.next_config().await;
     assert_eq!(shown(&running).await, *identity.chain()[0]);
+}
+
+#[tokio::test]
+async fn certificates_of_another_authority_are_not_shown_before_it_is_known() {
+    let folder = TempDir::new().unwrap();
+    let (old, new) = (Authority::new("old"), Authority::new("new"));
+    write(folder.path(), "ca.pem", &old.pem);
+    let before = old.server("127.0.0.1");
+    replace(folder.path(), &before);
+    let mut running = Play::allowing().run(server(folder.path())).await;
+    let known = running.config.clone();
+    let mut client = Connecting::to(&known).by_http2().connect().await.unwrap();
+
+    // One after another: what does not belong together is waited for.
+    let after = new.server("127.0.0.1");
+    write(folder.path(), "ca.pem", &new.pem);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!running.has_more_configs());
+    replace(folder.path(), &after);
+
+    let both = format!("{}{}", old.pem, new.pem);
+    let config = running.next_config().await;
+    assert_eq!(authorities(config), certificates(both.as_bytes()));
+    // Those who have not heard of it yet are served as before, on old and on new connections.
+    assert!(client.is_usable().await);
+    let mut late = Connecting::to(&known).connect().await.unwrap();
+    for client in [&mut client, &mut late] {
+        let answer = client.review("/check", &review("u")).await.unwrap();
+        assert_eq!(answer.status, 200);
+    }
+    assert_eq!(shown(&running).await, *before.chain()[0]);
+
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(31)).await;
+    tokio::time::resume();
+    // Who has heard of both sees no difference.
+    let trusting = running.config.clone();
+    let config = running.next_config().await;
+    assert_eq!(authorities(config), certificates(new.pem.as_bytes()));
+    assert_eq!(shown(&running).await, *after.chain()[0]);
+    Connecting::to(&trusting).connect().await.unwrap();
 }
 
 #[tokio::test]

@@ -1,0 +1,134 @@
+//! Who vouches for a server: the authorities that API servers are told.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier as _;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, RootCertStore};
+
+/// How long the lines of PEM are.
+const LINE: usize = 64;
+
+/// The authorities that API servers are told.
+///
+/// These are certificates, and not the texts that they came from: some people keep the certificate
+/// and its private key in one file, and this is told to the whole cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bundle(Vec<CertificateDer<'static>>);
+
+impl Bundle {
+    pub(super) fn new(authorities: Vec<CertificateDer<'static>>) -> Self {
+        Self(authorities)
+    }
+
+    /// As it is told: in PEM.
+    pub(crate) fn pem(&self) -> String {
+        let mut pem = String::new();
+        for authority in &self.0 {
+            let mut body = STANDARD.encode(authority);
+            pem.push_str("-----BEGIN CERTIFICATE-----\n");
+            while body.len() > LINE {
+                // Base64 is ASCII, so that it can be cut anywhere.
+                let rest = body.split_off(LINE);
+                pem.push_str(&body);
+                pem.push('\n');
+                body = rest;
+            }
+            pem.push_str(&body);
+            pem.push_str("\n-----END CERTIFICATE-----\n");
+        }
+        pem
+    }
+
+    /// Whether all of these are among the others.
+    pub(super) fn is_within(&self, other: &Self) -> bool {
+        self.0.iter().all(|authority| other.0.contains(authority))
+    }
+
+    /// All of these and of the others.
+    pub(super) fn joined(&self, other: &Self) -> Self {
+        let mut all = self.0.clone();
+        let others = other.0.iter();
+        all.extend(others.filter(|other| !self.0.contains(other)).cloned());
+        Self(all)
+    }
+
+    /// Whether one of these has signed the certificate, or is it. Nothing else is looked at: dates
+    /// and names are between the server and its clients.
+    pub(super) fn vouches_for(
+        &self,
+        chain: &[CertificateDer<'static>],
+        provider: Arc<CryptoProvider>,
+    ) -> bool {
+        let Some((leaf, intermediates)) = chain.split_first() else {
+            return true;
+        };
+        if self.0.contains(leaf) {
+            return true;
+        }
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(self.0.iter().cloned());
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+        let (Ok(verifier), Ok(name)) = (verifier.build(), ServerName::try_from("localhost")) else {
+            return false;
+        };
+        let verified =
+            verifier.verify_server_cert(leaf, intermediates, &name, &[], UnixTime::now());
+        !matches!(
+            verified,
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::UnknownIssuer | CertificateError::BadSignature
+            ))
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use rustls::crypto::ring;
+
+    use super::super::certificates::certificates;
+    use super::super::generating::{Generated, generate};
+    use super::*;
+
+    fn made() -> Generated {
+        // The name does not matter here.
+        generate(&["operator.example".to_owned()], Timestamp::now()).unwrap()
+    }
+
+    fn bundle(made: &Generated) -> Bundle {
+        Bundle::new(vec![made.authority.clone()])
+    }
+
+    #[test]
+    fn what_is_told_can_be_read() {
+        let (one, two) = (made(), made());
+        let joined = bundle(&one).joined(&bundle(&two)).joined(&bundle(&one));
+        assert_eq!(joined.0, [one.authority.clone(), two.authority]);
+        let pem = joined.pem();
+        assert_eq!(
+            certificates(pem.as_bytes(), "cafile", "x").unwrap(),
+            joined.0
+        );
+        assert!(pem.lines().all(|line| line.len() <= LINE));
+        assert!(bundle(&one).is_within(&joined));
+        assert!(!joined.is_within(&bundle(&one)));
+    }
+
+    #[test]
+    fn an_authority_vouches_for_what_it_has_signed() {
+        let vouches = |bundle: &Bundle, chain: &[_]| {
+            bundle.vouches_for(chain, Arc::new(ring::default_provider()))
+        };
+        let (one, two) = (made(), made());
+        assert!(vouches(&bundle(&one), &[one.certificate.clone()]));
+        assert!(!vouches(&bundle(&two), &[one.certificate.clone()]));
+        let itself = Bundle::new(vec![one.certificate.clone()]);
+        assert!(vouches(&itself, &[one.certificate.clone()]));
+    }
+}

@@ -1,0 +1,54 @@
+//! The CA bundle in a file, for those who connect by hand.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+
+/// Writes a file so that whoever reads it sees all of the old text or all of the new one.
+pub(super) async fn dump(path: &Path, text: &str) -> io::Result<()> {
+    // What is no ordinary file, such as a terminal or a pipe, is not to be replaced by one.
+    match tokio::fs::metadata(path).await {
+        Ok(metadata) if !metadata.is_file() => return tokio::fs::write(path, text).await,
+        _ => {}
+    }
+    // A link stays one.
+    let target = tokio::fs::canonicalize(path).await;
+    let target = target.unwrap_or_else(|_| path.to_owned());
+    let Some(name) = target.file_name() else {
+        return tokio::fs::write(path, text).await;
+    };
+    let mut beside = OsString::from(".");
+    beside.push(name);
+    beside.push(format!(".{}.new", std::process::id()));
+    let beside = target.with_file_name(beside);
+    tokio::fs::write(&beside, text).await?;
+    let renamed = tokio::fs::rename(&beside, &target).await;
+    if renamed.is_err() {
+        // The reason why it cannot be renamed is of more interest than this one.
+        let _ = tokio::fs::remove_file(&beside).await;
+    }
+    renamed
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn files_are_replaced_and_not_overwritten() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let (path, link) = (folder.path().join("ca.pem"), folder.path().join("link"));
+        dump(&path, "a long text").await.unwrap();
+        // Whoever has opened the old one reads it to its end.
+        let kept = folder.path().join("kept");
+        std::fs::hard_link(&path, &kept).unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        dump(&link, "short").await.unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "short");
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), "a long text");
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+        dump(Path::new("/dev/null"), "nothing").await.unwrap();
+        dump(&folder.path().join("no/such"), "x").await.unwrap_err();
+    }
+}

@@ -1,6 +1,7 @@
 //! A tunnel through ngrok: its program runs beside the operator, and leads requests from a public
 //! URL to a server on this machine.
 
+mod lines;
 mod process;
 
 use std::fmt;
@@ -136,14 +137,20 @@ impl NgrokTunnel {
         let mut process = Process::start(&command)?;
         let announcing = Arc::clone(&operator);
         let tunnelling = async {
-            let public = process.public_url().await?;
-            let url = format!("{public}{path}");
-            debug!("Accessing the webhooks at {url}");
-            announcing.announce(ClientConfig {
-                url: Some(url),
-                ..ClientConfig::default()
-            });
-            Err(process.ended().await)
+            let mut public = process.public_url().await?;
+            loop {
+                let url = format!("{public}{path}");
+                debug!("Accessing the webhooks at {url}");
+                announcing.announce(ClientConfig {
+                    url: Some(url),
+                    ..ClientConfig::default()
+                });
+                let mut next = process.next_url().await?;
+                while next == public {
+                    next = process.next_url().await?;
+                }
+                public = next;
+            }
         };
         tokio::select! {
             () = endpoint.serve(operator, false) => Ok(()),

@@ -10,13 +10,12 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio::time::timeout;
-use tokio_util::codec::{FramedRead, LinesCodec};
 use tracing::debug;
 
+use super::lines::Lines;
 use crate::Error;
 
 /// How long it can take until there is a tunnel.
@@ -24,9 +23,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long it can take until everything is heard of a program that has ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// Longer lines are of no interest.
-const LINE: usize = 64 * 1024;
 
 /// What is started.
 pub(super) struct Command {
@@ -40,8 +36,8 @@ pub(super) struct Command {
 /// The program while it runs. It is killed when this is dropped.
 pub(super) struct Process {
     child: Child,
-    output: Option<FramedRead<ChildStdout, LinesCodec>>,
-    errors: Option<FramedRead<ChildStderr, LinesCodec>>,
+    output: Lines<ChildStdout>,
+    errors: Lines<ChildStderr>,
     /// The last that sounded like a problem.
     problem: Option<String>,
 }
@@ -67,9 +63,8 @@ impl Process {
             binary: command.binary.clone(),
             source,
         })?;
-        let lines = || LinesCodec::new_with_max_length(LINE);
-        let output = child.stdout.take().map(|out| FramedRead::new(out, lines()));
-        let errors = child.stderr.take().map(|err| FramedRead::new(err, lines()));
+        let output = Lines::new(child.stdout.take());
+        let errors = Lines::new(child.stderr.take());
         Ok(Self {
             child,
             output,
@@ -80,16 +75,7 @@ impl Process {
 
     /// The public URL, as soon as there is one.
     pub(super) async fn public_url(&mut self) -> Result<String, Error> {
-        let found = timeout(PATIENCE, async {
-            while let Some(line) = self.line().await {
-                if let Some(url) = url_of(&line) {
-                    return Ok(url);
-                }
-                self.remember(&line);
-            }
-            Err(self.end().await)
-        });
-        match found.await {
+        match timeout(PATIENCE, self.next_url()).await {
             Ok(outcome) => outcome,
             Err(_) => Err(Error::NgrokSilent {
                 patience: PATIENCE,
@@ -98,28 +84,26 @@ impl Process {
         }
     }
 
-    /// Why it has ended; waits until it does.
-    pub(super) async fn ended(&mut self) -> Error {
+    /// The next URL that it has got: it can get another one when it has lost its connection. Or the
+    /// reason why it has ended.
+    pub(super) async fn next_url(&mut self) -> Result<String, Error> {
         // Its output must be read for as long as it runs: a full pipe would stop it.
         while let Some(line) = self.line().await {
             debug!("ngrok: {line}");
+            if let Some(url) = url_of(&line) {
+                return Ok(url);
+            }
             self.remember(&line);
         }
-        self.end().await
+        Err(self.end().await)
     }
 
     /// The next line of either output, until both have ended.
     async fn line(&mut self) -> Option<String> {
-        loop {
-            let line = tokio::select! {
-                Some(line) = next(&mut self.output) => line,
-                Some(line) = next(&mut self.errors) => line,
-                else => return None,
-            };
-            // What cannot be read is not for us.
-            if let Ok(line) = line {
-                return Some(line);
-            }
+        tokio::select! {
+            Some(line) = self.output.next() => Some(line),
+            Some(line) = self.errors.next() => Some(line),
+            else => None,
         }
     }
 
@@ -146,16 +130,6 @@ impl Process {
         let problem = self.problem.clone();
         problem.unwrap_or_else(|| "it has not said why".to_owned())
     }
-}
-
-async fn next<R: tokio::io::AsyncRead + Unpin>(
-    lines: &mut Option<FramedRead<R, LinesCodec>>,
-) -> Option<Result<String, tokio_util::codec::LinesCodecError>> {
-    let line = lines.as_mut()?.next().await;
-    if line.is_none() {
-        *lines = None;
-    }
-    line
 }
 
 /// The URL of a tunnel, if the line is about one. Others than HTTPS are of no use.

@@ -141,3 +141,22 @@ async fn a_tunnel_that_breaks_ends_the_server() {
     let error = running.ended().await.to_string();
     assert_eq!(error, "ngrok has ended (exit status: 3): session lost");
 }
+
+#[tokio::test]
+async fn another_public_url_is_announced_as_well_whatever_is_said_in_between() {
+    let folder = TempDir::new().unwrap();
+    // A line that is too long, one that is no text, and the same URL again.
+    let script = format!(
+        "{STARTED}head -c 200000 /dev/zero | tr '\\0' x; echo; printf 'n\\377\\n'\n\
+         {STARTED}echo '{{\"msg\":\"started tunnel\",\"url\":\"https://other.ngrok.test\"}}'\n\
+         exec sleep 1000"
+    );
+    let tunnel = NgrokTunnel::new().binary(stand_in(&folder, &script));
+    let mut running = Play::allowing().run(tunnel.path("/hooks")).await;
+    assert_eq!(running.url(), "https://e5fc.ngrok.test/hooks");
+    let config = running.next_config().await;
+    assert_eq!(
+        config.url.as_deref(),
+        Some("https://other.ngrok.test/hooks")
+    );
+}

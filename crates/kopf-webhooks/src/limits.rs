@@ -19,7 +19,11 @@ pub struct Limits {
     /// more than twice the largest object that Kubernetes takes, as reviews have two of them.
     pub body: usize,
     /// The memory for the texts of all reviews together in bytes, those aside that are small;
-    /// reviews for which there is none within `body_time` are answered by 503. Default: 128 MiB.
+    /// reviews for which there is none within `body_time` are answered by 503. A quarter of it is
+    /// for connections on which reviews were answered before. Default: 128 MiB.
+    ///
+    /// What is made of the texts can be many times as large. It has as much memory again, or 16
+    /// times as much as `body` if that is more; reviews that alone need more are answered by 413.
     pub memory: usize,
     /// How long a new connection can take until it has asked for something: the TLS handshake and
     /// the headers of its first request. Default: 10 seconds.
@@ -34,7 +38,8 @@ pub struct Limits {
     /// keep theirs for 90 seconds.
     pub idle_time: Duration,
     /// How many connections there can be. When there are more, the one has to go that has been
-    /// silent for the longest time; of those with reviews under way, none. Default: 1,024.
+    /// silent for the longest time; of those with reviews under way, none. On Linux, there are not
+    /// more than half of the files that the process can have open (`ulimit -n`). Default: 1,024.
     pub connections: usize,
     /// How many reviews are under way at once; others wait. Default: 1,024.
     pub reviews: usize,

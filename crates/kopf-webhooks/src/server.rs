@@ -233,7 +233,8 @@ impl Server {
     /// How often to look whether the files have changed. Default: every minute.
     ///
     /// If they have, new connections are made with the new certificate, and the API server is told
-    /// the new CA bundle. Requests under way are not interrupted.
+    /// the new CA bundle; if that has other authorities, 30 seconds before. Requests under way are
+    /// not interrupted.
     #[must_use]
     pub fn file_check_interval(mut self, interval: Duration) -> Self {
         self.plan.file_check_interval = interval;

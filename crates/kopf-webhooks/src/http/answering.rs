@@ -18,8 +18,9 @@ use tracing::{debug, error, warn};
 
 use super::Route;
 use super::activity::Activity;
-use super::body::{Memory, discard, read};
+use super::body::{Text, discard, read, unfold};
 use super::headers::headers;
+use super::memory::{Memory, Pool};
 use super::rejection::Rejection;
 use crate::Limits;
 
@@ -28,8 +29,8 @@ pub(crate) struct Answering {
     operator: Arc<dyn Serving>,
     route: Route,
     limits: Limits,
-    /// The memory for bodies.
-    memory: Arc<Semaphore>,
+    /// The memory for reviews.
+    memory: Arc<Pool>,
     /// Turns for reviews.
     turns: Semaphore,
 }
@@ -40,7 +41,7 @@ impl Answering {
         Self {
             operator,
             route,
-            memory: Memory::shared(&limits),
+            memory: Arc::new(Pool::new(&limits)),
             turns: Semaphore::new(turns),
             limits,
         }
@@ -66,7 +67,7 @@ impl Visit {
         retired: watch::Receiver<()>,
     ) -> Self {
         Self {
-            memory: Memory::new(Arc::clone(&answering.memory)),
+            memory: Memory::new(Arc::clone(&answering.memory), Arc::clone(&activity)),
             answering,
             activity,
             peer,
@@ -116,14 +117,8 @@ impl Visit {
         check_content(&head.headers)?;
         let text = read(body, &self.memory, limits).await?;
         let under_way = self.activity.review();
-        let review = serde_json::from_slice(&text.bytes).map_err(Rejection::Json)?;
-        let incoming = Incoming {
-            review,
-            webhook: Some(webhook),
-            headers: headers(head),
-            sslpeer: self.peer.clone(),
-        };
-        let reviewed = timeout(limits.review_time, answering.ask(incoming));
+        let _unfolded = unfold(&text, &self.memory, limits).await?;
+        let reviewed = timeout(limits.review_time, self.ask(head, webhook, text));
         let reviewed = reviewed
             .await
             .map_err(|_| Rejection::Overdue(limits.review_time))??;
@@ -131,14 +126,23 @@ impl Visit {
         under_way.succeeded();
         Ok(answer)
     }
-}
 
-impl Answering {
-    async fn ask(&self, incoming: Incoming) -> Result<Value, Rejection> {
-        // It is never closed.
-        let _turn = self.turns.acquire().await.map_err(|_| Rejection::Busy)?;
+    async fn ask(&self, head: &Parts, webhook: String, text: Text) -> Result<Value, Rejection> {
+        let answering = &*self.answering;
+        // It is never closed. Without a turn, nothing is made of the text.
+        let turn = answering.turns.acquire().await;
+        let _turn = turn.map_err(|_| Rejection::Busy)?;
+        let review = serde_json::from_slice(&text.bytes).map_err(Rejection::Json)?;
+        // Nobody needs it any more, and others may.
+        drop(text);
+        let incoming = Incoming {
+            review,
+            webhook: Some(webhook),
+            headers: headers(head),
+            sslpeer: self.peer.clone(),
+        };
         // Operators catch the panics of handlers. This is for custom ones, which may not.
-        let review = AssertUnwindSafe(self.operator.review(incoming)).catch_unwind();
+        let review = AssertUnwindSafe(answering.operator.review(incoming)).catch_unwind();
         Ok(review.await.map_err(|_| Rejection::Panic)??)
     }
 }

@@ -1,78 +1,24 @@
 //! Bodies of requests: read within a time, a size, and the memory that there is.
 
-use std::sync::Arc;
-
 use bytes::{Bytes, BytesMut};
 use http_body::Body;
 use http_body_util::BodyExt as _;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
+use super::memory::{Held, Memory};
 use super::rejection::Rejection;
 use crate::Limits;
-
-/// What each connection can have without asking: most reviews are smaller.
-const OWN: usize = 64 * 1024;
 
 /// How much of a body that is not wanted is taken nevertheless, in multiples of the limit. Who is
 /// still sending does not hear the answer.
 const UNWANTED: usize = 4;
-
-/// The memory for bodies of one connection: a little of its own, and what all of them share.
-#[derive(Debug)]
-pub(super) struct Memory {
-    own: Arc<Semaphore>,
-    shared: Arc<Semaphore>,
-}
 
 /// A body, and the memory that it has.
 #[derive(Debug)]
 pub(super) struct Text {
     pub(super) bytes: Bytes,
     _held: Held,
-}
-
-#[derive(Debug, Default)]
-struct Held {
-    own: Option<OwnedSemaphorePermit>,
-    shared: Option<OwnedSemaphorePermit>,
-}
-
-impl Memory {
-    /// What all connections share.
-    pub(super) fn shared(limits: &Limits) -> Arc<Semaphore> {
-        // One body must fit in any case.
-        let size = limits.memory.max(limits.body).min(Semaphore::MAX_PERMITS);
-        Arc::new(Semaphore::new(size))
-    }
-
-    pub(super) fn new(shared: Arc<Semaphore>) -> Self {
-        Self {
-            own: Arc::new(Semaphore::new(OWN)),
-            shared,
-        }
-    }
-
-    async fn take(&self, bytes: usize, held: &mut Held) {
-        let Ok(bytes) = u32::try_from(bytes) else {
-            // A frame of 4 GiB cannot be: it would be larger than the limit.
-            return;
-        };
-        if let Ok(permit) = Arc::clone(&self.own).try_acquire_many_owned(bytes) {
-            return merge(&mut held.own, permit);
-        }
-        // It is never closed.
-        if let Ok(permit) = Arc::clone(&self.shared).acquire_many_owned(bytes).await {
-            merge(&mut held.shared, permit);
-        }
-    }
-}
-
-fn merge(all: &mut Option<OwnedSemaphorePermit>, permit: OwnedSemaphorePermit) {
-    match all {
-        Some(all) => all.merge(permit),
-        None => *all = Some(permit),
-    }
 }
 
 /// Reads a body.
@@ -127,8 +73,20 @@ async fn collect<B: Body<Data = Bytes> + Unpin>(
         }
         all.extend_from_slice(&data);
     }
+    held.complete();
     let bytes = if all.is_empty() { first } else { all.freeze() };
     Ok(Text { bytes, _held: held })
+}
+
+/// Takes the memory for what will be made of a text.
+pub(super) async fn unfold(
+    text: &Text,
+    memory: &Memory,
+    limits: &Limits,
+) -> Result<Option<OwnedSemaphorePermit>, Rejection> {
+    let unfolding = memory.unfold(&text.bytes);
+    let unfolded = timeout(limits.body_time, unfolding).await;
+    unfolded.map_err(|_| Rejection::Busy)?
 }
 
 /// Takes the rest of a body that nobody wants, so that the answer is heard; not forever.
@@ -152,11 +110,14 @@ mod tests {
     use std::collections::VecDeque;
     use std::convert::Infallible;
     use std::pin::Pin;
+    use std::sync::Arc;
     use std::task::{Context, Poll};
     use std::time::Duration;
 
     use http_body::Frame;
 
+    use super::super::activity::Activity;
+    use super::super::memory::Pool;
     use super::*;
 
     /// Sends these pieces, then ends, or keeps silent.
@@ -191,10 +152,14 @@ mod tests {
         }
     }
 
+    fn memory(pool: &Arc<Pool>) -> Memory {
+        Memory::new(Arc::clone(pool), Arc::new(Activity::new()))
+    }
+
     #[tokio::test(start_paused = true)]
     async fn pieces_are_joined_up_to_the_limit() {
         let limits = limits();
-        let memory = Memory::new(Memory::shared(&limits));
+        let memory = memory(&Arc::new(Pool::new(&limits)));
         for sizes in [&[][..], &[10], &[10, 0, 20], &[0, 60_000, 39_999, 1]] {
             let text = read(&mut pieces(sizes), &memory, &limits).await.unwrap();
             assert_eq!(text.bytes.len(), sizes.iter().sum::<usize>(), "{sizes:?}");
@@ -206,7 +171,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_piece_is_not_copied() {
         let limits = limits();
-        let memory = Memory::new(Memory::shared(&limits));
+        let memory = memory(&Arc::new(Pool::new(&limits)));
         let piece = Bytes::from(vec![1; 1000]);
         let mut body = Pieces([piece.clone()].into(), false);
         let text = read(&mut body, &memory, &limits).await.unwrap();
@@ -216,7 +181,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_does_not_go_on_is_cut_off() {
         let limits = limits();
-        let memory = Memory::new(Memory::shared(&limits));
+        let memory = memory(&Arc::new(Pool::new(&limits)));
         let mut body = Pieces([Bytes::from_static(b"{")].into(), true);
         let refused = read(&mut body, &memory, &limits).await;
         assert!(matches!(refused, Err(Rejection::TooSlow(_))));
@@ -225,14 +190,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn memory_is_shared_and_given_back() {
         let limits = limits();
-        let shared = Memory::shared(&limits);
+        let pool = Arc::new(Pool::new(&limits));
         let large = || pieces(&[70_000]);
-        let one = Memory::new(Arc::clone(&shared));
+        let one = memory(&pool);
         let held = read(&mut large(), &one, &limits).await.unwrap();
-        assert_eq!(shared.available_permits(), 30_000);
 
         // Others have to wait for large ones, but not for small ones.
-        let other = Memory::new(Arc::clone(&shared));
+        let other = memory(&pool);
         let refused = read(&mut large(), &other, &limits).await;
         assert!(matches!(refused, Err(Rejection::Busy)));
         read(&mut pieces(&[30_000, 30_000]), &other, &limits)
@@ -247,8 +211,7 @@ mod tests {
         };
         let (waited, ()) = tokio::join!(waiting, giving);
         drop(waited.unwrap());
-        assert_eq!(shared.available_permits(), 100_000);
-        assert_eq!(other.own.available_permits(), OWN);
+        read(&mut pieces(&[100_000]), &one, &limits).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]

@@ -25,13 +25,18 @@ use crate::tls::describe;
 
 /// How many requests at once one HTTP/2 connection can have; others wait. Go opens another
 /// connection then.
-const STREAMS: u32 = 100;
+const STREAMS: u32 = 64;
 
-/// How large the headers of a request can be.
-const HEADERS: u32 = 64 * 1024;
+/// How large the headers of a request can be. API servers send less than 1 KiB.
+const HEADERS: u32 = 16 * 1024;
 
-/// How much of a request is read at once, at most.
-const BUFFER: usize = 128 * 1024;
+/// How much of a request is read at once, at most; by HTTP/2, how much of one is sent before it is
+/// read.
+const BUFFER: u32 = 64 * 1024;
+
+/// How much of all requests of one HTTP/2 connection is sent before it is read. It is not counted
+/// anywhere, but some that wait for memory must not stop the others.
+const WINDOW: u32 = 8 * BUFFER;
 
 /// On which terms connections are taken.
 #[derive(Clone)]
@@ -43,8 +48,16 @@ pub(crate) struct Terms {
     pub(crate) retired: watch::Receiver<()>,
 }
 
-/// Serves a connection until it ends. Dropping it closes the connection, and ends all requests.
+/// Serves a connection until it ends, or has to. Dropping it closes the connection, and ends all
+/// requests.
 pub(super) async fn converse(stream: TcpStream, terms: Terms, activity: Arc<Activity>) {
+    tokio::select! {
+        () = serve(stream, terms, Arc::clone(&activity)) => {}
+        () = activity.dismissed() => {}
+    }
+}
+
+async fn serve(stream: TcpStream, terms: Terms, activity: Arc<Activity>) {
     // Answers are small and urgent. A socket that refuses this works nevertheless.
     let _ = stream.set_nodelay(true);
     let ended = match &terms.tls {
@@ -63,6 +76,9 @@ pub(super) async fn converse(stream: TcpStream, terms: Terms, activity: Arc<Acti
             let (_, session) = stream.get_ref();
             let is_http2 = session.alpn_protocol() == Some(b"h2");
             let certificate = session.peer_certificates().and_then(<[_]>::first);
+            if certificate.is_some() {
+                activity.verified();
+            }
             let peer = certificate.map_or_else(
                 || Value::Object(Map::new()),
                 |certificate| describe(certificate),
@@ -100,7 +116,7 @@ where
         // All times are watched from outside, for all kinds of connections alike.
         .header_read_timeout(None)
         .max_header_size(HEADERS as usize)
-        .max_buf_size(BUFFER)
+        .max_buf_size(BUFFER as usize)
         .serve_connection(io, service)
         .await
 }
@@ -127,6 +143,8 @@ where
     let connection = http2::Builder::new(streams)
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(HEADERS)
+        .initial_stream_window_size(BUFFER)
+        .initial_connection_window_size(WINDOW)
         .serve_connection(io, service);
     tokio::pin!(connection);
     tokio::select! {

@@ -1,9 +1,10 @@
 //! The open connections: who is let in, and who has to go.
 //!
 //! Nobody can keep others out by holding connections: when there are too many, the one that has kept
-//! the server waiting for the longest time makes place for the new one. Those who never had a review
+//! the server waiting for the longest time makes place for the new one. Those who had few reviews
 //! answered go first, so that strangers do not displace an API server that has nothing to ask.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
 use super::activity::Activity;
 use super::connection::{Terms, converse};
+use super::descriptors::affordable;
 use crate::Limits;
 
 /// The open connections. They end with it.
@@ -36,7 +38,7 @@ impl Guests {
         Self {
             tasks: JoinSet::new(),
             open: HashMap::new(),
-            most: limits.connections.max(1),
+            most: affordable(limits.connections),
             header_time: limits.header_time,
             idle_time: limits.idle_time,
         }
@@ -124,9 +126,9 @@ impl Guests {
     fn slowest(&self) -> Option<Id> {
         let waiting = self.open.iter().filter_map(|(id, guest)| {
             let silence = guest.activity.silence()?;
-            Some((!guest.activity.is_proven(), silence, id))
+            Some((Reverse(guest.activity.standing()), silence, id))
         });
-        let slowest = waiting.max_by_key(|(is_stranger, silence, _)| (*is_stranger, *silence));
+        let slowest = waiting.max_by_key(|(standing, silence, _)| (*standing, *silence));
         slowest.map(|(_, _, id)| *id)
     }
 
@@ -198,6 +200,21 @@ mod tests {
         for staying in [&proven, &first, &busy] {
             assert!(!is_gone(&mut guests, staying).await);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_single_answer_is_not_worth_as_much_as_many() {
+        let mut guests = guests(2);
+        let known = enter(&mut guests);
+        for _ in 0..4 {
+            known.review().succeeded();
+        }
+        tokio::time::advance(Duration::from_secs(5)).await;
+        let once = enter(&mut guests);
+        once.review().succeeded();
+        let _next = enter(&mut guests);
+        assert!(is_gone(&mut guests, &once).await);
+        assert!(!is_gone(&mut guests, &known).await);
     }
 
     #[tokio::test(start_paused = true)]

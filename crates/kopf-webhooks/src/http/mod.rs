@@ -5,9 +5,12 @@ mod activity;
 mod answering;
 mod body;
 mod connection;
+mod cost;
+mod descriptors;
 mod guests;
 mod headers;
 mod listening;
+mod memory;
 mod rejection;
 mod route;
 

@@ -23,6 +23,8 @@ pub(super) enum Rejection {
     ContentEncoding(String),
     #[error("the review is larger than {0} bytes")]
     TooLarge(usize),
+    #[error("the review has more values than fit into {0} bytes")]
+    TooRich(usize),
     #[error("the review has not come within {0:?}")]
     TooSlow(Duration),
     #[error("the review has not come in full")]
@@ -48,7 +50,7 @@ impl Rejection {
             Self::Path | Self::Broken | Self::Json(_) => StatusCode::BAD_REQUEST,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::ContentType(_) | Self::ContentEncoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLarge(_) | Self::TooRich(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Overdue(_) | Self::Panic | Self::Answer(_) => StatusCode::INTERNAL_SERVER_ERROR,

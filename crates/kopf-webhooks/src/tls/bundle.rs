@@ -126,9 +126,15 @@ mod tests {
             bundle.vouches_for(chain, Arc::new(ring::default_provider()))
         };
         let (one, two) = (made(), made());
-        assert!(vouches(&bundle(&one), &[one.certificate.clone()]));
-        assert!(!vouches(&bundle(&two), &[one.certificate.clone()]));
+        assert!(vouches(
+            &bundle(&one),
+            std::slice::from_ref(&one.certificate)
+        ));
+        assert!(!vouches(
+            &bundle(&two),
+            std::slice::from_ref(&one.certificate)
+        ));
         let itself = Bundle::new(vec![one.certificate.clone()]);
-        assert!(vouches(&itself, &[one.certificate.clone()]));
+        assert!(vouches(&itself, std::slice::from_ref(&one.certificate)));
     }
 }

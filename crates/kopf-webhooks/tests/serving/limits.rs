@@ -230,3 +230,66 @@ async fn everything_ends_with_the_server() {
     }
     assert!(connecting.tcp().await.is_err(), "the port is closed");
 }
+
+#[tokio::test]
+async fn a_few_who_hold_all_the_memory_do_not_keep_it_from_others() {
+    let mut limits = Limits::default();
+    limits.body = 1024 * 1024;
+    limits.memory = 4 * limits.body;
+    // They would have all the time of the world.
+    limits.body_time = Duration::from_secs(600);
+    let size = limits.body;
+    let running = Play::allowing().run(server(limits)).await;
+    let connecting = Connecting::to(&running.config);
+    let config = connecting.tls_config();
+    let head = format!("POST /check HTTP/1.1\r\nhost: x\r\ncontent-length: {size}\r\n\r\n");
+    let mut slow = Vec::new();
+    for _ in 0..5 {
+        let mut stream = connecting.tls_by(config.clone()).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // Some have to wait for memory themselves.
+        let sending = async {
+            stream.write_all(&vec![b' '; size - 1]).await?;
+            stream.flush().await
+        };
+        let _ = tokio::time::timeout(Duration::from_millis(300), sending).await;
+        slow.push(stream);
+    }
+    let mut asked = review("u");
+    asked["request"]["object"] = "x".repeat(300_000).into();
+    for is_http2 in [false, true] {
+        let mut connecting = connecting.clone();
+        connecting.is_http2 = is_http2;
+        let mut client = connecting.connect().await.unwrap();
+        let answer = client.review("/check", &asked);
+        let answer = tokio::time::timeout(Duration::from_secs(60), answer).await;
+        let answer = answer.expect("it is answered").unwrap();
+        assert_eq!(answer.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn small_texts_with_too_many_values_are_refused() {
+    let mut limits = Limits::default();
+    limits.body = 1024 * 1024;
+    limits.memory = limits.body;
+    let running = Play::allowing().run(server(limits)).await;
+    for is_http2 in [false, true] {
+        let mut connecting = Connecting::to(&running.config);
+        connecting.is_http2 = is_http2;
+        let mut client = connecting.connect().await.unwrap();
+        let dense = format!("[{}0]", "{\"\":0},".repeat(100_000));
+        let answer = client.post("/check", dense).await.unwrap();
+        assert_eq!(answer.status, 413);
+        assert_eq!(
+            answer.text,
+            "413: the review has more values than fit into 16777216 bytes"
+        );
+        // Texts of the same size that are just long are no problem.
+        let mut long = review("u");
+        long["request"]["object"] = ",{[".repeat(300_000).into();
+        let answer = client.review("/check", &long).await.unwrap();
+        assert_eq!(answer.status, 200);
+    }
+    assert_eq!(running.reviewed().len(), 2);
+}

@@ -1,0 +1,53 @@
+//! How many files and sockets the system lets this process have.
+
+/// The part of them that connections can have: the operator has its own, and handlers have theirs.
+const PART: usize = 2;
+
+/// How many connections there can be, if so many are wanted.
+pub(super) fn affordable(wanted: usize) -> usize {
+    // Only Linux tells it without being asked in C. Elsewhere, those who are silent for the longest
+    // time make place when the system has nothing left.
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let affordable = open_files(&limits).map_or(wanted, |most| wanted.min(most / PART));
+    if affordable < wanted {
+        tracing::debug!(
+            "The webhook server takes {affordable} connections instead of {wanted}: the process \
+             can have no more than {} open files (ulimit -n).",
+            affordable * PART
+        );
+    }
+    affordable.max(1)
+}
+
+/// The limit that is in force, if there is any.
+fn open_files(limits: &str) -> Option<usize> {
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read_as_linux_writes_them() {
+        let limits = "Limit                     Soft Limit           Hard Limit           Units     \n\
+                      Max processes             63432                63432                processes \n\
+                      Max open files            1024                 524288               files     \n";
+        assert_eq!(open_files(limits), Some(1024));
+        let unlimited = limits.replace("1024  ", "unlimited  ");
+        assert_eq!(open_files(&unlimited), None);
+        assert_eq!(open_files(""), None);
+    }
+
+    #[test]
+    fn a_few_connections_are_always_affordable() {
+        assert_eq!(affordable(0), 1);
+        assert_eq!(affordable(3), 3);
+        assert!(affordable(usize::MAX) > 16);
+        #[cfg(target_os = "linux")]
+        assert!(affordable(1 << 40) < 1 << 40, "it is not looked at");
+    }
+}

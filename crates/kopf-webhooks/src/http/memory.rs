@@ -1,4 +1,4 @@
-//! The memory for reviews: for their texts, and for what is made of them.
+//! The memory for reviews: for their texts, and for [what is made of them](super::values).
 //!
 //! Connections share it, and a few of them must not be able to keep it from the others. So there is
 //! a little for each of them, a part of it is for those only who are known, and when somebody
@@ -13,8 +13,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use super::activity::Activity;
-use super::cost::{cost, upper_bound};
 use super::rejection::Rejection;
+use super::values::Values;
 use crate::Limits;
 
 /// What each request can have without asking: most reviews are smaller.
@@ -22,14 +22,6 @@ pub(super) const OWN: usize = 64 * 1024;
 
 /// How many requests of one connection at once can have that.
 const OWNERS: usize = 4;
-
-/// What is made of a review can be so large without asking: there are not more of them at once than
-/// there are turns.
-const SMALL: usize = 64 * 1024;
-
-/// How many times the size of the largest text what is made of it can have in any case. Objects of
-/// Kubernetes can become 30 times as large, but they are not as large as texts can be.
-const UNFOLDING: usize = 16;
 
 /// How long one waits in vain before others have to go.
 const GRACE: Duration = Duration::from_millis(500);
@@ -40,11 +32,7 @@ pub(super) struct Pool {
     texts: Arc<Semaphore>,
     /// For the texts of those who have been served before.
     reserve: Arc<Semaphore>,
-    values: Arc<Semaphore>,
-    /// For the values of those who have been served before; as much again as a quarter of the others.
-    values_reserve: Arc<Semaphore>,
-    /// How much the values of one review can have.
-    most_values: usize,
+    values: Values,
     visitors: Mutex<Visitors>,
 }
 
@@ -78,14 +66,10 @@ impl Pool {
         // One review must fit in any case.
         let texts = limits.memory.max(limits.body).min(Semaphore::MAX_PERMITS);
         let reserve = (texts / 4).min(texts - limits.body.min(texts));
-        let most_values = limits.memory.max(limits.body.saturating_mul(UNFOLDING));
-        let most_values = most_values.min(u32::MAX as usize);
         Self {
             texts: Arc::new(Semaphore::new(texts - reserve)),
             reserve: Arc::new(Semaphore::new(reserve)),
-            values: Arc::new(Semaphore::new(most_values)),
-            values_reserve: Arc::new(Semaphore::new(most_values / 4)),
-            most_values,
+            values: Values::new(limits),
             visitors: Mutex::default(),
         }
     }
@@ -194,39 +178,13 @@ impl Memory {
         true
     }
 
-    /// What is needed for the values of a text; waits until there is as much.
+    /// Takes what the values of a text need; waits until there is as much.
     pub(super) async fn unfold(
         &self,
         text: &[u8],
     ) -> Result<Option<OwnedSemaphorePermit>, Rejection> {
-        let bound = upper_bound(text);
-        if bound <= SMALL {
-            return Ok(None);
-        }
-        let most = self.pool.most_values;
-        if bound <= most / 8
-            && let Ok(permits) = u32::try_from(bound)
-            && let Ok(permit) = Arc::clone(&self.pool.values).try_acquire_many_owned(permits)
-        {
-            return Ok(Some(permit));
-        }
-        // It is worth to know it exactly.
-        let cost = cost(text);
-        let permits = u32::try_from(cost).ok().filter(|_| cost <= most);
-        let permits = permits.ok_or(Rejection::TooRich(most))?;
-        // All at once, so that nobody waits with the half of it.
-        let common = Arc::clone(&self.pool.values).acquire_many_owned(permits);
-        let permit = if self.activity.standing() > 0 && cost <= most / 4 {
-            let reserve = Arc::clone(&self.pool.values_reserve).acquire_many_owned(permits);
-            tokio::select! {
-                biased;
-                permit = common => permit,
-                permit = reserve => permit,
-            }
-        } else {
-            common.await
-        };
-        permit.map(Some).map_err(|_| Rejection::Busy)
+        let is_known = self.activity.standing() > 0;
+        self.pool.values.take(text, is_known).await
     }
 }
 
@@ -393,29 +351,6 @@ mod tests {
         assert!(timeout(GRACE / 2, more).await.is_err(), "not for one alone");
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn what_is_made_of_texts_is_counted() {
-        let pool = pool();
-        let (memory, _) = visit(&pool);
-        let dense = |count| format!("[{}0]", "{\"\":0},".repeat(count));
-        assert!(memory.unfold(dense(10).as_bytes()).await.unwrap().is_none());
-        let refused = memory.unfold(dense(3_000).as_bytes()).await;
-        assert!(matches!(refused, Err(Rejection::TooRich(1_600_000))));
-        let text = dense(1_400);
-        let one = memory.unfold(text.as_bytes()).await.unwrap().unwrap();
-        assert!(one.num_permits() > 1_000_000, "{}", one.num_permits());
-        let second = timeout(SECOND, memory.unfold(text.as_bytes())).await;
-        assert!(second.is_err(), "there is no place for two");
-        let (known, activity) = visit(&pool);
-        activity.review().succeeded();
-        let smaller = dense(400);
-        let reserved = timeout(SECOND, known.unfold(smaller.as_bytes())).await;
-        assert!(reserved.is_ok(), "there is a reserve");
-        drop(one);
-        let second = memory.unfold(text.as_bytes()).await.unwrap();
-        assert!(second.is_some());
-    }
-
     #[test]
     fn one_review_fits_whatever_the_limits_are() {
         for (body, memory) in [(100, 0), (100, 100), (100, 120), (0, 0)] {
@@ -425,7 +360,6 @@ mod tests {
                 ..Limits::default()
             });
             assert!(pool.texts.available_permits() >= body);
-            assert!(pool.most_values >= UNFOLDING * body);
         }
     }
 }

@@ -13,6 +13,7 @@ mod listening;
 mod memory;
 mod rejection;
 mod route;
+mod values;
 
 pub(crate) use self::answering::Answering;
 pub(crate) use self::connection::Terms;

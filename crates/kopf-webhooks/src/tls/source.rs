@@ -136,6 +136,8 @@ impl Source {
 mod tests {
     use std::path::PathBuf;
 
+    use rcgen::{CertificateParams, KeyPair};
+
     use super::super::generating::generate;
     use super::*;
 
@@ -202,6 +204,32 @@ mod tests {
         assert_eq!(renewed.bundle, current.bundle);
         assert_eq!(renewed.bridge_from(&current), None);
         assert!(!is_renewed_within(&source, &renewed, 10 * MINUTE).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_are_not_decrypted_unless_files_have_changed() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let (certfile, pkeyfile) = (folder.path().join("crt"), folder.path().join("key"));
+        let key = KeyPair::from_pem(include_str!("testdata/plain.pem")).unwrap();
+        let certificate = CertificateParams::new(vec!["x".to_owned()]).unwrap();
+        let certificate = certificate.self_signed(&key).unwrap().pem();
+        std::fs::write(&certfile, &certificate).unwrap();
+        std::fs::write(&pkeyfile, include_str!("testdata/aes256-sha256.pem")).unwrap();
+        let with = |password: &str| {
+            source(Options {
+                certfile: Some(certfile.clone()),
+                pkeyfile: Some(pkeyfile.clone()),
+                password: Some(password.to_owned()),
+                ..Options::default()
+            })
+        };
+        let current = with("secret").load().await.unwrap();
+        // With another password, it would be noticed.
+        let other = with("other");
+        assert!(matches!(other.look(&current).await, Ok(None)));
+        std::fs::write(&certfile, format!("{certificate}\n")).unwrap();
+        let noticed = other.look(&current).await;
+        assert!(matches!(noticed, Err(Error::EncryptedKey { .. })));
     }
 
     #[tokio::test]

@@ -1,4 +1,5 @@
-//! Who may work on objects now: a bounded number at once, changes ahead of listed objects.
+//! Who may work on objects now: a bounded number at once, changes ahead of listed objects, and what has
+//! begun ahead of all: it is safe only when it is written, and holds much more memory until then.
 //!
 //! A turn is held while something is decided or written, never while a handler runs or an object
 //! sleeps: a handler that takes an hour must not starve the others.
@@ -14,6 +15,8 @@ const LISTING_SHARE: u32 = 16;
 /// In which line to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
+    /// Handlers were called, and something is to be written.
+    Begun,
     /// Something has changed.
     Fresh,
     /// Something was there when the stream began.
@@ -28,6 +31,7 @@ pub(crate) struct Turns(Arc<Mutex<Lines>>);
 struct Lines {
     free: usize,
     served: u32,
+    begun: VecDeque<oneshot::Sender<Turn>>,
     fresh: VecDeque<oneshot::Sender<Turn>>,
     listing: VecDeque<oneshot::Sender<Turn>>,
 }
@@ -42,6 +46,7 @@ impl Turns {
         Self(Arc::new(Mutex::new(Lines {
             free: permits.max(1),
             served: 0,
+            begun: VecDeque::new(),
             fresh: VecDeque::new(),
             listing: VecDeque::new(),
         })))
@@ -62,6 +67,7 @@ impl Turns {
                 }
                 let (sender, receiver) = oneshot::channel();
                 match lane {
+                    Lane::Begun => lines.begun.push_back(sender),
                     Lane::Fresh => lines.fresh.push_back(sender),
                     Lane::Listing => lines.listing.push_back(sender),
                 }
@@ -77,6 +83,9 @@ impl Turns {
 
 impl Lines {
     fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
+        if let Some(next) = self.begun.pop_front() {
+            return Some(next);
+        }
         self.served = self.served.wrapping_add(1);
         if self.served.is_multiple_of(LISTING_SHARE) {
             self.listing.pop_front().or_else(|| self.fresh.pop_front())
@@ -114,6 +123,21 @@ mod tests {
     use futures::FutureExt as _;
 
     use super::*;
+
+    #[tokio::test]
+    async fn what_has_begun_goes_before_what_has_not() {
+        let turns = Turns::new(1);
+        let current = turns.take(Lane::Fresh).await;
+        let mut fresh = Box::pin(turns.take(Lane::Fresh));
+        let mut begun = Box::pin(turns.take(Lane::Begun));
+        assert!(fresh.as_mut().now_or_never().is_none());
+        assert!(begun.as_mut().now_or_never().is_none());
+        drop(current);
+        assert!(fresh.as_mut().now_or_never().is_none());
+        let turn = begun.as_mut().now_or_never().unwrap();
+        drop(turn);
+        assert!(fresh.as_mut().now_or_never().is_some());
+    }
 
     #[tokio::test]
     async fn changes_go_first_and_listed_objects_are_not_starved() {

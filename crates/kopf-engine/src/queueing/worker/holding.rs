@@ -38,7 +38,7 @@ impl Holding {
     /// safe only when it is written.
     pub(crate) async fn take_again(&mut self) {
         if self.turn.is_none() {
-            self.turn = Some(self.turns.take(Lane::Fresh).await);
+            self.turn = Some(self.turns.take(Lane::Begun).await);
         }
     }
 }

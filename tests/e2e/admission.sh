@@ -29,28 +29,10 @@ finish() {
 trap 'finish; exit 130' INT TERM
 trap finish EXIT
 
-passed=0
-failed=0
-# verdict NAME STATUS
-verdict() {
-    if [ "$2" -eq 0 ]; then
-        passed=$((passed + 1))
-        echo "ok      $1"
-    else
-        failed=$((failed + 1))
-        echo "FAILED  $1"
-        tail -n 5 "$work/answer" | cut -c1-300 | sed 's/^/        > /'
-        tail -n 15 "$work/operator.log" | cut -c1-200 | sed 's/^/        | /'
-    fi
-}
-# within SECONDS COMMAND…: until it succeeds.
-within() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.2
-    done
+source "$here/checks.sh"
+explain() {
+    tail -n 5 "$work/answer" | cut -c1-300 | sed 's/^/        > /'
+    end_of_log "$work/operator.log"
 }
 # says WORDS COMMAND…: kubectl succeeds with these words among its own.
 says() {
@@ -160,5 +142,4 @@ OBJECT
 within 30 unasked
 verdict "nobody is asked any more" $?
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+summary

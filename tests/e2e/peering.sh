@@ -29,29 +29,11 @@ finish() {
 trap 'finish; exit 130' INT TERM
 trap finish EXIT
 
-passed=0
-failed=0
-# verdict NAME STATUS
-verdict() {
-    if [ "$2" -eq 0 ]; then
-        passed=$((passed + 1))
-        echo "ok      $1"
-    else
-        failed=$((failed + 1))
-        echo "FAILED  $1"
-        for log in "$work"/*.log; do
-            echo "        $log:"
-            tail -n 15 "$log" | cut -c1-200 | sed 's/^/        | /'
-        done
-    fi
-}
-# within SECONDS COMMAND…: until it succeeds.
-within() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.2
+source "$here/checks.sh"
+explain() {
+    for log in "$work"/*.log; do
+        echo "        $log:"
+        end_of_log "$log"
     done
 }
 # said LOG WORDS [TIMES]: whether the log has them, so many times at least.
@@ -166,5 +148,4 @@ end "$our_pid"
 within 10 records ""
 verdict "nothing is left" $?
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+summary

@@ -21,6 +21,7 @@ use crate::indexing::ObjectKey;
 use crate::invocation::{FilterContext, Function, SharedPatch, Slot, Subject};
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
+use crate::processing::describe;
 use crate::queueing::Identity;
 use crate::shared::Shared;
 
@@ -139,10 +140,7 @@ fn remembered(review: &Review) -> Option<ObjectKey> {
 
 /// It cannot be reviewed, and the one who asks is not to blame.
 fn internal(logger: &ObjectLogger, error: &(dyn std::error::Error + 'static)) -> Refusal {
-    let chain: Vec<String> = std::iter::successors(Some(error), |error| error.source())
-        .map(ToString::to_string)
-        .collect();
-    let text = chain.join(": ");
+    let text = describe(error);
     logger.error(format_args!("The object cannot be reviewed: {text}"));
     Refusal::Internal(text)
 }

@@ -177,8 +177,9 @@ pub(crate) fn panics_are_records_as_all_others() {
     assert!(message.ends_with(": worse than bad"), "{message}");
 }
 
-pub(crate) fn a_second_signal_ends_it_at_once() {
-    let folder = folder("default", "{slow: true}");
+/// Sends two signals while the handler of such an object runs. Where it was, and what was logged.
+fn signalled_twice(spec: &str) -> (TempDir, String) {
+    let folder = folder("default", spec);
     let mut running = Running::start(&mut operator(&folder, &SANDBOX));
     running.until("Here we are");
     running.signal("-TERM");
@@ -186,19 +187,17 @@ pub(crate) fn a_second_signal_ends_it_at_once() {
     running.signal("-INT");
     let (code, _, log) = running.end();
     assert_eq!(code, Some(1), "{log}");
+    (folder, log)
+}
+
+pub(crate) fn a_second_signal_ends_it_at_once() {
+    let (folder, log) = signalled_twice("{slow: true}");
     assert!(log.contains("Signal SIGINT is received again."), "{log}");
     assert_eq!(files(folder.path()), ["crd.yaml", "obj.yaml"]);
 }
 
 pub(crate) fn signals_are_obeyed_also_while_a_handler_blocks() {
-    let folder = folder("default", "{blocks: true}");
-    let mut running = Running::start(&mut operator(&folder, &SANDBOX));
-    running.until("Here we are");
-    running.signal("-TERM");
-    running.until("Signal SIGTERM is received. Operator is stopping.");
-    running.signal("-INT");
-    let (code, _, log) = running.end();
-    assert_eq!(code, Some(1), "{log}");
+    signalled_twice("{blocks: true}");
 }
 
 /// The file that leads to the sandbox of an operator.

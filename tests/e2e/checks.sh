@@ -1,0 +1,32 @@
+# What scripts with checks have in common; to be sourced. They define `explain`, which prints what helps
+# to understand a failure.
+
+passed=0
+failed=0
+# verdict NAME STATUS
+verdict() {
+    if [ "$2" -eq 0 ]; then
+        passed=$((passed + 1))
+        echo "ok      $1"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  $1"
+        explain
+    fi
+}
+# within SECONDS COMMAND…: until it succeeds.
+within() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.2
+    done
+}
+# end_of_log FILE: its last lines, as a quotation.
+end_of_log() { tail -n 15 "$1" | cut -c1-200 | sed 's/^/        | /'; }
+# The last line and the outcome of a script.
+summary() {
+    echo "$passed passed, $failed failed"
+    [ "$failed" -eq 0 ]
+}

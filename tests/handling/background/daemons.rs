@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kopf_core::handler::ErrorsMode;
+use kopf_testing::recording::Moment;
 use serde_json::json;
 
 use super::times;
@@ -25,6 +26,27 @@ fn it_is_called_once_and_its_result_is_stored() {
             })
             .await;
         assert_eq!(object["status"]["watch"]["seen"], "value");
+        stage.journal.only("watch");
+    });
+}
+
+#[test]
+fn what_it_leaves_behind_is_seen_as_its_last_words() {
+    everywhere(async |stage| {
+        let watch = on::daemon("watch").does(|_| async { gives(json!("over")) });
+        let _operator = stage.run([watch]).await;
+        // The answer to the write comes only after its echo on the watch-stream.
+        let breakpoint = stage.breakpoint(2, Moment::After);
+        stage.create("obj", json!({})).await;
+        stage.within("the result", breakpoint.reached()).await;
+        stage
+            .until("obj", "free", |object| finalizers(object).is_empty())
+            .await;
+        breakpoint.release();
+        stage.settled().await;
+        assert_eq!(stage.get("obj").await["status"]["watch"], "over");
+        let message = "Daemon 'watch' has exited on its own and will not be retried or restarted.";
+        assert_eq!(stage.log.count("obj", message), 1);
         stage.journal.only("watch");
     });
 }

@@ -38,7 +38,7 @@ impl Drop for Exit {
         }
         let mut state = object.state();
         state.running.retain(|other| other.number != runner.number);
-        if !was_told {
+        if !was_told && !state.forever_stopped.contains(&runner.handler.id) {
             state.forever_stopped.push(Arc::clone(&runner.handler.id));
         }
         if state.running.is_empty() {

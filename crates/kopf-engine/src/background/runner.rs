@@ -56,6 +56,16 @@ impl Runner {
         }
     }
 
+    /// It ends by itself, unless it was told to end before: from now on the object does without it,
+    /// although it may still have something to write.
+    pub(super) fn retire(&self) {
+        let mut state = self.object.state();
+        if !self.stopped.is_set() {
+            state.running.retain(|other| other.number != self.number);
+            state.forever_stopped.push(Arc::clone(&self.handler.id));
+        }
+    }
+
     /// How it is called in the log.
     pub(super) fn label(&self) -> impl fmt::Display {
         wording::label(self.handler.kind, &self.handler.id)

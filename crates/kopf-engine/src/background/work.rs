@@ -171,6 +171,16 @@ impl Work {
         }
     }
 
+    /// Whether no attempt comes after one that is over for good.
+    fn is_last(&self, has_failed: bool) -> bool {
+        match &self.runner.handler.kind {
+            HandlerKind::Timer(timing) => {
+                has_failed || after_round(timing, Duration::ZERO) == Next::Never
+            }
+            _ => true,
+        }
+    }
+
     fn cause(&self) -> Cause {
         Cause {
             resource: Arc::clone(&self.runner.object.resource),
@@ -213,6 +223,10 @@ impl Work {
         self.retries = self.retries.saturating_add(1);
         let patch = execution.patch.take();
         drop(execution);
+        if outcome.is_final && self.is_last(outcome.error.is_some()) {
+            // Before the writing: the cycle that it sets off must not count on it any more.
+            runner.retire();
+        }
         self.write(patch).await;
         match (outcome.is_final, outcome.error) {
             (false, _) => Attempted::Unfinished(outcome.delay),

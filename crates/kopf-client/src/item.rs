@@ -4,9 +4,11 @@
 //! before anybody looks inside.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use kopf_core::cause::EventType;
+use kopf_core::outline;
 use serde::Deserialize;
 
 use crate::error::Error;
@@ -37,9 +39,18 @@ pub struct Peek {
 }
 
 /// The outline of an object: everything else is skipped over.
-#[derive(Deserialize)]
 pub(crate) struct Outline<'a> {
-    #[serde(rename = "apiVersion", borrow, default)]
+    api_version: Option<Cow<'a, str>>,
+    kind: Option<Cow<'a, str>>,
+    metadata: Metadata<'a>,
+    managed_fields: Range<usize>,
+}
+
+/// The same of an object that is written in an unusual way.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Unusual<'a> {
+    #[serde(borrow, default)]
     api_version: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     kind: Option<Cow<'a, str>>,
@@ -47,7 +58,7 @@ pub(crate) struct Outline<'a> {
     metadata: Option<Metadata<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata<'a> {
     #[serde(borrow, default)]
@@ -69,32 +80,56 @@ pub(crate) struct Kind {
 
 impl<'a> Outline<'a> {
     pub(crate) fn of(object: &'a [u8]) -> Result<Self, serde_json::Error> {
+        if let Some(found) = outline::Outline::find(object) {
+            return Ok(Self::from(found));
+        }
         // A list would be taken for the fields in their order.
         if object.trim_ascii_start().first() == Some(&b'[') {
             return Err(serde::de::Error::custom("a list instead of an object"));
         }
-        serde_json::from_slice(object)
+        let unusual: Unusual<'_> = serde_json::from_slice(object)?;
+        Ok(Self {
+            api_version: unusual.api_version,
+            kind: unusual.kind,
+            metadata: unusual.metadata.unwrap_or_default(),
+            managed_fields: 0..0,
+        })
     }
 
     pub(crate) fn resource_version(&self) -> Option<&str> {
-        let version = self.metadata.as_ref()?.resource_version.as_deref()?;
+        let version = self.metadata.resource_version.as_deref()?;
         Some(version).filter(|version| !version.is_empty())
     }
 
     pub(crate) fn peek(&self) -> Peek {
         let own = |text: &Option<Cow<'_, str>>| text.as_deref().map(Box::from);
-        self.metadata
-            .as_ref()
-            .map_or_else(Peek::default, |metadata| Peek {
-                uid: own(&metadata.uid),
-                namespace: own(&metadata.namespace),
-                name: own(&metadata.name),
-                resource_version: own(&metadata.resource_version),
-            })
+        let metadata = &self.metadata;
+        Peek {
+            uid: own(&metadata.uid),
+            namespace: own(&metadata.namespace),
+            name: own(&metadata.name),
+            resource_version: own(&metadata.resource_version),
+        }
+    }
+
+    /// The object as it is kept: nobody looks at its `managedFields`. Something can be inserted
+    /// after its opening brace.
+    fn lean(&self, object: &[u8], inserted: &[u8]) -> Bytes {
+        let Range { start, end } = self.managed_fields;
+        let begin = object.len() - object.trim_ascii_start().len() + 1;
+        let begin = if inserted.is_empty() { 0 } else { begin };
+        let pieces = [
+            object.get(..begin),
+            Some(inserted),
+            object.get(begin..start.max(begin)),
+            object.get(end.max(begin)..),
+        ];
+        // One allocation of the exact size.
+        Bytes::from(pieces.map(Option::unwrap_or_default).concat())
     }
 
     /// What has to be inserted after the opening brace, so that the object says what it is.
-    fn missing(&self, kind: &Kind) -> Vec<u8> {
+    fn missing(&self, kind: &Kind, object: &[u8]) -> Vec<u8> {
         let fields = [
             ("apiVersion", &self.api_version, &kind.api_version),
             ("kind", &self.kind, &kind.kind),
@@ -113,7 +148,27 @@ impl<'a> Outline<'a> {
                 text.push(b',');
             }
         }
+        let rest = object.trim_ascii_start().strip_prefix(b"{");
+        if rest.is_some_and(|rest| rest.trim_ascii_start().starts_with(b"}")) {
+            text.pop();
+        }
         text
+    }
+}
+
+impl<'a> From<outline::Outline<'a>> for Outline<'a> {
+    fn from(found: outline::Outline<'a>) -> Self {
+        Self {
+            api_version: found.api_version.map(Cow::Borrowed),
+            kind: found.kind.map(Cow::Borrowed),
+            metadata: Metadata {
+                uid: found.uid.map(Cow::Borrowed),
+                namespace: found.namespace.map(Cow::Borrowed),
+                name: found.name.map(Cow::Borrowed),
+                resource_version: found.resource_version.map(Cow::Borrowed),
+            },
+            managed_fields: found.managed_fields,
+        }
     }
 }
 
@@ -123,7 +178,7 @@ impl Item {
         Self {
             event,
             key: outline.peek(),
-            raw: Bytes::copy_from_slice(object),
+            raw: outline.lean(object, b""),
         }
     }
 
@@ -131,24 +186,11 @@ impl Item {
     pub(crate) fn listed(object: &[u8], kind: &Kind) -> Result<Self, Error> {
         let outline =
             Outline::of(object).map_err(|error| Error::malformed("an item of the list", &error))?;
-        let missing = outline.missing(kind);
-        let raw = match object.split_first() {
-            Some((brace, rest)) if !missing.is_empty() => {
-                let mut raw = BytesMut::with_capacity(object.len() + missing.len());
-                raw.extend_from_slice(&[*brace]);
-                raw.extend_from_slice(&missing);
-                if rest.trim_ascii_start().starts_with(b"}") {
-                    raw.truncate(raw.len() - 1);
-                }
-                raw.extend_from_slice(rest);
-                raw.freeze()
-            }
-            _ => Bytes::copy_from_slice(object),
-        };
+        let missing = outline.missing(kind, object);
         Ok(Self {
             event: EventType::Listed,
             key: outline.peek(),
-            raw,
+            raw: outline.lean(object, &missing),
         })
     }
 }
@@ -225,6 +267,20 @@ mod tests {
         );
         let other = json!({"apiVersion": "v1", "kind": "Pod"});
         assert_eq!(listed(&other.to_string()), other);
+    }
+
+    #[test]
+    fn managed_fields_are_left_out() {
+        let object = br#"{"metadata":{"name":"a","managedFields":[{"f:x":{}}]},"spec":{}}"#;
+        let lean = br#"{"metadata":{"name":"a"},"spec":{}}"#;
+        let outline = Outline::of(object).unwrap();
+        let item = Item::new(EventType::Added, &outline, object);
+        assert_eq!(&item.raw[..], lean);
+        let listed = Item::listed(object, &Kind::default()).unwrap();
+        assert_eq!(&listed.raw[..], lean);
+        let listed = Item::listed(object, &kind()).unwrap();
+        let expected = br#"{"apiVersion":"kopf.dev/v1","kind":"KopfExample","metadata":{"name":"a"},"spec":{}}"#;
+        assert_eq!(&listed.raw[..], expected);
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub mod lifecycle;
 pub mod literal;
 pub mod namespace;
 pub mod outcome;
+pub mod outline;
 pub mod panicking;
 pub mod patch;
 pub mod peering;

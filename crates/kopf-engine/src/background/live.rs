@@ -1,34 +1,95 @@
 //! The object as it is now, for those who run beside it.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use kopf_core::body::Body;
+use serde_json::Value;
+
+/// From how long a sleep on it is worth to keep an object as text: its values take several times as
+/// much memory, but reading them again takes some time, too.
+const LONG: Duration = Duration::from_secs(30);
 
 /// The newest known version of an object. Cheap to clone: clones show the same object.
 #[derive(Clone)]
-pub struct LiveBody(Arc<Mutex<Body>>);
+pub struct LiveBody(Arc<Mutex<Kept>>);
+
+/// How it is kept.
+enum Kept {
+    /// Somebody looks at it.
+    Read(Body),
+    /// Nobody does for a while.
+    Text(Box<[u8]>),
+}
 
 impl LiveBody {
     pub(crate) fn new(body: Body) -> Self {
-        Self(Arc::new(Mutex::new(body)))
+        Self(Arc::new(Mutex::new(Kept::Read(body))))
     }
 
     /// The object as it is now; the next call may give a newer one.
     pub fn get(&self) -> Body {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        let mut kept = self.kept();
+        let body = match &*kept {
+            Kept::Read(body) => return body.clone(),
+            // What was written by us can be read by us.
+            Kept::Text(text) => Body::parse(text).unwrap_or_else(|_| Body::new(Value::Null)),
+        };
+        *kept = Kept::Read(body.clone());
+        body
     }
 
     pub(crate) fn set(&self, body: Body) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = body;
+        *self.kept() = Kept::Read(body);
+    }
+
+    /// One of those who look at it does not for so long.
+    pub(super) fn rest(&self, time: Duration) {
+        if time < LONG {
+            return;
+        }
+        let mut kept = self.kept();
+        if let Kept::Read(body) = &*kept
+            && let Ok(text) = serde_json::to_vec(body.value())
+        {
+            *kept = Kept::Text(text.into_boxed_slice());
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for LiveBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "LiveBody({})", self.get().reference())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn resting_changes_nothing() {
+        let value = json!({"metadata": {"name": "obj"}, "spec": {"a": [1, -2, 0.1, null, "ü\n"]}});
+        let live = LiveBody::new(Body::new(value.clone()));
+        live.rest(Duration::from_secs(1));
+        assert!(
+            matches!(*live.kept(), Kept::Read(_)),
+            "it is used again soon"
+        );
+        live.rest(Duration::MAX);
+        assert!(matches!(*live.kept(), Kept::Text(_)));
+        live.rest(Duration::MAX);
+        assert_eq!(live.get().value(), &value);
+        assert!(matches!(*live.kept(), Kept::Read(_)));
+        live.rest(Duration::MAX);
+        live.set(Body::new(json!({"spec": 2})));
+        assert_eq!(live.clone().get().value(), &json!({"spec": 2}));
     }
 }

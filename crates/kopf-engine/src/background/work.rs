@@ -150,6 +150,7 @@ impl Work {
             return tokio::task::yield_now().await;
         }
         self.busy = None;
+        self.runner.live.rest(delay);
         self.runner.stopped.wait(Some(delay)).await;
     }
 
@@ -165,6 +166,7 @@ impl Work {
     /// Waits until the object has changed since then.
     async fn change(&mut self, changes: u64) {
         self.busy = None;
+        self.runner.live.rest(Duration::MAX);
         tokio::select! {
             _ = self.runner.stopped.wait(None) => {}
             () = self.runner.object.changed_since(changes) => {}

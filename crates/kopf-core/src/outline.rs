@@ -1,0 +1,354 @@
+//! The outline of an object, found in its bytes without decoding them.
+//!
+//! Servers send every version of every object, most of them are led to their queues and never
+//! looked into, and `metadata.managedFields` are often the larger half of what they send. So this
+//! looks for the few texts that tell which object it is, jumps over all else, and tells where those
+//! fields are. It is a search, not a check: what is jumped over may still prove to be no JSON when
+//! somebody reads it.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::memchr2;
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outline<'a> {
+    /// `apiVersion`.
+    pub api_version: Option<&'a str>,
+    /// `kind`.
+    pub kind: Option<&'a str>,
+    /// `metadata.uid`.
+    pub uid: Option<&'a str>,
+    /// `metadata.namespace`.
+    pub namespace: Option<&'a str>,
+    /// `metadata.name`.
+    pub name: Option<&'a str>,
+    /// `metadata.resourceVersion`.
+    pub resource_version: Option<&'a str>,
+    /// Which bytes are to be left out to leave out `metadata.managedFields`.
+    pub managed_fields: Range<usize>,
+}
+
+impl<'a> Outline<'a> {
+    /// Finds it in the bytes of an object; nothing if they are not written as servers write them,
+    /// for example with escapes in these texts, or if they are no object at all.
+    ///
+    /// ```
+    /// use kopf_core::outline::Outline;
+    ///
+    /// let bytes = br#"{"kind":"Thing","metadata":{"name":"obj","managedFields":[{}]},"spec":{}}"#;
+    /// let outline = Outline::find(bytes).unwrap();
+    /// assert_eq!((outline.kind, outline.name, outline.uid), (Some("Thing"), Some("obj"), None));
+    /// assert_eq!(&bytes[outline.managed_fields], br#","managedFields":[{}]"#);
+    /// ```
+    pub fn find(object: &'a [u8]) -> Option<Self> {
+        let mut cursor = Cursor {
+            bytes: object,
+            at: 0,
+        };
+        let mut outline = Self::default();
+        cursor.object(|cursor, key, _| match key {
+            b"apiVersion" => cursor.text(&mut outline.api_version),
+            b"kind" => cursor.text(&mut outline.kind),
+            b"metadata" => outline.metadata(cursor),
+            _ => cursor.skip(),
+        })?;
+        cursor.peek().is_none().then_some(outline)
+    }
+
+    fn metadata(&mut self, cursor: &mut Cursor<'a>) -> Option<()> {
+        // Where the field before ends, and where the one begins that is left out.
+        let (mut end, mut begin) = (None, None);
+        cursor.object(|cursor, key, start| {
+            if let Some(begin) = begin.take() {
+                self.managed_fields = begin..start;
+            }
+            match key {
+                b"uid" => cursor.text(&mut self.uid)?,
+                b"namespace" => cursor.text(&mut self.namespace)?,
+                b"name" => cursor.text(&mut self.name)?,
+                b"resourceVersion" => cursor.text(&mut self.resource_version)?,
+                b"managedFields" => {
+                    cursor.skip()?;
+                    // If nothing follows it, the comma before it goes as well.
+                    self.managed_fields = end.unwrap_or(start)..cursor.at;
+                    begin = Some(start);
+                }
+                _ => cursor.skip()?,
+            }
+            end = Some(cursor.at);
+            Some(())
+        })
+    }
+
+    /// The object without its `metadata.managedFields`.
+    ///
+    /// ```
+    /// use kopf_core::outline::Outline;
+    ///
+    /// let bytes = br#"{"metadata":{"managedFields":[{}],"name":"obj"}}"#;
+    /// let outline = Outline::find(bytes).unwrap();
+    /// assert_eq!(&*outline.lean(bytes), br#"{"metadata":{"name":"obj"}}"#);
+    /// ```
+    pub fn lean<'b>(&self, object: &'b [u8]) -> Cow<'b, [u8]> {
+        let Range { start, end } = self.managed_fields;
+        match (object.get(..start), object.get(end..)) {
+            (Some(head), Some(tail)) if start < end => Cow::Owned([head, tail].concat()),
+            _ => Cow::Borrowed(object),
+        }
+    }
+}
+
+/// A place in the bytes.
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// The next byte that is not white space.
+    fn peek(&mut self) -> Option<u8> {
+        loop {
+            match self.bytes.get(self.at)? {
+                b' ' | b'\t' | b'\r' | b'\n' => self.at += 1,
+                byte => return Some(*byte),
+            }
+        }
+    }
+
+    fn take(&mut self, expected: u8) -> Option<()> {
+        (self.peek()? == expected).then(|| self.at += 1)
+    }
+
+    /// Goes through an object. The visitor gets each key, with its place, and goes beyond its value.
+    fn object(
+        &mut self,
+        mut visit: impl FnMut(&mut Self, &'a [u8], usize) -> Option<()>,
+    ) -> Option<()> {
+        self.take(b'{')?;
+        if self.peek()? == b'}' {
+            return self.take(b'}');
+        }
+        loop {
+            self.peek()?;
+            let start = self.at;
+            let key = self.plain()?;
+            self.take(b':')?;
+            visit(self, key, start)?;
+            match self.peek()? {
+                b',' => self.at += 1,
+                _ => return self.take(b'}'),
+            }
+        }
+    }
+
+    /// A text without escapes.
+    fn plain(&mut self) -> Option<&'a [u8]> {
+        self.take(b'"')?;
+        let rest = self.bytes.get(self.at..)?;
+        let length = memchr2(b'"', b'\\', rest)?;
+        (rest.get(length) == Some(&b'"')).then(|| self.at += length + 1)?;
+        rest.get(..length)
+    }
+
+    /// A text or nothing.
+    fn text(&mut self, text: &mut Option<&'a str>) -> Option<()> {
+        if self.peek()? == b'"' {
+            *text = Some(std::str::from_utf8(self.plain()?).ok()?);
+            return Some(());
+        }
+        *text = None;
+        let rest = self.bytes.get(self.at..)?;
+        rest.starts_with(b"null").then(|| self.at += 4)
+    }
+
+    /// Goes to the end of a text of which the opening quote is taken.
+    fn end_of_text(&mut self) -> Option<()> {
+        loop {
+            let rest = self.bytes.get(self.at..)?;
+            let length = memchr2(b'"', b'\\', rest)?;
+            let is_escape = rest.get(length) == Some(&b'\\');
+            self.at += length + 1 + usize::from(is_escape);
+            if !is_escape {
+                return Some(());
+            }
+        }
+    }
+
+    /// Goes beyond a value, whatever it is, however deep.
+    fn skip(&mut self) -> Option<()> {
+        match self.peek()? {
+            b'{' | b'[' => {}
+            b'"' => {
+                self.at += 1;
+                return self.end_of_text();
+            }
+            byte if byte.is_ascii_alphanumeric() || byte == b'-' => {
+                let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+                while self.bytes.get(self.at).is_some_and(is_part) {
+                    self.at += 1;
+                }
+                return Some(());
+            }
+            _ => return None,
+        }
+        let mut depth = 0_usize;
+        loop {
+            let byte = *self.bytes.get(self.at)?;
+            self.at += 1;
+            match byte {
+                b'"' => self.end_of_text()?,
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return Some(());
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn it_is_found_wherever_it_is() {
+        let object = br#" {"spec": {"metadata": {"uid": "no"}, "deep": [[[{"a": "}\""}]]], "n": -1.5e+3},
+            "metadata": {"uid": "u", "labels": {"name": "no"}, "name": "n", "namespace": null,
+                         "resourceVersion": "5"}, "status": true, "kind": "K", "apiVersion": "v1" } "#;
+        let expected = Outline {
+            api_version: Some("v1"),
+            kind: Some("K"),
+            uid: Some("u"),
+            namespace: None,
+            name: Some("n"),
+            resource_version: Some("5"),
+            managed_fields: 0..0,
+        };
+        assert_eq!(Outline::find(object), Some(expected));
+        assert_eq!(Outline::find(b"{}"), Some(Outline::default()));
+        assert_eq!(
+            Outline::find(br#"{"metadata": {}}"#),
+            Some(Outline::default())
+        );
+    }
+
+    #[test]
+    fn what_is_unusual_is_left_to_others() {
+        for object in [
+            &b""[..],
+            b"{",
+            b"null",
+            b"1",
+            b"[]",
+            b"{} {}",
+            b"{}}",
+            b"\xff",
+            b"{\"metadata\":{\"name\":\"\xff\"}}",
+            br#"{"a"}"#,
+            br#"{"a":}"#,
+            br#"{"a":1,}"#,
+            br#"{"a":1 "b":2}"#,
+            br#"{"a":[1}"#,
+            br#"{"a":"text}"#,
+            br#"{"a":"text\"}"#,
+            br#"{"metadata":1}"#,
+            br#"{"metadata":null}"#,
+            br#"{"metadata":{"name":1}}"#,
+            br#"{"metadata":{"name":"\u0041"}}"#,
+            br#"{"m\u0065tadata":{}}"#,
+            br#"{"metadata":{"name":"x"}"#,
+        ] {
+            assert_eq!(Outline::find(object), None, "{}", object.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn it_does_not_matter_how_deep_objects_are() {
+        let deep = format!(r#"{{"x":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+        assert!(Outline::find(deep.as_bytes()).is_some());
+    }
+
+    #[test]
+    fn managed_fields_can_be_left_out_wherever_they_are() {
+        for (object, lean) in [
+            (
+                r#"{"metadata":{"managedFields":[{"a":"]"}]}}"#,
+                r#"{"metadata":{}}"#,
+            ),
+            (
+                r#"{"metadata":{"managedFields":[],"a":1}}"#,
+                r#"{"metadata":{"a":1}}"#,
+            ),
+            (
+                r#"{"metadata":{"a":1,"managedFields":[]}}"#,
+                r#"{"metadata":{"a":1}}"#,
+            ),
+            (
+                r#"{"metadata":{"a":1 , "managedFields" : [] , "b":2}}"#,
+                r#"{"metadata":{"a":1 , "b":2}}"#,
+            ),
+            (
+                r#"{"metadata":{"a":1 , "managedFields":null }}"#,
+                r#"{"metadata":{"a":1 }}"#,
+            ),
+            (
+                r#"{"managedFields":[],"metadata":{}}"#,
+                r#"{"managedFields":[],"metadata":{}}"#,
+            ),
+        ] {
+            let outline = Outline::find(object.as_bytes()).unwrap();
+            let found = outline.lean(object.as_bytes());
+            assert_eq!(std::str::from_utf8(&found).unwrap(), lean);
+        }
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[a-z\\\\\"]{0,3}", inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_else_is_in_an_object_it_is_found(
+            more in values(), name in "[a-z0-9.-]{0,9}", is_pretty: bool,
+        ) {
+            let mut object = json!({
+                "kind": "K", "spec": more,
+                "metadata": {"annotations": more, "managedFields": more, "name": name, "x": more},
+            });
+            let text = if is_pretty { format!("{object:#}") } else { object.to_string() };
+            let outline = Outline::find(text.as_bytes()).unwrap();
+            prop_assert_eq!((outline.kind, outline.name), (Some("K"), Some(&*name)));
+            let lean: Value = serde_json::from_slice(&outline.lean(text.as_bytes())).unwrap();
+            object["metadata"].as_object_mut().unwrap().remove("managedFields");
+            prop_assert_eq!(lean, object);
+        }
+
+        #[test]
+        fn garbage_is_no_panic(bytes: Vec<u8>, json in "[\\[\\]{}\",:a\\\\ ]{0,20}") {
+            let _ = Outline::find(&bytes);
+            let _ = Outline::find(format!(r#"{{"metadata":{json}"#).as_bytes());
+        }
+    }
+}

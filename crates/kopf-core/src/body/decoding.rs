@@ -10,7 +10,6 @@ use serde::de::{
 use serde_json::{Map, Value};
 
 use crate::lenient::{self, Read};
-use crate::outline::Outline;
 
 /// Reads exactly one object, without its `metadata.managedFields`.
 pub(super) fn object(bytes: &[u8]) -> Result<Value, serde_json::Error> {
@@ -35,8 +34,7 @@ pub(super) fn part(
     bytes: &[u8],
     chosen: &dyn Fn(&str) -> bool,
 ) -> Result<Value, serde_json::Error> {
-    let lean = Outline::find(bytes).map(|outline| outline.lean(bytes));
-    let mut deserializer = serde_json::Deserializer::from_slice(lean.as_deref().unwrap_or(bytes));
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = deserializer.deserialize_map(PartVisitor(chosen))?;
     deserializer.end()?;
     Ok(value)

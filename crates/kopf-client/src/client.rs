@@ -197,6 +197,11 @@ impl Passage<'_> {
                 vault.invalidate(held);
                 true
             }
+            // Others are only worth a try when the files are read again: whoever asks decides.
+            Err(error @ Error::Untrusted { .. }) => {
+                vault.distrust(held, error);
+                false
+            }
             Ok(_) | Err(Error::Status(_)) => {
                 held.note_success();
                 false

@@ -33,6 +33,14 @@ pub enum Error {
         reason: String,
     },
 
+    /// The two sides do not know each other's certificates: those who vouch for the server are
+    /// others than the client believes in, or those for the client.
+    #[error("TLS verification failed: {reason}")]
+    Untrusted {
+        /// The causes, the deepest one last.
+        reason: String,
+    },
+
     /// The answer did not come in time.
     #[error("no answer within {} seconds", after.as_secs_f64())]
     Timeout {
@@ -119,7 +127,7 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Status(status) => status.code == 429 || status.code >= 500,
-            Self::Network { .. } | Self::Timeout { .. } => true,
+            Self::Network { .. } | Self::Untrusted { .. } | Self::Timeout { .. } => true,
             Self::Malformed { .. }
             | Self::Impossible { .. }
             | Self::Login(_)

@@ -19,7 +19,8 @@ use tracing::{debug, error};
 use crate::client::{Client, Passage};
 use crate::connection::limit::{ConnectTimedOut, with_connect_limit};
 use crate::connection::suspicion::NoAnswer;
-use crate::error::{Error, Status};
+use crate::connection::trust::is_distrust;
+use crate::error::{Error, Status, chain};
 use crate::transport::{Answer, Incoming};
 
 const JSON: &str = "application/json";
@@ -263,6 +264,11 @@ pub(crate) fn broken(error: &BoxError) -> Error {
             return Error::Timeout { after: *after };
         }
         cause = error.source();
+    }
+    if is_distrust(error) {
+        return Error::Untrusted {
+            reason: chain(error),
+        };
     }
     Error::network(error)
 }

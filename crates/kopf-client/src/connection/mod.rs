@@ -17,6 +17,7 @@ pub(crate) mod suspicion;
 #[cfg(test)]
 mod tests;
 mod token_file;
+pub(crate) mod trust;
 
 use std::path::{Path, PathBuf};
 

@@ -40,6 +40,7 @@ pub use self::defaults::{DefaultLogin, login_with_kubeconfig, login_with_service
 pub use self::error::LoginError;
 use self::state::State;
 use crate::Client;
+use crate::connection::trust::is_distrust;
 use crate::transport::Incoming;
 
 /// What a login has brought: credentials by the ids of whoever has got them.
@@ -169,13 +170,43 @@ impl Vault {
     pub(crate) fn invalidate(&self, refused: &Arc<Held>) {
         let is_news = self.state().invalidate(refused);
         if is_news {
-            tracing::debug!(
-                target: serving::LOGGER,
-                "The credentials of {:?} are refused by the server, and not used any more.",
-                refused.id
-            );
+            let id = &refused.id;
+            // Those that were good for a while are presumably just old.
+            if refused.has_worked() {
+                tracing::debug!(
+                    target: serving::LOGGER,
+                    "The credentials of {id:?} are refused by the server, and not used any more."
+                );
+            } else {
+                tracing::warn!(
+                    target: serving::LOGGER,
+                    "The credentials of {id:?} are refused by the server, though they are new."
+                );
+            }
             self.tell();
         }
+    }
+
+    /// Throws away credentials with which there is no connection, because one side does not accept
+    /// the certificate of the other. They are welcome again: it can be the fault of the server.
+    pub(crate) fn distrust(&self, held: &Arc<Held>, error: &dyn fmt::Display) {
+        let Some(is_worth_telling) = self.state().distrust(held) else {
+            return;
+        };
+        let id = &held.id;
+        if is_worth_telling {
+            tracing::warn!(
+                target: serving::LOGGER,
+                "There is no connection with the credentials of {id:?}, and they are retrieved \
+                 again, with the certificates as they are now: {error}"
+            );
+        } else {
+            tracing::debug!(
+                target: serving::LOGGER,
+                "There is still no connection with the credentials of {id:?}: {error}"
+            );
+        }
+        self.tell();
     }
 
     /// Sends a request of kube's client, as often as there are credentials to be tried.
@@ -188,7 +219,16 @@ impl Vault {
         loop {
             let held = self.pick().await?;
             let request = Request::from_parts(head.clone(), Outgoing::from(body.clone()));
-            let answer = held.lane().send(request).await?;
+            let answer = match held.lane().send(request).await {
+                Ok(answer) => answer,
+                Err(error) => {
+                    let cause: &(dyn std::error::Error + 'static) = &*error;
+                    if is_distrust(cause) {
+                        self.distrust(&held, &crate::error::chain(cause));
+                    }
+                    return Err(error);
+                }
+            };
             if answer.status() != StatusCode::UNAUTHORIZED {
                 held.note_success();
                 return Ok(answer);

@@ -11,6 +11,7 @@ use super::error::LoginError;
 /// How many refused credentials are remembered for each id.
 const REMEMBERED: usize = 3;
 
+#[allow(clippy::struct_excessive_bools)] // facts that have nothing to do with each other
 pub(super) struct State {
     /// A few at most: one for each login handler.
     current: Vec<Arc<Held>>,
@@ -21,6 +22,8 @@ pub(super) struct State {
     worked: bool,
     /// Whether any of them was refused. If not, their time is over, and nothing is wrong with them.
     was_refused: bool,
+    /// Whether it was told that there is no connection, because of certificates.
+    is_told: bool,
     /// Why there will not be any more.
     pub(super) over: Option<LoginError>,
     chance: u64,
@@ -34,6 +37,7 @@ impl State {
             wanted: false,
             worked: false,
             was_refused: false,
+            is_told: false,
             over: None,
             chance: seed,
         }
@@ -98,6 +102,19 @@ impl State {
         true
     }
 
+    /// Drops these, which are not refused, but cannot be tried. Whether that is to be told to somebody:
+    /// once, until there was a connection. None if they are dropped already.
+    pub(super) fn distrust(&mut self, held: &Arc<Held>) -> Option<bool> {
+        let before = self.current.len();
+        self.current.retain(|known| !Arc::ptr_eq(known, held));
+        if self.current.len() == before {
+            return None;
+        }
+        self.worked |= held.has_worked();
+        let was_told = std::mem::replace(&mut self.is_told, true);
+        Some(!was_told || held.has_worked())
+    }
+
     /// How it was with those of the last login: whether any has worked, whether any was refused.
     pub(super) fn end_of_last(&mut self) -> (bool, bool) {
         let was_refused = std::mem::take(&mut self.was_refused);
@@ -159,6 +176,26 @@ mod tests {
         ids.sort_unstable();
         ids.dedup();
         ids
+    }
+
+    #[test]
+    fn what_cannot_be_tried_is_told_once_and_welcome_again() {
+        let mut state = State::new(7);
+        let mut drop_one = |worked: bool| {
+            state.populate(vec![held("a", "1", 0)]);
+            let picked = state.pick(Instant::now()).unwrap();
+            if worked {
+                picked.note_success();
+            }
+            let told = state.distrust(&picked);
+            assert_eq!(state.distrust(&picked), None, "they are gone already");
+            assert!(!state.is_refused("a", &picked.identity));
+            told
+        };
+        assert_eq!(drop_one(false), Some(true));
+        assert_eq!(drop_one(false), Some(false));
+        assert_eq!(drop_one(true), Some(true), "it is another time");
+        assert_eq!(drop_one(false), Some(false));
     }
 
     #[test]

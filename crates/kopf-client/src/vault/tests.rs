@@ -504,3 +504,54 @@ async fn streams_log_in_again_without_a_trouble() {
     })
     .await;
 }
+
+/// A server whose certificate is of somebody unknown, for these credentials.
+fn untrusted() -> Credentials {
+    let service = tower::service_fn(|_: Request<Body>| async {
+        let error = rustls::CertificateError::UnknownIssuer;
+        let error = std::io::Error::other(rustls::Error::InvalidCertificate(error));
+        Err::<Response<Body>, _>(error)
+    });
+    Credentials::from_service(service, "ns")
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_certificates_are_a_reason_to_log_in_again() {
+    let server = Server::knowing("t");
+    let mut steps = vec![one(&untrusted()); 5];
+    steps.push(one(&server.credentials("t")));
+    let plan = Plan::new(steps);
+    let vault = vault();
+    let client = vault.client();
+    with(&vault, &plan, async {
+        client.get_json("/version").await.unwrap();
+        assert_eq!((plan.count(), server.count(200)), (6, 1));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_certificates_are_told_to_who_asks_and_end_nothing() {
+    let server = Server::knowing("t");
+    let mut steps = vec![one(&untrusted()); 30];
+    steps.push(one(&server.credentials("t")));
+    let plan = Plan::new(steps);
+    let vault = vault();
+    let client = vault.client();
+    with(&vault, &plan, async {
+        let error = client.get_json("/version").await.unwrap_err();
+        assert!(matches!(error, crate::Error::Untrusted { .. }), "{error}");
+        let kube = client.kube();
+        let ask = || {
+            let request = Request::builder().uri("/version");
+            kube.request_text(request.body(Vec::new()).unwrap())
+        };
+        let mut failures = 0;
+        while ask().await.is_err() {
+            failures += 1;
+        }
+        assert_eq!(failures, 30 - 9, "those of the other client are before");
+        assert_eq!(plan.count(), 31);
+    })
+    .await;
+}

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use self::server::{Authority, REFUSED, mirror, proxy, silent};
 use super::{ConnectionInfo, Error, Options, from_info, from_kubeconfig_file, infer_with};
 use crate::Client;
-use crate::vault::{Credentials, Login, LoginError, Retrieved, Vault};
+use crate::vault::{Credentials, DefaultLogin, Login, LoginError, Retrieved, Vault};
 
 /// A client that gives up at once.
 fn impatient(client: &Client) -> Client {
@@ -153,7 +153,7 @@ async fn servers_and_clients_prove_themselves() {
     };
     let client = impatient(&from_info(stranger.clone()).await.unwrap());
     let error = client.get_json("/version").await.unwrap_err();
-    assert!(matches!(error, crate::Error::Network { .. }), "{error}");
+    assert!(matches!(error, crate::Error::Untrusted { .. }), "{error}");
     assert!(error.to_string().contains("certificate"), "{error}");
 
     let careless = ConnectionInfo {
@@ -257,6 +257,42 @@ async fn connections_are_closed_with_their_credentials() {
     drop((client, vault));
     while server.open.load(Ordering::Relaxed) > 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn replaced_authorities_are_noticed() {
+    let authority = Authority::new();
+    let server = mirror(Some(&authority)).await;
+    let (folder, path) = kubeconfig(server.address, &json!({"token": "t"}));
+    let ca = folder.path().join("ca.crt");
+    let config = std::fs::read_to_string(&path).unwrap();
+    let config = config.replace(
+        &format!("\"http://{}\"", server.address),
+        &format!(
+            "\"https://{}\", \"certificate-authority\": \"ca.crt\"",
+            server.address
+        ),
+    );
+    std::fs::write(&path, config).unwrap();
+    std::fs::write(&ca, Authority::new().pem()).unwrap();
+    let options = Options {
+        kubeconfig: Some(path),
+        ..Options::default()
+    };
+    let login = DefaultLogin::new(options);
+    let vault = Vault::new(crate::vault::system_time);
+    let client = impatient(&vault.client());
+    let work = async {
+        let error = client.get_json("/version").await.unwrap_err();
+        assert!(matches!(error, crate::Error::Untrusted { .. }), "{error}");
+        std::fs::write(&ca, authority.pem()).unwrap();
+        let said = client.get_json("/version").await.unwrap();
+        assert_eq!(said["authorization"], "Bearer t");
+    };
+    tokio::select! {
+        () = work => {}
+        error = vault.serve(&login) => panic!("{error}"),
     }
 }
 

@@ -124,7 +124,7 @@ impl ConnectionInfo {
             self.trust_env,
             &config.cluster_url,
         )?;
-        Ok(Target { config, proxy })
+        Ok(Target::new(config, proxy))
     }
 }
 

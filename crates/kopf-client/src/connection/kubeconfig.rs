@@ -1,25 +1,94 @@
 //! Kubeconfigs: which server, and who to be there.
 //!
-//! Reading and merging of the files, with relative paths resolved, is kube's. Choosing the context
+//! Reading and merging of each of the files, with relative paths resolved, is kube's. Which files there
+//! are is decided here, because kube does not go without any of them; and choosing the context
 //! is repeated here because kube's way of it reads proxies from the environment, and fails on what
 //! it finds there.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fmt;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::slice;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::Config;
-use kube::config::{AuthInfo, Cluster, Kubeconfig};
+use kube::config::{AuthInfo, Cluster, Kubeconfig, KubeconfigError};
 
 use super::Options;
 use super::error::Error;
+use super::info::authorization;
 use super::proxy::Proxy;
 use super::stack::{Target, address, certificates};
 
 pub(crate) fn load(options: &Options) -> Result<Target, Error> {
-    let kubeconfig = match &options.kubeconfig {
-        Some(path) => Kubeconfig::read_from(path),
-        None => Kubeconfig::read(),
-    }?;
-    choose(kubeconfig, options)
+    let paths = match &options.kubeconfig {
+        Some(path) => vec![path.clone()],
+        None => known(env::var_os("KUBECONFIG").as_deref(), env::home_dir())?,
+    };
+    let (kubeconfig, paths) = read(&paths)?;
+    choose(kubeconfig, options).map_err(|error| match error {
+        Error::Kubeconfig { problem } => in_files(&paths, problem),
+        error => error,
+    })
+}
+
+/// Where kubeconfigs are looked for if nobody says.
+fn known(list: Option<&OsStr>, home: Option<PathBuf>) -> Result<Vec<PathBuf>, Error> {
+    let listed: Vec<_> = list
+        .into_iter()
+        .flat_map(env::split_paths)
+        .filter(|path| !path.as_os_str().is_empty())
+        .collect();
+    if !listed.is_empty() {
+        return Ok(listed);
+    }
+    match home {
+        Some(home) => Ok(vec![home.join(".kube/config")]),
+        None => Err(problem("$KUBECONFIG is not set, and there is no home")),
+    }
+}
+
+/// All the files that there are, as one; and which they are. As in kubectl, some can be absent.
+fn read(paths: &[PathBuf]) -> Result<(Kubeconfig, Vec<PathBuf>), Error> {
+    let mut merged = Kubeconfig::default();
+    let mut found = Vec::new();
+    for path in paths {
+        let one = match Kubeconfig::read_from(path) {
+            Ok(one) => one,
+            Err(KubeconfigError::ReadConfig(error, _)) if error.kind() == ErrorKind::NotFound => {
+                continue;
+            }
+            Err(KubeconfigError::ReadConfig(error, _)) => {
+                return Err(in_files(slice::from_ref(path), error.to_string()));
+            }
+            Err(error) => return Err(located(slice::from_ref(path), error)),
+        };
+        found.push(path.clone());
+        merged = merged.merge(one).map_err(|error| located(&found, error))?;
+    }
+    match (found.is_empty(), paths) {
+        (false, _) => Ok((merged, found)),
+        (true, [_]) => Err(in_files(paths, "there is no such file")),
+        (true, _) => Err(in_files(paths, "none of these files exists")),
+    }
+}
+
+fn located(paths: &[PathBuf], error: KubeconfigError) -> Error {
+    match error.into() {
+        Error::Kubeconfig { problem } => in_files(paths, problem),
+        error => error,
+    }
+}
+
+fn in_files(paths: &[PathBuf], what: impl fmt::Display) -> Error {
+    let paths: Vec<_> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    problem(format!("{}: {what}", paths.join(", ")))
 }
 
 fn choose(kubeconfig: Kubeconfig, options: &Options) -> Result<Target, Error> {
@@ -64,7 +133,7 @@ fn choose(kubeconfig: Kubeconfig, options: &Options) -> Result<Target, Error> {
         options.trust_env,
         &config.cluster_url,
     )?;
-    Ok(Target { config, proxy })
+    Ok(Target::new(config, proxy))
 }
 
 fn authorities(cluster: &Cluster) -> Result<Option<Vec<Vec<u8>>>, Error> {
@@ -101,11 +170,86 @@ fn identity(mut user: AuthInfo, cluster: &Cluster) -> Result<AuthInfo, Error> {
         user.token = Some(token.clone().into());
         user.auth_provider = None;
     }
+    // Line ends come with tokens from files; anything else that cannot be sent is better told now.
+    let written = serde_json::to_value(&user).ok();
+    if let Some(token) = written
+        .as_ref()
+        .and_then(|user| user.get("token")?.as_str())
+    {
+        authorization(&format!("Bearer {}", token.trim()))?;
+        user.token = Some(token.trim().to_owned().into());
+    }
     Ok(user)
 }
 
 fn problem(problem: impl Into<String>) -> Error {
     Error::Kubeconfig {
         problem: problem.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[test]
+    fn absent_files_of_a_list_are_skipped() {
+        let folder = TempDir::new().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let write = |name: &str, context: &str| {
+            std::fs::write(at(name), format!("current-context: {context}")).unwrap();
+        };
+        write("a", "first");
+        write("b", "second");
+        let list = env::join_paths([at("none"), at("a"), PathBuf::new(), at("b")]).unwrap();
+        let listed = known(Some(&list), None).unwrap();
+        let (merged, found) = read(&listed).unwrap();
+        assert_eq!(merged.current_context.as_deref(), Some("first"));
+        assert_eq!(found, [at("a"), at("b")]);
+
+        let error = read(&[at("none"), at("nil")]).unwrap_err().to_string();
+        let expected = format!(
+            "the kubeconfig cannot be used: {}, {}: none of these files exists",
+            at("none").display(),
+            at("nil").display()
+        );
+        assert_eq!(error, expected);
+        let error = read(&[at("nil")]).unwrap_err().to_string();
+        assert!(error.ends_with("nil: there is no such file"), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let folder = TempDir::new().unwrap();
+        let good = folder.path().join("good");
+        let bad = folder.path().join("bad");
+        std::fs::write(&good, "current-context: x").unwrap();
+        std::fs::write(&bad, "users: {").unwrap();
+        for (paths, named) in [
+            (vec![good.clone(), bad.clone()], &bad),
+            (vec![folder.path().to_owned()], &folder.path().to_owned()),
+        ] {
+            let error = read(&paths).unwrap_err().to_string();
+            let beginning = format!("the kubeconfig cannot be used: {}: ", named.display());
+            assert!(error.starts_with(&beginning), "{error}");
+        }
+        let options = Options {
+            kubeconfig: Some(good.clone()),
+            ..Options::default()
+        };
+        let error = load(&options).err().unwrap().to_string();
+        let expected = format!("{}: there is no context \"x\"", good.display());
+        assert!(error.ends_with(&expected), "{error}");
+    }
+
+    #[test]
+    fn without_a_list_it_is_in_the_home() {
+        let home = || Some(PathBuf::from("/home/me"));
+        let expected = [PathBuf::from("/home/me/.kube/config")];
+        assert_eq!(known(None, home()).unwrap(), expected);
+        assert_eq!(known(Some(OsStr::new(":")), home()).unwrap(), expected);
+        assert!(known(None, None).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! From credentials to a client: service accounts, kubeconfigs, explicit connection info.
 //!
-//! Reading kubeconfigs, credential plugins, OIDC, token files and TLS is the kube crate's; here they
-//! are put together to one transport without kube's own queue and retries. Credentials are seen
+//! Reading kubeconfigs, OIDC and TLS is the kube crate's; here they are put together with token files
+//! and credential plugins to one transport without kube's own queue and retries. Credentials are seen
 //! nowhere but here and in the requests: never in errors, logs, or `Debug` output.
 
 mod error;
@@ -10,6 +10,7 @@ mod info;
 mod kubeconfig;
 pub(crate) mod limit;
 mod pacing;
+mod plugin;
 mod proxy;
 mod service_account;
 mod stack;
@@ -49,23 +50,28 @@ pub async fn infer() -> Result<Client, Error> {
 
 /// As [`infer`], with a say. A given kubeconfig or context is used in a pod, too.
 pub async fn infer_with(options: Options) -> Result<Client, Error> {
-    blocking(move || {
+    let found = blocking(move || {
         let explicit = options.kubeconfig.is_some() || options.context.is_some();
         let in_cluster = match service_account::load(&options) {
-            Ok(target) if !explicit => return target.client(),
+            Ok(target) if !explicit => return Ok(target),
             Ok(_) => None,
             Err(error) => Some(error),
         };
         match (kubeconfig::load(&options), in_cluster) {
-            (Ok(target), _) => target.client(),
+            (Ok(target), _) => Ok(target),
             (Err(error), Some(service_account)) if !explicit => Err(Error::Nowhere {
                 service_account: Box::new(service_account),
                 kubeconfig: Box::new(error),
             }),
             (Err(error), _) => Err(error),
         }
-    })
-    .await
+    });
+    client(found.await?).await
+}
+
+async fn client(mut target: Target) -> Result<Client, Error> {
+    target.prepare().await?;
+    blocking(move || target.client()).await
 }
 
 /// A client as a kubeconfig file describes it, in its current context or in the given one.
@@ -78,20 +84,20 @@ pub async fn from_kubeconfig_file(
         context: context.map(str::to_owned),
         trust_env: false,
     };
-    blocking(move || kubeconfig::load(&options)?.client()).await
+    client(blocking(move || kubeconfig::load(&options)).await?).await
 }
 
 /// A client with the service account of the pod in which this process runs.
 pub async fn in_cluster() -> Result<Client, Error> {
-    blocking(|| service_account::load(&Options::default())?.client()).await
+    client(blocking(|| service_account::load(&Options::default())).await?).await
 }
 
 /// A client as explicitly described.
 pub async fn from_info(info: ConnectionInfo) -> Result<Client, Error> {
-    blocking(move || info.target()?.client()).await
+    client(blocking(move || info.target()).await?).await
 }
 
-/// Credential plugins are run and files are read while a client is made, and both block.
+/// Files are read while a client is made, and that blocks.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {

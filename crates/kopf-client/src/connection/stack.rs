@@ -4,6 +4,8 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::Uri;
 use hyper::rt::{Read, Write};
 use hyper_util::client::legacy;
@@ -13,11 +15,13 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{AuthError, Body as Outgoing, ConfigExt as _};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+use tower::util::MapErr;
 use tower::{BoxError, Service, ServiceBuilder};
 
 use super::error::Error;
 use super::limit::InTime;
 use super::pacing::Paced;
+use super::plugin::{Plugin, PluginToken};
 use super::proxy::Proxy;
 use super::suspicion::{Distrustful, SUSPICIOUS};
 use super::token_file::TokenFile;
@@ -41,17 +45,44 @@ const IDLE: Duration = Duration::from_secs(20);
 pub(crate) struct Target {
     pub(super) config: kube::Config,
     pub(super) proxy: Option<Proxy>,
+    /// The token of a credential plugin that was run.
+    issued: Option<PluginToken>,
 }
 
 impl Target {
-    /// Makes a client with these credentials only. Blocks while credential plugins run.
+    pub(super) fn new(config: kube::Config, proxy: Option<Proxy>) -> Self {
+        Self {
+            config,
+            proxy,
+            issued: None,
+        }
+    }
+
+    /// Runs the credential plugin, if there is one. To be done before connecting.
+    ///
+    /// # Cancellation
+    ///
+    /// When dropped, the plugin is killed.
+    pub(crate) async fn prepare(&mut self) -> Result<(), Error> {
+        if let Some(plugin) = Plugin::take(&mut self.config.auth_info) {
+            let issued = plugin.issue().await?;
+            if let Some((certificate, key)) = &issued.identity {
+                self.config.auth_info.client_certificate_data = Some(STANDARD.encode(certificate));
+                self.config.auth_info.client_key_data = Some(STANDARD.encode(key).into());
+            }
+            self.issued = PluginToken::new(plugin, issued);
+        }
+        Ok(())
+    }
+
+    /// Makes a client with these credentials only. Blocks.
     pub(super) fn client(self) -> Result<Client, Error> {
         // Replicas of an operator are not to come back all at the same moment.
         let seed = RandomState::new().build_hasher().finish();
         Ok(Client::from_lane(self.connect()?, seed))
     }
 
-    /// Makes the connection pool. Blocks while credential plugins run.
+    /// Makes the connection pool. Blocks.
     pub(crate) fn connect(self) -> Result<Lane, Error> {
         build(self)
     }
@@ -64,8 +95,15 @@ fn build(target: Target) -> Result<Lane, Error> {
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
 
-    let Target { mut config, proxy } = target;
-    let token_file = TokenFile::take(&mut config.auth_info)?;
+    let Target {
+        mut config,
+        proxy,
+        issued,
+    } = target;
+    let tokens = Tokens {
+        file: TokenFile::take(&mut config.auth_info)?,
+        issued,
+    };
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -75,21 +113,50 @@ fn build(target: Target) -> Result<Lane, Error> {
     #[cfg(any(target_os = "android", target_os = "linux"))]
     tcp.set_tcp_user_timeout(Some(UNHEARD));
     match proxy {
-        None => finish(&config, token_file, tcp),
+        None => finish(&config, tokens, tcp),
         Some(proxy) if proxy.is_socks() => {
             let local_dns = !proxy.resolves_names();
+            let name = proxy.address.clone();
             let mut socks = SocksV5::new(proxy.address, tcp).local_dns(local_dns);
             if let Some((user, password)) = proxy.login {
                 socks = socks.with_auth(user, password);
             }
-            finish(&config, token_file, socks)
+            finish(&config, tokens, through(&name, socks))
         }
         Some(proxy) if proxy.address.scheme_str() == Some("https") => {
             let tls = config.rustls_https_connector_with_connector(tcp)?;
-            finish(&config, token_file, tunnel(proxy, tls))
+            let name = proxy.address.clone();
+            finish(&config, tokens, through(&name, tunnel(proxy, tls)))
         }
-        Some(proxy) => finish(&config, token_file, tunnel(proxy, tcp)),
+        Some(proxy) => {
+            let name = proxy.address.clone();
+            finish(&config, tokens, through(&name, tunnel(proxy, tcp)))
+        }
     }
+}
+
+/// Failures on the way through a proxy, with the proxy.
+fn through<C>(
+    address: &Uri,
+    connector: C,
+) -> MapErr<C, impl FnOnce(C::Error) -> NotThrough + Clone + Send + Sync + 'static>
+where
+    C: Service<Uri>,
+    C::Error: Into<BoxError>,
+{
+    let proxy = public(&address.to_string());
+    MapErr::new(connector, move |error: C::Error| NotThrough {
+        proxy,
+        source: error.into(),
+    })
+}
+
+/// A proxy is absent, or does not let one through.
+#[derive(Debug, thiserror::Error)]
+#[error("by the proxy {proxy}")]
+struct NotThrough {
+    proxy: String,
+    source: BoxError,
 }
 
 fn tunnel<C>(proxy: Proxy, connector: C) -> Tunnel<C> {
@@ -100,11 +167,13 @@ fn tunnel<C>(proxy: Proxy, connector: C) -> Tunnel<C> {
     }
 }
 
-fn finish<C>(
-    config: &kube::Config,
-    token_file: Option<TokenFile>,
-    connector: C,
-) -> Result<Lane, Error>
+/// What adds tokens to requests.
+struct Tokens {
+    file: Option<TokenFile>,
+    issued: Option<PluginToken>,
+}
+
+fn finish<C>(config: &kube::Config, tokens: Tokens, connector: C) -> Result<Lane, Error>
 where
     C: Service<Uri> + Clone + Send + Sync + 'static,
     C::Response: Connection + Read + Write + Send + Unpin + 'static,
@@ -120,7 +189,8 @@ where
     let service = ServiceBuilder::new()
         .map_err(discreet)
         .layer(config.base_uri_layer())
-        .option_layer(token_file)
+        .option_layer(tokens.file)
+        .option_layer(tokens.issued)
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)

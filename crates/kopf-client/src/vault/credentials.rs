@@ -165,7 +165,15 @@ enum OpenedWay {
 }
 
 impl Opened {
-    /// Makes the connection pool. Blocks while credential plugins run.
+    /// Runs the credential plugin, if there is one. When dropped, it is killed.
+    pub(super) async fn prepare(&mut self) -> Result<(), Error> {
+        match &mut self.way {
+            OpenedWay::Lane(_) => Ok(()),
+            OpenedWay::Target(target) => target.prepare().await,
+        }
+    }
+
+    /// Makes the connection pool. Blocks.
     pub(super) fn connect(self) -> Result<(Lane, Identity), Error> {
         let lane = match self.way {
             OpenedWay::Lane(lane) => lane,

@@ -136,10 +136,11 @@ impl Vault {
             }
         };
         let opened = blocking(move || credentials.open()).await;
-        let opened = opened.map_err(unusable)?;
+        let mut opened = opened.map_err(unusable)?;
         if self.state().is_refused(id, &opened.identity) {
             return Err("are refused by the server".to_owned());
         }
+        opened.prepare().await.map_err(unusable)?;
         let connected = blocking(move || opened.connect()).await;
         let connected = connected.map_err(unusable)?;
         Ok(Held::new(id, connected, priority, until))

@@ -413,18 +413,65 @@ fn operators_are_frozen_and_resumed_by_commands() {
         let told = freeze(&client, command("default"), &here(stage), "me@here")
             .await
             .unwrap();
-        assert_eq!(told, [format!("'default' in '{}'", stage.api.namespace())]);
+        let place = format!("'default' in '{}'", stage.api.namespace());
+        assert_eq!(told.places, [place.as_str()]);
+        assert!(told.others.is_empty() && told.vain.is_empty(), "{told:?}");
         stage.settled().await;
         let peers = stage.peers().await;
         assert_eq!(peers["me@here"]["priority"], 100);
         assert_eq!(peers["me@here"]["lifetime"], 600);
         assert!(who_works(stage, "a").await.is_empty());
-        resume(&client, command("default"), &here(stage), "me@here")
-            .await
-            .unwrap();
+        let back = async || {
+            let told = resume(&client, command("default"), &here(stage), "me@here").await;
+            told.unwrap()
+        };
+        let told = back().await;
+        assert_eq!(told.places, [place.as_str()]);
+        assert!(told.others.is_empty() && told.vain.is_empty(), "{told:?}");
         stage.settled().await;
         assert_eq!(stage.journal.ids(), ["one"]);
         assert_eq!(stage.peer_names().await, ["one"]);
+        // There is nothing to take back, but somebody else is there.
+        let told = back().await;
+        assert_eq!(told.vain, [place.as_str()]);
+        assert!(told.places.is_empty(), "{told:?}");
+        assert_eq!(told.others[0].identity, "one");
+    });
+}
+
+#[test]
+fn those_who_are_not_frozen_are_told() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        let _high = peer(stage, "high", 101).await;
+        stage.put_peer("crashed", 200, 60, 1_000).await;
+        stage.put_peer("equal", 100, 60, 0).await;
+        let (service, _line) = stage.recorder.record(stage.api.client().clone());
+        let client = kopf_client::Client::from_service(service, "default");
+        let told = freeze(&client, command("default"), &here(stage), "me").await;
+        let others = told.unwrap().others;
+        let names: Vec<_> = others.iter().map(|peer| peer.identity.as_str()).collect();
+        assert_eq!(names, ["high"]);
+    });
+}
+
+#[test]
+fn a_record_that_others_remove_is_restored_but_not_in_haste() {
+    sandboxed(async |stage| {
+        prepare(stage).await;
+        let _one = peer(stage, "one", 0).await;
+        stage.pass(10.0).await;
+        stage.remove_peer("one").await;
+        stage.settled().await;
+        assert_eq!(stage.peer_names().await, ["one"], "it is back at once");
+        // Somebody removes it again and again.
+        let before = stage.writes_to("default").len();
+        for _ in 0..30 {
+            stage.remove_peer("one").await;
+            stage.pass(1.0).await;
+        }
+        let writes = stage.writes_to("default").len() - before;
+        assert!((4..=8).contains(&writes), "{writes} in half a minute");
     });
 }
 
@@ -456,7 +503,7 @@ fn commands_say_what_is_missing() {
             "{told:?}"
         );
         let told = freeze(&client, command("default"), &Scope::Cluster, "me").await;
-        assert_eq!(told.unwrap(), ["'default' cluster-wide"]);
+        assert_eq!(told.unwrap().places, ["'default' cluster-wide"]);
         let nowhere = Scope::Namespaces(vec!["no-such-*".parse().unwrap()]);
         let told = freeze(&client, command("default"), &nowhere, "me").await;
         assert!(matches!(told, Err(CommandError::NoNamespace)), "{told:?}");

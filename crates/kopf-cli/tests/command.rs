@@ -431,6 +431,11 @@ fn operators_are_frozen_and_resumed() {
             "resumed in the peering 'default' in 'default' by me",
         ),
         (
+            &["resume", "-n", "default", "-P", "default", "-i", "me"],
+            0,
+            "Nothing is resumed in the peering 'default' in 'default': nothing is frozen by me",
+        ),
+        (
             &["resume", "-n", "nothing-*", "-P", "default"],
             1,
             "no namespace is selected",

@@ -7,7 +7,7 @@ use kopf_client::patching::{PatchKind, patch};
 use kopf_client::{Client, Error};
 use kopf_core::peering::{Peer, removing, touching};
 use kopf_core::resource::Resource;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Where operators leave records of themselves.
 #[derive(Debug, Clone)]
@@ -21,7 +21,18 @@ pub(super) struct Board {
 impl Board {
     /// Leaves or renews a record. Whether there is such an object.
     pub(super) async fn touch(&self, peer: &Peer) -> Result<bool, Error> {
+        Ok(self.exchange(peer).await?.is_some())
+    }
+
+    /// Leaves or renews a record. All records after that, if there is such an object.
+    pub(super) async fn exchange(&self, peer: &Peer) -> Result<Option<Value>, Error> {
         self.patch(&touching(peer)).await
+    }
+
+    /// All records, if there is such an object. By a patch of nothing: operators need not be permitted to
+    /// get single objects.
+    pub(super) async fn look(&self) -> Result<Option<Value>, Error> {
+        self.patch(&json!({"status": {}})).await
     }
 
     /// Removes records. Whether there is such an object.
@@ -29,10 +40,10 @@ impl Board {
         &self,
         identities: impl IntoIterator<Item = &'a str>,
     ) -> Result<bool, Error> {
-        self.patch(&removing(identities)).await
+        Ok(self.patch(&removing(identities)).await?.is_some())
     }
 
-    async fn patch(&self, payload: &Value) -> Result<bool, Error> {
+    async fn patch(&self, payload: &Value) -> Result<Option<Value>, Error> {
         let subresource = self.resource.has_status().then_some("status");
         let answer = patch(
             &self.client,
@@ -43,7 +54,8 @@ impl Board {
             PatchKind::Merge,
             payload,
         );
-        Ok(answer.await?.is_some())
+        let answer = answer.await?;
+        Ok(answer.map(|answer| answer.part().status().clone()))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kopf_client::Client;
 use kopf_client::discovery::Groups;
 use kopf_core::namespace::Scope;
-use kopf_core::peering::{GROUPS, Peer};
+use kopf_core::peering::{Assessment, GROUPS, Peer};
 use kopf_core::settings::Settings;
 use tracing::{debug, warn};
 
@@ -50,8 +50,18 @@ pub enum Error {
     },
 }
 
-/// Where operators were told: texts such as `'default' in 'ns'`.
-pub type Told = Vec<String>;
+/// Where operators were told, and what has come of it.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Told {
+    /// Where: texts such as `'default' in 'ns'`.
+    pub places: Vec<String>,
+    /// Where there was nothing to take back.
+    pub vain: Vec<String>,
+    /// Those who are there, too: when freezing, those of a higher priority, who go on; when there was
+    /// nothing to take back, all others.
+    pub others: Vec<Peer>,
+}
 
 /// Who gives the commands, if nobody is named: `POD_ID`, or the person at the machine.
 pub fn own_identity() -> String {
@@ -95,30 +105,47 @@ async fn tell(
     let peering = &settings.peering;
     let now = Clock::system().now();
     let peer = Peer::new(identity, peering.priority, peering.lifetime, now);
-    let (mut told, mut absent) = (Vec::new(), Vec::new());
+    let (mut told, mut absent) = (Told::default(), Vec::new());
     for board in boards {
-        let found = if freezing {
-            board.touch(&peer).await
-        } else {
-            board.remove([identity]).await
+        let refused = |source| Error::Refused {
+            board: board.to_string(),
+            source: Box::new(source),
         };
-        match found {
-            Ok(true) => {
-                debug!("Keep-alive in {board}: ok.");
-                told.push(board.to_string());
-            }
-            Ok(false) => absent.push(board),
-            Err(source) => {
-                return Err(Error::Refused {
-                    board: board.to_string(),
-                    source: Box::new(source),
-                });
-            }
+        let asked = if freezing {
+            board.exchange(&peer).await
+        } else {
+            board.look().await
+        };
+        let Some(status) = asked.map_err(refused)? else {
+            absent.push(board);
+            continue;
+        };
+        let mut others = Assessment::of(&status, identity, i64::MIN, now).peers;
+        others.retain(|peer| peer.identity != identity && !peer.is_dead(now));
+        let is_there = status.get(identity).is_some_and(|record| !record.is_null());
+        if freezing {
+            others.retain(|other| other.priority > peer.priority);
+        } else if is_there {
+            others.clear();
+            board.remove([identity]).await.map_err(refused)?;
         }
+        debug!("Keep-alive in {board}: ok.");
+        let place = board.to_string();
+        let places = if is_there {
+            &mut told.places
+        } else {
+            &mut told.vain
+        };
+        if !places.contains(&place) {
+            places.push(place);
+        }
+        told.others.extend(others);
     }
     // Two kinds can serve, of which one is used.
-    absent.retain(|board| !told.contains(&board.to_string()));
-    if told.is_empty() {
+    told.vain.retain(|place| !told.places.contains(place));
+    let is_told = |place: &String| told.places.contains(place) || told.vain.contains(place);
+    absent.retain(|board| !is_told(&board.to_string()));
+    if told.places.is_empty() && told.vain.is_empty() {
         let places = absent.iter().map(|board| match &board.namespace {
             Some(namespace) => format!("in '{namespace}'"),
             None => "cluster-wide".to_owned(),

@@ -41,6 +41,8 @@ pub(super) struct Outlook<'a> {
     /// What was complained about.
     garbage: BTreeSet<String>,
     is_troubled: bool,
+    /// Whether the own record was among what was last told.
+    is_present: bool,
     began: Instant,
     /// What it tells to those who ask how the operator is.
     sign: Sign,
@@ -71,6 +73,7 @@ impl<'a> Outlook<'a> {
             is_asked: false,
             garbage: BTreeSet::new(),
             is_troubled: false,
+            is_present: false,
             began: Instant::now(),
             sign,
         }
@@ -149,6 +152,15 @@ impl<'a> Outlook<'a> {
             }
             Err(error) => warn!("The peering {} cannot be read: {error}", self.me.board),
         }
+        let own = self.status.get(&self.me.identity);
+        let is_present = own.is_some_and(|record| !record.is_null());
+        if std::mem::replace(&mut self.is_present, is_present) && !is_present {
+            debug!(
+                "The own record in {} is removed by somebody else.",
+                self.me.board
+            );
+            self.me.wishes.restore();
+        }
         if self.me.wishes.is_absent() {
             // It has come into being, and the others are to know who is here.
             self.me.wishes.touch();
@@ -158,7 +170,7 @@ impl<'a> Outlook<'a> {
     /// There is no such object, or none any more: nobody is in the way.
     fn vanish(&mut self) {
         (self.deadline, self.status) = (None, Value::Null);
-        self.is_asked = false;
+        (self.is_asked, self.is_present) = (false, false);
         let before = std::mem::replace(&mut self.state, State::Absent);
         if self.me.settings.mandatory {
             if before != State::Absent {

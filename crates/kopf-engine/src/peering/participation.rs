@@ -40,6 +40,8 @@ pub(super) struct Participation {
 pub(super) struct Wishes {
     dead: Mutex<BTreeSet<String>>,
     touch: AtomicBool,
+    /// Whether somebody else has removed the own record.
+    is_lost: AtomicBool,
     news: Notify,
     /// Whether there was no object to write to.
     is_absent: AtomicBool,
@@ -51,6 +53,12 @@ impl Wishes {
     /// Says once more that this operator is there.
     pub(super) fn touch(&self) {
         self.touch.store(true, Ordering::Release);
+        self.news.notify_one();
+    }
+
+    /// Writes the own record again, which somebody else has removed.
+    pub(super) fn restore(&self) {
+        self.is_lost.store(true, Ordering::Release);
         self.news.notify_one();
     }
 
@@ -101,8 +109,10 @@ impl Participation {
             random = random
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
-            let until = Instant::now() + wait.min(super::outlook::A_LIFETIME);
-            self.serve(until, stop).await;
+            self.wishes.is_lost.store(false, Ordering::Release);
+            let written = Instant::now();
+            let until = written + wait.min(super::outlook::A_LIFETIME);
+            self.serve(written + RETRY, until, stop).await;
         }
         match self.board.remove([self.identity.as_str()]).await {
             Ok(found) => self.log(found),
@@ -149,9 +159,14 @@ impl Participation {
         }
     }
 
-    /// Does what is wished for, until it is time for the own record, or that is wished for.
-    async fn serve(&self, until: Instant, stop: &CancellationToken) {
+    /// Does what is wished for, until it is time for the own record, or that is wished for. A record
+    /// that is removed by somebody is not written in haste: whoever removes it, because of a wrong clock,
+    /// does so again.
+    async fn serve(&self, earliest: Instant, mut until: Instant, stop: &CancellationToken) {
         loop {
+            if self.wishes.is_lost.swap(false, Ordering::AcqRel) {
+                until = until.min(earliest);
+            }
             let (dead, touch) = self.wishes.take();
             if !dead.is_empty()
                 && let Err(error) = self.board.remove(dead.iter().map(String::as_str)).await

@@ -32,6 +32,8 @@ pub(super) struct PeeringOptions {
     /// The object to agree through; it has to be there.
     pub(super) name: Option<String>,
     pub(super) priority: Option<i64>,
+    /// What is said in vain, because something else is said, too.
+    pub(super) remarks: Vec<String>,
 }
 
 impl PeeringOptions {
@@ -133,11 +135,27 @@ fn peering(args: &RunArgs, environment: &Environment<'_>) -> Result<PeeringOptio
         None => environment.parsed("KOPF_RUN_PRIORITY", "an integer")?,
     };
     let is_dev = flag(args.dev, "KOPF_RUN_DEV")?;
+    let standalone = flag(args.standalone, "KOPF_RUN_STANDALONE")?;
+    let mut remarks = Vec::from_iter(overridden(is_dev, priority));
+    if standalone && let Some(name) = &name {
+        remarks.push(format!(
+            "The peering {name:?} is not used: --standalone goes before --peering."
+        ));
+    }
     Ok(PeeringOptions {
-        standalone: flag(args.standalone, "KOPF_RUN_STANDALONE")?,
+        standalone,
         name,
         priority: if is_dev { Some(DEV) } else { priority },
+        remarks,
     })
+}
+
+/// As in the original, developers have one priority, whatever else is said.
+pub(super) fn overridden(is_dev: bool, priority: Option<i64>) -> Option<String> {
+    let priority = priority.filter(|priority| is_dev && *priority != DEV)?;
+    Some(format!(
+        "The priority {priority} is not used: --dev goes before --priority, and means {DEV}."
+    ))
 }
 
 fn logging_args(args: &RunArgs) -> LoggingArgs {
@@ -394,6 +412,19 @@ mod tests {
         assert_eq!(
             peering(&[], &[("KOPF_RUN_PRIORITY", "7"), ("KOPF_RUN_DEV", "no")]).priority,
             Some(7)
+        );
+        assert!(
+            peering(&["--dev", "-p", "666", "-P", "x"], &[])
+                .remarks
+                .is_empty()
+        );
+        let remarks = peering(&["--dev", "-p", "5", "--standalone", "-P", "x"], &[]).remarks;
+        assert_eq!(
+            remarks,
+            [
+                "The priority 5 is not used: --dev goes before --priority, and means 666.",
+                "The peering \"x\" is not used: --standalone goes before --peering.",
+            ]
         );
         let named = |arguments: &[&str], variables: &[(&str, &str)]| {
             peering(arguments, variables).name.unwrap_or_default()

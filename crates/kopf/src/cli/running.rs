@@ -128,6 +128,9 @@ fn target(options: &RunOptions) -> Result<Target, Failure> {
 
 /// The operator with what the command line says of it.
 fn configure(mut builder: OperatorBuilder, options: RunOptions) -> Result<Operator, Failure> {
+    for remark in &options.peering.remarks {
+        tracing::warn!("{remark}");
+    }
     options.peering.apply(&mut builder.settings_mut().peering);
     let builder = match options.scope {
         Some(scope) => builder.scope(scope),

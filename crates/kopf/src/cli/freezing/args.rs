@@ -15,7 +15,7 @@ const LOGGING: &str = "Logging";
 #[command(after_help = FREEZING)]
 pub struct FreezeArgs {
     #[command(flatten)]
-    pub(super) place: PlaceArgs,
+    pub(super) place: FreezePlaceArgs,
 
     /// The priority of developers, 666: goes ahead of other operators [env: KOPF_FREEZE_DEV]
     #[arg(long)]
@@ -50,31 +50,64 @@ Examples:
 #[command(after_help = "Example:\n  resume -A -P default")]
 pub struct ResumeArgs {
     #[command(flatten)]
-    pub(super) place: PlaceArgs,
+    pub(super) place: ResumePlaceArgs,
 
     #[command(flatten)]
     pub(super) logging: LoggingArgs,
 }
 
 /// Which peering objects, and in whose name.
-#[derive(Debug, Default, Clone, ClapArgs)]
-pub(super) struct PlaceArgs {
-    /// The operators of the whole cluster [env: KOPF_…_CLUSTERWIDE]
-    #[arg(short = 'A', long)]
+#[derive(Debug)]
+pub(super) struct Place<'a> {
     pub(super) all_namespaces: bool,
-
-    /// The operators of these namespaces; can be repeated [env: KOPF_…_NAMESPACES]
-    #[arg(short = 'n', long = "namespace", value_name = "PATTERN")]
-    pub(super) namespaces: Vec<String>,
-
-    /// In whose name; user@host if nothing is said, or $POD_ID [env: KOPF_…_ID]
-    #[arg(short, long = "id", value_name = "IDENTITY")]
-    pub(super) id: Option<String>,
-
-    /// The name of the peering object; required [env: KOPF_…_PEERING]
-    #[arg(short = 'P', long, value_name = "NAME")]
-    pub(super) peering: Option<String>,
+    pub(super) namespaces: &'a [String],
+    pub(super) id: Option<&'a str>,
+    pub(super) peering: Option<&'a str>,
 }
+
+/// The options of a place: the same for both commands, but for the names of their variables.
+macro_rules! place_args {
+    ($name:ident, $command:literal) => {
+        #[derive(Debug, Default, Clone, ClapArgs)]
+        pub(super) struct $name {
+            #[arg(short = 'A', long, help = concat!(
+                "The operators of the whole cluster [env: KOPF_", $command, "_CLUSTERWIDE]"
+            ))]
+            all_namespaces: bool,
+
+            #[arg(short = 'n', long = "namespace", value_name = "PATTERN", help = concat!(
+                "The operators of these namespaces; can be repeated [env: KOPF_", $command,
+                "_NAMESPACES]"
+            ))]
+            namespaces: Vec<String>,
+
+            #[arg(short, long = "id", value_name = "IDENTITY", help = concat!(
+                "In whose name; user@host if nothing is said, or $POD_ID [env: KOPF_", $command,
+                "_ID]"
+            ))]
+            id: Option<String>,
+
+            #[arg(short = 'P', long, value_name = "NAME", help = concat!(
+                "The name of the peering object; required [env: KOPF_", $command, "_PEERING]"
+            ))]
+            peering: Option<String>,
+        }
+
+        impl $name {
+            pub(super) fn place(&self) -> Place<'_> {
+                Place {
+                    all_namespaces: self.all_namespaces,
+                    namespaces: &self.namespaces,
+                    id: self.id.as_deref(),
+                    peering: self.peering.as_deref(),
+                }
+            }
+        }
+    };
+}
+
+place_args!(FreezePlaceArgs, "FREEZE");
+place_args!(ResumePlaceArgs, "RESUME");
 
 /// As for `run`.
 #[derive(Debug, Default, Clone, ClapArgs)]

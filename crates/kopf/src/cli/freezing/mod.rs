@@ -12,16 +12,18 @@ use std::time::Duration;
 
 use kopf_client::connection;
 use kopf_core::namespace::Scope;
-use kopf_core::settings::Settings;
-use kopf_engine::peering::{self, CommandError};
+use kopf_core::peering::listed;
+use kopf_core::settings::{Peering, Settings};
+use kopf_engine::peering::{self, CommandError, Told};
+use tracing::{info, warn};
 
 pub(super) use self::args::LoggingArgs;
-use self::args::PlaceArgs;
+use self::args::Place;
 pub use self::args::{FreezeArgs, ResumeArgs};
 use super::environment::Environment;
 use super::failure::Failure;
 use super::logging;
-use super::options::{logging_options, scope_of};
+use super::options::{logging_options, overridden, scope_of};
 use super::running::NO_SCOPE;
 use super::usage::Usage;
 
@@ -40,13 +42,20 @@ pub struct Order {
     settings: Settings,
     is_freezing: bool,
     logging: logging::Options,
+    /// What is said in vain, because something else is said, too.
+    remarks: Vec<String>,
 }
 
 impl FreezeArgs {
     /// Joins the command line and the environment.
     pub fn order(&self, read: &dyn Fn(&str) -> Option<OsString>) -> Result<Order, Usage> {
         let environment = Environment::new(read);
-        let mut order = order("KOPF_FREEZE", &self.place, &self.logging, &environment)?;
+        let mut order = order(
+            "KOPF_FREEZE",
+            &self.place.place(),
+            &self.logging,
+            &environment,
+        )?;
         let priority = match self.priority {
             Some(priority) => Some(priority),
             None => environment.parsed("KOPF_FREEZE_PRIORITY", "an integer")?,
@@ -62,6 +71,7 @@ impl FreezeArgs {
                 option: "-t/--lifetime",
                 what: "a number of seconds",
             })?;
+        order.remarks.extend(overridden(is_dev, priority));
         let peering = &mut order.settings.peering;
         peering.priority = if is_dev {
             DEV
@@ -79,7 +89,7 @@ impl ResumeArgs {
     pub fn order(&self, read: &dyn Fn(&str) -> Option<OsString>) -> Result<Order, Usage> {
         order(
             "KOPF_RESUME",
-            &self.place,
+            &self.place.place(),
             &self.logging,
             &Environment::new(read),
         )
@@ -88,28 +98,33 @@ impl ResumeArgs {
 
 fn order(
     prefix: &str,
-    place: &PlaceArgs,
+    place: &Place<'_>,
     logging: &LoggingArgs,
     environment: &Environment<'_>,
 ) -> Result<Order, Usage> {
-    let named = |given: &Option<String>, name: &str| -> Result<Option<String>, Usage> {
-        let given = given.clone().filter(|text| !text.is_empty());
-        match given {
-            Some(given) => Ok(Some(given)),
+    let named = |given: Option<&str>, name: &str| -> Result<Option<String>, Usage> {
+        match given.filter(|text| !text.is_empty()) {
+            Some(given) => Ok(Some(given.to_owned())),
             None => Ok(environment.text(&format!("{prefix}_{name}"))?),
         }
     };
     let mut settings = Settings::default();
-    settings.peering.name = named(&place.peering, "PEERING")?.ok_or(Usage::Missing {
+    settings.peering.name = named(place.peering, "PEERING")?.ok_or(Usage::Missing {
         option: "-P/--peering",
         what: "the name of a peering object, such as default",
     })?;
+    let identity = named(place.id, "ID")?;
+    let mut remarks = Vec::new();
+    if place.id == Some("") && identity.is_none() {
+        remarks.push("--id is empty: the name is chosen as if nothing was said.".to_owned());
+    }
     Ok(Order {
-        scope: scope_of(prefix, place.all_namespaces, &place.namespaces, environment)?,
-        identity: named(&place.id, "ID")?,
+        scope: scope_of(prefix, place.all_namespaces, place.namespaces, environment)?,
+        identity,
         settings,
         is_freezing: false,
         logging: logging_options(prefix, logging, environment)?,
+        remarks,
     })
 }
 
@@ -135,8 +150,11 @@ impl Order {
     }
 
     async fn give(self) -> Result<(), Failure> {
+        for remark in &self.remarks {
+            warn!("{remark}");
+        }
         let scope = self.scope.unwrap_or_else(|| {
-            tracing::warn!("{NO_SCOPE}");
+            warn!("{NO_SCOPE}");
             Scope::Cluster
         });
         let client = connection::infer().await.map_err(|error| {
@@ -144,24 +162,53 @@ impl Order {
                 .advise("set KUBECONFIG, or run it in a pod with a service account")
         })?;
         let identity = self.identity.unwrap_or_else(peering::command_identity);
-        let seconds = self.settings.peering.lifetime.as_secs();
+        let peering = self.settings.peering.clone();
         let settings = self.settings;
-        let told = if self.is_freezing {
-            peering::freeze(&client, settings, &scope, &identity).await
-        } else {
-            peering::resume(&client, settings, &scope, &identity).await
-        };
-        let places = told
-            .map_err(|error| explain(self.is_freezing, &error))?
-            .join(", ");
         if self.is_freezing {
-            tracing::info!(
-                "Operators are frozen in the peering {places} by {identity}, for {seconds} seconds."
+            let told = peering::freeze(&client, settings, &scope, &identity).await;
+            report_freezing(
+                &told.map_err(|error| explain(true, &error))?,
+                &peering,
+                &identity,
             );
         } else {
-            tracing::info!("Operators are resumed in the peering {places} by {identity}.");
+            let told = peering::resume(&client, settings, &scope, &identity).await;
+            report_resuming(&told.map_err(|error| explain(false, &error))?, &identity);
         }
         Ok(())
+    }
+}
+
+fn report_freezing(told: &Told, peering: &Peering, identity: &str) {
+    let (places, seconds) = (told.places.join(", "), peering.lifetime.as_secs());
+    info!("Operators are frozen in the peering {places} by {identity}, for {seconds} seconds.");
+    if !told.others.is_empty() {
+        let priority = peering.priority;
+        warn!(
+            "These operators go on, since their priority is higher than {priority}: {}. Freeze \
+             them by a higher --priority, or by --dev.",
+            listed(&told.others)
+        );
+    }
+}
+
+fn report_resuming(told: &Told, identity: &str) {
+    if !told.places.is_empty() {
+        let places = told.places.join(", ");
+        info!(
+            "Operators are resumed in the peering {places} by {identity}, unless somebody else \
+             pauses them."
+        );
+    }
+    if !told.vain.is_empty() {
+        let places = told.vain.join(", ");
+        warn!("Nothing is resumed in the peering {places}: nothing is frozen by {identity} there.");
+        if !told.others.is_empty() {
+            warn!(
+                "Others are there: {}. Who has frozen operators is named by --id.",
+                listed(&told.others)
+            );
+        }
     }
 }
 
@@ -249,6 +296,43 @@ mod tests {
         let resumed = order(&["resume"], &[("KOPF_RESUME_PEERING", "peers")]).unwrap();
         assert!(!resumed.is_freezing && resumed.scope.is_none());
         assert_eq!(resumed.settings.peering.name, "peers");
+    }
+
+    #[test]
+    fn what_is_said_in_vain_is_remarked() {
+        let freeze = ["freeze", "-P", "x", "-t", "5"];
+        let remarks = |more: &[&str]| {
+            let arguments: Vec<_> = freeze.iter().chain(more).copied().collect();
+            order(&arguments, &[]).unwrap().remarks
+        };
+        assert!(remarks(&["-i", "me", "--dev"]).is_empty());
+        assert_eq!(
+            remarks(&["-i", "", "--dev", "-p", "7"]),
+            [
+                "--id is empty: the name is chosen as if nothing was said.",
+                "The priority 7 is not used: --dev goes before --priority, and means 666.",
+            ]
+        );
+    }
+
+    #[test]
+    fn every_command_names_its_own_variables() {
+        use clap::CommandFactory as _;
+        for (name, prefix) in [("freeze", "KOPF_FREEZE_"), ("resume", "KOPF_RESUME_")] {
+            let mut all = Command::command();
+            let help = all
+                .find_subcommand_mut(name)
+                .unwrap()
+                .render_help()
+                .to_string();
+            for variable in ["CLUSTERWIDE", "NAMESPACES", "ID", "PEERING"] {
+                assert!(
+                    help.contains(&format!("[env: {prefix}{variable}]")),
+                    "{help}"
+                );
+            }
+            assert!(!help.contains('…'), "{help}");
+        }
     }
 
     #[test]

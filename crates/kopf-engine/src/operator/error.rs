@@ -1,0 +1,69 @@
+//! Why an operator ends by itself.
+
+use kopf_core::handler::HandlerId;
+use tokio::task::JoinError;
+
+use crate::activities;
+use crate::admission;
+use crate::authentication::LoginError;
+use crate::probing::Endpoint;
+
+/// Why an operator has ended by itself.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There are no handlers.
+    #[error("no handlers are registered, there is nothing to do for the operator")]
+    NoHandlers,
+    /// A front has declared a handler of an index, and not given the index.
+    #[error("there is nothing to keep the entries of the index '{id}' in")]
+    NoIndex {
+        /// The id of the handler.
+        id: HandlerId,
+    },
+    /// The settings make no sense.
+    #[error("the operator cannot run with these settings")]
+    Settings(#[from] kopf_core::settings::Error),
+    /// The progress of a handler could never be stored.
+    #[error("a handler cannot be registered")]
+    Handler(#[source] kopf_core::storage::StorageError),
+    /// Handlers of the operator's own life have failed for good.
+    #[error(transparent)]
+    Activity(#[from] activities::Error),
+    /// There are no credentials for the API, and there will not be any.
+    #[error("the operator cannot log in")]
+    Login(#[source] LoginError),
+    /// The server does not tell what kinds it has.
+    #[error("the resources of the cluster cannot be discovered")]
+    Discovery(#[source] Box<kopf_client::Error>),
+    /// Nobody can be answered at the address for probes.
+    #[error("probes cannot be answered at {endpoint}")]
+    Probing {
+        /// The address.
+        endpoint: Endpoint,
+        /// What is wrong with it.
+        #[source]
+        source: std::io::Error,
+    },
+    /// There can be no webhooks.
+    #[error(transparent)]
+    Admission(#[from] admission::Error),
+    /// A stream has ended without being stopped.
+    #[error("streaming has failed")]
+    Streaming(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A task has ended without being stopped.
+    #[error("{task} has finished unexpectedly")]
+    Finished {
+        /// The name of the task.
+        task: &'static str,
+    },
+    /// A task has panicked.
+    #[error("{task} has crashed")]
+    Crashed {
+        /// The name of the task.
+        task: &'static str,
+        /// What is known of it.
+        #[source]
+        source: JoinError,
+    },
+}

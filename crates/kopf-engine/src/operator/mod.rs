@@ -1,0 +1,273 @@
+//! One operator: its parts, the tree of its tasks, and the order in which they end.
+//!
+//! ```text
+//! startup handlers
+//!  │
+//! run ─┬─ Resource observer                kinds ────────┐
+//!      ├─ Namespace observer               namespaces ───┤
+//!      ├─ Multidimensional multitasker ◄─────────────────┘ streams ── workers ── handlers
+//!      ├─ Daemon killer ──► daemons and timers
+//!      ├─ Poster of events ◄── events of objects
+//!      ├─ Admission webhook server ──► handlers          only if there is one
+//!      ├─ Admission configuration managers               only if they are managed
+//!      └─ Credentials retriever            only if it was given no client
+//!  │
+//! cleanup handlers
+//! ```
+//!
+//! An operator knows nothing of processes and signals: it runs until its token is cancelled, or
+//! until it cannot go on. Several operators can run in one process.
+
+mod error;
+mod starting;
+#[cfg(test)]
+mod tests;
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use kopf_core::handler::HandlerKind;
+use kopf_core::lifecycle::{Asap, Lifecycle};
+use kopf_core::namespace::Scope;
+use kopf_core::settings::Settings;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error, warn};
+
+pub use self::error::Error;
+use crate::activities;
+use crate::admission;
+use crate::authentication::{Access, Authentication};
+use crate::clock::Clock;
+use crate::indexing::Indices;
+use crate::inspect::Inspect;
+use crate::invocation::{OperatorContext, Registry};
+use crate::memos::{MemoCell, MemoFactory};
+use crate::namesakes;
+use crate::probing::Endpoint;
+use crate::processing::describe;
+use crate::root::{RETRIEVER, Root};
+
+/// What an operator is made of, before it runs.
+#[must_use]
+pub struct Operator {
+    registry: Registry,
+    settings: Settings,
+    scope: Scope,
+    lifecycle: Arc<dyn Lifecycle>,
+    front: Arc<dyn Any + Send + Sync>,
+    indices: Indices,
+    memo: MemoCell,
+    clock: Option<Clock>,
+    inspect: Inspect,
+    ready: Option<oneshot::Sender<()>>,
+    identity: Option<String>,
+    liveness: Option<Endpoint>,
+}
+
+impl Operator {
+    /// An operator with these handlers: cluster-wide, with default settings.
+    pub fn new(registry: Registry) -> Self {
+        Self {
+            registry,
+            settings: Settings::default(),
+            scope: Scope::Cluster,
+            lifecycle: Arc::new(Asap),
+            front: Arc::new(()),
+            indices: Indices::default(),
+            memo: MemoCell::of_operator(Arc::new(())),
+            clock: None,
+            inspect: Inspect::default(),
+            ready: None,
+            identity: None,
+            liveness: None,
+        }
+    }
+
+    /// With these settings.
+    pub fn settings(self, settings: Settings) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// In these namespaces, or in all of them.
+    pub fn scope(self, scope: Scope) -> Self {
+        Self { scope, ..self }
+    }
+
+    /// With this choice of handlers in every cycle; by default, the one with the fewest attempts.
+    pub fn lifecycle(self, lifecycle: Arc<dyn Lifecycle>) -> Self {
+        Self { lifecycle, ..self }
+    }
+
+    /// With something of the front that goes to every call.
+    pub fn front(self, front: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { front, ..self }
+    }
+
+    /// With these indices, one for the id of each handler that keeps one.
+    pub fn indices(self, indices: Indices) -> Self {
+        Self { indices, ..self }
+    }
+
+    /// With memos that are made like this; by default, there is nothing in them.
+    pub fn memos(self, factory: Arc<dyn MemoFactory>) -> Self {
+        let memo = MemoCell::of_operator(factory);
+        Self { memo, ..self }
+    }
+
+    /// With this time; by default, that of the system when it starts to run.
+    pub fn clock(self, clock: Clock) -> Self {
+        Self {
+            clock: Some(clock),
+            ..self
+        }
+    }
+
+    /// Tells when all streams for what is in the cluster at first are started.
+    pub fn on_ready(self, ready: oneshot::Sender<()>) -> Self {
+        Self {
+            ready: Some(ready),
+            ..self
+        }
+    }
+
+    /// With this name among its peers; by default, that of its pod (`POD_ID`), or one that is made of
+    /// the person, the machine and the time.
+    pub fn identity(self, identity: impl Into<String>) -> Self {
+        Self {
+            identity: Some(identity.into()),
+            ..self
+        }
+    }
+
+    /// Answers probes at this address.
+    pub fn liveness(self, endpoint: Endpoint) -> Self {
+        Self {
+            liveness: Some(endpoint),
+            ..self
+        }
+    }
+
+    /// A window into the operator when it runs.
+    pub fn inspect(&self) -> Inspect {
+        self.inspect.clone()
+    }
+
+    /// Runs until it is stopped or cannot go on.
+    ///
+    /// # Flow
+    ///
+    /// With a client, that is used, and login handlers are not called. Otherwise, it logs in after
+    /// the startup, and whenever there are no credentials left.
+    ///
+    /// 1. The startup handlers are called: nothing else happens before they have succeeded. The
+    ///    settings are as they have left them from then on.
+    /// 2. The kinds and the namespaces of the cluster are discovered, and observed from then on.
+    /// 3. Every served kind in every served namespace gets a stream, unless other operators are to
+    ///    be waited for.
+    /// 4. When it is stopped, or any of its tasks fails: the streams let running handlers end for
+    ///    as long as `queueing.exit_timeout` says; webhooks are taken back; then other operators may
+    ///    go on; then posting of events and the webhook server end; what still does not end is given up after 5 seconds.
+    /// 5. The cleanup handlers are called, also after an error. Only if the startup has failed, or
+    ///    was stopped before its end, there is nothing to clean up.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that made it end, if it was not stopped; or the failure of cleanup handlers.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future aborts everything at once, except for blocking handlers that run. The
+    /// cleanup handlers are not called then.
+    pub async fn run(
+        mut self,
+        access: impl Into<Access>,
+        stop: CancellationToken,
+    ) -> Result<(), Error> {
+        let access = access.into();
+        let _life = self.inspect.vitals().live();
+        debug!("Starting Kopf {}.", env!("CARGO_PKG_VERSION"));
+        if self.registry.is_empty() {
+            return Err(Error::NoHandlers);
+        }
+        self.settings.peering.clusterwide = matches!(self.scope, Scope::Cluster);
+        for handler in self.registry.handlers() {
+            if handler.kind == HandlerKind::Index && self.indices.get(&handler.id).is_none() {
+                let id = Arc::clone(&handler.id);
+                return Err(Error::NoIndex { id });
+            }
+        }
+        self.settings.validate()?;
+        namesakes::warn(&self.registry);
+        let clock = *self.clock.get_or_insert_with(Clock::system);
+        let authentication = Authentication::new(access, &self.registry, clock);
+        let client = authentication.client().clone();
+        let context = OperatorContext::new(
+            client.clone(),
+            Arc::new(self.settings),
+            clock,
+            Arc::clone(&self.front),
+        )
+        .with_indices(self.indices.clone())
+        .with_memo(self.memo.clone());
+        let starting = activities::startup(&self.registry, context.clone());
+        let Some(started) = stop.run_until_cancelled(starting).await else {
+            warn!("Startup activity is only partially executed due to cancellation.");
+            return Ok(());
+        };
+        self.settings = started?;
+        let valid = self.settings.validate().map_err(Error::from);
+        let valid = valid
+            .and_then(|()| check_ids(&self.registry, &self.settings))
+            .and_then(|()| Ok(admission::check(&self.registry, &self.settings.admission)?));
+        if let Err(error) = valid {
+            // What the startup has opened is to be closed, also if it has led nowhere.
+            if let Err(second) = activities::cleanup(&self.registry, &Arc::new(context)).await {
+                error!("{}", describe(&second));
+            }
+            return Err(error);
+        }
+
+        let inspect = self.inspect.clone();
+        let mut root = Root::default();
+        let shared = self.start(&client, clock, &mut root);
+        if let Some(retriever) = authentication.retriever(&shared.context) {
+            root.spawn(RETRIEVER, root.halt_last.clone(), async move {
+                Err(Error::Login(retriever.await))
+            });
+        }
+        let outcome = tokio::select! {
+            () = stop.cancelled() => Ok(()),
+            error = root.failure() => Err(error),
+        };
+        inspect.set_stopping();
+        root.stop().await;
+        let cleaned = activities::cleanup(&shared.registry, &shared.context).await;
+        match (outcome, cleaned) {
+            (Err(first), Err(second)) => {
+                error!("{second}");
+                Err(first)
+            }
+            (outcome, cleaned) => Ok(outcome.and(cleaned.map_err(Error::from))?),
+        }
+    }
+}
+
+/// Handlers of changes need a place for their progress.
+fn check_ids(registry: &Registry, settings: &Settings) -> Result<(), Error> {
+    let storage = &settings.persistence.progress_storage;
+    let handlers = registry.handlers().iter();
+    let mut ids = handlers.filter(|handler| handler.kind.is_change());
+    ids.try_for_each(|handler| storage.check_id(&handler.id))
+        .map_err(Error::Handler)
+}
+
+impl fmt::Debug for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Operator")
+            .field("handlers", &self.registry.handlers().len())
+            .field("scope", &self.scope)
+            .finish_non_exhaustive()
+    }
+}

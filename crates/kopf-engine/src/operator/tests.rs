@@ -1,0 +1,188 @@
+//! Operators with a server in this process that says what it is told to.
+
+use std::time::Duration;
+
+use kopf_core::handler::{FunctionId, HandlerKind, HandlerSpec};
+use kopf_core::selector::Selector;
+use serde_json::json;
+use tracing::Level;
+
+use super::*;
+use crate::authentication::LoginError;
+use crate::captured::capture;
+use crate::fake_api::{Answer, Asked, discover, kind, serve};
+use crate::invocation::{Call, Invoke, Work};
+
+struct Nothing;
+
+impl Invoke for Nothing {
+    fn invoke(&self, _: Call) -> Work {
+        Work::Async(Box::pin(async { Ok(None) }))
+    }
+}
+
+fn operator() -> Operator {
+    let mut spec = HandlerSpec::new("fn", FunctionId::Number(1), HandlerKind::Event);
+    spec.selector = Some(Selector::parse(&["things.one"]).unwrap());
+    let mut registry = Registry::default();
+    registry.add(spec.build(Arc::new(Nothing) as _).unwrap());
+    Operator::new(registry)
+}
+
+/// A cluster with one empty kind, whose streams never say anything.
+fn quiet(asked: &Asked) -> Answer {
+    if asked.is_watch() {
+        return Answer::Never;
+    }
+    discover(asked, &[kind("one", "things")]).unwrap_or_else(|| {
+        Answer::Json(
+            200,
+            json!({"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}),
+        )
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_without_handlers_is_refused() {
+    let (client, log) = serve(quiet);
+    let operator = Operator::new(Registry::default());
+    let outcome = operator.run(client, CancellationToken::new()).await;
+    assert!(matches!(outcome, Err(Error::NoHandlers)), "{outcome:?}");
+    assert!(log.all().is_empty());
+}
+
+#[test]
+fn it_can_run_in_any_task() {
+    fn check<T: Send + 'static>(_: T) {}
+    let (client, _) = serve(quiet);
+    check(operator().run(client, CancellationToken::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn senseless_settings_are_refused() {
+    let (client, log) = serve(quiet);
+    let mut settings = Settings::default();
+    settings.queueing.max_events = 0;
+    let operator = operator().settings(settings);
+    let outcome = operator.run(client, CancellationToken::new()).await;
+    assert!(matches!(outcome, Err(Error::Settings(_))), "{outcome:?}");
+    assert!(log.all().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_whose_progress_cannot_be_stored_are_refused() {
+    let (client, log) = serve(quiet);
+    let registry = |kind| -> Registry {
+        let mut spec = HandlerSpec::new("my handler", FunctionId::Number(1), kind);
+        spec.selector = Some(Selector::parse(&["things.one"]).unwrap());
+        let handler = spec.build(Arc::new(Nothing) as _).unwrap();
+        [handler].into_iter().collect()
+    };
+    let operator = Operator::new(registry(HandlerKind::Create));
+    let outcome = operator.run(client.clone(), CancellationToken::new()).await;
+    let Err(Error::Handler(error)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(error.to_string().contains("\"my handler\""), "{error}");
+    assert!(log.all().is_empty());
+
+    // Neither for events nor in the status there is a reason to refuse it.
+    let stop = CancellationToken::new();
+    stop.cancel();
+    let operator = Operator::new(registry(HandlerKind::Event));
+    operator.run(client.clone(), stop.clone()).await.unwrap();
+    let mut settings = Settings::default();
+    let status = kopf_core::progress::StatusProgressStorage::default();
+    settings.persistence.progress_storage = Arc::new(status);
+    let operator = Operator::new(registry(HandlerKind::Create)).settings(settings);
+    operator.run(client, stop).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_runs_until_it_is_stopped() {
+    let captured = capture(Level::DEBUG);
+    let (client, log) = serve(quiet);
+    let (told, ready) = oneshot::channel();
+    let operator = operator().on_ready(told);
+    let inspect = operator.inspect();
+    let stop = CancellationToken::new();
+    let stopping = async {
+        ready.await.unwrap();
+        tokio::time::sleep(Duration::from_secs(3_600)).await;
+        assert_eq!(inspect.snapshot().streams, 1);
+        stop.cancel();
+    };
+    let (outcome, ()) = tokio::join!(operator.run(client, stop.clone()), stopping);
+    outcome.unwrap();
+    assert_eq!(inspect.snapshot().streams, 0);
+    assert_eq!(log.count("/apis/one/v1/things"), 1);
+
+    let ended: Vec<_> = captured
+        .messages(Level::DEBUG)
+        .into_iter()
+        .filter(|message| message.ends_with("is cancelled."))
+        .collect();
+    assert_eq!(ended.len(), 4, "{ended:?}");
+    assert_eq!(
+        ended[3], "Poster of events is cancelled.",
+        "after the streams"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_it_cannot_do_without_ends_it() {
+    let captured = capture(Level::ERROR);
+    let (client, _) = serve(|_| Answer::status(403));
+    let outcome = operator().run(client, CancellationToken::new()).await;
+    let Err(Error::Discovery(error)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(error.is_forbidden());
+    assert_eq!(captured.messages(Level::ERROR).len(), 1);
+}
+
+/// A login with a client, as long as the list lasts.
+struct Given(std::sync::Mutex<Vec<kopf_client::vault::Credentials>>);
+
+impl kopf_client::vault::Login for Given {
+    fn login(
+        &self,
+    ) -> futures::future::BoxFuture<'_, Result<kopf_client::vault::Retrieved, LoginError>> {
+        let next = self.0.lock().unwrap().pop();
+        let retrieved = next.map(|credentials| vec![("fn".to_owned(), credentials)]);
+        Box::pin(async { retrieved.ok_or(LoginError::Nothing) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_client_it_logs_in_and_without_a_login_it_ends() {
+    let captured = capture(Level::DEBUG);
+    let (credentials, log) = crate::fake_api::credentials(quiet);
+    let login = Access::Custom(Arc::new(Given(vec![credentials].into())));
+    let (told, ready) = oneshot::channel();
+    let stop = CancellationToken::new();
+    let stopping = async {
+        ready.await.unwrap();
+        stop.cancel();
+    };
+    let operator = operator().on_ready(told);
+    let (outcome, ()) = tokio::join!(operator.run(login, stop.clone()), stopping);
+    outcome.unwrap();
+    assert_eq!(log.count("/apis/one/v1/things"), 1);
+    let ended: Vec<_> = captured
+        .messages(Level::DEBUG)
+        .into_iter()
+        .filter(|message| message.ends_with("is cancelled."))
+        .collect();
+    assert_eq!(ended.len(), 5, "{ended:?}");
+    let last = ended[3..].contains(&"Credentials retriever is cancelled.".to_owned());
+    assert!(last, "{ended:?}");
+
+    let (credentials, _) = crate::fake_api::credentials(|_| Answer::status(401));
+    let login = Access::Custom(Arc::new(Given(vec![credentials].into())));
+    let outcome = self::operator().run(login, CancellationToken::new()).await;
+    assert!(
+        matches!(outcome, Err(Error::Login(LoginError::Nothing))),
+        "{outcome:?}"
+    );
+}

@@ -14,6 +14,7 @@ mod current;
 pub mod execution;
 #[cfg(test)]
 mod fake_api;
+mod haste;
 pub mod health;
 pub mod indexing;
 pub mod inspect;

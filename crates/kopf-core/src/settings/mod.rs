@@ -81,6 +81,23 @@ pub enum Error {
         /// The setting, with its group.
         setting: &'static str,
     },
+    /// Others could not calculate with it: the server, or other operators.
+    #[error("settings.{setting} must not be longer than 100 years")]
+    Endless {
+        /// The setting, with its group.
+        setting: &'static str,
+    },
+    /// No object can be called that.
+    #[error(
+        "settings.{setting} must be good for names of objects, of lower case letters, digits, - and ., \
+         got {name:?}"
+    )]
+    Name {
+        /// The setting, with its group.
+        setting: &'static str,
+        /// The name as given.
+        name: String,
+    },
     /// The server would not accept objects and webhooks of this name.
     #[error(
         "settings.admission.managed must look like name.example.com, in lower case, got {managed:?}"
@@ -151,6 +168,28 @@ impl Settings {
         if let Some((setting, _)) = times.into_iter().find(|(_, t)| *t == Some(Duration::ZERO)) {
             return Err(Error::Instant { setting });
         }
+        let told = [
+            ("watching.server_timeout", self.watching.server_timeout),
+            ("peering.lifetime", Some(self.peering.lifetime)),
+        ];
+        if let Some((setting, _)) = told.into_iter().find(|(_, t)| *t > Some(CENTURY)) {
+            return Err(Error::Endless { setting });
+        }
+        let prefix = &self.posting.event_name_prefix;
+        let begun = prefix.strip_suffix('-').unwrap_or(prefix);
+        for (setting, name, checked) in [
+            (
+                "peering.name",
+                &self.peering.name,
+                self.peering.name.as_str(),
+            ),
+            ("posting.event_name_prefix", prefix, begun),
+        ] {
+            if !is_name(checked) {
+                let name = name.clone();
+                return Err(Error::Name { setting, name });
+            }
+        }
         if let Some(managed) = &self.admission.managed
             && !is_domain(managed)
         {
@@ -167,8 +206,16 @@ impl Settings {
     }
 }
 
+/// Nobody waits for longer, and everybody can add it to any time.
+const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// A name of at least two parts, as of domains: webhooks have one of at least three.
 fn is_domain(name: &str) -> bool {
+    name.len() <= 200 && name.contains('.') && is_name(name)
+}
+
+/// A name of objects.
+fn is_name(name: &str) -> bool {
     let is_part = |part: &str| {
         let is_usual = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-');
         part.bytes().all(is_usual)
@@ -176,7 +223,7 @@ fn is_domain(name: &str) -> bool {
             && !part.starts_with('-')
             && !part.ends_with('-')
     };
-    name.len() <= 200 && name.contains('.') && name.split('.').all(is_part)
+    name.len() <= 253 && name.split('.').all(is_part)
 }
 
 #[cfg(test)]
@@ -261,7 +308,7 @@ mod tests {
     #[test]
     fn useless_values_are_refused_by_name() {
         type Spoil = fn(&mut Settings);
-        let cases: [(Spoil, &str); 7] = [
+        let cases: [(Spoil, &str); 12] = [
             (
                 |settings| settings.admission.managed = Some("kopf".to_owned()),
                 "settings.admission.managed must look like name.example.com, in lower case, \
@@ -285,6 +332,29 @@ mod tests {
                 "settings.peering.name must not be empty",
             ),
             (
+                |settings| settings.peering.name = "My peers".to_owned(),
+                "settings.peering.name must be good for names of objects, of lower case letters, \
+                 digits, - and ., got \"My peers\"",
+            ),
+            (
+                |settings| settings.posting.event_name_prefix = "-event-".to_owned(),
+                "settings.posting.event_name_prefix must be good for names of objects, of lower \
+                 case letters, digits, - and ., got \"-event-\"",
+            ),
+            (
+                |settings| settings.posting.event_name_prefix = "-".to_owned(),
+                "settings.posting.event_name_prefix must be good for names of objects, of lower \
+                 case letters, digits, - and ., got \"-\"",
+            ),
+            (
+                |settings| settings.watching.server_timeout = Some(Duration::MAX),
+                "settings.watching.server_timeout must not be longer than 100 years",
+            ),
+            (
+                |settings| settings.peering.lifetime = Duration::MAX,
+                "settings.peering.lifetime must not be longer than 100 years",
+            ),
+            (
                 |settings| settings.watching.inactivity_timeout = Duration::ZERO,
                 "settings.watching.inactivity_timeout must not be zero",
             ),
@@ -300,6 +370,9 @@ mod tests {
         }
         let mut settings = Settings::default();
         settings.admission.managed = Some("auto.kopf.dev".to_owned());
+        settings.peering.name = "a.b-c.0".to_owned();
+        settings.posting.event_name_prefix = "op.example-".to_owned();
+        settings.watching.server_timeout = Some(CENTURY);
         settings.validate().unwrap();
     }
 }

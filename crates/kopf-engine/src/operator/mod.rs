@@ -40,6 +40,7 @@ use crate::activities;
 use crate::admission;
 use crate::authentication::{Access, Authentication};
 use crate::clock::Clock;
+use crate::haste;
 use crate::indexing::Indices;
 use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
@@ -229,6 +230,7 @@ impl Operator {
             return Err(error);
         }
 
+        haste::warn(&self.registry, &self.settings);
         let inspect = self.inspect.clone();
         let mut root = Root::default();
         let shared = self.start(&client, clock, &mut root);

@@ -26,6 +26,7 @@ pub(super) const A_LIFETIME: Duration = Duration::from_secs(30 * 365 * 24 * 60 *
 
 /// The reading side of a participation.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools)] // facts that have nothing to do with each other
 pub(super) struct Outlook<'a> {
     me: &'a Participation,
     flag: Flag,

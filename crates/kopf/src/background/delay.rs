@@ -9,7 +9,7 @@ use kopf_core::cause::Cause;
 use kopf_core::handler::{self, DelayFunction};
 use kopf_core::patch::BoxError;
 
-use crate::extract::{FilterExtract, with_filter_context};
+use crate::extract::{Declared, FilterExtract, Rejection, with_filter_context};
 use crate::outcome::IntoError;
 use crate::seconds::{IntoDuration, InvalidDuration};
 
@@ -28,6 +28,12 @@ use crate::seconds::{IntoDuration, InvalidDuration};
 pub trait InitialDelay<M> {
     /// Converts it for the engine, or says that no delay can be like this.
     fn into_initial_delay(self) -> Result<handler::InitialDelay, InvalidDuration>;
+
+    /// Says when the operator is built that an argument can never be made.
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        let _ = declared;
+        Ok(())
+    }
 }
 
 /// What a function for an initial delay returns: a number of seconds or a `Duration`, or a `Result`
@@ -80,6 +86,12 @@ macro_rules! functions {
             fn into_initial_delay(self) -> Result<handler::InitialDelay, InvalidDuration> {
                 let function = Arc::new(Typed::<F, ($($T,)*)>(self, PhantomData));
                 Ok(handler::InitialDelay::Function(function))
+            }
+
+            fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+                let _ = declared;
+                $($T::check(declared)?;)*
+                Ok(())
             }
         }
 

@@ -3,7 +3,7 @@
 use kopf_core::handler::{Cancellation, HandlerKind, Timing};
 
 use super::delay::InitialDelay;
-use crate::on::{ForObjects, HandlerBuilder, Kind, Retried};
+use crate::on::{Check, ForObjects, HandlerBuilder, Kind, Retried};
 use crate::seconds::IntoDuration;
 
 /// Handlers of [`daemon`](super::daemon()).
@@ -48,12 +48,17 @@ impl<K: Beside> HandlerBuilder<K> {
     ///     .initial_delay(|Spec(spec): Spec| spec["delay"].as_u64().unwrap_or(30));
     /// ```
     pub fn initial_delay<M>(mut self, delay: impl InitialDelay<M>) -> Self {
+        self.inner.check("initial_delay", check_of(&delay));
         match delay.into_initial_delay() {
             Ok(delay) => self.inner.initial_delay = Some(delay),
             Err(error) => self.inner.problems.push(format!("initial_delay: {error}")),
         }
         self
     }
+}
+
+fn check_of<M, D: InitialDelay<M>>(_: &D) -> Check {
+    D::check
 }
 
 impl HandlerBuilder<Daemon> {

@@ -14,7 +14,7 @@ use super::options::RunOptions;
 /// What a program is asked to do.
 #[derive(Debug)]
 pub(super) enum Task {
-    Run(RunOptions),
+    Run(Box<RunOptions>),
     Freezing(Box<Order>),
     Printing(PeeringArgs),
 }
@@ -29,7 +29,7 @@ pub(super) fn parse(
     let (name, task) = match Args::from_arg_matches(&matches)?.command {
         Command::Run(args) => {
             let options = RunOptions::new(&args, &Environment::new(read));
-            ("run", options.map(Task::Run))
+            ("run", options.map(Box::new).map(Task::Run))
         }
         Command::Freeze(args) => ("freeze", args.order(read).map(Box::new).map(Task::Freezing)),
         Command::Resume(args) => ("resume", args.order(read).map(Box::new).map(Task::Freezing)),

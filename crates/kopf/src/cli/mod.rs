@@ -75,7 +75,7 @@ pub fn main() -> ExitCode {
 /// ```
 pub fn main_with(builder: OperatorBuilder) -> ExitCode {
     match command::parse(std::env::args_os(), &|name| std::env::var_os(name)) {
-        Ok(Task::Run(options)) => running::run(builder, options),
+        Ok(Task::Run(options)) => running::run(builder, *options),
         Ok(Task::Freezing(order)) => order.run(),
         Ok(Task::Printing(args)) => args.run(),
         Err(error) => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kopf_core::filter::{self, ValueFilter, WhenFilter};
 
 use super::functions::{ValueFunction, When};
+use crate::extract::{Declared, Rejection};
 
 /// The opposite of a filter. See [`not_`].
 #[derive(Debug, Clone, Copy)]
@@ -73,12 +74,20 @@ impl<M, F: When<M>> When<Not<M>> for Not<F> {
     fn into_when(self) -> Arc<dyn WhenFilter> {
         filter::not_(self.0.into_when())
     }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        F::check(declared)
+    }
 }
 
 #[diagnostic::do_not_recommend]
 impl<M, F: ValueFunction<M>> ValueFunction<Not<M>> for Not<F> {
     fn into_value_filter(self) -> Arc<dyn ValueFilter> {
         filter::not_(self.0.into_value_filter())
+    }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        F::check(declared)
     }
 }
 
@@ -89,6 +98,11 @@ macro_rules! combinations {
             fn into_when(self) -> Arc<dyn WhenFilter> {
                 $combine([$(self.0.$field.into_when()),*])
             }
+
+            fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+                $($F::check(declared)?;)*
+                Ok(())
+            }
         }
 
         #[diagnostic::do_not_recommend]
@@ -97,6 +111,11 @@ macro_rules! combinations {
         {
             fn into_value_filter(self) -> Arc<dyn ValueFilter> {
                 $combine([$(self.0.$field.into_value_filter()),*])
+            }
+
+            fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+                $($F::check(declared)?;)*
+                Ok(())
             }
         }
     };

@@ -4,6 +4,7 @@ use kopf_core::filter::{MetaCriterion, ValueCriterion};
 use serde_json::Value;
 
 use super::functions::ValueFunction;
+use crate::extract::{Declared, Rejection};
 
 /// For filters: there must be a value, whatever it is.
 ///
@@ -45,6 +46,12 @@ pub struct Absent;
 pub trait IntoMetaCriterion<M> {
     /// Converts it.
     fn into_meta_criterion(self) -> MetaCriterion;
+
+    /// Says when the operator is built that an argument can never be made.
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        let _ = declared;
+        Ok(())
+    }
 }
 
 /// What can be said of the value of a field: a value that it must be, [`PRESENT`], [`ABSENT`],
@@ -60,6 +67,12 @@ pub trait IntoMetaCriterion<M> {
 pub trait IntoValueCriterion<M> {
     /// Converts it.
     fn into_value_criterion(self) -> ValueCriterion;
+
+    /// Says when the operator is built that an argument can never be made.
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        let _ = declared;
+        Ok(())
+    }
 }
 
 /// For criteria: a value.
@@ -105,6 +118,10 @@ impl<M, F: ValueFunction<M>> IntoMetaCriterion<Callback<M>> for F {
     fn into_meta_criterion(self) -> MetaCriterion {
         MetaCriterion::Callback(self.into_value_filter())
     }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        F::check(declared)
+    }
 }
 
 impl IntoValueCriterion<Literal> for Present {
@@ -129,6 +146,10 @@ impl IntoValueCriterion<Literal> for ValueCriterion {
 impl<M, F: ValueFunction<M>> IntoValueCriterion<Callback<M>> for F {
     fn into_value_criterion(self) -> ValueCriterion {
         ValueCriterion::Callback(self.into_value_filter())
+    }
+
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        F::check(declared)
     }
 }
 

@@ -11,7 +11,7 @@ use kopf_core::filter::{ValueFilter, WhenFilter};
 use kopf_core::patch::BoxError;
 use serde_json::Value;
 
-use crate::extract::{FilterExtract, Rejection, with_filter_context};
+use crate::extract::{Declared, FilterExtract, Rejection, with_filter_context};
 use crate::outcome::IntoError;
 
 /// What a filter says: `bool`, or a `Result<bool, E>` with any error.
@@ -52,6 +52,12 @@ impl<E: IntoError> Verdict for Result<bool, E> {
 pub trait When<M> {
     /// Hides the type of the function.
     fn into_when(self) -> Arc<dyn WhenFilter>;
+
+    /// Says when the operator is built that an argument can never be made.
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        let _ = declared;
+        Ok(())
+    }
 }
 
 /// A callback for a label, an annotation, or the value of a field: it gets the value as `&Value`
@@ -68,6 +74,12 @@ pub trait When<M> {
 pub trait ValueFunction<M> {
     /// Hides the type of the function.
     fn into_value_filter(self) -> Arc<dyn ValueFilter>;
+
+    /// Says when the operator is built that an argument can never be made.
+    fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+        let _ = declared;
+        Ok(())
+    }
 }
 
 /// Asks a user's function. It runs outside of handlers, where nothing else would stop a panic.
@@ -118,6 +130,12 @@ macro_rules! functions {
             fn into_when(self) -> Arc<dyn WhenFilter> {
                 Arc::new(Typed::<F, ($($T,)*)>(self, PhantomData))
             }
+
+            fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+                let _ = declared;
+                $($T::check(declared)?;)*
+                Ok(())
+            }
         }
 
         impl<F, V, $($T,)*> WhenFilter for Typed<F, ($($T,)*)>
@@ -143,6 +161,12 @@ macro_rules! functions {
         {
             fn into_value_filter(self) -> Arc<dyn ValueFilter> {
                 Arc::new(Typed::<F, (Value, $($T,)*)>(self, PhantomData))
+            }
+
+            fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
+                let _ = declared;
+                $($T::check(declared)?;)*
+                Ok(())
             }
         }
 

@@ -12,7 +12,7 @@ use kopf_core::selector::{self, Selector};
 use kopf_engine::invocation::Handler;
 
 use super::kinds::{Comparing, Delete, ForObjects, Kind, Resume, Retried};
-use crate::extract::{Declared, Front};
+use crate::extract::{Declared, Front, Rejection};
 use crate::filters::{IntoFieldPath, IntoMetaCriterion, IntoValueCriterion, When};
 use crate::handler::HandlerFunction;
 use crate::indexing::Keeping;
@@ -60,6 +60,23 @@ pub struct AnyHandler {
     param: Option<Param>,
     registry: Option<String>,
     pub(crate) problems: Vec<String>,
+    /// Whether the functions in its options can ever be called.
+    checks: Vec<(String, Check)>,
+}
+
+/// Says what can never be made of the arguments of a function.
+pub(crate) type Check = fn(&Declared<'_>) -> Result<(), Rejection>;
+
+fn of_when<M, W: When<M>>(_: &W) -> Check {
+    W::check
+}
+
+fn of_meta<M, C: IntoMetaCriterion<M>>(_: &C) -> Check {
+    C::check
+}
+
+fn of_value<M, C: IntoValueCriterion<M>>(_: &C) -> Check {
+    C::check
 }
 
 impl<K: Kind> HandlerBuilder<K> {
@@ -79,6 +96,7 @@ impl<K: Kind> HandlerBuilder<K> {
             param: None,
             registry: None,
             problems: Vec::new(),
+            checks: Vec::new(),
         };
         Self {
             inner,
@@ -130,8 +148,11 @@ impl<K: ForObjects> HandlerBuilder<K> {
         key: impl Into<String>,
         criterion: impl IntoMetaCriterion<M>,
     ) -> Self {
+        let key = key.into();
+        let check = of_meta(&criterion);
+        self.inner.check(format!("label {key:?}"), check);
         let criterion = criterion.into_meta_criterion();
-        self.inner.filters.labels.insert(key.into(), criterion);
+        self.inner.filters.labels.insert(key, criterion);
         self
     }
 
@@ -158,8 +179,11 @@ impl<K: ForObjects> HandlerBuilder<K> {
         key: impl Into<String>,
         criterion: impl IntoMetaCriterion<M>,
     ) -> Self {
+        let key = key.into();
+        let check = of_meta(&criterion);
+        self.inner.check(format!("annotation {key:?}"), check);
         let criterion = criterion.into_meta_criterion();
-        self.inner.filters.annotations.insert(key.into(), criterion);
+        self.inner.filters.annotations.insert(key, criterion);
         self
     }
 
@@ -175,6 +199,7 @@ impl<K: ForObjects> HandlerBuilder<K> {
 
     /// A function that has the last word.
     pub fn when<M>(mut self, filter: impl When<M>) -> Self {
+        self.inner.check("when", of_when(&filter));
         self.inner.filters.when = Some(filter.into_when());
         self
     }
@@ -188,6 +213,7 @@ impl<K: ForObjects> HandlerBuilder<K> {
 
     /// What the value of the field must be, before the change or after it.
     pub fn value<M>(mut self, criterion: impl IntoValueCriterion<M>) -> Self {
+        self.inner.check("value", of_value(&criterion));
         self.inner.filters.value = Some(criterion.into_value_criterion());
         self
     }
@@ -223,12 +249,14 @@ impl<K: Retried> HandlerBuilder<K> {
 impl<K: Comparing> HandlerBuilder<K> {
     /// What the value of the field must have been before.
     pub fn old<M>(mut self, criterion: impl IntoValueCriterion<M>) -> Self {
+        self.inner.check("old", of_value(&criterion));
         self.inner.filters.old = Some(criterion.into_value_criterion());
         self
     }
 
     /// What the value of the field must be now.
     pub fn new<M>(mut self, criterion: impl IntoValueCriterion<M>) -> Self {
+        self.inner.check("new", of_value(&criterion));
         self.inner.filters.new = Some(criterion.into_value_criterion());
         self
     }
@@ -291,6 +319,11 @@ impl AnyHandler {
         Some((self.name(), self.function.keeping?))
     }
 
+    /// Has the function of an option checked when all is known.
+    pub(crate) fn check(&mut self, option: impl Into<String>, check: Check) {
+        self.checks.push((option.into(), check));
+    }
+
     /// Checks everything, and makes a handler for the engine.
     pub(crate) fn build(&self, front: &Front) -> Result<Handler, String> {
         if let Some(problem) = self.problems.first() {
@@ -299,11 +332,15 @@ impl AnyHandler {
         let id = self.id.as_deref().or(self.function.name).ok_or(
             "a closure has no name that could be the id of the handler: give it one, .id(\"…\")",
         )?;
-        self.function.check(&Declared {
+        let declared = Declared {
             kind: self.kind,
             param: self.param.as_ref(),
             front,
-        })?;
+        };
+        self.function.check(&declared)?;
+        for (option, check) in &self.checks {
+            check(&declared).map_err(|rejection| format!("{option}: {rejection}"))?;
+        }
         self.assemble(id)
     }
 
@@ -428,5 +465,40 @@ mod tests {
         assert!(build(on::create("x", needs_param).param(1)).is_ok());
         assert!(build(on::event("x", needs_event)).is_ok());
         assert!(build(on::event("x", needs_nothing)).is_ok());
+    }
+
+    #[test]
+    fn arguments_of_filters_that_can_never_be_made_are_found_when_built() {
+        let message = |handler: AnyHandler| build(handler).unwrap_err();
+        let of_state = |_: State<i32>| true;
+        let of_value = |_: &Value, _: State<i32>| true;
+        let of_diff = |diff: Diff| diff.is_empty();
+        let no_state = "no state of the type i32";
+        for (option, handler) in [
+            ("when", on::create("x", make).when(of_state)),
+            ("when", on::create("x", make).when(crate::not_(of_state))),
+            ("label \"a\"", on::create("x", make).label("a", of_value)),
+            (
+                "annotation \"a\"",
+                on::create("x", make).annotation("a", of_value),
+            ),
+            ("value", on::create("x", make).field("f").value(of_value)),
+        ] {
+            let error = message(handler.into());
+            assert!(error.starts_with(&format!("{option}: ")), "{error}");
+            assert!(error.contains(no_state), "{error}");
+        }
+        let both = crate::all_((|_: Spec| true, of_state));
+        assert!(message(on::create("x", make).when(both).into()).contains(no_state));
+        let error = message(crate::daemon("x", make).when(of_diff).into());
+        assert!(
+            error.starts_with("when: Diff is for handlers of create"),
+            "{error}"
+        );
+        let delayed = crate::timer("x", make).initial_delay(|_: State<u64>| 5);
+        let error = message(delayed.into());
+        assert!(error.starts_with("initial_delay: "), "{error}");
+        assert!(build(on::update("x", make).when(of_diff)).is_ok());
+        assert!(build(crate::daemon("x", make).when(|_: Option<State<i32>>| true)).is_ok());
     }
 }

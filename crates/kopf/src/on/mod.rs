@@ -72,6 +72,7 @@ mod kinds;
 
 pub use activities::{Cleanup, Login, Probe, Startup, cleanup, login, probe, startup};
 pub use admission::{Admitting, IntoOperation, Mutate, Validate, mutate, validate};
+pub(crate) use builder::Check;
 pub use builder::{AnyHandler, HandlerBuilder};
 pub use kinds::{
     Comparing, Create, Delete, Event, Field, ForObjects, Index, Kind, Resume, Retried, Sub, Update,

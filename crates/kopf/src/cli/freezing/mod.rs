@@ -157,6 +157,9 @@ impl Order {
             warn!("{NO_SCOPE}");
             Scope::Cluster
         });
+        self.settings
+            .validate()
+            .map_err(|error| Failure::new("The operators cannot be told", &error))?;
         let client = connection::infer().await.map_err(|error| {
             Failure::new("There is no cluster to work with", &error)
                 .advise("set KUBECONFIG, or run it in a pod with a service account")

@@ -1,0 +1,240 @@
+//! Answers over HTTP/1.1, as far as servers of webhooks give them: a status, headers, and a body whose
+//! end is known by its length or by its chunks. A general client would take more time than some servers.
+
+use std::borrow::Cow;
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+/// Answers are of some hundreds of bytes. Whatever is larger by far is none.
+const LARGEST: usize = 64 * 1024;
+
+/// One answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Answer<'b> {
+    pub(super) status: u16,
+    pub(super) body: Cow<'b, [u8]>,
+    /// Whether the connection can be used again.
+    pub(super) is_kept: bool,
+    /// How many bytes it takes on the connection.
+    pub(super) size: usize,
+}
+
+/// What the headers say of the rest.
+struct Head {
+    status: u16,
+    is_kept: bool,
+    framing: Framing,
+}
+
+/// How the end of the body is known.
+#[derive(Clone, Copy)]
+enum Framing {
+    Length(usize),
+    Chunks,
+}
+
+/// The answer at the beginning of what has come; none if it has not come in full.
+pub(super) fn parse(bytes: &[u8]) -> Result<Option<Answer<'_>>> {
+    let Some(end) = find(bytes, b"\r\n\r\n") else {
+        ensure!(bytes.len() <= LARGEST, "the headers have no end");
+        return Ok(None);
+    };
+    let (head, body) = bytes.split_at(end + 4);
+    let head = parse_head(head)?;
+    let (body, size) = match head.framing {
+        Framing::Length(length) => match body.get(..length) {
+            Some(body) => (Cow::Borrowed(body), length),
+            None => return Ok(None),
+        },
+        Framing::Chunks => match join(body)? {
+            Some((joined, size)) => (Cow::Owned(joined), size),
+            None => return Ok(None),
+        },
+    };
+    Ok(Some(Answer {
+        status: head.status,
+        body,
+        is_kept: head.is_kept,
+        size: end + 4 + size,
+    }))
+}
+
+fn parse_head(head: &[u8]) -> Result<Head> {
+    let head = std::str::from_utf8(head).context("the headers are not a text")?;
+    let mut lines = head.split("\r\n").take_while(|line| !line.is_empty());
+    let (version, status) = lines
+        .next()
+        .and_then(|line| line.strip_prefix("HTTP/1.")?.split_once(' '))
+        .context("it is not HTTP/1")?;
+    let status = status.split(' ').next().unwrap_or_default();
+    ensure!(status.len() == 3, "the status is {status:?}");
+    let status = status.parse().context("the status is not a number")?;
+    let mut is_kept = version != "0";
+    let mut framing = None;
+    for line in lines {
+        let (name, value) = line.split_once(':').context("a header has no name")?;
+        let value = value.trim();
+        if name.eq_ignore_ascii_case("content-length") {
+            let length = value.parse().context("the length is not a number")?;
+            ensure!(length <= LARGEST, "the body is of {length} bytes");
+            // Chunks have the last word.
+            framing.get_or_insert(Framing::Length(length));
+        } else if name.eq_ignore_ascii_case("transfer-encoding") {
+            let is_known = value.eq_ignore_ascii_case("chunked");
+            ensure!(is_known, "the body is encoded by {value}");
+            framing = Some(Framing::Chunks);
+        } else if name.eq_ignore_ascii_case("connection") {
+            let has = |wanted: &str| {
+                let mut options = value.split(',').map(str::trim);
+                options.any(|option| option.eq_ignore_ascii_case(wanted))
+            };
+            is_kept = !has("close") && (is_kept || has("keep-alive"));
+        }
+    }
+    Ok(Head {
+        status,
+        is_kept,
+        framing: framing.context("the end of the body is not told")?,
+    })
+}
+
+/// The chunks without what is between them, and how many bytes they take with it; none if the last
+/// one has not come.
+fn join(body: &[u8]) -> Result<Option<(Vec<u8>, usize)>> {
+    let mut joined = Vec::new();
+    let mut rest = body;
+    loop {
+        let Some((line, after)) = split_line(rest)? else {
+            return Ok(None);
+        };
+        let digits = line.split(';').next().unwrap_or_default().trim();
+        let size = usize::from_str_radix(digits, 16)
+            .ok()
+            .filter(|size| joined.len().saturating_add(*size) <= LARGEST)
+            .with_context(|| format!("the size of a chunk is {digits:?}"))?;
+        rest = after;
+        if size == 0 {
+            break;
+        }
+        let Some((chunk, after)) = rest.split_at_checked(size) else {
+            return Ok(None);
+        };
+        joined.extend_from_slice(chunk);
+        match after {
+            [b'\r', b'\n', after @ ..] => rest = after,
+            [] | [b'\r'] => return Ok(None),
+            _ => bail!("a chunk is longer than it says"),
+        }
+    }
+    // What comes after the chunks is like headers, and ends like them.
+    loop {
+        match split_line(rest)? {
+            None => return Ok(None),
+            Some(("", after)) => return Ok(Some((joined, body.len() - after.len()))),
+            Some((_, after)) => rest = after,
+        }
+    }
+}
+
+fn split_line(bytes: &[u8]) -> Result<Option<(&str, &[u8])>> {
+    let Some(end) = find(bytes, b"\r\n") else {
+        ensure!(bytes.len() <= LARGEST, "a line has no end");
+        return Ok(None);
+    };
+    let (line, after) = bytes.split_at(end);
+    let line = std::str::from_utf8(line).context("a line is not a text")?;
+    Ok(Some((line, after.get(2..).unwrap_or_default())))
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes
+        .windows(wanted.len())
+        .position(|window| window == wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_kept(head: &str) -> bool {
+        let text = format!("{head}content-length: 0\r\n\r\n");
+        parse(text.as_bytes()).unwrap().unwrap().is_kept
+    }
+
+    #[test]
+    fn bodies_end_by_their_length() {
+        let text = b"HTTP/1.1 200 OK\r\nDate: x: y\r\nCONTENT-length:  5 \r\n\r\nhelloHTTP/1.1";
+        let answer = parse(text).unwrap().unwrap();
+        assert_eq!((answer.status, answer.size), (200, text.len() - 8));
+        assert_eq!(answer.body, Cow::Borrowed(b"hello"));
+        assert!(answer.is_kept);
+        let empty = parse(b"HTTP/1.1 503 \r\nContent-Length: 0\r\n\r\n").unwrap();
+        let empty = empty.unwrap();
+        assert!(empty.status == 503 && empty.body.is_empty());
+    }
+
+    #[test]
+    fn bodies_end_by_their_last_chunk() {
+        let head = "HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: Chunked\r\n\r\n";
+        for chunks in [
+            "5\r\nhello\r\n0\r\n\r\n",
+            "2;name=value\r\nhe\r\n003\r\nllo\r\n0;x\r\nsome: trailer\r\n\r\n",
+        ] {
+            let text = format!("{head}{chunks}");
+            let next = format!("{text}next");
+            let answer = parse(next.as_bytes()).unwrap().unwrap();
+            assert_eq!(answer.body, Cow::Borrowed(b"hello"));
+            assert_eq!(answer.size, text.len());
+        }
+        let binary = [head.as_bytes(), b"A\r\n\r\n0\r\n\r\n\xFF\n\r\r\n0\r\n\r\n"].concat();
+        let answer = parse(&binary).unwrap().unwrap();
+        assert_eq!(answer.body, Cow::Borrowed(b"\r\n0\r\n\r\n\xFF\n\r"));
+    }
+
+    #[test]
+    fn answers_can_come_in_pieces() {
+        for text in [
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhell\r\n1\r\no\r\n0\r\na: b\r\n\r\n",
+        ] {
+            for end in 0..text.len() {
+                let part = parse(&text.as_bytes()[..end]);
+                assert_eq!(part.unwrap(), None, "{:?}", &text[..end]);
+            }
+            let answer = parse(text.as_bytes()).unwrap().unwrap();
+            assert_eq!(answer.body, Cow::Borrowed(b"hello"));
+        }
+    }
+
+    #[test]
+    fn connections_are_kept_unless_it_is_said_otherwise() {
+        assert!(is_kept("HTTP/1.1 200 OK\r\n"));
+        assert!(is_kept("HTTP/1.1 200 OK\r\nconnection: keep-alive\r\n"));
+        assert!(is_kept("HTTP/1.0 200 OK\r\nConnection: te, Keep-Alive\r\n"));
+        assert!(!is_kept("HTTP/1.0 200 OK\r\n"));
+        assert!(!is_kept("HTTP/1.1 200 OK\r\nConnection: Close\r\n"));
+    }
+
+    #[test]
+    fn garbage_is_refused() {
+        let head = "HTTP/1.1 200 OK\r\n";
+        for text in [
+            "SSH-2.0-x\r\n\r\n".to_owned(),
+            "HTTP/2 200\r\n\r\n".to_owned(),
+            "HTTP/1.1 20 OK\r\ncontent-length: 0\r\n\r\n".to_owned(),
+            "HTTP/1.1 abc\r\ncontent-length: 0\r\n\r\n".to_owned(),
+            format!("{head}\r\nuntil it is closed"),
+            format!("{head}no colon\r\n\r\n"),
+            format!("{head}content-length: -1\r\n\r\n"),
+            format!("{head}content-length: 99999999999\r\n\r\n"),
+            format!("{head}transfer-encoding: gzip\r\n\r\n"),
+            format!("{head}transfer-encoding: chunked\r\n\r\nxyz\r\n"),
+            format!("{head}transfer-encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFF\r\n"),
+            format!("{head}transfer-encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n"),
+            "x".repeat(LARGEST + 1),
+        ] {
+            assert!(parse(text.as_bytes()).is_err(), "{text:.80}");
+        }
+        assert!(parse(b"HTTP/1.1 200 \xFF\r\ncontent-length: 0\r\n\r\n").is_err());
+    }
+}

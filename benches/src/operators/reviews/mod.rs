@@ -1,0 +1,232 @@
+//! Admission: how many reviews a trivial validating handler answers over TLS by connections that are kept
+//! open, how long each of them takes, and how much of the processors the server takes for them. Ours and
+//! the original, one after the other, with the same certificate and the same client.
+
+mod answer;
+mod client;
+mod question;
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+
+use self::client::{CONNECTIONS, Client, Until};
+use super::contestants::{Contestant, beside, install_original, original};
+use super::objects;
+use crate::report::{Report, Target, percentile, tell};
+use crate::servers::{self, Process};
+use crate::usage::Usage;
+
+const WARM_UP: Duration = Duration::from_secs(2);
+const WINDOW: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(60);
+/// As the issue of memory says: flat after so many.
+const MILLION: u32 = 1_000_000;
+
+/// What came out for one of them.
+struct Figures {
+    per_second: f64,
+    /// How many it answers in a second of its time on processors, whoever else uses them.
+    per_cpu_second: f64,
+    /// How much of the time on processors the client has had, in percent.
+    client_share: f64,
+    median: f64,
+    worst: f64,
+    failures: Vec<anyhow::Error>,
+}
+
+pub(crate) async fn measure(report: &mut Report, contestants: &[Contestant]) -> Result<()> {
+    let sandbox = Process::start().await?;
+    objects::define(&sandbox.client().await?).await?;
+    let bench = Bench::new(&sandbox.kubeconfig()).await?;
+    let mut all = Vec::new();
+    for contestant in [Contestant::Original, Contestant::Ours] {
+        if !contestants.contains(&contestant) {
+            continue;
+        }
+        tell(format_args!("Operators: reviews, {}…", contestant.name()));
+        if contestant == Contestant::Original {
+            install_original().await?;
+        }
+        let running = bench.start(contestant)?;
+        let server = Usage::of(running.id().context("it has ended")?);
+        bench.ready().await?;
+        bench.warm_up().await?;
+        let figures = bench.figures(server).await?;
+        add(report, contestant, &figures);
+        if contestant == Contestant::Ours {
+            measure_memory(report, &bench, server).await?;
+        }
+        all.push(figures);
+    }
+    if let [original, ours] = all.as_slice() {
+        report.add(
+            "reviews, ours / the original",
+            ours.per_second / original.per_second,
+            "times",
+            Target::AtLeast(20.0),
+        );
+        report.add(
+            "reviews per second of processor time, ours / the original",
+            ours.per_cpu_second / original.per_cpu_second,
+            "times",
+            Target::None,
+        );
+        report.add(
+            "99 % of reviews, ours / the original",
+            ours.worst / original.worst,
+            "times",
+            Target::AtMost(0.1),
+        );
+    }
+    sandbox.stop().await
+}
+
+fn add(report: &mut Report, contestant: Contestant, figures: &Figures) {
+    let name = contestant.name();
+    let rows = [
+        (
+            format!("reviews by {CONNECTIONS} connections, {name}"),
+            figures.per_second,
+            "per second",
+        ),
+        (
+            format!("reviews per second of processor time, {name}"),
+            figures.per_cpu_second,
+            "per second",
+        ),
+        (
+            format!("the client's part of processor time, {name}"),
+            figures.client_share,
+            "%",
+        ),
+        (format!("half of them within, {name}"), figures.median, "ms"),
+        (format!("99 % of them within, {name}"), figures.worst, "ms"),
+    ];
+    for (what, value, unit) in rows {
+        report.add(what, value, unit, Target::None);
+    }
+    add_failures(report, name, &figures.failures);
+}
+
+fn add_failures(report: &mut Report, whose: impl Display, failures: &[anyhow::Error]) {
+    for failure in failures {
+        tell(format_args!("A review has failed: {failure:#}"));
+    }
+    let count = u32::try_from(failures.len()).unwrap_or(u32::MAX);
+    report.add(
+        format!("reviews that failed, {whose}"),
+        f64::from(count),
+        "reviews",
+        Target::AtMost(0.0),
+    );
+}
+
+async fn measure_memory(report: &mut Report, bench: &Bench, server: Usage) -> Result<()> {
+    let before = server.resident_megabytes()?;
+    let outcome = bench.client.review(Until::Count(MILLION)).await?;
+    let after = server.resident_megabytes()?;
+    let whose = format!("ours, of {MILLION}");
+    add_failures(report, whose, &outcome.failures);
+    report.add(
+        format!("memory after {MILLION} reviews, ours"),
+        after,
+        "MB",
+        Target::None,
+    );
+    report.add(
+        format!("its growth by {MILLION} reviews, ours"),
+        after - before,
+        "MB",
+        Target::AtMost(1.0),
+    );
+    Ok(())
+}
+
+struct Bench {
+    kubeconfig: PathBuf,
+    folder: TempDir,
+    client: Client,
+}
+
+impl Bench {
+    async fn new(kubeconfig: &Path) -> Result<Self> {
+        let folder = TempDir::new()?;
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+        std::fs::write(folder.path().join("certificate"), made.cert.pem())?;
+        std::fs::write(folder.path().join("key"), made.signing_key.serialize_pem())?;
+        Ok(Self {
+            kubeconfig: kubeconfig.to_owned(),
+            folder,
+            client: Client::new(made.cert.der().clone()).await?,
+        })
+    }
+
+    fn start(&self, contestant: Contestant) -> Result<Child> {
+        let is_original = contestant == Contestant::Original;
+        let program = if is_original {
+            original()?
+        } else {
+            beside("bench-reviews")?
+        };
+        let mut command = Command::new(program);
+        command.args(["run", "--standalone", "--all-namespaces", "--quiet"]);
+        if is_original {
+            command.arg(servers::root().join("benches/contestants/original_reviews.py"));
+        }
+        command
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("BENCH_PORT", self.client.address.port().to_string())
+            .env("BENCH_CERTIFICATE", self.folder.path().join("certificate"))
+            .env("BENCH_KEY", self.folder.path().join("key"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("{} cannot be started", contestant.name()))
+    }
+
+    /// Waits until a review is answered.
+    async fn ready(&self) -> Result<()> {
+        let began = Instant::now();
+        loop {
+            let Err(error) = self.client.try_once().await else {
+                return Ok(());
+            };
+            if began.elapsed() > LIMIT {
+                return Err(error.context("it does not answer in a minute"));
+            }
+            sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    async fn warm_up(&self) -> Result<()> {
+        let outcome = self.client.review(Until::Time(WARM_UP)).await?;
+        let failure = outcome.failures.into_iter().next();
+        failure.map_or(Ok(()), |failure| Err(failure.context("the first reviews")))
+    }
+
+    async fn figures(&self, server: Usage) -> Result<Figures> {
+        let client = Usage::of(std::process::id());
+        let before = (server.cpu()?, client.cpu()?);
+        let outcome = self.client.review(Until::Time(WINDOW)).await?;
+        let server = server.cpu()?.saturating_sub(before.0).as_secs_f64();
+        let client = client.cpu()?.saturating_sub(before.1).as_secs_f64();
+        let count = f64::from(u32::try_from(outcome.times.len())?);
+        Ok(Figures {
+            per_second: count / WINDOW.as_secs_f64(),
+            per_cpu_second: count / server,
+            client_share: client / (client + server) * 100.0,
+            median: percentile(outcome.times.clone(), 50),
+            worst: percentile(outcome.times, 99),
+            failures: outcome.failures,
+        })
+    }
+}

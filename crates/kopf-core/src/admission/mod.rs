@@ -20,6 +20,7 @@ mod selection;
 mod serving;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub use client_config::{ClientConfig, ServiceReference};
 pub use configuration::{Configured, served, webhooks};
@@ -29,3 +30,4 @@ pub use response::respond;
 pub use review::Review;
 pub use selection::select;
 pub use serving::{Incoming, Refusal, ServerError, Serving, WebhookServer};
+pub use text::parse;

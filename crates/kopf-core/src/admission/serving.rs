@@ -15,7 +15,7 @@ use super::ClientConfig;
 /// One request to a webhook server.
 #[derive(Clone, Default, PartialEq)]
 pub struct Incoming {
-    /// The body: an `AdmissionReview`, verbatim.
+    /// The body: an `AdmissionReview`, best read by [`parse`](super::parse).
     pub review: Value,
     /// The id of the one handler that is asked for, from the path; all of them if there is none.
     pub webhook: Option<String>,

@@ -10,7 +10,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
 use http_body::Body;
 use http_body_util::Full;
-use kopf_core::admission::{Incoming, Serving};
+use kopf_core::admission::{Incoming, Serving, parse};
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
@@ -132,7 +132,7 @@ impl Visit {
         // It is never closed. Without a turn, nothing is made of the text.
         let turn = answering.turns.acquire().await;
         let _turn = turn.map_err(|_| Rejection::Busy)?;
-        let review = serde_json::from_slice(&text.bytes).map_err(Rejection::Json)?;
+        let review = parse(&text.bytes).map_err(Rejection::Json)?;
         // Nobody needs it any more, and others may.
         drop(text);
         let incoming = Incoming {

@@ -131,11 +131,12 @@ impl Reviewer {
 /// By what the object is remembered. What is to be created has no identity yet, and may never have
 /// one; what is connected to is not the object itself.
 fn remembered(review: &Review) -> Option<ObjectKey> {
+    if review.operation == Some(Operation::Create) {
+        return None;
+    }
     let body = &review.body;
-    let uid = body.uid()?;
-    let identity = Identity::new(Some(uid), body.namespace(), body.name());
-    (review.operation != Some(Operation::Create))
-        .then(|| ObjectKey::new(&identity, &review.resource))
+    let identity = Identity::new(Some(body.uid()?), body.namespace(), body.name());
+    Some(ObjectKey::new(&identity, &review.resource))
 }
 
 /// It cannot be reviewed, and the one who asks is not to blame.

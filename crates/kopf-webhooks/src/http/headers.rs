@@ -37,17 +37,15 @@ pub(super) fn headers(head: &Parts) -> BTreeMap<String, String> {
 
 /// `user-agent` as `User-Agent`.
 fn canonical(name: &str) -> String {
-    let mut is_first = true;
-    let letters = name.chars().map(|letter| {
-        let letter = if is_first {
-            letter.to_ascii_uppercase()
-        } else {
-            letter
-        };
-        is_first = letter == '-';
-        letter
-    });
-    letters.collect()
+    let mut written = String::with_capacity(name.len());
+    for part in name.split_inclusive('-') {
+        let start = written.len();
+        written.push_str(part);
+        if let Some(first) = written.get_mut(start..=start) {
+            first.make_ascii_uppercase();
+        }
+    }
+    written
 }
 
 #[cfg(test)]

@@ -208,3 +208,70 @@ fn a_configuration_that_somebody_has_deleted_comes_back() {
         assert_eq!(urls(&all), ["https://localhost:2/check"]);
     });
 }
+
+#[test]
+fn an_operator_that_is_replaced_leaves_the_webhooks_of_the_new_one() {
+    sandboxed(async |stage| {
+        let desks = [Desk::at("https://old:1/"), Desk::at("https://new:1/")];
+        let handlers = || [on::validate("kept").persistent(), on::validate("dropped")];
+        let old = managing(stage, &desks[0], handlers()).start().await;
+        let first = ["https://old:1/kept", "https://old:1/dropped"];
+        until(stage, KINDS[0], "the old ones", |all| urls(all) == first).await;
+        let new = managing(stage, &desks[1], handlers()).start().await;
+        let second = ["https://new:1/kept", "https://new:1/dropped"];
+        until(stage, KINDS[0], "the new ones", |all| urls(all) == second).await;
+        old.stop().await;
+        assert_eq!(urls(&webhooks(stage, KINDS[0]).await), second);
+        new.stop().await;
+        assert_eq!(
+            urls(&webhooks(stage, KINDS[0]).await),
+            ["https://new:1/kept"]
+        );
+    });
+}
+
+/// As behind one service, with one certificate.
+#[test]
+fn webhooks_of_two_operators_are_told_apart_also_if_they_are_the_same() {
+    sandboxed(async |stage| {
+        let desk = Desk::at("https://service:1/");
+        let old = managing(stage, &desk, [on::validate("check")])
+            .start()
+            .await;
+        let there = |all: &[Value]| urls(all) == ["https://service:1/check"];
+        until(stage, KINDS[0], "the webhook", there).await;
+        let owner = |configuration: &Value| configuration["metadata"]["annotations"].clone();
+        let before = owner(&configuration(stage, KINDS[0]).await);
+        let new = managing(stage, &desk, [on::validate("check")])
+            .start()
+            .await;
+        while owner(&configuration(stage, KINDS[0]).await) == before {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        old.stop().await;
+        assert!(there(&webhooks(stage, KINDS[0]).await));
+        new.stop().await;
+        let left = configuration(stage, KINDS[0]).await;
+        assert_eq!(left["webhooks"].as_array().map(Vec::len), None);
+        assert_eq!(owner(&left), Value::Null);
+    });
+}
+
+#[test]
+fn webhooks_that_somebody_has_edited_are_taken_back() {
+    sandboxed(async |stage| {
+        let desk = Desk::at("https://localhost:1/");
+        let handlers = [on::validate("kept").persistent(), on::validate("dropped")];
+        let operator = managing(stage, &desk, handlers).start().await;
+        until(stage, KINDS[0], "the webhooks", |all| all.len() == 2).await;
+        let mut edited = configuration(stage, KINDS[0]).await;
+        edited["webhooks"][0]["timeoutSeconds"] = json!(5);
+        edited["metadata"]["labels"] = json!({"edited": "yes"});
+        let path = path(KINDS[0], &managed(stage));
+        stage.api.put(&path, &edited).await.expect_code(200);
+        operator.stop().await;
+        let left = configuration(stage, KINDS[0]).await;
+        assert_eq!(left["webhooks"].as_array().map(Vec::len), Some(1));
+        assert_eq!(left["metadata"]["labels"]["edited"], "yes");
+    });
+}

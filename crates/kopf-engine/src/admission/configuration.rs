@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_client::Client;
-use kopf_client::patching::{PatchKind, patch_unread};
+use kopf_client::patching::{Answer, PatchKind, patch};
 use kopf_core::admission::{ClientConfig, Configured, WebhookType, webhooks};
 use kopf_core::resource::Resource;
 use serde_json::{Value, json};
@@ -24,16 +24,37 @@ const RETRY: Duration = Duration::from_secs(10);
 /// How long a request that is on its way is waited for in the end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The annotation of the configurations that says whose they are: the operator that has told of its
+/// webhooks last.
+const OWNER: &str = "kopf.dev/admission-owner";
+
 /// Keeps the configuration of one type.
 #[derive(Debug)]
 pub(super) struct Manager {
     pub(super) type_: WebhookType,
     pub(super) name: String,
+    /// How this operator is called, apart from all others.
+    pub(super) owner: String,
     pub(super) client: Client,
     pub(super) registry: Arc<Registry>,
     pub(super) kinds: Arc<Kinds>,
     pub(super) insights: Insights,
     pub(super) announced: watch::Receiver<Option<ClientConfig>>,
+}
+
+/// What the API server was told last.
+struct Told {
+    /// Where the webhook server was.
+    config: ClientConfig,
+    /// The version of the configuration then; none if it is not known whether it was heard.
+    version: Option<String>,
+}
+
+impl Told {
+    fn new(config: ClientConfig) -> Self {
+        let version = None;
+        Self { config, version }
+    }
 }
 
 impl Manager {
@@ -53,8 +74,8 @@ impl Manager {
         let resource = created?;
         let mut configured = None;
         let kept = self.keep(&resource, &mut configured, &halt).await;
-        if let Some(config) = configured {
-            self.clean_up(&resource, &config).await;
+        if let Some(configured) = configured {
+            self.clean_up(&resource, configured).await;
         }
         kept
     }
@@ -64,23 +85,23 @@ impl Manager {
     async fn keep(
         &mut self,
         resource: &Resource,
-        configured: &mut Option<ClientConfig>,
+        configured: &mut Option<Told>,
         halt: &CancellationToken,
     ) -> Result<(), Error> {
         loop {
             let config = self.announced.borrow_and_update().clone();
             let mut is_stale = false;
             if let Some(config) = config {
-                *configured = Some(config.clone());
+                let told = configured.insert(Told::new(config));
                 let (type_, name) = (self.type_, &self.name);
                 info!("Reconfiguring the {type_} webhook {name}.");
-                let told = tokio::select! {
-                    told = self.configure(resource, &config, false) => told,
+                let outcome = tokio::select! {
+                    outcome = self.configure(resource, &told.config) => outcome,
                     // If it was dropped at once, it could come after the last one.
                     () = patience(halt) => return Ok(()),
                 };
-                match told {
-                    Ok(()) => {}
+                match outcome {
+                    Ok(version) => told.version = version,
                     Err(error) if is_passing(&error) => {
                         is_stale = true;
                         warn!(
@@ -106,10 +127,10 @@ impl Manager {
     }
 
     /// Leaves only those webhooks that are to stay.
-    async fn clean_up(&self, resource: &Resource, config: &ClientConfig) {
+    async fn clean_up(&self, resource: &Resource, told: Told) {
         let name = &self.name;
         info!("Cleaning up the admission webhook {name}.");
-        let cleaning = timeout(super::CLEANING, self.configure(resource, config, true));
+        let cleaning = timeout(super::CLEANING, self.reduce(resource, told));
         let reason = match cleaning.await {
             Ok(Ok(())) => return,
             Ok(Err(error)) => error.to_string(),
@@ -123,36 +144,80 @@ impl Manager {
         );
     }
 
+    /// Leaves only those webhooks that are to stay, unless another operator has told of its own since:
+    /// when an operator is replaced by a newer one, they run side by side for a while.
+    async fn reduce(&self, resource: &Resource, told: Told) -> Result<(), kopf_client::Error> {
+        let mut version = told.version;
+        loop {
+            let mut payload = self.payload(&told.config, true);
+            if let (Some(version), Some(fields)) = (&version, payload.as_object_mut()) {
+                let metadata = json!({"resourceVersion": version, "annotations": {OWNER: null}});
+                fields.insert("metadata".to_owned(), metadata);
+            }
+            match self.patch(resource, &payload).await {
+                Err(error) if error.is_conflict() && version.is_some() => {}
+                outcome => return outcome.map(drop),
+            }
+            // Somebody has changed it since. It can be read in this way without further permissions.
+            let Some(answer) = self.patch(resource, &json!({})).await? else {
+                return Ok(());
+            };
+            let body = answer.body()?;
+            if body
+                .annotation(OWNER)
+                .is_some_and(|owner| owner != self.owner)
+            {
+                let name = &self.name;
+                info!(
+                    "The admission webhook {name} is that of another operator now, and is left as \
+                     it is."
+                );
+                return Ok(());
+            }
+            version = body.resource_version().map(str::to_owned);
+        }
+    }
+
     /// Replaces all webhooks of the configuration. Should it be gone meanwhile, there is a new one.
+    /// Returns the version that it has then.
     async fn configure(
         &self,
         resource: &Resource,
         config: &ClientConfig,
-        persistent_only: bool,
-    ) -> Result<(), kopf_client::Error> {
+    ) -> Result<Option<String>, kopf_client::Error> {
+        let mut payload = self.payload(config, false);
+        if let Some(fields) = payload.as_object_mut() {
+            let metadata = json!({"annotations": {OWNER: self.owner}});
+            fields.insert("metadata".to_owned(), metadata);
+        }
+        let mut answer = self.patch(resource, &payload).await?;
+        if answer.is_none() {
+            self.post(resource).await?;
+            answer = self.patch(resource, &payload).await?;
+        }
+        let body = answer.as_ref().map(Answer::part);
+        Ok(body.and_then(|body| body.resource_version().map(str::to_owned)))
+    }
+
+    /// What the configuration is to have.
+    fn payload(&self, config: &ClientConfig, persistent_only: bool) -> Value {
         let configured = Configured {
             managed: &self.name,
             resources: &self.kinds.served(),
             client_config: config,
             persistent_only,
         };
-        let webhooks = webhooks(self.registry.handlers(), self.type_, configured);
-        let payload = json!({"webhooks": webhooks});
-        if !self.patch(resource, &payload).await? && !persistent_only {
-            self.post(resource).await?;
-            self.patch(resource, &payload).await?;
-        }
-        Ok(())
+        json!({"webhooks": webhooks(self.registry.handlers(), self.type_, configured)})
     }
 
     async fn patch(
         &self,
         resource: &Resource,
         payload: &Value,
-    ) -> Result<bool, kopf_client::Error> {
+    ) -> Result<Option<Answer>, kopf_client::Error> {
         let (client, name) = (&self.client, &self.name);
         let kind = PatchKind::Merge;
-        patch_unread(client, resource, None, name, None, kind, payload).await
+        patch(client, resource, None, name, None, kind, payload).await
     }
 
     async fn create(&self, resource: &Resource) -> Result<(), Error> {

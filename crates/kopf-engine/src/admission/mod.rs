@@ -36,6 +36,7 @@ use self::reviewer::Reviewer;
 pub use self::warnings::Warnings;
 use crate::invocation::Registry;
 use crate::observation::Insights;
+use crate::peering::detect_own_identity;
 use crate::shared::Shared;
 
 /// The group of the configurations.
@@ -159,6 +160,8 @@ pub(crate) const CLEANING: Duration = Duration::from_secs(25);
 pub(crate) struct Webhooks {
     server: Arc<dyn WebhookServer>,
     managed: Option<String>,
+    /// How this operator is called, apart from all others.
+    owner: String,
     shared: Arc<Shared>,
     kinds: Arc<Kinds>,
     insights: Insights,
@@ -173,6 +176,7 @@ impl Webhooks {
         Some(Self {
             server: Arc::clone(settings.server.as_ref()?),
             managed: settings.managed.clone(),
+            owner: detect_own_identity(shared.context.clock),
             shared: Arc::clone(shared),
             kinds: Arc::new(Kinds::new(
                 Arc::clone(&shared.registry),
@@ -198,6 +202,7 @@ impl Webhooks {
         let manager = configuration::Manager {
             type_,
             name: self.managed.clone()?,
+            owner: self.owner.clone(),
             client: self.shared.context.client.clone(),
             registry: Arc::clone(&self.shared.registry),
             kinds: Arc::clone(&self.kinds),

@@ -95,7 +95,7 @@ pub enum Error {
     /// The program of the tunnel cannot be started.
     #[error(
         "{} cannot be started for the tunnel: install ngrok (https://ngrok.com/download), or say \
-         where it is by the option `binary`",
+         where it is by the option `binary` of NgrokTunnel",
         binary.display()
     )]
     NgrokMissing {

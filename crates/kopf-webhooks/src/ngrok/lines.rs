@@ -22,6 +22,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
+    /// Whether the output has ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.input.is_none()
+    }
+
     /// The next line, until the output has ended.
     ///
     /// # Cancellation

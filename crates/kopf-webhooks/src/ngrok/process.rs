@@ -7,7 +7,7 @@
 //! ```
 
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -23,6 +23,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long it can take until everything is heard of a program that has ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How much of what it complains about is repeated.
+const REPEATED: usize = 1_000;
+
+/// How the lines begin in which it says why it gives up.
+const COMPLAINT: &str = "ERROR:";
+
+/// The variable with the token.
+const TOKEN: &str = "NGROK_AUTHTOKEN";
 
 /// What is started.
 pub(super) struct Command {
@@ -40,6 +49,8 @@ pub(super) struct Process {
     errors: Lines<ChildStderr>,
     /// The last that sounded like a problem.
     problem: Option<String>,
+    /// What is not to be repeated: it quotes the token that it does not like.
+    secrets: Vec<String>,
 }
 
 impl Process {
@@ -57,8 +68,10 @@ impl Process {
         }
         if let Some(token) = &command.token {
             // Arguments are seen by everybody on the machine.
-            program.env("NGROK_AUTHTOKEN", token);
+            program.env(TOKEN, token);
         }
+        let secrets = [command.token.clone(), std::env::var(TOKEN).ok()];
+        let secrets = secrets.into_iter().flatten();
         let mut child = program.spawn().map_err(|source| Error::NgrokMissing {
             binary: command.binary.clone(),
             source,
@@ -70,6 +83,7 @@ impl Process {
             output,
             errors,
             problem: None,
+            secrets: secrets.filter(|secret| !secret.is_empty()).collect(),
         })
     }
 
@@ -88,47 +102,97 @@ impl Process {
     /// reason why it has ended.
     pub(super) async fn next_url(&mut self) -> Result<String, Error> {
         // Its output must be read for as long as it runs: a full pipe would stop it.
-        while let Some(line) = self.line().await {
-            debug!("ngrok: {line}");
-            if let Some(url) = url_of(&line) {
+        loop {
+            let Self {
+                child,
+                output,
+                errors,
+                ..
+            } = self;
+            if output.is_over() && errors.is_over() {
+                return Err(match timeout(LAST_WORDS, child.wait()).await {
+                    Ok(status) => self.ended(status).await,
+                    // It goes on: nobody would know what it does.
+                    Err(_) => self.end("it says nothing any more".to_owned()),
+                });
+            }
+            let line = tokio::select! {
+                biased;
+                line = next_line(output, errors) => line,
+                // Those it has started can go on, and keep its outputs open.
+                status = child.wait() => return Err(self.ended(status).await),
+            };
+            let Some(line) = line else {
+                continue;
+            };
+            if let Some(url) = self.heard(&line) {
                 return Ok(url);
             }
+        }
+    }
+
+    /// What it has said: the URL of a tunnel, or something to remember.
+    fn heard(&mut self, line: &str) -> Option<String> {
+        let secrets = self.secrets.iter();
+        let line = secrets.fold(line.to_owned(), |line, secret| line.replace(secret, "***"));
+        debug!("ngrok: {line}");
+        let url = url_of(&line);
+        if url.is_none() {
             self.remember(&line);
         }
-        Err(self.end().await)
+        url
     }
 
-    /// The next line of either output, until both have ended.
-    async fn line(&mut self) -> Option<String> {
-        tokio::select! {
-            Some(line) = self.output.next() => Some(line),
-            Some(line) = self.errors.next() => Some(line),
-            else => None,
-        }
-    }
-
-    async fn end(&mut self) -> Error {
-        let status = match timeout(LAST_WORDS, self.child.wait()).await {
-            Ok(Ok(status)) => status.to_string(),
-            Ok(Err(error)) => error.to_string(),
-            // It has closed its outputs and goes on: nobody will know what it does.
-            Err(_) => "it says nothing any more".to_owned(),
+    /// The reason, after everything is heard that it has said.
+    async fn ended(&mut self, status: std::io::Result<ExitStatus>) -> Error {
+        let listening = async {
+            while let Some(line) = next_line(&mut self.output, &mut self.errors).await {
+                self.heard(&line);
+            }
         };
-        Error::NgrokEnded {
-            status,
-            reason: self.reason(),
-        }
+        // Others can have its outputs, too.
+        let _ = timeout(LAST_WORDS, listening).await;
+        self.end(match status {
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        })
     }
 
+    fn end(&self, status: String) -> Error {
+        let reason = self.reason();
+        Error::NgrokEnded { status, reason }
+    }
+
+    /// It complains in several lines, of which the last one is the address of a page.
     fn remember(&mut self, line: &str) {
-        if let Some(problem) = problem_of(line) {
-            self.problem = Some(problem);
+        let Some(mut problem) = problem_of(line) else {
+            return;
+        };
+        if let (true, Some(before)) = (line.starts_with(COMPLAINT), self.problem.take()) {
+            problem.insert(0, ' ');
+            problem.insert_str(0, &before);
         }
+        if let Some((end, _)) = problem.char_indices().nth(REPEATED) {
+            problem.truncate(end);
+        }
+        self.problem = Some(problem);
     }
 
     fn reason(&self) -> String {
         let problem = self.problem.clone();
         problem.unwrap_or_else(|| "it has not said why".to_owned())
+    }
+}
+
+/// The next line of either output, until both have ended.
+async fn next_line(
+    output: &mut Lines<ChildStdout>,
+    errors: &mut Lines<ChildStderr>,
+) -> Option<String> {
+    tokio::select! {
+        Some(line) = output.next() => Some(line),
+        Some(line) = errors.next() => Some(line),
+        else => None,
     }
 }
 
@@ -147,13 +211,19 @@ fn url_of(line: &str) -> Option<String> {
 fn problem_of(line: &str) -> Option<String> {
     let Ok(parsed) = serde_json::from_str::<Value>(line) else {
         let line = line.trim();
-        return (!line.is_empty() && line != "ERROR:").then(|| line.to_owned());
+        let line = line.strip_prefix(COMPLAINT).unwrap_or(line).trim();
+        return (!line.is_empty()).then(|| line.to_owned());
     };
     let text = |key: &str| parsed.get(key).and_then(Value::as_str);
     let is_error = matches!(text("lvl"), Some("eror" | "error" | "crit"));
     let problem = text("err").filter(|error| *error != "nil" && !error.is_empty());
+    let started = text("url").filter(|_| text("msg") == Some("started tunnel"));
     match (is_error, problem) {
         (_, Some(error)) => Some(error.to_owned()),
+        _ if started.is_some_and(|url| !url.starts_with("https://")) => Some(format!(
+            "its tunnel at {} has no HTTPS, which API servers insist on",
+            started.unwrap_or_default()
+        )),
         (true, None) => text("msg").map(str::to_owned),
         (false, None) => None,
     }
@@ -203,7 +273,11 @@ mod tests {
             (r#"{"lvl":"info","msg":"x","err":"nil"}"#, None),
             (r#"{"lvl":"info","msg":"x","err":null}"#, None),
             (r#"{"lvl":"info","msg":"x"}"#, None),
-            ("ERROR:  ERR_NGROK_4018", Some("ERROR:  ERR_NGROK_4018")),
+            ("ERROR:  ERR_NGROK_4018", Some("ERR_NGROK_4018")),
+            (
+                r#"{"lvl":"info","msg":"started tunnel","url":"http://x.test"}"#,
+                Some("its tunnel at http://x.test has no HTTPS, which API servers insist on"),
+            ),
             ("ERROR:", None),
             ("  ", None),
         ] {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kopf_core::admission::ClientConfig;
-use kopf_webhooks::{Error, NgrokTunnel};
+use kopf_webhooks::{AutoTunnel, Error, NgrokTunnel};
 use tempfile::TempDir;
 
 use crate::client::Connecting;
@@ -128,6 +128,50 @@ async fn a_program_that_gives_up_is_quoted() {
 }
 
 #[tokio::test]
+async fn tokens_that_the_program_quotes_are_not_repeated() {
+    let folder = TempDir::new().unwrap();
+    let script = "echo 'ERROR:  authentication failed: this is no token' >&2\n\
+                  echo \"ERROR:  Your authtoken: $NGROK_AUTHTOKEN\" >&2\n\
+                  echo 'ERROR:' >&2; echo 'ERROR:  ERR_NGROK_105' >&2; exit 1";
+    let tunnel = NgrokTunnel::new().binary(stand_in(&folder, script));
+    let error = failure(tunnel.token("hunter2")).await.to_string();
+    assert_eq!(
+        error,
+        "ngrok has ended (exit status: 1): authentication failed: this is no token \
+         Your authtoken: *** ERR_NGROK_105"
+    );
+}
+
+#[tokio::test]
+async fn a_program_that_leaves_somebody_behind_has_ended() {
+    let folder = TempDir::new().unwrap();
+    let left = folder.path().join("left");
+    let script = format!(
+        "{STARTED}sleep 1000 & echo $! >{}; echo 'ERROR:  bye'; exit 4",
+        left.display()
+    );
+    let tunnel = NgrokTunnel::new().binary(stand_in(&folder, &script));
+    let running = Play::allowing().run(tunnel).await;
+    let error = running.ended().await.to_string();
+    let pid = read(&folder, "left");
+    assert!(is_running(&pid), "it has the outputs open");
+    let killed = std::process::Command::new("kill").arg(&pid).status();
+    assert!(killed.unwrap().success());
+    assert!(error.contains("exit status: 4"), "{error}");
+    assert!(error.ends_with("bye"), "{error}");
+}
+
+#[tokio::test]
+async fn a_program_that_says_nothing_any_more_is_not_trusted() {
+    let folder = TempDir::new().unwrap();
+    let script = format!("{STARTED}exec sleep 1000 >/dev/null 2>&1");
+    let tunnel = NgrokTunnel::new().binary(stand_in(&folder, &script));
+    let running = Play::allowing().run(tunnel).await;
+    let error = running.ended().await.to_string();
+    assert!(error.contains("it says nothing any more"), "{error}");
+}
+
+#[tokio::test]
 async fn a_tunnel_that_breaks_ends_the_server() {
     let folder = TempDir::new().unwrap();
     let noise = "x".repeat(200);
@@ -159,4 +203,34 @@ async fn another_public_url_is_announced_as_well_whatever_is_said_in_between() {
         config.url.as_deref(),
         Some("https://other.ngrok.test/hooks")
     );
+}
+
+/// Set in the process that finds the stand-in by its name.
+const INNER: &str = "KOPF_TEST_STAND_IN";
+
+/// Variables are those of the whole process: the tunnel has one of its own, which is this very test.
+#[tokio::test]
+async fn clusters_that_are_not_known_are_reached_through_the_program_as_it_is_found() {
+    if std::env::var_os(INNER).is_some() {
+        let tunnel = AutoTunnel::new().path("/hooks");
+        let running = Play::allowing().run(tunnel).await;
+        assert_eq!(running.url(), "https://e5fc.ngrok.test/hooks");
+        assert_eq!(running.config.ca_bundle, None);
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    stand_in(&folder, &format!("{STARTED}exec sleep 1000"));
+    let others = std::env::var("PATH").unwrap_or_default();
+    let name = std::thread::current().name().unwrap().to_owned();
+    let inner = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([name.as_str(), "--exact", "--nocapture"])
+        .env("PATH", format!("{}:{others}", folder.path().display()))
+        .env(INNER, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&inner.stdout);
+    assert!(inner.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "{said}");
+    let args = read(&folder, "args");
+    assert!(args.starts_with("http http://127.0.0.1:"), "{args}");
 }

@@ -23,6 +23,10 @@ pub fn respond<'o>(
     let mut response = Map::new();
     response.insert("uid".to_owned(), json!(review.uid));
     response.insert("allowed".to_owned(), json!(failure.is_none()));
+    let warnings: Vec<String> = warnings
+        .iter()
+        .filter_map(|text| in_one_line(text))
+        .collect();
     if !warnings.is_empty() {
         response.insert("warnings".to_owned(), json!(warnings));
     }
@@ -37,6 +41,25 @@ pub fn respond<'o>(
     }
     json!({"apiVersion": review.api_version, "kind": review.kind, "response": response})
 }
+
+/// API servers drop warnings with line ends and other controls in them, and nobody would see them;
+/// nor would anybody see those without a text.
+fn in_one_line(warning: &str) -> Option<String> {
+    let pieces = warning.split(char::is_control);
+    let is_one = pieces.clone().nth(1).is_none();
+    let pieces: Vec<&str> = pieces.filter(|piece| !piece.trim().is_empty()).collect();
+    match pieces.as_slice() {
+        [] => None,
+        [only] if is_one => Some((*only).to_owned()),
+        pieces => {
+            let pieces: Vec<&str> = pieces.iter().map(|piece| piece.trim()).collect();
+            Some(pieces.join(" "))
+        }
+    }
+}
+
+/// API servers cannot say other codes over HTTP, and would break the connection instead.
+const CODES: std::ops::RangeInclusive<u16> = 1..=999;
 
 struct Failure<'o> {
     priority: u8,
@@ -58,6 +81,26 @@ fn failure(outcome: &Outcome) -> Option<Failure<'_>> {
     Some(Failure {
         priority,
         message: message.unwrap_or(name),
-        code: if code == 0 { 500 } else { code },
+        code: if CODES.contains(&code) { code } else { 500 },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_told_so_that_they_are_seen() {
+        let plain = "two  spaces, ünï \"quoted\" \\ ";
+        for (warning, told) in [
+            (plain, Some(plain)),
+            ("two\nlines\r\n", Some("two lines")),
+            ("a\ttab, \u{1b}[31mred\u{7f}\u{85}", Some("a tab, [31mred")),
+            ("\0", None),
+            (" ", None),
+            ("", None),
+        ] {
+            assert_eq!(in_one_line(warning).as_deref(), told, "{warning:?}");
+        }
+    }
 }

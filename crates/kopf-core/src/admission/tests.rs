@@ -453,6 +453,22 @@ fn the_most_telling_error_is_told() {
 }
 
 #[test]
+fn codes_that_cannot_be_told_are_not() {
+    for (code, told) in [
+        (0, 500),
+        (1, 1),
+        (422, 422),
+        (999, 999),
+        (1000, 500),
+        (u16::MAX, 500),
+    ] {
+        let denied = outcome(Err(HandlerError::denied("no", Some(code))));
+        let answer = answered(&[denied], &[], &[]);
+        assert_eq!(answer["status"], json!({"message": "no", "code": told}));
+    }
+}
+
+#[test]
 fn errors_without_texts_and_codes_have_some() {
     for (error, message) in [
         (HandlerError::denied("", Some(0)), "AdmissionError('')"),

@@ -144,6 +144,34 @@ async fn arguments_come_from_the_request() {
     );
 }
 
+fn is_in_namespace(Namespace(namespace): Namespace) -> bool {
+    namespace == "ns"
+}
+
+#[kopf::on::validate("pods", registry = "connecting", subresource = "exec", when = is_in_namespace)]
+fn exec(Name(name): Name, Namespace(namespace): Namespace, uid: Option<Uid>) -> kopf::Result<()> {
+    assert!(uid.is_none());
+    Err(kopf::denied(format_args!("not into {namespace}/{name}")).code(403))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_connected_to_has_the_name_in_the_request() {
+    let request = |namespace: &str| {
+        json!({
+            "operation": "CONNECT", "subResource": "exec", "name": "pod-1", "namespace": namespace,
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "object": {"apiVersion": "v1", "kind": "PodExecOptions", "command": ["ls"]},
+        })
+    };
+    let answers = asked("connecting", "exec", &[request("ns"), request("other")]).await;
+    let status = &answers[0].as_ref().unwrap()["status"];
+    assert_eq!(
+        *status,
+        json!({"message": "not into ns/pod-1", "code": 403})
+    );
+    assert_eq!(answers[1].as_ref().unwrap()["allowed"], true);
+}
+
 fn is_admin(user: UserInfo, operation: Option<Operation>) -> bool {
     user.groups().any(|group| group == "admins") && operation == Some(Operation::Delete)
 }

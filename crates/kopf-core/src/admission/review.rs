@@ -13,6 +13,7 @@ use super::{Incoming, Operation, Refusal};
 use crate::body::Body;
 use crate::cause::Cause;
 use crate::diff::{Diff, diff};
+use crate::reference::ObjectReference;
 use crate::resource::Resource;
 
 /// A request for admission.
@@ -32,6 +33,10 @@ pub struct Review {
     pub old: Option<Arc<Value>>,
     /// The object as it is to be; none if it is to be deleted.
     pub new: Option<Arc<Value>>,
+    /// The name of the object, by itself or by the request: what is connected to (`pods/exec`) has none.
+    pub name: Option<String>,
+    /// The namespace of the object, likewise.
+    pub namespace: Option<String>,
     /// What is to be done; none if the request does not say.
     pub operation: Option<Operation>,
     /// The subresource it is to be done to; none is the object itself.
@@ -78,6 +83,8 @@ impl Review {
             Some(name) => Some(name.parse::<Operation>().map_err(missing)?),
             None => None,
         };
+        let name = named(body.get("metadata"), &request, "name");
+        let namespace = named(body.get("metadata"), &request, "namespace");
         let or_default = |name: Option<Value>, default: &str| match name {
             Some(Value::String(name)) => name,
             _ => default.to_owned(),
@@ -88,6 +95,8 @@ impl Review {
             uid: or_default(request.remove("uid"), ""),
             resource,
             body: Body::from(Arc::clone(body)),
+            name,
+            namespace,
             operation,
             subresource: text(&mut request, "subResource")?.filter(|name| !name.is_empty()),
             dryrun: request.get("dryRun") == Some(&Value::Bool(true)),
@@ -110,6 +119,15 @@ impl Review {
             let side = |side: &Option<Arc<Value>>| side.clone().unwrap_or_default();
             diff(&side(&self.old), &side(&self.new))
         })
+    }
+
+    /// Who the object is.
+    pub fn reference(&self) -> ObjectReference {
+        ObjectReference {
+            name: self.name.as_deref().map(Arc::from),
+            namespace: self.namespace.as_deref().map(Arc::from),
+            ..self.body.reference()
+        }
     }
 
     /// The same as what filters and handlers of all kinds look at: which object, of which kind.
@@ -173,6 +191,14 @@ fn find<'r>(
     }
 }
 
+/// What the object is called, or else what the request says of it.
+fn named(metadata: Option<&Value>, request: &Map<String, Value>, key: &str) -> Option<String> {
+    let own = metadata.and_then(|metadata| metadata.get(key));
+    let texts = [own, request.get(key)].into_iter().flatten();
+    let mut texts = texts.filter_map(Value::as_str);
+    texts.find(|text| !text.is_empty()).map(str::to_owned)
+}
+
 fn object(request: &mut Map<String, Value>, key: &str) -> Result<Option<Arc<Value>>, Refusal> {
     match request.remove(key) {
         Some(Value::Null) | None => Ok(None),
@@ -186,5 +212,46 @@ fn text(request: &mut Map<String, Value>, key: &str) -> Result<Option<String>, R
         Some(Value::Null) | None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
         Some(_) => Err(missing(format_args!("request.{key} is not a text"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn objects_without_names_are_called_as_requests_call_them() {
+        let pods = Arc::new(Resource {
+            version: "v1".to_owned(),
+            plural: "pods".to_owned(),
+            ..Resource::default()
+        });
+        let read = |request: Value| {
+            let mut review = json!({"request": request});
+            review["request"]["resource"] =
+                json!({"group": "", "version": "v1", "resource": "pods"});
+            review["request"]["userInfo"] = json!({});
+            let incoming = Incoming {
+                review,
+                ..Incoming::default()
+            };
+            Review::read(incoming, [&pods])
+                .unwrap()
+                .reference()
+                .to_string()
+        };
+        let own = json!({"metadata": {"name": "own", "namespace": "here"}});
+        for (object, name, namespace, expected) in [
+            (json!({"kind": "PodExecOptions"}), "pod", "ns", "ns/pod"),
+            (own.clone(), "pod", "ns", "here/own"),
+            (own, "", "", "here/own"),
+            (json!({"metadata": {"generateName": "x-"}}), "", "ns", "ns/"),
+            (json!({"metadata": "odd"}), "pod", "", "pod"),
+        ] {
+            let asked = json!({"object": object, "name": name, "namespace": namespace});
+            assert_eq!(read(asked), expected, "{object}");
+        }
     }
 }

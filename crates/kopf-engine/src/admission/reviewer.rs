@@ -90,7 +90,7 @@ impl Reviewer {
             warnings,
         } = &**admission;
         let poster = self.shared.poster.clone();
-        let logger = ObjectLogger::new(Arc::new(cause.body.reference()), Some(poster)).local();
+        let logger = ObjectLogger::new(Arc::new(review.reference()), Some(poster)).local();
         let filtering = FilterContext::new(Arc::clone(context), memo.clone())
             .with_admission(Arc::clone(admission));
         let handlers = select(&self.handlers, review, None, cause, &filtering)

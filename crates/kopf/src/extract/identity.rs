@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use kopf_core::body::Body;
+use kopf_core::admission::Review;
 
 use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejection};
 
@@ -61,8 +61,8 @@ macro_rules! identity {
 
         impl OptionalExtract for $name {
             fn extract_optional(context: &Context<'_>) -> Result<Option<Self>, Rejection> {
-                let read: fn(&Body) -> Option<&str> = $read;
-                Ok(read(context.body()).map(|text| Self(text.to_owned())))
+                let read: fn(&Context<'_>) -> Option<String> = $read;
+                Ok(read(context).map(Self))
             }
         }
 
@@ -84,6 +84,21 @@ macro_rules! identity {
     };
 }
 
-identity!(Name, "name", Body::name);
-identity!(Namespace, "namespace", Body::namespace);
-identity!(Uid, "uid", Body::uid);
+/// What is connected to, such as `pods/exec`, has no metadata: then the request tells.
+fn asked(context: &Context<'_>, part: fn(&Review) -> Option<&String>) -> Option<String> {
+    let asked = context.admission("Name").ok()?;
+    part(&asked.review).cloned()
+}
+
+identity!(Name, "name", |context| {
+    let own = context.body().name().map(str::to_owned);
+    own.or_else(|| asked(context, |review| review.name.as_ref()))
+});
+identity!(Namespace, "namespace", |context| {
+    let own = context.body().namespace().map(str::to_owned);
+    own.or_else(|| asked(context, |review| review.namespace.as_ref()))
+});
+identity!(Uid, "uid", |context| context
+    .body()
+    .uid()
+    .map(str::to_owned));

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use kopf_core::admission::Operation;
 use kopf_core::patch::PatchFn;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::{Desk, creation, patch, review, staffed};
@@ -225,6 +226,57 @@ fn nothing_is_posted_and_nothing_is_written() {
             "Webhook 'check' failed permanently: Not this.",
         ];
         assert_eq!(said, [succeeded, succeeded, failed].concat());
+    });
+}
+
+#[test]
+fn who_goes_away_too_early_is_told_of() {
+    sandboxed(async |stage| {
+        let desk = Desk::default();
+        let check = on::validate("check").does(|_| async {
+            sleep(Duration::from_secs(100)).await;
+            done()
+        });
+        let _operator = staffed(stage, &desk, [check]).start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        let asking = desk.ask(creation(stage, json!({})));
+        let patience = Duration::from_secs(2);
+        assert!(tokio::time::timeout(patience, asking).await.is_err());
+        let said = stage.log.of("obj").pop().unwrap().message;
+        let expected = "Webhook 'check' is given up after 2.0 seconds: ";
+        assert!(said.starts_with(expected), "{said}");
+    });
+}
+
+#[test]
+fn what_cannot_be_meant_is_warned_of() {
+    everywhere(async |stage| {
+        let desk = Desk::default();
+        let change = on::mutate("change").operations([Operation::Delete]);
+        let change = change.does(|call| async move {
+            call.patch
+                .with(|patch| patch.set(&"spec.x".into(), json!(1)));
+            done()
+        });
+        let _operator = staffed(stage, &desk, [change]).start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        let thing = stage.thing("obj", json!({}));
+        let warned = async |id: &str, review: Value| {
+            let incoming = kopf_core::admission::Incoming {
+                review,
+                webhook: Some(id.to_owned()),
+                ..Default::default()
+            };
+            let answer = desk.put(incoming).await.unwrap();
+            assert_eq!(answer["response"]["allowed"], true);
+            stage.log.of("obj").pop().unwrap().message
+        };
+        let deletion = review(stage, "DELETE", None, Some(thing));
+        let said = warned("change", deletion).await;
+        assert!(said.contains("refuses deletions with changes"), "{said}");
+        let said = warned("chagne", creation(stage, json!({}))).await;
+        let expected = "There is no handler for admission 'chagne'";
+        assert!(said.starts_with(expected), "{said}");
     });
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 use kopf_core::admission::{
     ClientConfig, Incoming, Operation, Refusal, Review, Serving, WebhookType, json_patch, respond,
     select,
@@ -16,6 +17,7 @@ use tracing::debug;
 
 use super::kinds::Kinds;
 use super::{Admission, Warnings};
+use crate::clock::Clock;
 use crate::execution::{Before, BlockingPool, Trial};
 use crate::indexing::ObjectKey;
 use crate::invocation::{FilterContext, Function, SharedPatch, Slot, Subject};
@@ -91,6 +93,14 @@ impl Reviewer {
         } = &**admission;
         let poster = self.shared.poster.clone();
         let logger = ObjectLogger::new(Arc::new(review.reference()), Some(poster)).local();
+        if let Some(id) = review.webhook.as_deref()
+            && self.handlers.iter().all(|handler| *handler.id != *id)
+        {
+            logger.warning(format_args!(
+                "There is no handler for admission '{id}', so that nobody denies or changes anything. \
+                 The address comes from a webhook configuration, and ends with the id."
+            ));
+        }
         let filtering = FilterContext::new(Arc::clone(context), memo.clone())
             .with_admission(Arc::clone(admission));
         let handlers = select(&self.handlers, review, None, cause, &filtering)
@@ -113,7 +123,16 @@ impl Reviewer {
                 retries: 0,
                 started: context.clock.now(),
             };
-            outcomes.push(trial.attempt(handler, before).await);
+            let waited_for = WaitedFor {
+                id: &handler.id,
+                since: before.started,
+                clock: context.clock,
+                logger: &logger,
+                is_over: false,
+            };
+            let outcome = trial.attempt(handler, before).await;
+            waited_for.end();
+            outcomes.push(outcome);
         }
         let operations = json_patch(&patch.take(), cause.body.value())
             .map_err(|error| internal(&logger, &error))?;
@@ -124,7 +143,42 @@ impl Reviewer {
                  mutating handlers are for that.",
             );
         }
+        if !operations.is_empty() && review.operation == Some(Operation::Delete) {
+            logger.warning(
+                "The object is changed by handlers, but is to be deleted. The server refuses deletions \
+                 with changes.",
+            );
+        }
         Ok(respond(review, &outcomes, &warnings.list(), &operations))
+    }
+}
+
+/// A handler that is called. Whoever asks can go away at any moment, mostly because it takes too long:
+/// then all of the review is dropped amid the call.
+struct WaitedFor<'a> {
+    id: &'a str,
+    since: Timestamp,
+    clock: Clock,
+    logger: &'a ObjectLogger,
+    is_over: bool,
+}
+
+impl WaitedFor<'_> {
+    fn end(mut self) {
+        self.is_over = true;
+    }
+}
+
+impl Drop for WaitedFor<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let time = self.clock.now().duration_since(self.since);
+            let (id, seconds) = (self.id, time.as_secs_f64());
+            self.logger.warning(format_args!(
+                "Webhook '{id}' is given up after {seconds:.1} seconds: the one who asks has gone, \
+                 as API servers do after 30 seconds at most."
+            ));
+        }
     }
 }
 

@@ -29,71 +29,62 @@ impl PatchKind {
     }
 }
 
-/// Patches an object or its subresource. Returns the object as it is after that, or nothing if there
-/// is no such object any more.
-pub async fn patch(
-    client: &Client,
-    resource: &Resource,
-    namespace: Option<&str>,
-    name: &str,
-    subresource: Option<&str>,
-    kind: PatchKind,
-    payload: &Value,
-) -> Result<Option<Answer>, Error> {
-    let answer = send(
-        client,
-        resource,
-        namespace,
-        name,
-        subresource,
-        kind,
-        payload,
-    )
-    .await?;
-    answer
-        .map(|answer| Answer::read(answer, payload))
-        .transpose()
+/// An object to be patched.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// With what it is talked to.
+    pub client: &'a Client,
+    /// What it is.
+    pub resource: &'a Resource,
+    /// Where it is; none for cluster-wide ones.
+    pub namespace: Option<&'a str>,
+    /// How it is called.
+    pub name: &'a str,
 }
 
-/// Patches an object as [`patch`] does, without a look at what the server answers: when another
-/// patch follows at once, its answer tells more. Returns whether there is such an object.
-pub async fn patch_unread(
-    client: &Client,
-    resource: &Resource,
-    namespace: Option<&str>,
-    name: &str,
-    subresource: Option<&str>,
-    kind: PatchKind,
-    payload: &Value,
-) -> Result<bool, Error> {
-    let answer = send(
-        client,
-        resource,
-        namespace,
-        name,
-        subresource,
-        kind,
-        payload,
-    )
-    .await?;
-    Ok(answer.is_some())
-}
+impl Target<'_> {
+    /// Patches the object or its subresource. Returns the object as it is after that, or nothing if
+    /// there is no such object any more.
+    pub async fn patch(
+        &self,
+        subresource: Option<&str>,
+        kind: PatchKind,
+        payload: &Value,
+    ) -> Result<Option<Answer>, Error> {
+        let answer = self.send(subresource, kind, payload).await?;
+        answer
+            .map(|answer| Answer::read(answer, payload))
+            .transpose()
+    }
 
-async fn send(
-    client: &Client,
-    resource: &Resource,
-    namespace: Option<&str>,
-    name: &str,
-    subresource: Option<&str>,
-    kind: PatchKind,
-    payload: &Value,
-) -> Result<Option<Bytes>, Error> {
-    let path = resource.url(namespace, Some(name), subresource)?;
-    let call = Call::with_content(Method::PATCH, path, kind.content_type(), payload);
-    match client.ask(call).await {
-        Ok(answer) => Ok(Some(answer)),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
+    /// Patches the object as [`patch`](Self::patch) does, without a look at what the server answers:
+    /// when another patch follows at once, its answer tells more. Returns whether there is such an
+    /// object.
+    pub async fn patch_unread(
+        &self,
+        subresource: Option<&str>,
+        kind: PatchKind,
+        payload: &Value,
+    ) -> Result<bool, Error> {
+        let answer = self.send(subresource, kind, payload).await?;
+        Ok(answer.is_some())
+    }
+
+    async fn send(
+        &self,
+        subresource: Option<&str>,
+        kind: PatchKind,
+        payload: &Value,
+    ) -> Result<Option<Bytes>, Error> {
+        let path = self
+            .resource
+            .url(self.namespace, Some(self.name), subresource)?;
+        let call = Call::with_content(Method::PATCH, path, kind.content_type(), payload);
+        match self.client.ask(call).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -146,13 +137,24 @@ mod tests {
         }
     }
 
+    fn target<'a>(client: &'a Client, resource: &'a Resource) -> Target<'a> {
+        Target {
+            client,
+            resource,
+            namespace: Some("ns"),
+            name: "a",
+        }
+    }
+
     #[tokio::test]
     async fn answers_are_read_however_deep_they_are() {
         let deep = format!("{}1{}", r#"{"a":"#.repeat(600), "}".repeat(600));
         let answer = format!(r#"{{"metadata": {{"resourceVersion": "7"}}, "spec": {deep}}}"#);
         let (client, _) = Script::new([text(200, &answer)]);
         let (kind, payload) = (PatchKind::Merge, json!({"spec": {"x": null}}));
-        let body = patch(&client, &examples(), Some("ns"), "a", None, kind, &payload).await;
+        let examples = examples();
+        let target = target(&client, &examples);
+        let body = target.patch(None, kind, &payload).await;
         let answer = body.unwrap().unwrap();
         assert_eq!(answer.part().resource_version(), Some("7"));
         assert!(answer.part().spec()["a"]["a"].is_object());
@@ -164,7 +166,9 @@ mod tests {
         let object = json!({"metadata": {"name": "a", "resourceVersion": "7"}});
         let (client, script) = Script::new([ok(&object)]);
         let (kind, payload) = (PatchKind::Merge, json!({"spec": {"x": null}}));
-        let body = patch(&client, &examples(), Some("ns"), "a", None, kind, &payload).await;
+        let examples = examples();
+        let target = target(&client, &examples);
+        let body = target.patch(None, kind, &payload).await;
         let answer = body.unwrap().unwrap();
         assert_eq!(answer.part().resource_version(), Some("7"));
         assert_eq!(answer.body().unwrap().value(), &object);
@@ -180,8 +184,9 @@ mod tests {
 
     async fn status(client: &Client) -> Result<Option<Answer>, Error> {
         let (kind, payload) = (PatchKind::Json, json!([]));
-        let (ns, sub) = (Some("ns"), Some("status"));
-        patch(client, &examples(), ns, "a", sub, kind, &payload).await
+        let examples = examples();
+        let target = target(client, &examples);
+        target.patch(Some("status"), kind, &payload).await
     }
 
     #[tokio::test]
@@ -201,7 +206,8 @@ mod tests {
         let (client, _) = Script::new([text(200, "[]"), refusal(404), refusal(422)]);
         let (kind, payload) = (PatchKind::Merge, json!({}));
         let examples = examples();
-        let patch = || patch_unread(&client, &examples, Some("ns"), "a", None, kind, &payload);
+        let target = target(&client, &examples);
+        let patch = || target.patch_unread(None, kind, &payload);
         assert!(patch().await.unwrap());
         assert!(!patch().await.unwrap());
         assert!(patch().await.unwrap_err().is_unprocessable());
@@ -220,7 +226,12 @@ mod tests {
     async fn impossible_addresses_are_refused() {
         let (client, script) = Script::new([]);
         let (kind, payload) = (PatchKind::Merge, json!({}));
-        let error = patch(&client, &examples(), None, "a", None, kind, &payload).await;
+        let examples = examples();
+        let nowhere = Target {
+            namespace: None,
+            ..target(&client, &examples)
+        };
+        let error = nowhere.patch(None, kind, &payload).await;
         assert!(matches!(error, Err(Error::Address(_))));
         assert!(script.asked().is_empty());
     }

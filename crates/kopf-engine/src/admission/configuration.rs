@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_client::Client;
-use kopf_client::patching::{Answer, PatchKind, patch};
+use kopf_client::patching::{Answer, PatchKind, Target};
 use kopf_core::admission::{ClientConfig, Configured, WebhookType, webhooks};
 use kopf_core::resource::Resource;
 use serde_json::{Value, json};
@@ -215,9 +215,13 @@ impl Manager {
         resource: &Resource,
         payload: &Value,
     ) -> Result<Option<Answer>, kopf_client::Error> {
-        let (client, name) = (&self.client, &self.name);
-        let kind = PatchKind::Merge;
-        patch(client, resource, None, name, None, kind, payload).await
+        let target = Target {
+            client: &self.client,
+            resource,
+            namespace: None,
+            name: &self.name,
+        };
+        target.patch(None, PatchKind::Merge, payload).await
     }
 
     async fn create(&self, resource: &Resource) -> Result<(), Error> {

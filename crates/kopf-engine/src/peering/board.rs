@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kopf_client::patching::{PatchKind, patch};
+use kopf_client::patching::{PatchKind, Target};
 use kopf_client::{Client, Error};
 use kopf_core::peering::{Peer, removing, touching};
 use kopf_core::resource::Resource;
@@ -45,16 +45,13 @@ impl Board {
 
     async fn patch(&self, payload: &Value) -> Result<Option<Value>, Error> {
         let subresource = self.resource.has_status().then_some("status");
-        let answer = patch(
-            &self.client,
-            &self.resource,
-            self.namespace.as_deref(),
-            &self.name,
-            subresource,
-            PatchKind::Merge,
-            payload,
-        );
-        let answer = answer.await?;
+        let target = Target {
+            client: &self.client,
+            resource: &self.resource,
+            namespace: self.namespace.as_deref(),
+            name: &self.name,
+        };
+        let answer = target.patch(subresource, PatchKind::Merge, payload).await?;
         Ok(answer.map(|answer| answer.part().status().clone()))
     }
 }

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use kopf_client::Client;
-use kopf_client::patching::{Answer, PatchKind, patch, patch_unread};
+use kopf_client::patching::{Answer, PatchKind, Target};
 use kopf_core::body::Body;
 use kopf_core::diff::Diff;
 use kopf_core::patch::{Patch, PatchFn, inconsistencies, json_calls, with_version_test};
@@ -92,11 +92,14 @@ impl Pending {
             }
             // Another answer comes at once, and there is nothing to verify in this one.
             if other.is_some() && is_metadata(sent) {
-                if !target.send_unread(subresource, sent).await? {
+                if !target
+                    .patch_unread(subresource, PatchKind::Merge, sent)
+                    .await?
+                {
                     return Ok(Applied::NotFound);
                 }
             } else {
-                let answered = target.send(subresource, PatchKind::Merge, sent).await;
+                let answered = target.patch(subresource, PatchKind::Merge, sent).await;
                 let Some(accepted) = answered? else {
                     return Ok(Applied::NotFound);
                 };
@@ -129,7 +132,7 @@ impl Pending {
                 None => logger.debug(wording::json_patching_resource(&payload)),
                 Some(_) => logger.debug(wording::json_patching_status(&payload)),
             }
-            match target.send(subresource, PatchKind::Json, &payload).await {
+            match target.patch(subresource, PatchKind::Json, &payload).await {
                 Ok(Some(accepted)) => answer = Some(accepted),
                 Ok(None) => return Ok(Applied::NotFound),
                 Err(error) if error.is_unprocessable() => {
@@ -143,50 +146,6 @@ impl Pending {
         }
         self.functions.clear();
         Ok(Applied::Accepted { answer })
-    }
-}
-
-struct Target<'a> {
-    client: &'a Client,
-    resource: &'a Resource,
-    namespace: Option<&'a str>,
-    name: &'a str,
-}
-
-impl Target<'_> {
-    async fn send_unread(
-        &self,
-        subresource: Option<&str>,
-        payload: &Value,
-    ) -> Result<bool, kopf_client::Error> {
-        patch_unread(
-            self.client,
-            self.resource,
-            self.namespace,
-            self.name,
-            subresource,
-            PatchKind::Merge,
-            payload,
-        )
-        .await
-    }
-
-    async fn send(
-        &self,
-        subresource: Option<&str>,
-        kind: PatchKind,
-        payload: &Value,
-    ) -> Result<Option<Answer>, kopf_client::Error> {
-        patch(
-            self.client,
-            self.resource,
-            self.namespace,
-            self.name,
-            subresource,
-            kind,
-            payload,
-        )
-        .await
     }
 }
 

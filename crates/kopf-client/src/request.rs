@@ -57,9 +57,11 @@ impl Call {
         content_type: &'static str,
         content: &Value,
     ) -> Self {
+        // Values can be written in any way, but not by all ways in the same time.
+        let text = serde_json::to_vec(content).unwrap_or_else(|_| content.to_string().into());
         Self {
             method,
-            content: Some((content_type, Bytes::from(content.to_string()))),
+            content: Some((content_type, Bytes::from(text))),
             ..Self::get(path)
         }
     }

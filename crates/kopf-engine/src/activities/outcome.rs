@@ -98,7 +98,13 @@ impl fmt::Display for Error {
         write!(f, "the {} has failed", self.activity.as_str())?;
         for (index, (id, error)) in self.failures.iter().enumerate() {
             let before = if index == 0 { ": " } else { "; " };
-            write!(f, "{before}{}: {error}", wording::activity(id))?;
+            let title = wording::activity(id).to_string();
+            // Limits are told with the name already.
+            if error.starts_with(&title) {
+                write!(f, "{before}{error}")?;
+            } else {
+                write!(f, "{before}{title}: {error}")?;
+            }
         }
         Ok(())
     }

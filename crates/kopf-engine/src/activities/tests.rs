@@ -214,12 +214,9 @@ async fn limits_and_modes_are_those_of_all_handlers() {
     let play = Play::default().handler("fn", retries, vec![temporary(1)]);
     let error = play.run().await.unwrap_err();
     assert_eq!(play.calls().len(), 3);
-    assert!(
-        error
-            .to_string()
-            .contains("Activity 'fn' failed temporarily but will exceed 3 retries"),
-        "{error}"
-    );
+    let expected =
+        "the startup has failed: Activity 'fn' failed temporarily but will exceed 3 retries";
+    assert!(error.to_string().starts_with(expected), "{error}");
 
     let timeout = limited(|limits| limits.timeout = Some(Duration::from_secs(25)));
     let play = Play::default().handler("fn", timeout, vec![temporary(10)]);

@@ -158,8 +158,28 @@ impl Served {
     /// The listing is complete: what it has not brought is gone.
     fn listed(&mut self) {
         if let Some(listing) = self.listing.take() {
+            if self.names.is_none() {
+                self.warn_of_nothing(&listing);
+            }
             self.names = Some(listing);
             self.has_changed = true;
+        }
+    }
+
+    /// At first, what is asked for and not there is more often a mistake than a plan.
+    fn warn_of_nothing(&self, there: &BTreeSet<String>) {
+        let is_vain = |pattern: &&NamespacePattern| !there.iter().any(|name| pattern.matches(name));
+        let vain: Vec<_> = self
+            .patterns
+            .iter()
+            .filter(is_vain)
+            .map(ToString::to_string)
+            .collect();
+        if !vain.is_empty() {
+            tracing::warn!(
+                "There are no namespaces like these at the moment; they are served as soon as they \
+                 are there: {vain:?}"
+            );
         }
     }
 
@@ -318,6 +338,26 @@ mod tests {
         let play = Play::in_scope(Scope::Cluster, false, |_| Answer::status(500));
         assert_eq!(play.names().await, names(&["*"]));
         assert!(play.log.all().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_there_at_first_is_warned_of_once() {
+        let captured = capture(Level::WARN);
+        let (lines, answer) = cluster(vec![namespace("a1"), namespace("b")]);
+        let play = Play::new(&["a*", "b", "c", "d*"], false, answer);
+        assert_eq!(play.names().await, names(&["a1", "b"]));
+        let warnings = captured.messages(Level::WARN);
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].ends_with(r#": ["c", "d*"]"#), "{warnings:?}");
+        lines
+            .send(json!({"type": "ADDED", "object": namespace("c")}))
+            .unwrap();
+        assert_eq!(play.names().await, names(&["a1", "b", "c"]));
+        lines
+            .send(json!({"type": "DELETED", "object": namespace("c")}))
+            .unwrap();
+        assert_eq!(play.names().await, names(&["a1", "b"]));
+        assert_eq!(captured.messages(Level::WARN).len(), 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -212,6 +212,13 @@ async fn send(
         .unwrap_or("default");
     let body = event.body(namespace, posting, occurrences);
     if let Err(error) = kopf_client::events::post(client, namespace, &body).await {
+        if is_end_of_namespace(&error) {
+            // All objects of the namespace go, and each of them has something to say.
+            tracing::debug!(
+                "An event is not posted, since the namespace '{namespace}' is going or gone: {error}"
+            );
+            return;
+        }
         tracing::warn!(
             "Failed to post an event. Ignoring and continuing. {error}. \
              Event: type={:?}, reason={:?}, message={:?}.",
@@ -220,6 +227,21 @@ async fn send(
             event.message,
         );
     }
+}
+
+/// Whether there is no place for events any more.
+fn is_end_of_namespace(error: &kopf_client::Error) -> bool {
+    let is_terminating = || {
+        let details = error.status().and_then(|status| status.details.as_ref());
+        let causes = details.and_then(|details| details.get("causes")?.as_array());
+        let mut causes = causes.into_iter().flatten();
+        causes.any(|cause| {
+            cause
+                .get("reason")
+                .is_some_and(|it| it == "NamespaceTerminating")
+        })
+    };
+    error.is_not_found() || error.is_forbidden() && is_terminating()
 }
 
 /// The type of events of a level.
@@ -418,6 +440,33 @@ mod tests {
             "{warnings:?}"
         );
         assert!(warnings[0].contains("first"), "{warnings:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn namespaces_that_are_deleted_are_no_reason_to_warn() {
+        let captured = capture(TracingLevel::DEBUG);
+        let (client, log) = serve(|asked| match asked.body["reason"].as_str() {
+            Some("Terminating") => {
+                let cause = json!({"reason": "NamespaceTerminating",
+                                   "message": "namespace ns is being terminated"});
+                let status = json!({"kind": "Status", "code": 403, "reason": "Forbidden",
+                                    "message": "forbidden", "details": {"causes": [cause]}});
+                Answer::Json(403, status)
+            }
+            _ => Answer::status(404),
+        });
+        let poster = poster(|_| {});
+        for reason in ["Terminating", "Gone"] {
+            poster.event(&object(Some("ns")), "T", reason, "text".to_owned());
+        }
+        send_all(&poster, client).await;
+        assert_eq!(log.all().len(), 2);
+        assert!(captured.messages(TracingLevel::WARN).is_empty());
+        let told = captured.messages(TracingLevel::DEBUG);
+        let told = told
+            .iter()
+            .filter(|text| text.contains("'ns' is going or gone"));
+        assert_eq!(told.count(), 2);
     }
 
     #[test]

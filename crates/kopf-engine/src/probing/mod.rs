@@ -12,6 +12,7 @@
 //! oldest one has to go.
 
 mod endpoint;
+mod listening;
 mod prober;
 mod server;
 

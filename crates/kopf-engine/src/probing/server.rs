@@ -15,13 +15,14 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use kopf_core::handler::Activity;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::Endpoint;
+use super::listening::Doors;
 use super::prober::{Desk, Prober, report};
 use crate::activities::Activities;
 use crate::execution::BlockingPool;
@@ -55,8 +56,8 @@ pub(crate) async fn serve(
     endpoint: Endpoint,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let listener = TcpListener::bind((endpoint.host(), endpoint.port())).await?;
-    if let Ok(address) = listener.local_addr() {
+    let doors = Doors::open(&endpoint).await?;
+    if let Some(address) = doors.address() {
         shared.inspect.set_probed_at(address);
     }
     debug!("Serving health status at {endpoint}");
@@ -84,8 +85,8 @@ pub(crate) async fn serve(
             // It goes on for as long as there are desks, such as the one above.
             () = &mut probing => break,
             Some(_) = guests.tasks.join_next() => {}
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => guests.welcome(stream, Arc::clone(&answering)),
+            accepted = doors.accept() => match accepted {
+                Ok(stream) => guests.welcome(stream, Arc::clone(&answering)),
                 Err(error) => {
                     warn!("A connection of a probe cannot be accepted: {error}");
                     sleep(EXHAUSTED).await;
@@ -93,7 +94,7 @@ pub(crate) async fn serve(
             },
         }
     }
-    drop(listener);
+    drop(doors);
     let ending = timeout(ENDING, async {
         tokio::select! {
             () = &mut probing => {}

@@ -1,0 +1,106 @@
+//! Where probes knock: the sockets of an endpoint.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use futures::future::select_all;
+use tokio::net::{TcpListener, TcpStream, lookup_host};
+use tracing::{debug, warn};
+
+use super::Endpoint;
+
+/// All sockets of an endpoint; at least one.
+pub(super) struct Doors(Vec<TcpListener>);
+
+impl Doors {
+    /// Listens at all addresses of the host. `localhost` has two, whatever the system says: who asks there can
+    /// mean either.
+    ///
+    /// # Errors
+    /// If nobody can listen at any of them.
+    pub(super) async fn open(endpoint: &Endpoint) -> io::Result<Self> {
+        let (host, port) = (endpoint.host(), endpoint.port());
+        let addresses: BTreeSet<IpAddr> = if host.eq_ignore_ascii_case("localhost") {
+            [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()].into()
+        } else {
+            let found = lookup_host((host, port)).await?;
+            found.map(|address| address.ip()).collect()
+        };
+        let mut doors: Vec<TcpListener> = Vec::new();
+        let mut failures = Vec::new();
+        for address in addresses {
+            // Any free port is one port for all.
+            let known = doors.first().and_then(|door| door.local_addr().ok());
+            let port = known.map_or(port, |known| known.port());
+            let address = SocketAddr::new(address, port);
+            match TcpListener::bind(address).await {
+                Ok(door) => doors.push(door),
+                Err(error) => failures.push((address, error)),
+            }
+        }
+        if doors.is_empty() {
+            let nowhere = || io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+            return Err(failures.pop().map_or_else(nowhere, |(_, error)| error));
+        }
+        for (address, error) in failures {
+            // Many machines have only one family of addresses.
+            if error.kind() == io::ErrorKind::AddrInUse {
+                warn!("Probes are not answered at {address}: {error}");
+            } else {
+                debug!("Probes are not answered at {address}: {error}");
+            }
+        }
+        Ok(Self(doors))
+    }
+
+    /// The first address.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        self.0.first()?.local_addr().ok()
+    }
+
+    /// Waits for somebody to come to any of them.
+    ///
+    /// # Cancellation
+    ///
+    /// When dropped, nobody is lost.
+    pub(super) async fn accept(&self) -> io::Result<TcpStream> {
+        let waiting = self.0.iter().map(|door| Box::pin(door.accept()));
+        let (accepted, ..) = select_all(waiting).await;
+        accepted.map(|(stream, _)| stream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn open(address: &str) -> io::Result<Doors> {
+        Doors::open(&address.parse().unwrap()).await
+    }
+
+    #[tokio::test]
+    async fn localhost_is_both_of_its_addresses_where_there_are_two() {
+        let doors = open("http://localhost:0/").await.unwrap();
+        let port = doors.address().unwrap().port();
+        let mut tried = vec![IpAddr::from(Ipv4Addr::LOCALHOST)];
+        if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await.is_ok() {
+            tried.push(Ipv6Addr::LOCALHOST.into());
+        }
+        for address in tried {
+            let (accepted, connected) =
+                tokio::join!(doors.accept(), TcpStream::connect((address, port)));
+            assert_eq!(accepted.unwrap().local_addr().unwrap().ip(), address);
+            connected.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn addresses_that_are_taken_are_an_error() {
+        let taken = open("http://127.0.0.1:0/").await.unwrap();
+        let address = taken.address().unwrap();
+        let error = open(&format!("http://{address}/")).await.err().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        assert!(open("http://192.0.2.1:0/").await.is_err(), "it is not ours");
+    }
+}

@@ -94,6 +94,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn after_a_suspension_the_time_is_the_systems() {
+        assert!(Clock::system().follows_system);
+        // As if it stood still for decades.
+        let suspended = Clock {
+            follows_system: true,
+            ..Clock::starting_at(Timestamp::UNIX_EPOCH)
+        };
+        let lately = "2020-01-01T00:00:00Z".parse().unwrap();
+        assert!(suspended.now() > lately, "{}", suspended.now());
+        let anchored = Clock::starting_at(Timestamp::UNIX_EPOCH);
+        assert!(anchored.now() < lately, "{}", anchored.now());
+    }
+
     #[tokio::test(start_paused = true)]
     async fn the_time_of_a_test_is_its_own() {
         let clock = Clock::system();

@@ -99,6 +99,36 @@ async fn handlers_whose_progress_cannot_be_stored_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn doubtful_handlers_are_warned_of_at_the_start() {
+    let captured = capture(Level::WARN);
+    let (client, _) = serve(quiet);
+    let handlers = [1, 2].map(|number| {
+        let function = FunctionId::Number(number);
+        let mut spec = HandlerSpec::new("fn", function, HandlerKind::Create);
+        spec.selector = Some(Selector::parse(&["things.one"]).unwrap());
+        spec.retrying.backoff = (number == 1).then_some(Duration::ZERO);
+        spec.build(Arc::new(Nothing) as _).unwrap()
+    });
+    let (told, ready) = oneshot::channel();
+    let operator = Operator::new(handlers.into_iter().collect()).on_ready(told);
+    let stop = CancellationToken::new();
+    let stopping = async {
+        ready.await.unwrap();
+        stop.cancel();
+    };
+    let (outcome, ()) = tokio::join!(operator.run(client, stop.clone()), stopping);
+    outcome.unwrap();
+    let warnings = captured.messages(Level::WARN);
+    for text in [
+        "Several functions have the id 'fn'",
+        "Handler 'fn' is called again at once",
+    ] {
+        let told = warnings.iter().filter(|warning| warning.starts_with(text));
+        assert_eq!(told.count(), 1, "{warnings:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn it_runs_until_it_is_stopped() {
     let captured = capture(Level::DEBUG);
     let (client, log) = serve(quiet);

@@ -39,7 +39,11 @@ pub fn respond<'o>(
         let status = json!({"message": message, "code": code});
         response.insert("status".to_owned(), status);
     }
-    json!({"apiVersion": review.api_version, "kind": review.kind, "response": response})
+    let mut answer = Map::new();
+    answer.insert("apiVersion".to_owned(), json!(review.api_version));
+    answer.insert("kind".to_owned(), json!(review.kind));
+    answer.insert("response".to_owned(), Value::Object(response));
+    Value::Object(answer)
 }
 
 /// API servers drop warnings with line ends and other controls in them, and nobody would see them;

@@ -64,27 +64,31 @@ impl Review {
         let Value::Object(mut review) = incoming.review else {
             return Err(missing("it is not an object"));
         };
-        let mut request = match review.remove("request") {
-            Some(Value::Object(request)) => request,
+        let request = match review.remove("request") {
+            Some(Value::Object(request)) => Request::from(request),
             Some(Value::Null) | None => return Err(missing("request")),
             Some(_) => return Err(missing("request is not an object")),
         };
-        let resource = find(request.get("resource"), resources)?;
-        let userinfo = match request.remove("userInfo") {
+        let resource = find(request.resource.as_ref(), resources)?;
+        let userinfo = match request.user_info {
             Some(Value::Null) | None => return Err(missing("request.userInfo")),
             Some(userinfo) => userinfo,
         };
-        let new = object(&mut request, "object")?;
-        let old = object(&mut request, "oldObject")?;
+        let new = object(request.object, "object")?;
+        let old = object(request.old_object, "oldObject")?;
         let Some(body) = new.as_ref().or(old.as_ref()) else {
             return Err(missing("either request.object or request.oldObject"));
         };
-        let operation = match text(&mut request, "operation")? {
+        let operation = match text(request.operation, "operation")? {
             Some(name) => Some(name.parse::<Operation>().map_err(missing)?),
             None => None,
         };
-        let name = named(body.get("metadata"), &request, "name");
-        let namespace = named(body.get("metadata"), &request, "namespace");
+        let name = named(body.get("metadata"), request.name.as_ref(), "name");
+        let namespace = named(
+            body.get("metadata"),
+            request.namespace.as_ref(),
+            "namespace",
+        );
         let or_default = |name: Option<Value>, default: &str| match name {
             Some(Value::String(name)) => name,
             _ => default.to_owned(),
@@ -92,14 +96,14 @@ impl Review {
         Ok(Self {
             api_version: or_default(review.remove("apiVersion"), "admission.k8s.io/v1"),
             kind: or_default(review.remove("kind"), "AdmissionReview"),
-            uid: or_default(request.remove("uid"), ""),
+            uid: or_default(request.uid, ""),
             resource,
             body: Body::from(Arc::clone(body)),
             name,
             namespace,
             operation,
-            subresource: text(&mut request, "subResource")?.filter(|name| !name.is_empty()),
-            dryrun: request.get("dryRun") == Some(&Value::Bool(true)),
+            subresource: text(request.sub_resource, "subResource")?.filter(|name| !name.is_empty()),
+            dryrun: request.dry_run == Some(Value::Bool(true)),
             userinfo,
             headers: incoming.headers,
             sslpeer: match incoming.sslpeer {
@@ -155,6 +159,44 @@ impl fmt::Debug for Review {
     }
 }
 
+/// The fields of a request that matter, as sent. Maps are slow to give up their fields one by one.
+#[derive(Default)]
+struct Request {
+    uid: Option<Value>,
+    resource: Option<Value>,
+    sub_resource: Option<Value>,
+    operation: Option<Value>,
+    user_info: Option<Value>,
+    object: Option<Value>,
+    old_object: Option<Value>,
+    dry_run: Option<Value>,
+    name: Option<Value>,
+    namespace: Option<Value>,
+}
+
+impl From<Map<String, Value>> for Request {
+    fn from(fields: Map<String, Value>) -> Self {
+        let mut request = Self::default();
+        for (key, value) in fields {
+            let field = match key.as_str() {
+                "uid" => &mut request.uid,
+                "resource" => &mut request.resource,
+                "subResource" => &mut request.sub_resource,
+                "operation" => &mut request.operation,
+                "userInfo" => &mut request.user_info,
+                "object" => &mut request.object,
+                "oldObject" => &mut request.old_object,
+                "dryRun" => &mut request.dry_run,
+                "name" => &mut request.name,
+                "namespace" => &mut request.namespace,
+                _ => continue,
+            };
+            *field = Some(value);
+        }
+        request
+    }
+}
+
 fn missing(what: impl fmt::Display) -> Refusal {
     Refusal::Missing(what.to_string())
 }
@@ -192,23 +234,23 @@ fn find<'r>(
 }
 
 /// What the object is called, or else what the request says of it.
-fn named(metadata: Option<&Value>, request: &Map<String, Value>, key: &str) -> Option<String> {
+fn named(metadata: Option<&Value>, asked: Option<&Value>, key: &str) -> Option<String> {
     let own = metadata.and_then(|metadata| metadata.get(key));
-    let texts = [own, request.get(key)].into_iter().flatten();
+    let texts = [own, asked].into_iter().flatten();
     let mut texts = texts.filter_map(Value::as_str);
     texts.find(|text| !text.is_empty()).map(str::to_owned)
 }
 
-fn object(request: &mut Map<String, Value>, key: &str) -> Result<Option<Arc<Value>>, Refusal> {
-    match request.remove(key) {
+fn object(field: Option<Value>, key: &str) -> Result<Option<Arc<Value>>, Refusal> {
+    match field {
         Some(Value::Null) | None => Ok(None),
         Some(object @ Value::Object(_)) => Ok(Some(Arc::new(object))),
         Some(_) => Err(missing(format_args!("request.{key} is not an object"))),
     }
 }
 
-fn text(request: &mut Map<String, Value>, key: &str) -> Result<Option<String>, Refusal> {
-    match request.remove(key) {
+fn text(field: Option<Value>, key: &str) -> Result<Option<String>, Refusal> {
+    match field {
         Some(Value::Null) | None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
         Some(_) => Err(missing(format_args!("request.{key} is not a text"))),

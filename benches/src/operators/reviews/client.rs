@@ -191,3 +191,85 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
+    use tokio_rustls::TlsAcceptor;
+    use tokio_rustls::rustls::ServerConfig;
+    use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
+
+    use super::*;
+
+    fn acceptor(made: &CertifiedKey<KeyPair>) -> TlsAcceptor {
+        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        let config = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key.into())
+            .unwrap();
+        TlsAcceptor::from(Arc::new(config))
+    }
+
+    /// Answers these in turn, to whoever asks; says how many connections there were.
+    async fn serve(
+        listener: TcpListener,
+        acceptor: TlsAcceptor,
+        answers: &[(&str, &str, bool)],
+    ) -> u32 {
+        let mut answers = answers.iter();
+        let mut connections = 0;
+        while answers.len() > 0 {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut stream = acceptor.accept(stream).await.unwrap();
+            connections += 1;
+            let mut request = Vec::new();
+            while stream
+                .read_buf(&mut request)
+                .await
+                .is_ok_and(|read| read > 0)
+            {
+                let text = String::from_utf8(request.clone()).unwrap();
+                if !text.ends_with("}}") {
+                    continue;
+                }
+                request.clear();
+                let uid = text.split("705ab4f5").nth(1).unwrap();
+                let uid = uid.split('"').next().unwrap();
+                let (status, header, is_allowed) = answers.next().unwrap();
+                let body = format!(
+                    r#"{{"response": {{"uid": "705ab4f5{uid}", "allowed": {is_allowed}}}}}"#
+                );
+                let length = body.len();
+                let answer =
+                    format!("HTTP/1.1 {status}\r\n{header}content-length: {length}\r\n\r\n{body}");
+                stream.write_all(answer.as_bytes()).await.unwrap();
+                stream.flush().await.unwrap();
+            }
+        }
+        connections
+    }
+
+    #[tokio::test]
+    async fn failures_are_counted_and_connections_renewed() {
+        let made = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let mut client = Client::new(made.cert.der().clone()).await.unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        client.address = listener.local_addr().unwrap();
+        let answers = [
+            ("200 OK", "", true),
+            ("500 Oops", "", true),
+            ("200 OK", "", false),
+            ("200 OK", "connection: close\r\n", true),
+            ("200 OK", "", true),
+            ("200 OK", "", true),
+        ];
+        let serving = serve(listener, acceptor(&made), &answers);
+        let (outcome, connections) = tokio::join!(client.work(Until::Count(6)), serving);
+        let outcome = outcome.unwrap();
+        assert_eq!((outcome.times.len(), connections), (4, 4));
+        let failures: Vec<_> = outcome.failures.iter().map(|e| format!("{e:#}")).collect();
+        assert!(failures[0].starts_with("500: {"), "{failures:?}");
+        assert!(failures[1].ends_with("it is not allowed"), "{failures:?}");
+        assert_eq!(failures.len(), 2);
+    }
+}

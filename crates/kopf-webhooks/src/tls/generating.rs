@@ -134,6 +134,7 @@ fn params(common_name: impl Into<String>, now: Timestamp) -> CertificateParams {
 mod tests {
     use x509_parser::extensions::{GeneralName, ParsedExtension};
     use x509_parser::prelude::{FromDer, X509Certificate};
+    use x509_parser::public_key::PublicKey;
 
     use super::*;
 
@@ -199,6 +200,27 @@ mod tests {
     }
 
     #[test]
+    fn every_certificate_has_a_key_of_its_own() {
+        let [one, two] = [(); 2].map(|()| generate(&["x".to_owned()], now()).unwrap());
+        assert_ne!(one.key.secret_der(), two.key.secret_der());
+        let all = [
+            one.authority,
+            one.certificate,
+            two.authority,
+            two.certificate,
+        ];
+        let parsed = all
+            .each_ref()
+            .map(|der| X509Certificate::from_der(der).unwrap().1);
+        for (index, certificate) in parsed.iter().enumerate() {
+            for other in parsed.iter().skip(index + 1) {
+                assert_ne!(certificate.public_key().raw, other.public_key().raw);
+                assert_ne!(certificate.raw_serial(), other.raw_serial());
+            }
+        }
+    }
+
+    #[test]
     fn both_certificates_have_what_strict_clients_want() {
         let made = generate(&["localhost".to_owned()], now()).unwrap();
         let (_, authority) = X509Certificate::from_der(&made.authority).unwrap();
@@ -247,7 +269,22 @@ mod tests {
                 .value
                 .server_auth
         );
+        let usage = |certificate: &X509Certificate<'_>| {
+            let usage = certificate.key_usage().unwrap().unwrap();
+            (usage.critical, usage.value.flags)
+        };
+        // By the numbers of RFC 5280: signatures of data; of certificates (5) and of lists (6).
+        assert_eq!(usage(&leaf), (true, 1));
+        assert_eq!(usage(&authority), (true, 1 << 5 | 1 << 6));
+        let purposes = leaf.extended_key_usage().unwrap().unwrap().value;
+        assert!(!purposes.any && !purposes.client_auth && purposes.other.is_empty());
+        assert!(authority.extended_key_usage().unwrap().is_none());
         for certificate in [&authority, &leaf] {
+            let key = certificate.public_key().parsed().unwrap();
+            let PublicKey::EC(key) = key else {
+                panic!("it is no ECDSA key: {key:?}");
+            };
+            assert_eq!(key.key_size(), 256);
             let validity = certificate.validity();
             assert_eq!(validity.not_before.timestamp(), 1_794_614_400);
             let days = (validity.not_after.timestamp() - validity.not_before.timestamp()) / 86_400;

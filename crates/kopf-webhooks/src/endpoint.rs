@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tracing::{debug, warn};
 
-use crate::address::{accessible, url};
+use crate::address::{accessible, alternative, listened, name, url};
 use crate::http::{Answering, Guests, Listening, Route, Terms};
 use crate::tls::{Bundle, Material, Options, Source};
 use crate::{Error, Limits};
@@ -52,11 +52,18 @@ pub(crate) struct Endpoint {
 impl Endpoint {
     /// Loads certificates and listens.
     pub(crate) async fn open(plan: &Plan) -> Result<Self, Error> {
-        let addr = plan.addr.as_deref().filter(|addr| !addr.is_empty());
+        let addr = listened(plan.addr.as_deref())?;
+        let route = Route::new(plan.path.as_deref())?;
         let accessible = accessible(addr);
-        let host = plan.host.clone().unwrap_or_else(|| accessible.clone());
+        let host = match &plan.host {
+            Some(host) => name("host", host)?,
+            None => None,
+        };
+        let host = host.unwrap_or_else(|| accessible.clone());
         let mut names = vec![host.clone(), accessible];
-        names.extend(plan.tls.extra_sans.iter().cloned());
+        for given in &plan.tls.extra_sans {
+            names.extend(alternative(given)?);
+        }
         let source = Source::new(plan.tls.clone(), names, plan.file_check_interval);
         let material = source.load().await?;
         let listening = Listening::bind(addr, plan.port).await?;
@@ -64,7 +71,7 @@ impl Endpoint {
             listening,
             source,
             material,
-            route: Route::new(plan.path.as_deref()),
+            route,
             host,
             limits: plan.limits.clone(),
         };

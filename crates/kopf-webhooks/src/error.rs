@@ -56,6 +56,32 @@ pub enum Error {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// What should be a name, an address or a path is not.
+    #[error("{option} of the webhook server cannot be {given:?}: {reason}")]
+    Naming {
+        /// The option.
+        option: &'static str,
+        /// What is given.
+        given: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The certificate and the key from files are refused.
+    #[error(
+        "the certificate in {} and the private key in {} cannot be used by the webhook server: {reason}",
+        certfile.display(),
+        pkeyfile.display()
+    )]
+    Unusable {
+        /// The file with the certificate.
+        certfile: PathBuf,
+        /// The file with the key.
+        pkeyfile: PathBuf,
+        /// What is wrong with them.
+        reason: &'static str,
+        /// The cause.
+        source: Box<rustls::Error>,
+    },
     /// The certificate and the key are refused.
     #[error("the certificate and the private key of the webhook server cannot be used")]
     Certificate(#[source] rustls::Error),
@@ -66,7 +92,10 @@ pub enum Error {
     )]
     Unvouched,
     /// The certificates of authorities that vouch for clients are refused.
-    #[error("the authorities for client certificates cannot be used")]
+    #[error(
+        "the authorities for client certificates (verify_cafile, verify_capath, verify_cadata) cannot \
+         be used"
+    )]
     Authorities(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A certificate cannot be made.
     #[error("a certificate for the webhook server cannot be generated for the names {names:?}")]
@@ -85,7 +114,7 @@ pub enum Error {
         source: io::Error,
     },
     /// Nobody can listen there.
-    #[error("the webhook server cannot listen at {address}")]
+    #[error("the webhook server cannot listen at {address}, as its options `addr` and `port` say")]
     Listen {
         /// The address and the port.
         address: String,

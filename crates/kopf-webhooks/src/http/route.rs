@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use super::rejection::Rejection;
+use crate::Error;
 
 /// What cannot be in the path of a URL as it is. Percent signs can: whoever writes them means them.
 const ODD: &AsciiSet = &CONTROLS
@@ -31,16 +32,29 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    pub(crate) fn new(path: Option<&str>) -> Self {
+    /// # Errors
+    /// Those who take paths apart take some parts for nothing, and nobody would be asked.
+    pub(crate) fn new(path: Option<&str>) -> Result<Self, Error> {
         let path = path.unwrap_or_default();
-        let slash = if path.is_empty() || path.starts_with('/') {
-            ""
-        } else {
-            "/"
-        };
-        let encoded = format!("{slash}{}", utf8_percent_encode(path, ODD));
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        if parts.iter().any(|part| matches!(*part, "." | "..")) {
+            return Err(Error::Naming {
+                option: "path",
+                given: path.to_owned(),
+                reason: "parts that are only dots lead elsewhere",
+            });
+        }
+        let mut whole = String::new();
+        for part in parts {
+            whole.push('/');
+            whole.push_str(part);
+        }
+        if path.ends_with('/') {
+            whole.push('/');
+        }
+        let encoded = utf8_percent_encode(&whole, ODD).to_string();
         let decoded = percent_decode_str(encoded.trim_end_matches('/')).collect();
-        Self { encoded, decoded }
+        Ok(Self { encoded, decoded })
     }
 
     /// The path for URLs.
@@ -93,14 +107,14 @@ mod tests {
             (None, "*", None),
             (None, "", None),
         ] {
-            let seen = Route::new(root).webhook(path).ok();
+            let seen = Route::new(root).unwrap().webhook(path).ok();
             assert_eq!(seen.as_deref(), id, "{root:?} {path}");
         }
     }
 
     #[test]
     fn ids_that_are_no_texts_are_refused() {
-        let refused = Route::new(None).webhook("/%FF");
+        let refused = Route::new(None).unwrap().webhook("/%FF");
         assert!(matches!(refused, Err(Rejection::Path)));
     }
 
@@ -111,9 +125,15 @@ mod tests {
             (Some(""), ""),
             (Some("/"), "/"),
             (Some("hooks/"), "/hooks/"),
+            (Some("//a//b//"), "/a/b/"),
             (Some("/a%20b/c d?#ü"), "/a%20b/c%20d%3F%23%C3%BC"),
         ] {
-            assert_eq!(Route::new(given).as_str(), expected, "{given:?}");
+            let route = Route::new(given).unwrap();
+            assert_eq!(route.as_str(), expected, "{given:?}");
+        }
+        for given in ["/../x", "x/.", ".."] {
+            let error = Route::new(Some(given)).unwrap_err().to_string();
+            assert!(error.contains("path") && error.contains(given), "{error}");
         }
     }
 }

@@ -13,7 +13,7 @@ use kopf_core::admission::{ClientConfig, ServerError, Serving, WebhookServer};
 use tracing::debug;
 
 use self::process::{Command, Process};
-use crate::address::{accessible, url};
+use crate::address::{accessible, listened, url};
 use crate::endpoint::{Endpoint, FILE_CHECK_INTERVAL, Plan};
 use crate::tls::Options;
 use crate::{Error, Limits};
@@ -125,7 +125,7 @@ impl NgrokTunnel {
 
     pub(crate) async fn run(&self, operator: Arc<dyn Serving>) -> Result<(), Error> {
         let endpoint = Endpoint::open(&self.plan).await?;
-        let addr = self.plan.addr.as_deref().filter(|addr| !addr.is_empty());
+        let addr = listened(self.plan.addr.as_deref())?;
         let upstream = url("http", &accessible(addr), endpoint.port(), "");
         let path = endpoint.path().to_owned();
         let command = Command {

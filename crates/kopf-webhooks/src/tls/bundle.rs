@@ -9,6 +9,8 @@ use rustls::client::danger::ServerCertVerifier as _;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, RootCertStore};
+use x509_parser::extensions::ParsedExtension;
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// How long the lines of PEM are.
 const LINE: usize = 64;
@@ -78,18 +80,52 @@ impl Bundle {
         };
         let verified =
             verifier.verify_server_cert(leaf, intermediates, &name, &[], UnixTime::now());
-        !matches!(
-            verified,
-            Err(rustls::Error::InvalidCertificate(
-                CertificateError::UnknownIssuer | CertificateError::BadSignature
-            ))
-        )
+        match verified {
+            Err(rustls::Error::InvalidCertificate(error)) => match error {
+                CertificateError::UnknownIssuer | CertificateError::BadSignature => false,
+                // It may sign others itself, which is not how it is to be, but how many people do it. It
+                // is not looked at further then.
+                CertificateError::Other(_) => {
+                    let mut others = self.0.iter().chain(intermediates);
+                    others.any(|other| is_issuer(other, leaf))
+                }
+                _ => true,
+            },
+            _ => true,
+        }
     }
+}
+
+/// Whether one certificate says of itself that it is the one that the other says it is signed by.
+fn is_issuer(one: &[u8], other: &[u8]) -> bool {
+    let (Ok((_, one)), Ok((_, other))) = (
+        X509Certificate::from_der(one),
+        X509Certificate::from_der(other),
+    ) else {
+        return false;
+    };
+    let extensions = |certificate: &X509Certificate<'_>, is_own: bool| {
+        let extensions = certificate.extensions().iter();
+        let mut ids = extensions.filter_map(|extension| match extension.parsed_extension() {
+            ParsedExtension::SubjectKeyIdentifier(id) if is_own => Some(id.0.to_vec()),
+            ParsedExtension::AuthorityKeyIdentifier(id) if !is_own => {
+                id.key_identifier.as_ref().map(|id| id.0.to_vec())
+            }
+            _ => None,
+        });
+        ids.next()
+    };
+    let is_same_key = match (extensions(&one, true), extensions(&other, false)) {
+        (Some(one), Some(other)) => one == other,
+        _ => true,
+    };
+    one.subject().as_raw() == other.issuer().as_raw() && is_same_key
 }
 
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
     use rustls::crypto::ring;
 
     use super::super::certificates::certificates;
@@ -134,6 +170,18 @@ mod tests {
             &bundle(&two),
             std::slice::from_ref(&one.certificate)
         ));
+        // As `openssl req -x509` makes them: they may sign others, and all have the same name.
+        let [mine, yours] = [(); 2].map(|()| {
+            let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            params.use_authority_key_identifier_extension = true;
+            let made = params.self_signed(&KeyPair::generate().unwrap());
+            made.unwrap().der().clone()
+        });
+        let of = |one: &CertificateDer<'static>| Bundle::new(vec![one.clone()]);
+        assert!(vouches(&of(&mine), std::slice::from_ref(&mine)));
+        assert!(!vouches(&of(&yours), std::slice::from_ref(&mine)));
+        assert!(!vouches(&bundle(&one), std::slice::from_ref(&mine)));
         let itself = Bundle::new(vec![one.certificate.clone()]);
         assert!(vouches(&itself, std::slice::from_ref(&one.certificate)));
     }

@@ -7,6 +7,7 @@ use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
+use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
 use super::bundle::Bundle;
 use super::certificates::{certificates, private_key};
@@ -101,9 +102,24 @@ impl Material {
             material.is_vouched = bundle.vouches_for(&material.chain, Arc::clone(&provider));
         }
         let verifier = client_verifier(options, files, &provider)?;
-        let config = config(material.chain.clone(), key, verifier, provider)?;
+        let config = config(material.chain.clone(), key, verifier, provider);
+        let config = config.map_err(|error| blamed(error, options, &material.chain))?;
         material.config = Some(Arc::new(config));
         Ok(material)
+    }
+
+    /// What clients will not like about the certificate at this moment, whoever vouches for it.
+    pub(super) fn complaint(&self, now: Timestamp) -> Option<&'static str> {
+        let (_, certificate) = X509Certificate::from_der(self.chain.first()?).ok()?;
+        let validity = certificate.validity();
+        let now = now.as_second();
+        if now > validity.not_after.timestamp() {
+            Some("has expired")
+        } else if now < validity.not_before.timestamp() {
+            Some("is not valid yet")
+        } else {
+            None
+        }
     }
 
     /// Who has to be trusted before this material can follow the other, if they are not already:
@@ -174,6 +190,40 @@ fn client_verifier(
     verifier(mode, authorities, Arc::clone(provider)).map(Some)
 }
 
+/// What is spoken over TLS, the best first.
+const PROTOCOLS: [&[u8]; 3] = [b"h2", b"http/1.1", b"http/1.0"];
+
+/// The same error with the files that it is about, if it is about files, and with what is wrong.
+fn blamed(error: Error, options: &Options, chain: &[CertificateDer<'static>]) -> Error {
+    match (error, &options.certfile, &options.pkeyfile) {
+        (Error::Certificate(source), Some(certfile), Some(pkeyfile)) => Error::Unusable {
+            certfile: certfile.clone(),
+            pkeyfile: pkeyfile.clone(),
+            reason: reason(&source, chain),
+            source: Box::new(source),
+        },
+        (error, _, _) => error,
+    }
+}
+
+fn reason(error: &rustls::Error, chain: &[CertificateDer<'static>]) -> &'static str {
+    let certificate = chain.first().map(|leaf| X509Certificate::from_der(leaf));
+    match (error, certificate) {
+        (rustls::Error::InconsistentKeys(_), _) => "the key is that of another certificate",
+        (_, Some(Ok((_, certificate)))) if certificate.version != X509Version::V3 => {
+            "the certificate has an old format, without names (subjectAltName); version 3 of X.509 is \
+             needed"
+        }
+        (rustls::Error::InvalidCertificate(_), _) | (_, Some(Err(_))) => {
+            "the certificate is malformed"
+        }
+        _ => {
+            "the key is malformed, or none of those that are known: RSA with 2048 to 8192 bits, ECDSA \
+             with P-256 or P-384, Ed25519"
+        }
+    }
+}
+
 /// How a server talks with this certificate.
 fn config(
     chain: Vec<CertificateDer<'static>>,
@@ -191,7 +241,7 @@ fn config(
     let mut config = builder
         .with_single_cert(chain, key)
         .map_err(Error::Certificate)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
     // Sessions are kept by clients: those of one cannot push out those of another.
     config.ticketer = ring::Ticketer::new().map_err(Error::Certificate)?;
     Ok(config)
@@ -205,5 +255,43 @@ impl Material {
         identity.due = Timestamp::now();
         self.identity = Some(Arc::new(identity));
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_out_of_time_are_complained_about() {
+        let made = "2026-11-15T01:02:03Z".parse().unwrap();
+        let names = ["localhost".to_owned()];
+        let identity = Identity {
+            made: generate(&names, made).unwrap(),
+            due: made,
+        };
+        let (options, files) = (Options::default(), Files::default());
+        let material = Material::new(&options, &files, &names, Some(Arc::new(identity))).unwrap();
+        for (now, complaint) in [
+            ("2026-11-13T23:59:59Z", Some("is not valid yet")),
+            ("2026-11-14T00:00:00Z", None),
+            ("2027-11-15T00:00:00Z", None),
+            ("2027-11-15T00:00:01Z", Some("has expired")),
+        ] {
+            assert_eq!(material.complaint(now.parse().unwrap()), complaint, "{now}");
+        }
+    }
+
+    /// `openssl x509 -req` without extensions makes these, and many recipes have it.
+    #[test]
+    fn old_certificates_are_called_so() {
+        let old = include_str!("testdata/version1.pem");
+        let old = certificates(old.as_bytes(), "certfile", "x").unwrap();
+        let key = private_key(include_bytes!("testdata/plain.pem"), "x".as_ref(), None).unwrap();
+        let provider = Arc::new(ring::default_provider());
+        let Err(Error::Certificate(error)) = config(old.clone(), key, None, provider) else {
+            panic!("it is accepted");
+        };
+        assert!(reason(&error, &old).contains("version 3"), "{error}");
     }
 }

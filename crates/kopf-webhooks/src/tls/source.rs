@@ -60,6 +60,7 @@ impl Source {
             // It can be right: somebody in between may show another one to API servers.
             warn!("{}", Error::Unvouched);
         }
+        self.complain(&material);
         if let Some(bundle) = &material.bundle {
             self.dump(bundle).await?;
         }
@@ -106,7 +107,21 @@ impl Source {
         if current.is_vouched && !material.is_vouched {
             return Err(Error::Unvouched);
         }
+        self.complain(&material);
         Ok(Some(material))
+    }
+
+    /// Warns of certificates that nobody will accept. They are shown nevertheless: clocks can be wrong.
+    fn complain(&self, material: &Material) {
+        if let (Some(path), Some(complaint)) =
+            (&self.options.certfile, material.complaint(Timestamp::now()))
+        {
+            let path = path.display();
+            warn!(
+                "The certificate of the webhook server in {path} {complaint}: API servers refuse it, and \
+                 deny what they cannot ask about. It is read again when it is replaced."
+            );
+        }
     }
 
     /// Makes it where nobody waits for it.

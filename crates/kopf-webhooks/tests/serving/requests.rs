@@ -68,6 +68,25 @@ async fn http2_is_spoken_with_those_who_speak_it() {
 }
 
 #[tokio::test]
+async fn the_first_version_of_http_is_spoken_as_well() {
+    let running = Play::allowing().run(server()).await;
+    let connecting = Connecting::to(&running.config);
+    let mut tls = (*connecting.tls_config()).clone();
+    tls.alpn_protocols = vec![b"http/1.0".to_vec()];
+    let mut stream = connecting.tls_by(Arc::new(tls)).await.unwrap();
+    let body = review("u").to_string();
+    let request = format!(
+        "POST /x HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("\"allowed\":true"), "{answer}");
+}
+
+#[tokio::test]
 async fn ids_are_the_rest_of_the_path() {
     let running = Play::allowing().run(server().path("/hooks/")).await;
     assert!(running.url().ends_with("/hooks/"), "{}", running.url());

@@ -241,6 +241,9 @@ async fn files_that_cannot_be_used_are_named() {
     let given = || server_with(&folder, &one);
     let wrong = write(folder.path(), "wrong.pem", &other.key);
     let empty = write(folder.path(), "empty.pem", "");
+    let pem = |kind: &str| format!("-----BEGIN {kind}-----\nAAAA\n-----END {kind}-----\n");
+    let odd = write(folder.path(), "odd.pem", &pem("CERTIFICATE"));
+    let odd_key = write(folder.path(), "odd-key.pem", &pem("PRIVATE KEY"));
     let running = Play::allowing().run(given()).await;
     let taken = running.port();
     for (server, problem) in [
@@ -250,7 +253,20 @@ async fn files_that_cannot_be_used_are_named() {
         (given().cafile(&empty), "cafile"),
         (given().certfile(&empty), "contains no certificates"),
         (given().pkeyfile(&empty), "contains no private key"),
-        (given().pkeyfile(&wrong), "cannot be used"),
+        (given().pkeyfile(&wrong), "wrong.pem cannot be used"),
+        (given().pkeyfile(&wrong), "the key is that of another"),
+        (given().certfile(&odd), "the certificate is malformed"),
+        (
+            given().pkeyfile(&odd_key),
+            "none of those that are known: RSA",
+        ),
+        (given().host("a.b:9443"), "host of the webhook server"),
+        (
+            given().extra_sans(["a b"]),
+            "extra_sans of the webhook server",
+        ),
+        (given().addr("127.0.0.1:9443"), "addr of the webhook server"),
+        (given().path("/../x"), "path of the webhook server"),
         (server().pkeyfile(&wrong), "needed both"),
         (given().verify_cafile(path("missing")), "verify_cafile"),
         (given().verify_capath(path("missing")), "verify_capath"),

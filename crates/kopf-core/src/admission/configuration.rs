@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::naming::{Names, quoted};
+use super::naming::{Names, in_service, quoted};
 use super::{ClientConfig, WebhookType};
 use crate::filter::MetaCriterion;
 use crate::handler::Handler;
@@ -126,7 +126,38 @@ fn client_config(config: &ClientConfig, id: &str) -> ClientConfig {
     }
     if let Some(service) = &mut config.service {
         let path = service.path.as_deref().unwrap_or_default();
+        let tail = in_service(id);
         service.path = Some(format!("{}/{tail}", path.trim_end_matches('/')));
     }
     config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ServiceReference;
+    use super::*;
+
+    #[test]
+    fn ids_are_at_the_end_of_urls_and_of_paths_of_services() {
+        let config = ClientConfig {
+            url: Some("https://a.b/root/".to_owned()),
+            service: Some(ServiceReference {
+                path: Some("/root/".to_owned()),
+                ..ServiceReference::default()
+            }),
+            ca_bundle: None,
+        };
+        let told = client_config(&config, "check_it/spec.field");
+        assert_eq!(
+            told.url.as_deref(),
+            Some("https://a.b/root/check_it/spec.field")
+        );
+        let path = told.service.unwrap().path.unwrap();
+        assert!(path.starts_with("/root/check-it/spec.field-"), "{path}");
+        let told = client_config(&config, "check/spec.field");
+        assert_eq!(
+            told.service.unwrap().path.as_deref(),
+            Some("/root/check/spec.field")
+        );
+    }
 }

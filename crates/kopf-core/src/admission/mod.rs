@@ -25,6 +25,7 @@ mod text;
 pub use client_config::{ClientConfig, ServiceReference};
 pub use configuration::{Configured, served, webhooks};
 pub use mutation::json_patch;
+pub use naming::is_called;
 pub use operation::{Operation, UnknownOperation, WebhookType};
 pub use response::respond;
 pub use review::Review;

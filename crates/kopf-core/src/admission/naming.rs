@@ -1,5 +1,6 @@
 //! Names of webhooks and the ends of their addresses, made of ids of handlers.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
@@ -8,6 +9,9 @@ use blake2::{Blake2b, Digest};
 
 /// What the server accepts as a name.
 const LIMIT: usize = 253;
+
+/// How long hashes are, in letters.
+const HASH: usize = 8;
 
 /// Gives names to webhooks: those the server accepts, and each only once.
 #[derive(Debug)]
@@ -79,7 +83,7 @@ fn hash(id: &str, number: usize) -> String {
     if number > 0 {
         hasher.update(number.to_be_bytes());
     }
-    let mut text = String::with_capacity(8);
+    let mut text = String::with_capacity(HASH);
     for byte in hasher.finalize() {
         // Writing into text cannot fail.
         let _ = write!(text, "{byte:02x}");
@@ -103,6 +107,50 @@ pub(super) fn quoted(id: &str) -> String {
         }
     }
     text
+}
+
+/// How long a part of the path of a service can be, without its hash.
+const PART: usize = 200;
+
+/// The id as a part of the path of a service. The server accepts only what could be a name between its
+/// slashes, which ids are not that have underscores or capitals. Those are called otherwise there: by
+/// something like the id, and a hash of it.
+pub(super) fn in_service(id: &str) -> Cow<'_, str> {
+    if id.split('/').all(is_name) {
+        return Cow::Borrowed(id);
+    }
+    let parts = id.split('/').map(|part| {
+        let part = normalized(part);
+        let part = part.get(..PART.min(part.len())).unwrap_or_default();
+        part.trim_end_matches(['-', '.']).to_owned()
+    });
+    let mut text: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
+    let last = text.pop().map_or_else(String::new, |last| last + "-");
+    text.push(last + &hash(id, 0));
+    Cow::Owned(text.join("/"))
+}
+
+/// Whether this is how the handler with the id is called, by URL or by service.
+pub fn is_called(id: &str, called: &str) -> bool {
+    let has_hash = || {
+        let cut = called.len().checked_sub(HASH);
+        let hash = cut.and_then(|cut| called.get(cut..));
+        hash.is_some_and(|hash| hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    // Hashes are not made for nothing: each request is compared with all handlers.
+    id == called || (has_hash() && *in_service(id) == *called)
+}
+
+/// Whether the server takes it for a name: an RFC 1123 subdomain.
+fn is_name(text: &str) -> bool {
+    let is_inner = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(is_inner)
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+    };
+    text.len() <= LIMIT && text.split('.').all(is_part)
 }
 
 #[cfg(test)]
@@ -175,5 +223,36 @@ mod tests {
             "some/id_with%3Aodd%20chars/spec.field"
         );
         assert_eq!(quoted("a~b-c.ä?#%"), "a~b-c.%C3%A4%3F%23%25");
+    }
+
+    #[test]
+    fn paths_of_services_are_accepted_whatever_the_ids_are() {
+        for plain in ["check", "check/spec.field", "a-b.c/d1"] {
+            assert_eq!(in_service(plain), plain);
+        }
+        let long = "X".repeat(500);
+        let mut seen = HashSet::new();
+        for id in [
+            "a_b",
+            "A-B",
+            "a_B",
+            "_",
+            "ü/_",
+            "_/ü",
+            "a_b/spec.fieldName",
+            "x:y z",
+            ".a",
+            "-",
+            &long,
+        ] {
+            let path = in_service(id);
+            assert!(path.split('/').all(is_name), "{id}: {path}");
+            assert!(is_called(id, &path) && is_called(id, id), "{id}: {path}");
+            assert!(!is_called("other", &path), "{path}");
+            assert!(seen.insert(path.into_owned()), "{id}");
+        }
+        assert!(in_service("a_b/spec.fieldName").starts_with("a-b/spec.fieldname-"));
+        assert!(!is_called("a_b", "a-b"));
+        assert!(!is_called("ab", "ü") && !is_called("ab", ""));
     }
 }

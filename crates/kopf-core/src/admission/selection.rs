@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use super::naming::is_called;
 use super::{Operation, Review, WebhookType};
 use crate::cause::Cause;
 use crate::filter::{self, Error};
@@ -51,7 +52,7 @@ fn is_asked<F>(handler: &Handler<F>, review: &Review, asked: Option<WebhookType>
         && review
             .webhook
             .as_deref()
-            .is_none_or(|id| *id == *handler.id)
+            .is_none_or(|called| is_called(&handler.id, called))
         && !changes_what_goes
         && handler.webhook.is_for(review.subresource.as_deref())
 }

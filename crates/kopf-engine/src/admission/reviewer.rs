@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kopf_core::admission::{
-    ClientConfig, Incoming, Operation, Refusal, Review, Serving, WebhookType, json_patch, respond,
-    select,
+    ClientConfig, Incoming, Operation, Refusal, Review, Serving, WebhookType, is_called,
+    json_patch, respond, select,
 };
 use kopf_core::handler::HandlerKind;
 use kopf_core::outcome::Outcome;
@@ -94,7 +94,10 @@ impl Reviewer {
         let poster = self.shared.poster.clone();
         let logger = ObjectLogger::new(Arc::new(review.reference()), Some(poster)).local();
         if let Some(id) = review.webhook.as_deref()
-            && self.handlers.iter().all(|handler| *handler.id != *id)
+            && !self
+                .handlers
+                .iter()
+                .any(|handler| is_called(&handler.id, id))
         {
             logger.warning(format_args!(
                 "There is no handler for admission '{id}', so that nobody denies or changes anything. \

@@ -28,7 +28,7 @@ use kopf_core::settings::{Admission as Settings, Settings as AllSettings};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::warn;
+use tracing::{info, warn};
 
 use self::kinds::Kinds;
 pub(crate) use self::memories::Memos;
@@ -229,6 +229,14 @@ impl Webhooks {
         // Before that, all requests would be about unknown kinds.
         if self.insights.next().await.is_none() {
             return Ok(());
+        }
+        let mut handlers = self.shared.registry.handlers().iter();
+        if self.managed.is_none() && handlers.any(|handler| handler.kind.webhook_type().is_some()) {
+            // Otherwise, it looks as if everything was admitted.
+            info!(
+                "Nobody is told of the webhooks, as settings.admission.managed is not set: the API \
+                 server asks only if somebody else configures it."
+            );
         }
         let reviewer = Reviewer::new(self.shared, self.kinds, self.announced, self.reviews);
         self.server

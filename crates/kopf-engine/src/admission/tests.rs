@@ -211,12 +211,20 @@ async fn configurations_are_made_kept_and_reduced() {
 
 #[tokio::test(start_paused = true)]
 async fn unmanaged_or_unannounced_webhooks_are_not_configured() {
-    for (places, managed) in [(1, None), (0, Some("auto.kopf.dev"))] {
+    let captured = capture(Level::INFO);
+    for (places, managed) in [(0, Some("auto.kopf.dev")), (1, None)] {
+        let hints = || {
+            let said = captured.messages(Level::INFO);
+            let hint = "settings.admission.managed is not set";
+            said.iter().filter(|text| text.contains(hint)).count()
+        };
+        assert_eq!(hints(), 0);
         let (client, log) = cluster(|asked| if asked.method == "POST" { 201 } else { 200 });
         let server = Server::new(places, None);
         run(operator(Some(&server), managed), client, 10)
             .await
             .unwrap();
+        assert_eq!(hints(), usize::from(managed.is_none()));
         let patched = log
             .all()
             .into_iter()

@@ -26,9 +26,15 @@ async fn pods_are_removed_when_they_are_old_except_for_protected_ones() {
     api.create(&path, &objects::pod("old"))
         .await
         .expect_code(201);
+    // As if somebody had handled its creation.
+    let mut known = objects::pod("known");
+    known["metadata"]["annotations"] =
+        serde_json::json!({"kopf.zalando.org/last-handled-configuration": "{\"spec\":{}}\n"});
+    api.create(&path, &known).await.expect_code(201);
     let second = [("MAX_AGE", "1")];
     let mut program = stage.run_with("10-builtins", &["-n", &system], &second);
     stage.gone(&format!("{path}/old")).await;
+    stage.gone(&format!("{path}/known")).await;
     program
         .says("/old] The pod was too old, and is removed.")
         .await;

@@ -43,6 +43,13 @@ async fn the_operator_has_a_life_of_its_own() {
     assert!(results["now"].is_string(), "{results}");
 
     let log = program.stop().await;
+    let events = stage.api.get(&stage.api.ns_path("events")).await;
+    let events = events.expect_code(200).json;
+    assert_eq!(
+        events["items"],
+        serde_json::json!([]),
+        "only warnings are posted"
+    );
     assert!(log.contains("Disconnected from db://somewhere."), "{log}");
     assert!(probe(port).is_none());
     stage.finish().await;

@@ -37,6 +37,10 @@ async fn pods_are_looked_up_without_being_asked_for() {
             .await;
     }
     program.says("0 of 2 pods are labelled alike.").await;
+    program.stop().await;
+    // What is there already is looked at, too.
+    let mut program = stage.run("16-indexing");
+    program.says("0 of 2 pods are labelled alike.").await;
     stage.delete().await;
     program.stop().await;
     stage.finish().await;

@@ -1,11 +1,15 @@
+use kopf_tests::eventually;
 use serde_json::json;
 
+use crate::hooks::{free_port, probe};
 use crate::stage::{OBJECT, Stage};
 
 #[tokio::test]
 async fn all_kinds_of_handlers_are_called_for_one_object() {
     let stage = Stage::start().await;
-    let mut program = stage.run("99-all-at-once");
+    let port = free_port();
+    let address = format!("http://127.0.0.1:{port}/healthz");
+    let mut program = stage.run_with("99-all-at-once", &["--liveness", &address], &[]);
     stage.create().await;
     for words in [
         "] CREATED\n",
@@ -24,6 +28,11 @@ async fn all_kinds_of_handlers_are_called_for_one_object() {
         })
         .await;
     stage.handled().await;
+    // Answers are remembered for a while.
+    eventually("the object to be counted", async || {
+        probe(port).filter(|results| results["objects"] == 1)
+    })
+    .await;
     stage.change(json!({"field": "new"})).await;
     for words in [
         "] UPDATED: (('change', ('spec', 'field'), 'value', 'new'),)\n",

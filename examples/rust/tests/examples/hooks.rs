@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::stage::Stage;
 
 /// The results of the probes; none if nobody answers.
-fn probe(port: u16) -> Option<Value> {
+pub(crate) fn probe(port: u16) -> Option<Value> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     let request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
     stream.write_all(request).ok()?;
@@ -19,7 +19,7 @@ fn probe(port: u16) -> Option<Value> {
 }
 
 /// A port that was free a moment ago.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }

@@ -147,7 +147,7 @@ async fn one_failure_is_a_failure_of_all() {
 #[tokio::test]
 async fn a_change_starts_it_anew_and_the_deletion_removes_the_pods() {
     let play = LoadTest::start().await;
-    let program = play.run();
+    let mut program = play.run();
     play.create().await;
     let before = play.is("executing", 5).await;
     play.end(&before[0], "Succeeded").await;
@@ -158,6 +158,7 @@ async fn a_change_starts_it_anew_and_the_deletion_removes_the_pods() {
         .merge(&play.path, &patch)
         .await
         .expect_code(200);
+    program.says("Handler 'announce/spec' succeeded.").await;
     let after = play.is("executing", 2).await;
     assert!(
         set(&before).is_disjoint(&set(&after)),

@@ -12,7 +12,7 @@ pub(crate) mod quiet;
 pub(crate) mod reviews;
 pub(crate) mod timers;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -114,9 +114,7 @@ impl Bench {
     }
 
     fn log_end(&self) -> String {
-        let log = std::fs::read(self.log()).unwrap_or_default();
-        let end = log.get(log.len().saturating_sub(3000)..);
-        String::from_utf8_lossy(end.unwrap_or_default()).into_owned()
+        log_end(&self.log())
     }
 
     async fn figures(&self, contestant: Contestant) -> Result<Figures> {
@@ -280,4 +278,11 @@ fn add(report: &mut Report, figures: &[Figures], raw: &[Throughput], objects: u3
             budget(figure.contestant, Target::AtMost(0.25)),
         );
     }
+}
+
+/// The end of what an operator has said.
+fn log_end(path: &Path) -> String {
+    let log = std::fs::read(path).unwrap_or_default();
+    let end = log.get(log.len().saturating_sub(3000)..);
+    String::from_utf8_lossy(end.unwrap_or_default()).into_owned()
 }

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 
 use self::client::{CONNECTIONS, Client, Until};
 use super::contestants::{Contestant, beside, install_original, original};
-use super::objects;
+use super::{log_end, objects};
 use crate::report::{Report, Target, percentile, tell};
 use crate::servers::{self, Process};
 use crate::usage::Usage;
@@ -54,16 +54,14 @@ pub(crate) async fn measure(report: &mut Report, contestants: &[Contestant]) -> 
         if contestant == Contestant::Original {
             install_original().await?;
         }
-        let running = bench.start(contestant)?;
-        let server = Usage::of(running.id().context("it has ended")?);
-        bench.ready().await?;
-        bench.warm_up().await?;
-        let figures = bench.figures(server).await?;
-        add(report, contestant, &figures);
-        if contestant == Contestant::Ours {
-            measure_memory(report, &bench, server).await?;
-        }
-        all.push(figures);
+        let mut running = bench.start(contestant)?;
+        let measured = measure_one(report, &bench, contestant, &mut running).await;
+        all.push(measured.with_context(|| {
+            let log = log_end(&bench.log());
+            format!("reviews, {}; it says:\n{log}", contestant.name())
+        })?);
+        // The next one is to listen at the same port.
+        running.kill().await?;
     }
     if let [original, ours] = all.as_slice() {
         report.add(
@@ -86,6 +84,23 @@ pub(crate) async fn measure(report: &mut Report, contestants: &[Contestant]) -> 
         );
     }
     sandbox.stop().await
+}
+
+async fn measure_one(
+    report: &mut Report,
+    bench: &Bench,
+    contestant: Contestant,
+    running: &mut Child,
+) -> Result<Figures> {
+    let server = Usage::of(running.id().context("it has ended")?);
+    bench.ready(running).await?;
+    bench.warm_up().await.context("the first reviews")?;
+    let figures = bench.figures(server).await?;
+    add(report, contestant, &figures);
+    if contestant == Contestant::Ours {
+        measure_memory(report, bench, server).await?;
+    }
+    Ok(figures)
 }
 
 fn add(report: &mut Report, contestant: Contestant, figures: &Figures) {
@@ -187,19 +202,26 @@ impl Bench {
             .env("BENCH_KEY", self.folder.path().join("key"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(std::fs::File::create(self.log())?)
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("{} cannot be started", contestant.name()))
     }
 
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+
     /// Waits until a review is answered.
-    async fn ready(&self) -> Result<()> {
+    async fn ready(&self, running: &mut Child) -> Result<()> {
         let began = Instant::now();
         loop {
             let Err(error) = self.client.try_once().await else {
                 return Ok(());
             };
+            if let Some(status) = running.try_wait()? {
+                return Err(error.context(format!("it has ended: {status}")));
+            }
             if began.elapsed() > LIMIT {
                 return Err(error.context("it does not answer in a minute"));
             }
@@ -210,7 +232,7 @@ impl Bench {
     async fn warm_up(&self) -> Result<()> {
         let outcome = self.client.review(Until::Time(WARM_UP)).await?;
         let failure = outcome.failures.into_iter().next();
-        failure.map_or(Ok(()), |failure| Err(failure.context("the first reviews")))
+        failure.map_or(Ok(()), Err)
     }
 
     async fn figures(&self, server: Usage) -> Result<Figures> {

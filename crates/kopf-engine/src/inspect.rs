@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use kopf_core::settings::Settings;
+use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 
 use crate::health::{Health, Vitals};
@@ -21,7 +22,7 @@ struct Counters {
     objects: AtomicUsize,
     working: AtomicUsize,
     sleeping: AtomicUsize,
-    settings: OnceLock<Arc<Settings>>,
+    settings: SetOnce<Arc<Settings>>,
     stopping: CancellationToken,
     daemons: AtomicUsize,
     timers: AtomicUsize,
@@ -102,6 +103,11 @@ impl Inspect {
     pub(crate) fn set_probed_at(&self, address: SocketAddr) {
         // It listens once.
         let _ = self.0.probed_at.set(address);
+    }
+
+    /// Waits until the settings are known.
+    pub(crate) async fn known_settings(&self) -> &Settings {
+        self.0.settings.wait().await
     }
 
     pub(crate) fn set_settings(&self, settings: Arc<Settings>) {

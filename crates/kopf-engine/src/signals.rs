@@ -6,12 +6,18 @@
 //! is only decided upon.
 
 use std::io;
+use std::time::Duration;
 
 use futures::stream::{Stream, StreamExt};
 use kopf_core::settings::Process;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::inspect::Inspect;
+
+/// The same signal within this time is the same wish: some programs, as `timeout`, send it to the process
+/// and to its group.
+const ECHO: Duration = Duration::from_millis(100);
 
 /// Why a process must not wait for its operator any longer. Its exit code is then 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,20 +75,24 @@ async fn obey(
             () = stop.cancelled() => {}
             () = inspect.stopping() => {}
         }
-        let process = match inspect.settings() {
-            Some(settings) => settings.process.clone(),
-            // It has not started up, so that nobody has changed them.
-            None => Process::default(),
-        };
-        match process.ultimate_exiting_timeout {
-            Some(limit) => tokio::time::sleep(limit).await,
-            None => std::future::pending().await,
+        let since = Instant::now();
+        // It may still be starting up, and its handlers may decide on the limit.
+        tokio::select! {
+            biased;
+            settings = inspect.known_settings() => run_out(settings.process.ultimate_exiting_timeout, since).await,
+            () = run_out(Process::default().ultimate_exiting_timeout, since) => {}
         }
     };
     tokio::pin!(patience);
+    let mut last = None;
     loop {
         tokio::select! {
             Some(name) = signals.next() => {
+                let now = Instant::now();
+                let before = last.replace((name, now));
+                if before.is_some_and(|(other, at)| other == name && now - at < ECHO) {
+                    continue;
+                }
                 if stop.is_cancelled() {
                     tracing::warn!("Signal {name} is received again. Exiting at once.");
                     return Forced::SecondSignal;
@@ -95,6 +105,14 @@ async fn obey(
                 return Forced::TimedOut;
             }
         }
+    }
+}
+
+/// Waits until a process that has been ending since then is not to be waited for.
+async fn run_out(limit: Option<Duration>, since: Instant) {
+    match limit {
+        Some(limit) => sleep(limit.saturating_sub(since.elapsed())).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -124,8 +142,6 @@ fn listen() -> io::Result<impl Stream<Item = &'static str> + Send> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use futures::stream;
     use kopf_core::settings::Settings;
 
@@ -160,6 +176,39 @@ mod tests {
             Forced::SecondSignal
         );
         assert!(stop.is_cancelled());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_echo_of_the_first_signal_is_not_the_second() {
+        let started = Instant::now();
+        let signals = stream::iter([0, 1, 300]).then(|time| async move {
+            tokio::time::sleep_until(started + Duration::from_millis(time)).await;
+            "SIGTERM"
+        });
+        let forced = obey(signals, CancellationToken::new(), inspect(Some(600))).await;
+        assert_eq!(forced, Forced::SecondSignal);
+        assert_eq!(started.elapsed(), Duration::from_millis(300));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn limits_that_are_known_after_the_signal_count() {
+        let started = Instant::now();
+        let late = Inspect::default();
+        let signals = stream::iter(["SIGINT"]).chain(stream::pending());
+        let obeying = obey(signals, CancellationToken::new(), late.clone());
+        let starting_up = async {
+            sleep(Duration::from_secs(2)).await;
+            late.set_settings(inspect(Some(7)).settings().unwrap().clone());
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            forced = obeying => assert_eq!(forced, Forced::TimedOut),
+            () = starting_up => {}
+        }
+        assert_eq!(started.elapsed(), Duration::from_secs(7));
+        let signals = stream::iter(["SIGINT"]).chain(stream::pending());
+        let forced = obey(signals, CancellationToken::new(), Inspect::default()).await;
+        assert_eq!(forced, Forced::TimedOut);
     }
 
     #[tokio::test(start_paused = true)]
@@ -213,6 +262,7 @@ mod tests {
         assert!(kill().success());
         let again = async {
             stop.cancelled().await;
+            sleep(ECHO * 2).await;
             assert!(kill().success());
             std::future::pending::<()>().await;
         };

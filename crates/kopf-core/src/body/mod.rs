@@ -8,6 +8,7 @@
 mod decoding;
 
 use std::fmt;
+use std::ops::Index;
 use std::sync::{Arc, LazyLock};
 
 use serde::{Serialize, Serializer};
@@ -239,6 +240,24 @@ impl From<Arc<Value>> for Body {
 impl Serialize for Body {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
+    }
+}
+
+/// As in JSON values: null if there is nothing.
+///
+/// ```
+/// use kopf_core::body::Body;
+///
+/// let body = Body::parse(br#"{"spec": {"field": "value"}}"#)?;
+/// assert_eq!(body["spec"]["field"], "value");
+/// assert!(body["status"]["field"].is_null());
+/// # Ok::<_, kopf_core::body::Error>(())
+/// ```
+impl<I: serde_json::value::Index> Index<I> for Body {
+    type Output = Value;
+
+    fn index(&self, index: I) -> &Value {
+        self.0.get(index).unwrap_or(&NULL)
     }
 }
 

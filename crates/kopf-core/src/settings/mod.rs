@@ -294,7 +294,7 @@ mod tests {
             .collect();
         assert_eq!(backoffs, [1, 1, 2, 3, 5, 8, 13, 21]);
         assert!(!(networking.enforce_retry_after || networking.trust_env));
-        assert_eq!(networking.concurrency, 32);
+        assert_eq!(networking.concurrency, 96);
         let persistence = &settings.persistence;
         assert_eq!(
             persistence.finalizer,

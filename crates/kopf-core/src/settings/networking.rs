@@ -22,9 +22,9 @@ pub struct Networking {
     pub enforce_retry_after: bool,
     /// Takes proxies from the environment. Default: false.
     pub trust_env: bool,
-    /// How many requests of handling are in flight at the same time, at least 1. Default: 32; more
-    /// of them wait in line. Each needs a connection of its own, which costs memory and a handshake,
-    /// and servers are busy with far fewer.
+    /// How many requests of handling are in flight at the same time, at least 1. Default: 96; more
+    /// of them wait in line. Each needs a connection of its own, which costs memory and a handshake;
+    /// but servers that wait for their disks take many changes in the time of one.
     pub concurrency: usize,
 }
 
@@ -36,7 +36,7 @@ impl Default for Networking {
             error_backoffs: Backoffs::finite(seconds([1, 1, 2, 3, 5, 8, 13, 21])),
             enforce_retry_after: false,
             trust_env: false,
-            concurrency: 32,
+            concurrency: 96,
         }
     }
 }

@@ -41,15 +41,7 @@ mod tests {
 
     use super::*;
     use crate::captured::capture;
-    use crate::invocation::{Call, Invoke, Work};
-
-    struct Nothing;
-
-    impl Invoke for Nothing {
-        fn invoke(&self, _: Call) -> Work {
-            Work::Async(Box::pin(async { Ok(None) }))
-        }
-    }
+    use crate::invocation::Nothing;
 
     /// How often it is warned of a daemon like this.
     fn warnings(retrying: Retrying, settings: &Settings) -> usize {

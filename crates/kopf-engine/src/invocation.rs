@@ -339,3 +339,14 @@ impl SharedPatch {
         self.with(std::mem::take)
     }
 }
+
+/// A handler for tests that do not call it, or do not mind.
+#[cfg(test)]
+pub(crate) struct Nothing;
+
+#[cfg(test)]
+impl Invoke for Nothing {
+    fn invoke(&self, _: Call) -> Work {
+        Work::Async(Box::pin(async { Ok(None) }))
+    }
+}

@@ -17,16 +17,8 @@ use tracing::Level;
 
 use crate::captured::capture;
 use crate::fake_api::{Answer, Asked, Log, discover, kind, serve};
-use crate::invocation::{Call, Invoke, Registry, Work};
+use crate::invocation::{Nothing, Registry};
 use crate::operator::{Error, Operator};
-
-struct Nothing;
-
-impl Invoke for Nothing {
-    fn invoke(&self, _: Call) -> Work {
-        Work::Async(Box::pin(async { Ok(None) }))
-    }
-}
 
 fn registry() -> Registry {
     let types = [WebhookType::Validating, WebhookType::Mutating];

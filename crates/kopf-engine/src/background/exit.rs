@@ -37,10 +37,7 @@ impl Drop for Exit {
             logger.debug(wording::exited_on_request(runner.label()));
         }
         let mut state = object.state();
-        state.running.retain(|other| other.number != runner.number);
-        if !was_told && !state.forever_stopped.contains(&runner.handler.id) {
-            state.forever_stopped.push(Arc::clone(&runner.handler.id));
-        }
+        state.leave(runner, !was_told);
         if state.running.is_empty() {
             state.live = None;
         }

@@ -45,6 +45,17 @@ pub(super) struct State {
     changes: u64,
 }
 
+impl State {
+    /// This one does not run any more, or is as good as that; `forever`: by itself.
+    pub(super) fn leave(&mut self, runner: &Runner, forever: bool) {
+        self.running.retain(|other| other.number != runner.number);
+        let id = &runner.handler.id;
+        if forever && !self.forever_stopped.contains(id) {
+            self.forever_stopped.push(Arc::clone(id));
+        }
+    }
+}
+
 impl Object {
     pub(super) fn new(
         shared: Arc<Shared>,

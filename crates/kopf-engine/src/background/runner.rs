@@ -61,8 +61,7 @@ impl Runner {
     pub(super) fn retire(&self) {
         let mut state = self.object.state();
         if !self.stopped.is_set() {
-            state.running.retain(|other| other.number != self.number);
-            state.forever_stopped.push(Arc::clone(&self.handler.id));
+            state.leave(self, true);
         }
     }
 

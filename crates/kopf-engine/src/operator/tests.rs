@@ -9,17 +9,9 @@ use tracing::Level;
 
 use super::*;
 use crate::authentication::LoginError;
-use crate::captured::capture;
+use crate::captured::{Captured, capture};
 use crate::fake_api::{Answer, Asked, discover, kind, serve};
-use crate::invocation::{Call, Invoke, Work};
-
-struct Nothing;
-
-impl Invoke for Nothing {
-    fn invoke(&self, _: Call) -> Work {
-        Work::Async(Box::pin(async { Ok(None) }))
-    }
-}
+use crate::invocation::Nothing;
 
 fn operator() -> Operator {
     let mut spec = HandlerSpec::new("fn", FunctionId::Number(1), HandlerKind::Event);
@@ -128,6 +120,13 @@ async fn doubtful_handlers_are_warned_of_at_the_start() {
     }
 }
 
+/// What it has said of its parts that have ended, in their order.
+fn ended(captured: &Captured) -> Vec<String> {
+    let mut messages = captured.messages(Level::DEBUG);
+    messages.retain(|message| message.ends_with("is cancelled."));
+    messages
+}
+
 #[tokio::test(start_paused = true)]
 async fn it_runs_until_it_is_stopped() {
     let captured = capture(Level::DEBUG);
@@ -147,11 +146,7 @@ async fn it_runs_until_it_is_stopped() {
     assert_eq!(inspect.snapshot().streams, 0);
     assert_eq!(log.count("/apis/one/v1/things"), 1);
 
-    let ended: Vec<_> = captured
-        .messages(Level::DEBUG)
-        .into_iter()
-        .filter(|message| message.ends_with("is cancelled."))
-        .collect();
+    let ended = ended(&captured);
     assert_eq!(ended.len(), 4, "{ended:?}");
     assert_eq!(
         ended[3], "Poster of events is cancelled.",
@@ -199,11 +194,7 @@ async fn without_a_client_it_logs_in_and_without_a_login_it_ends() {
     let (outcome, ()) = tokio::join!(operator.run(login, stop.clone()), stopping);
     outcome.unwrap();
     assert_eq!(log.count("/apis/one/v1/things"), 1);
-    let ended: Vec<_> = captured
-        .messages(Level::DEBUG)
-        .into_iter()
-        .filter(|message| message.ends_with("is cancelled."))
-        .collect();
+    let ended = ended(&captured);
     assert_eq!(ended.len(), 5, "{ended:?}");
     let last = ended[3..].contains(&"Credentials retriever is cancelled.".to_owned());
     assert!(last, "{ended:?}");

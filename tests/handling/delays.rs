@@ -49,7 +49,8 @@ fn objects_can_be_touched_instead() {
             .await;
         stage.create("obj", json!({})).await;
         stage.settled().await;
-        assert_eq!(own_annotations(&stage.get("obj").await), ["make"]);
+        let object = stage.get("obj").await;
+        assert_eq!(own_annotations(&object), ["attempted-essences", "make"]);
         stage.pass(20.0).await;
         let bodies: Vec<_> = stage.writes().into_iter().map(|call| call.body).collect();
         assert_eq!(bodies.len(), 3, "{bodies:#?}");

@@ -222,9 +222,9 @@ fn a_failing_filter_skips_its_own_handler_only() {
         stage.settled().await;
         assert_eq!(stage.journal.ids(), ["one", "two"]);
         for line in [
-            "A handler of events is skipped: the when filter of the handler \"broken\" has failed: \
+            "An event handler is skipped: the when filter of the handler \"broken\" has failed: \
              the filter is broken",
-            "A handler of events is skipped: the when filter of the handler \"panicking\" has \
+            "An event handler is skipped: the when filter of the handler \"panicking\" has \
              failed: it has panicked: oops",
         ] {
             assert!(stage.log.has("obj", line), "{line}");

@@ -256,7 +256,7 @@ fn progress_of_children_that_are_not_declared_any_more_is_removed_too() {
         stage.settled().await;
         assert_eq!(
             own_annotations(&stage.get("obj").await),
-            ["make", "make.a", "make.b"]
+            ["attempted-essences", "make", "make.a", "make.b"]
         );
         stage.merge("obj", json!({"spec": {"items": ["b"]}})).await;
         stage.pass(60.0).await;

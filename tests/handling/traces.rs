@@ -175,7 +175,10 @@ async fn writes(stage: &Stage, trace: Trace, touching: bool) -> Vec<(&'static st
             }
         }
         if let Some(annotations) = body.pointer_mut("/metadata/annotations") {
-            for (key, value) in annotations.as_object_mut().unwrap() {
+            let annotations = annotations.as_object_mut().unwrap();
+            // The original has no attempted essences.
+            annotations.remove("kopf.zalando.org/attempted-essences");
+            for (key, value) in annotations {
                 let parsed = value
                     .as_str()
                     .and_then(|text| serde_json::from_str::<Value>(text).ok());

@@ -8,9 +8,19 @@ use serde_json::{Value, json};
 use crate::body::Body;
 use crate::patch::PatchFn;
 
+/// The names of the transformations in logs, as in the original.
+const ADD_LABEL: &str = "block_deletion";
+const REMOVE_LABEL: &str = "allow_deletion";
+
 /// Whether our finalizer is on the object, and so its deletion waits for us.
 pub fn is_blocked(body: &Body, finalizer: &str) -> bool {
     body.finalizers().any(|present| present == finalizer)
+}
+
+/// Returns `true` for the transformations made here. They are decided anew in each cycle, so they
+/// are not carried over after a conflict.
+pub fn is_own(function: &PatchFn) -> bool {
+    [ADD_LABEL, REMOVE_LABEL].contains(&function.label())
 }
 
 /// What is to be done about the finalizer before changes are handled.
@@ -39,7 +49,7 @@ pub fn decide(required: bool, body: &Body, finalizer: &str) -> Decision {
 /// Kubernetes accepts no new ones.
 pub fn add_fn(finalizer: &str) -> PatchFn {
     let finalizer = finalizer.to_owned();
-    PatchFn::new("block_deletion", move |body: &mut Value| {
+    PatchFn::new(ADD_LABEL, move |body: &mut Value| {
         if body
             .pointer("/metadata/deletionTimestamp")
             .is_some_and(|time| !time.is_null())
@@ -59,7 +69,7 @@ pub fn add_fn(finalizer: &str) -> PatchFn {
 /// Removes all occurrences of the finalizer, and the list if nothing remains in it.
 pub fn remove_fn(finalizer: &str) -> PatchFn {
     let finalizer = finalizer.to_owned();
-    PatchFn::new("allow_deletion", move |body: &mut Value| {
+    PatchFn::new(REMOVE_LABEL, move |body: &mut Value| {
         let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) else {
             return Ok(());
         };

@@ -20,6 +20,7 @@ pub mod lenient;
 pub mod lifecycle;
 pub mod literal;
 pub mod namespace;
+pub mod object;
 pub mod outcome;
 pub mod outline;
 pub mod panicking;

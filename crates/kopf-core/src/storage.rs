@@ -42,6 +42,18 @@ pub enum StorageError {
     /// The essence cannot be built.
     #[error("the essence of the object cannot be built")]
     Essence(#[from] essence::Error),
+    /// The annotations of the object would exceed the limit of Kubernetes.
+    #[error(
+        "the annotations would have {size} bytes together with the diff-base, and may have {limit}: \
+         keep the diff-base elsewhere by the setting persistence.diffbase_storage \
+         (e.g. StatusDiffBaseStorage), or leave large fields out by its ignored_fields"
+    )]
+    TooLarge {
+        /// The size of all annotations in bytes.
+        size: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
     /// An error of a custom storage.
     #[error("the custom storage failed")]
     Custom(#[source] Box<dyn std::error::Error + Send + Sync>),

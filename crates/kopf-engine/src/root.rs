@@ -11,8 +11,8 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, error, warn};
 
 use crate::admission::{CLEANING, Webhooks};
+use crate::error::describe;
 use crate::operator::Error;
-use crate::processing::describe;
 
 /// How long tasks can take to end beyond what the settings give to the streams.
 const HUNG: Duration = Duration::from_secs(5);

@@ -12,8 +12,8 @@ use crate::indexing::Barrier;
 use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
 use crate::pausing::Pause;
+use crate::permits::Permits;
 use crate::posting::Poster;
-use crate::queueing::Turns;
 
 /// Made once per run of an operator.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ pub(crate) struct Shared {
     pub(crate) lifecycle: Arc<dyn Lifecycle>,
     /// Where k8s-events go.
     pub(crate) poster: Poster,
-    /// Who may work on objects now.
-    pub(crate) turns: Turns,
+    /// Permits for planning and writing.
+    pub(crate) permits: Permits,
     /// Where blocking handlers run.
     pub(crate) pool: BlockingPool,
     /// Where blocking daemons run.

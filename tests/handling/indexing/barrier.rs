@@ -124,7 +124,7 @@ fn other_kinds_wait_too_and_only_once() {
 }
 
 #[test]
-fn versions_that_come_meanwhile_are_indexed_and_seen() {
+fn event_handlers_find_their_own_version_in_the_indices() {
     sandboxed(async |stage| {
         stage.create("obj", json!({"key": "one"})).await;
         stage.create("slow", json!({"key": "slow"})).await;
@@ -135,15 +135,18 @@ fn versions_that_come_meanwhile_are_indexed_and_seen() {
             }
             indexed(&call, json!({ key: 1 }))
         });
-        let _operator = stage
-            .run([keys, on::event("seen"), on::create("made")])
-            .await;
+        let seen = on::event("seen").does(|call| async move {
+            let key = call.body().spec()["key"].as_str().unwrap_or("-").to_owned();
+            let entries = look(&call.operator.indices, "keys").get(&key).len();
+            gives(json!({ key: entries }))
+        });
+        let _operator = stage.run([keys, seen, on::create("made")]).await;
         for key in ["two", "three"] {
             tokio::time::sleep(Duration::from_secs(5)).await;
             stage.merge("obj", json!({"spec": {"key": key}})).await;
         }
         tokio::time::sleep(Duration::from_secs(5)).await;
-        assert_eq!(stage.index("keys"), json!({"three": [1]}));
+        assert_eq!(stage.index("keys"), json!({"one": [1]}));
         assert_eq!(stage.journal.count("seen"), 0);
         stage.pass(120.0).await;
         let seen = stage.journal.of("seen").into_iter();
@@ -151,6 +154,8 @@ fn versions_that_come_meanwhile_are_indexed_and_seen() {
         let mut seen: Vec<_> = seen.map(|e| e.body["spec"]["key"].clone()).collect();
         seen.dedup();
         assert_eq!(seen, ["one", "two", "three"], "each version, in order");
+        let found = &stage.get("obj").await["status"]["seen"];
+        assert_eq!(*found, json!({"one": 1, "two": 1, "three": 1}));
         assert_eq!(
             stage
                 .journal

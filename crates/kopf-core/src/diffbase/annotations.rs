@@ -82,6 +82,10 @@ impl AnnotationsDiffBaseStorage {
 }
 
 impl DiffBaseStorage for AnnotationsDiffBaseStorage {
+    fn naming(&self) -> Option<&KeyNaming> {
+        Some(&self.naming)
+    }
+
     fn is_usual(&self) -> bool {
         true
     }

@@ -19,6 +19,7 @@ pub use crate::storage::StorageError;
 use crate::body::Body;
 use crate::essence;
 use crate::field::FieldPath;
+use crate::keys::KeyNaming;
 use crate::lenient;
 use crate::patch::Patch;
 
@@ -46,6 +47,12 @@ pub trait DiffBaseStorage: Send + Sync + Debug {
     /// Takes everything that this storage keeps on the object (and all that it was told to
     /// ignore) out of an essence. Nothing to do for storages outside of objects.
     fn strip(&self, body: &Body, essence: &mut Value);
+
+    /// Returns the naming of annotations, if this storage keeps the essence in one. The attempted
+    /// essences are kept under the same prefix.
+    fn naming(&self) -> Option<&KeyNaming> {
+        None
+    }
 
     /// Reads the stored essence; none if the object was never handled.
     fn fetch(&self, body: &Body) -> Result<Option<Value>, StorageError>;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{DiffBaseStorage, StorageError};
 use crate::body::Body;
+use crate::keys::KeyNaming;
 use crate::patch::Patch;
 
 /// Writes to all storages, reads from the first one that has something.
@@ -26,6 +27,10 @@ impl MultiDiffBaseStorage {
 }
 
 impl DiffBaseStorage for MultiDiffBaseStorage {
+    fn naming(&self) -> Option<&KeyNaming> {
+        self.storages.iter().find_map(|storage| storage.naming())
+    }
+
     fn is_usual(&self) -> bool {
         self.storages.iter().all(|storage| storage.is_usual())
     }

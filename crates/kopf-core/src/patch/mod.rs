@@ -15,6 +15,7 @@ pub use self::calls::{Error, JsonCalls, MergeCalls, json_calls, with_version_tes
 pub use self::function::{BoxError, PatchFn};
 pub use self::verification::inconsistencies;
 
+use crate::body::Body;
 use crate::field::{self, FieldPath, object_at};
 
 /// Everything that a cycle wants to change on its object.
@@ -94,6 +95,16 @@ impl Patch {
     pub fn merge_from(&mut self, other: Self) {
         merge_objects(&mut self.merge, other.merge);
         self.fns.extend(other.fns);
+    }
+
+    /// Returns the object as it would be with this patch, disregarding what the server makes of it.
+    pub fn applied_to(&self, body: &Body) -> Result<Body, BoxError> {
+        let mut value = body.value().clone();
+        json_patch::merge(&mut value, &Value::Object(self.merge.clone()));
+        for function in &self.fns {
+            function.call(&mut value)?;
+        }
+        Ok(Body::new(value))
     }
 
     /// Adds a function to be run when the patch is applied.

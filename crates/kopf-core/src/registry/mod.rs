@@ -229,6 +229,11 @@ impl<F> KindHandlers<F> {
 
     /// The ids of all handlers of changes, each once: these are the records on objects that are
     /// ours.
+    pub fn owned(&self) -> &[HandlerId] {
+        &self.owned
+    }
+
+    /// Iterates over [`owned`](Self::owned).
     pub fn owned_ids(&self) -> impl Iterator<Item = &HandlerId> + Clone {
         self.owned.iter()
     }

@@ -29,6 +29,10 @@ pub struct Persistence {
     /// recorded a success and lost its result. Otherwise, the handler is called again. Not meant for
     /// progress that is kept in the status.
     pub results_first: bool,
+    /// Accepts that a change is lost for a handler that has finished while other handlers of the
+    /// same cause still run or wait, as in the original. Default: false, an update with the missed
+    /// changes follows; until then, the annotation `attempted-essences` is kept on the object.
+    pub lost_updates: bool,
 }
 
 impl Default for Persistence {
@@ -40,6 +44,7 @@ impl Default for Persistence {
             consistency_timeout: Duration::from_secs(5),
             touching: false,
             results_first: false,
+            lost_updates: false,
         }
     }
 }

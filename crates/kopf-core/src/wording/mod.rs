@@ -296,6 +296,31 @@ pub fn throttling(delay: Duration, error: impl Display) -> impl Display {
     })
 }
 
+/// The last cycle had no effect that can be seen on the object.
+pub fn stalled(delay: Duration) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        let delay = seconds(delay);
+        write!(
+            f,
+            "Handling makes no progress: the state that was written is not on the object (it may be \
+             removed by a webhook, a schema, or another client). Trying again in {delay} seconds."
+        )
+    })
+}
+
+/// The finalizer does not stay as the operator has left it.
+pub fn finalizer_reverted(finalizer: &str, delay: Duration) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| {
+        let delay = seconds(delay);
+        write!(
+            f,
+            "The finalizer '{finalizer}' does not stay as it was written (it may be changed by a \
+             webhook or another client): the object is handled regardless, but its deletion may go \
+             unnoticed. Trying again in {delay} seconds."
+        )
+    })
+}
+
 fn title(reason: Reason) -> impl Display {
     capitalized(reason.title().unwrap_or(reason.as_str()))
 }

@@ -18,13 +18,13 @@ use tracing::debug;
 use super::kinds::Kinds;
 use super::{Admission, Warnings};
 use crate::clock::Clock;
+use crate::error::describe;
 use crate::execution::{Before, BlockingPool, Trial};
+use crate::identity::Identity;
 use crate::indexing::ObjectKey;
 use crate::invocation::{FilterContext, Function, SharedPatch, Slot, Subject};
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
-use crate::processing::describe;
-use crate::queueing::Identity;
 use crate::shared::Shared;
 
 /// The operator, as its webhook server sees it.

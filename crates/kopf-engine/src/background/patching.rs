@@ -8,7 +8,7 @@ use kopf_core::wording;
 
 use super::work::Work;
 use crate::inspect::Counted;
-use crate::processing::{Applied, Pending};
+use crate::patching::{Applied, Pending};
 
 /// How long to wait for the version of the object that was in the way.
 const REFUSED: Duration = Duration::from_secs(1);
@@ -46,11 +46,11 @@ impl Work {
             match applied {
                 Ok(Applied::Accepted { .. }) => return,
                 Ok(Applied::NotFound) => return logger.debug(wording::PATCH_SKIPPED),
-                Ok(Applied::Refused { functions, .. }) => {
+                Ok(Applied::Conflict { functions, .. }) => {
                     self.carried = functions;
                     return;
                 }
-                Err(error) if error.is_refusal() || (was_stopped && failures > 0) => {
+                Err(error) if error.is_rejection() || (was_stopped && failures > 0) => {
                     let (label, error) = (runner.label(), error.chain());
                     logger.error(format_args!(
                         "What {label} wants to be written is given up: {error}"

@@ -14,7 +14,7 @@ use kopf_core::wording;
 use tokio::time::Instant;
 
 use super::runner::Runner;
-use crate::execution::{Before, Execution, describe_panic};
+use crate::execution::{AttemptLog, Before, Execution, describe_panic};
 use crate::inspect::{Counted, Guard};
 use crate::invocation::{FilterContext, SharedPatch, Slot};
 
@@ -210,6 +210,7 @@ impl Work {
             lifecycle: Arc::clone(&shared.lifecycle),
             memo: runner.object.memo.clone(),
             slot: Slot::default(),
+            attempts: AttemptLog::default(),
         };
         let before = Before {
             retries: self.retries,

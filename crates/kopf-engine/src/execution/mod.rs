@@ -4,6 +4,7 @@
 //! [`crate::invocation`]. Here is what is between: limits of time, panics, threads, logs.
 
 mod attempt;
+mod attempts;
 mod call;
 mod indexed;
 mod pool;
@@ -11,6 +12,7 @@ mod round;
 mod subs;
 
 pub(crate) use attempt::{Before, Trial};
+pub(crate) use attempts::AttemptLog;
 pub(crate) use kopf_core::panicking::describe as describe_panic;
 pub(crate) use pool::BlockingPool;
 pub use subs::{RegistrationError, SubHandlers};
@@ -36,6 +38,8 @@ pub(crate) struct Execution {
     pub(crate) memo: MemoCell,
     /// Where results go that are no JSON.
     pub(crate) slot: Slot,
+    /// The attempts of this cycle, sub-handlers included.
+    pub(crate) attempts: AttemptLog,
 }
 
 impl Execution {

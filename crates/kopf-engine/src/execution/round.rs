@@ -52,6 +52,7 @@ impl Execution {
             let outcome = Box::pin(self.attempt(handler, before, Some(subs))).await;
             self.deliver(handler, &outcome);
             state.apply(&handler.id, &outcome, context.clock.now());
+            self.attempts.add(&handler.id, state.record(&handler.id));
         }
         true
     }

@@ -20,8 +20,8 @@ use kopf_core::storage::StorageError;
 
 use super::Execution;
 use super::pool::Seat;
+use crate::error::warn_unreadable;
 use crate::invocation::Handler;
-use crate::processing::warn_unreadable;
 
 /// Where a running handler registers its sub-handlers. Cheap to clone: clones are the same place.
 #[derive(Debug, Clone)]

@@ -40,6 +40,7 @@ use crate::activities;
 use crate::admission;
 use crate::authentication::{Access, Authentication};
 use crate::clock::Clock;
+use crate::error::describe;
 use crate::haste;
 use crate::indexing::Indices;
 use crate::inspect::Inspect;
@@ -47,7 +48,6 @@ use crate::invocation::{OperatorContext, Registry};
 use crate::memos::{MemoCell, MemoFactory};
 use crate::namesakes;
 use crate::probing::Endpoint;
-use crate::processing::describe;
 use crate::root::{RETRIEVER, Root};
 
 /// What an operator is made of, before it runs.

@@ -15,9 +15,9 @@ use crate::observation::{NamespaceObserver, ResourceObserver, insights, wanted_g
 use crate::orchestration;
 use crate::pausing::Pause;
 use crate::peering::{detect_own_identity, with_peerings};
+use crate::permits::Permits;
 use crate::posting::{self, Poster};
 use crate::probing;
-use crate::queueing::Turns;
 use crate::root::{POSTER, Root};
 use crate::shared::Shared;
 
@@ -56,7 +56,7 @@ impl Operator {
             registry: Arc::new(self.registry),
             lifecycle: self.lifecycle,
             poster: poster.clone(),
-            turns: Turns::new(settings.networking.concurrency),
+            permits: Permits::new(settings.networking.concurrency),
             pool: BlockingPool::new(settings.execution.max_workers),
             daemon_pool: BlockingPool::new(Some(
                 settings.execution.max_workers.unwrap_or(DAEMON_THREADS),

@@ -22,9 +22,9 @@ use tracing::{debug, warn};
 pub(crate) use self::ensemble::{Ensemble, Error, Place};
 use self::resolution::{Resolution, resolve};
 use crate::indexing::{Barrier, Blocker};
+use crate::object;
 use crate::observation::{Insights, Namespaces, Resources};
 use crate::peering::Peerings;
-use crate::queueing::Stream;
 use crate::shared::Shared;
 
 /// Runs the streams of the operator until it is stopped; then waits until all of them have ended.
@@ -44,8 +44,8 @@ pub(crate) async fn run(
     let assembling = barrier.block();
     let vitals = shared.inspect.vitals().clone();
     let start = move |place: Place, stop: CancellationToken| -> BoxFuture<'static, ()> {
-        let stream = Stream::new(Arc::clone(&shared), place.resource, place.namespace);
-        Box::pin(stream.run(stop))
+        let stream = object::stream(&shared, place.resource, place.namespace, stop);
+        Box::pin(stream.run())
     };
     let (told, known) = oneshot::channel();
     let orchestrating = orchestrate(

@@ -1,7 +1,4 @@
-//! The queue of one object: written by its stream, read by its worker.
-//!
-//! Versions are looked at already here: an event that is superseded before it is processed still
-//! tells that an own write has come back.
+//! The mailbox of one object: written by its stream, read by its driver.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,22 +8,21 @@ use kopf_core::cause::EventType;
 use tokio::sync::Notify;
 
 use super::load::Load;
-use super::turns::Lane;
-use super::versions::covers;
+use crate::permits::Priority;
 
-/// How many versions that are no numbers are remembered as seen.
-const SEEN: usize = 16;
+/// Limit of remembered versions of replaced entries.
+const SUPERSEDED: usize = 16;
 
-/// One entry of a queue.
+/// One entry of a mailbox.
 #[derive(Debug)]
 pub(crate) enum Queued {
-    /// What the stream has told.
+    /// An event of the watch stream, or an item of a listing.
     Event {
         event: EventType,
         version: Option<Box<str>>,
         raw: Bytes,
     },
-    /// The object is absent from a complete listing: it is gone, and nobody has told.
+    /// The object is absent from a complete listing.
     Vanished,
 }
 
@@ -41,7 +37,7 @@ impl Queued {
         )
     }
 
-    /// Whether the object is there, as far as this tells.
+    /// Returns `true` if the object exists according to this entry.
     pub(crate) fn is_alive(&self) -> bool {
         match self {
             Self::Event { event, .. } => *event != EventType::Deleted,
@@ -56,8 +52,8 @@ impl Queued {
         }
     }
 
-    /// Listed objects are bounded by their bytes alone: the watch begins only when the listing is
-    /// read, and changes are to overtake it.
+    /// Number of events for the limit of queued events. Listed objects are limited by bytes alone: the
+    /// watch begins only after the listing is read, and changes must overtake it.
     fn events(&self) -> usize {
         match self {
             Self::Event { event, .. } => usize::from(*event != EventType::Listed),
@@ -66,15 +62,15 @@ impl Queued {
     }
 }
 
-/// What was in a queue.
-#[derive(Debug)]
+/// The drained content of a mailbox.
+#[derive(Debug, Default)]
 pub(crate) struct Drained {
     pub(crate) entries: VecDeque<Queued>,
-    /// Whether an own write has not come back with these yet.
-    pub(crate) expecting: bool,
+    /// Versions of entries that newer ones have replaced. Of numeric versions, the newest is enough.
+    pub(crate) superseded: VecDeque<Box<str>>,
 }
 
-/// See the module.
+/// A bounded queue of watch events for one object.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     inner: Mutex<Inner>,
@@ -85,23 +81,13 @@ pub(crate) struct Mailbox {
 
 #[derive(Debug, Default)]
 struct Inner {
-    queue: VecDeque<Queued>,
+    drained: Drained,
     closed: bool,
-    awaited: Option<Awaited>,
-    seen: VecDeque<Box<str>>,
-}
-
-/// Which event is expected because of an own write.
-#[derive(Debug)]
-pub(crate) enum Awaited {
-    /// The one of this version, or of a newer one.
-    Version(Box<str>),
-    /// The end of the object: no version will do.
-    End,
 }
 
 impl Mailbox {
-    /// With `keep_all`, every event is kept until it is read; otherwise only the newest one.
+    /// Creates a mailbox. With `keep_all`, every entry is kept until it is read; otherwise only the
+    /// newest one.
     pub(crate) fn new(load: Arc<Load>, keep_all: bool) -> Self {
         Self {
             inner: Mutex::default(),
@@ -115,27 +101,20 @@ impl Mailbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an entry; gives it back if the worker has ended.
+    /// Adds an entry; returns it if the mailbox is closed.
     pub(crate) fn push(&self, entry: Queued) -> Result<(), Queued> {
         let mut inner = self.lock();
         if inner.closed {
             return Err(entry);
         }
-        if let Queued::Event {
-            version: Some(version),
-            ..
-        } = &entry
-        {
-            inner.see(version);
-        }
         if !self.keep_all {
-            let events = inner.queue.iter().map(Queued::events).sum();
-            let bytes = inner.queue.iter().map(Queued::bytes).sum();
-            inner.queue.clear();
-            self.load.remove(events, bytes);
+            for replaced in std::mem::take(&mut inner.drained.entries) {
+                self.load.remove(replaced.events(), replaced.bytes());
+                inner.drained.supersede(replaced);
+            }
         }
         self.load.add(entry.events(), entry.bytes());
-        inner.queue.push_back(entry);
+        inner.drained.entries.push_back(entry);
         drop(inner);
         self.arrival.notify_one();
         Ok(())
@@ -143,41 +122,40 @@ impl Mailbox {
 
     /// Takes everything.
     pub(crate) fn drain(&self) -> Drained {
-        let mut inner = self.lock();
-        let entries = std::mem::take(&mut inner.queue);
-        let expecting = inner.awaited.is_some();
-        drop(inner);
-        if !entries.is_empty() {
-            let events = entries.iter().map(Queued::events).sum();
-            let bytes = entries.iter().map(Queued::bytes).sum();
-            self.load.remove(events, bytes);
+        let drained = std::mem::take(&mut self.lock().drained);
+        for entry in &drained.entries {
+            self.load.remove(entry.events(), entry.bytes());
         }
-        Drained { entries, expecting }
+        drained
     }
 
-    /// Throws out what need not be looked at.
-    pub(crate) fn discard(&self, unneeded: impl Fn(&Queued) -> bool) {
-        let (mut events, mut bytes) = (0, 0);
-        self.lock().queue.retain(|entry| {
-            let unneeded = unneeded(entry);
-            if unneeded {
-                events += entry.events();
-                bytes += entry.bytes();
+    /// Takes the oldest entry.
+    pub(crate) fn pop(&self) -> Option<Queued> {
+        let entry = self.lock().drained.entries.pop_front()?;
+        self.load.remove(entry.events(), entry.bytes());
+        Some(entry)
+    }
+
+    /// Drops the entries that satisfy the predicate.
+    pub(crate) fn discard(&self, is_unneeded: impl Fn(&Queued) -> bool) {
+        self.lock().drained.entries.retain(|entry| {
+            let is_unneeded = is_unneeded(entry);
+            if is_unneeded {
+                self.load.remove(entry.events(), entry.bytes());
             }
-            !unneeded
+            !is_unneeded
         });
-        self.load.remove(events, bytes);
     }
 
-    /// Closes the queue if nothing is in it.
+    /// Closes the mailbox if it is empty.
     pub(crate) fn close(&self) -> bool {
         let mut inner = self.lock();
-        inner.closed = inner.queue.is_empty();
+        inner.closed = inner.drained.entries.is_empty();
         inner.closed
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.lock().queue.is_empty()
+        self.lock().drained.entries.is_empty()
     }
 
     /// Waits for the next entry. Cancel-safe. May return without one.
@@ -185,51 +163,34 @@ impl Mailbox {
         self.arrival.notified().await;
     }
 
-    /// With changes in the queue, the object goes ahead of those that are merely listed.
-    ///
-    /// `listed`: whether something listed was taken out before, and is still to be handled.
-    pub(crate) fn lane(&self, listed: bool) -> Lane {
+    /// Returns the priority of the object: with changes in the mailbox, it goes ahead of those that
+    /// are merely listed. `listed`: some listed entries are already taken and still to be handled.
+    pub(crate) fn priority(&self, listed: bool) -> Priority {
         let inner = self.lock();
-        let has_any = listed || !inner.queue.is_empty();
-        if has_any && inner.queue.iter().all(Queued::is_listed) {
-            Lane::Listing
+        let entries = &inner.drained.entries;
+        let has_any = listed || !entries.is_empty();
+        if has_any && entries.iter().all(Queued::is_listed) {
+            Priority::Listed
         } else {
-            Lane::Fresh
+            Priority::Changed
         }
-    }
-
-    /// Expects the event of an own write. Tells whether it is to be waited for: it may have come
-    /// already, before the answer to the write.
-    pub(crate) fn expect(&self, awaited: Awaited) -> bool {
-        let mut inner = self.lock();
-        if let Awaited::Version(version) = &awaited
-            && inner.seen.iter().any(|seen| covers(seen, version))
-        {
-            inner.awaited = None;
-            return false;
-        }
-        inner.awaited = Some(awaited);
-        true
-    }
-
-    /// Gives up expecting.
-    pub(crate) fn expect_nothing(&self) {
-        self.lock().awaited = None;
     }
 }
 
-impl Inner {
-    fn see(&mut self, version: &str) {
-        if let Some(Awaited::Version(awaited)) = &self.awaited
-            && covers(version, awaited)
-        {
-            self.awaited = None;
+impl Drained {
+    /// Remembers the version of a replaced entry: its arrival can be awaited.
+    fn supersede(&mut self, replaced: Queued) {
+        let Queued::Event {
+            version: Some(version),
+            ..
+        } = replaced
+        else {
+            return;
+        };
+        if version.parse::<u128>().is_ok() || self.superseded.len() >= SUPERSEDED {
+            self.superseded.pop_front();
         }
-        // A number stands for all the smaller ones.
-        if version.parse::<u128>().is_ok() || self.seen.len() >= SEEN {
-            self.seen.pop_front();
-        }
-        self.seen.push_back(version.into());
+        self.superseded.push_back(version);
     }
 }
 
@@ -262,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_newest_is_kept_unless_all_are_wanted() {
+    fn only_the_newest_entry_is_kept_unless_all_are_wanted() {
         for (keep_all, expected) in [(false, vec!["2"]), (true, vec!["1", "2"])] {
             let mailbox = Mailbox::new(Arc::default(), keep_all);
             mailbox.push(event("1")).unwrap();
@@ -272,37 +233,22 @@ mod tests {
     }
 
     #[test]
-    fn a_superseded_event_still_opens_the_gate() {
+    fn versions_of_replaced_entries_are_remembered() {
         let mailbox = Mailbox::new(Arc::default(), false);
-        assert!(mailbox.expect(Awaited::Version("b".into())));
-        mailbox.push(event("a")).unwrap();
-        assert!(mailbox.drain().expecting);
-        mailbox.push(event("b")).unwrap();
-        mailbox.push(event("c")).unwrap();
-        assert!(!mailbox.drain().expecting);
-    }
-
-    #[test]
-    fn an_event_may_come_before_the_answer() {
-        for (seen, awaited, waits) in [("7", "7", false), ("8", "7", false), ("6", "7", true)] {
-            let mailbox = Mailbox::new(Arc::default(), false);
-            mailbox.push(event(seen)).unwrap();
-            mailbox.drain();
-            assert_eq!(mailbox.expect(Awaited::Version(awaited.into())), waits);
-            assert_eq!(mailbox.drain().expecting, waits);
+        for version in ["1", "2", "b", "c"] {
+            mailbox.push(event(version)).unwrap();
         }
+        let drained = mailbox.drain();
+        assert_eq!(drained.superseded, ["2".into(), "b".into()]);
+        assert!(mailbox.drain().superseded.is_empty());
+        for version in 0..100 {
+            mailbox.push(event(&format!("x{version}"))).unwrap();
+        }
+        assert_eq!(mailbox.drain().superseded.len(), SUPERSEDED);
     }
 
     #[test]
-    fn nothing_but_the_end_ends_the_wait_for_it() {
-        let mailbox = Mailbox::new(Arc::default(), false);
-        assert!(mailbox.expect(Awaited::End));
-        mailbox.push(event("1000")).unwrap();
-        assert!(mailbox.drain().expecting);
-    }
-
-    #[test]
-    fn a_closed_queue_gives_entries_back() {
+    fn a_closed_mailbox_returns_entries() {
         let mailbox = Mailbox::new(Arc::default(), false);
         mailbox.push(event("1")).unwrap();
         assert!(!mailbox.close(), "it is not empty");
@@ -312,19 +258,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_thrown_out_weighs_nothing() {
+    fn removed_entries_do_not_count_as_load() {
         let load: Arc<Load> = Arc::default();
         let mailbox = Mailbox::new(Arc::clone(&load), true);
-        mailbox.push(event("1")).unwrap();
-        mailbox.push(event("2")).unwrap();
+        for version in ["1", "2", "3"] {
+            mailbox.push(event(version)).unwrap();
+        }
         let is_first = |entry: &Queued| matches!(entry, Queued::Event { version, .. } if version.as_deref() == Some("1"));
         mailbox.discard(is_first);
-        assert_eq!(versions(&mailbox.drain().entries), ["2"]);
+        assert!(mailbox.pop().is_some());
+        assert_eq!(versions(&mailbox.drain().entries), ["3"]);
         assert!(load.is_idle());
     }
 
     #[test]
-    fn what_is_listed_gives_way() {
+    fn changed_objects_go_ahead_of_listed_ones() {
         let mailbox = Mailbox::new(Arc::default(), true);
         mailbox
             .push(Queued::Event {
@@ -333,11 +281,11 @@ mod tests {
                 raw: Bytes::new(),
             })
             .unwrap();
-        assert_eq!(mailbox.lane(false), Lane::Listing);
+        assert_eq!(mailbox.priority(false), Priority::Listed);
         mailbox.push(event("1")).unwrap();
-        assert_eq!(mailbox.lane(true), Lane::Fresh);
+        assert_eq!(mailbox.priority(true), Priority::Changed);
         mailbox.drain();
-        assert_eq!(mailbox.lane(true), Lane::Listing);
-        assert_eq!(mailbox.lane(false), Lane::Fresh);
+        assert_eq!(mailbox.priority(true), Priority::Listed);
+        assert_eq!(mailbox.priority(false), Priority::Changed);
     }
 }

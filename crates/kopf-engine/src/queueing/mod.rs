@@ -1,20 +1,14 @@
-//! From streams of events to work on objects: one task per stream routes events to the queues of
-//! their objects, and one task per object that has something to do works them off, one at a time.
+//! From watch streams to mailboxes: one task per stream routes events to the mailboxes of their
+//! objects, and starts a driver for each object that has something to do.
 //!
-//! A quiet object has no task: only its identity and a few flags are kept.
+//! Bounds the queued events and bytes; knows nothing of handlers. A quiet object has no task: only
+//! its identity and a few flags are kept.
 
-mod identity;
 mod load;
 mod mailbox;
-mod memory;
-mod own;
+mod routing;
 mod stream;
-mod turns;
-mod versions;
-mod worker;
 
-pub(crate) use identity::Identity;
-pub(crate) use memory::Memory;
-pub(crate) use stream::{Kind, Stream};
-pub(crate) use turns::Turns;
-pub(crate) use worker::Holding;
+pub(crate) use mailbox::{Mailbox, Queued};
+pub(crate) use routing::Processing;
+pub(crate) use stream::{Options, Stream};

@@ -5,6 +5,7 @@
 //! they are counted and purged, but neither run nor written. No clock is read: `now` is an
 //! argument.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -280,6 +281,59 @@ impl State {
             }
         }
         storage.flush()
+    }
+
+    /// Prepares the records for an update that follows at once: the finished handlers that are not
+    /// outdated keep their records, with the purpose `update`, and all other records are purged.
+    /// Returns the ids of all kept records, sub-handlers included.
+    ///
+    /// A handler with an outdated sub-handler is called again. Its record begins anew and still
+    /// refers to its sub-handlers, so that the kept ones among them are purged in the end.
+    pub fn carry_over(
+        &self,
+        storage: &dyn ProgressStorage,
+        body: &Body,
+        patch: &mut Patch,
+        outdated: &BTreeSet<&str>,
+    ) -> Result<BTreeSet<String>, StorageError> {
+        let mut kept = BTreeSet::new();
+        for entry in &self.entries {
+            let record = &entry.record;
+            let subs = || record.subrefs.iter().map(String::as_str);
+            let is_outdated = outdated.contains(&*entry.id) || !entry.is_finished();
+            let has_outdated_subs = subs().any(|sub| outdated.contains(sub));
+            if is_outdated && !has_outdated_subs {
+                storage.purge(&entry.id, body, patch)?;
+                for sub in subs() {
+                    storage.purge(sub, body, patch)?;
+                }
+                continue;
+            }
+            let purpose = Some(Reason::Update.as_str().to_owned());
+            let carried = if has_outdated_subs || is_outdated {
+                ProgressRecord {
+                    subrefs: record.subrefs.clone(),
+                    purpose,
+                    ..ProgressRecord::default()
+                }
+            } else {
+                kept.insert(entry.id.to_string());
+                ProgressRecord {
+                    purpose,
+                    ..record.clone()
+                }
+            };
+            for sub in subs() {
+                if outdated.contains(sub) {
+                    storage.purge(sub, body, patch)?;
+                } else {
+                    kept.insert(sub.to_owned());
+                }
+            }
+            storage.store(&entry.id, &carried, body, patch)?;
+        }
+        storage.flush()?;
+        Ok(kept)
     }
 
     /// Whether all handlers of the current cause are finished, for better or worse. So it is if

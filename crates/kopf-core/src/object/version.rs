@@ -1,8 +1,8 @@
-//! Comparison of resource versions, as far as they can be compared.
+//! Resource versions, as far as they can be compared.
 
-/// Whether an event of version `seen` tells that a write of version `awaited` is seen: it is that
-/// version, or a newer one.
-pub(crate) fn covers(seen: &str, awaited: &str) -> bool {
+/// Returns `true` if seeing the version `seen` proves that `awaited` was reached: it is the same
+/// version, or both are numbers and `seen` is not smaller.
+pub fn reaches(seen: &str, awaited: &str) -> bool {
     if seen == awaited {
         return true;
     }
@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_that_are_numbers_are_ordered_and_others_only_equal() {
+    fn numeric_versions_are_ordered_and_others_compare_equal_only() {
         for (seen, awaited, expected) in [
             ("5", "5", true),
             ("10", "9", true),
@@ -27,7 +27,7 @@ mod tests {
             ("", "1", false),
             ("99999999999999999999999", "99999999999999999999998", true),
         ] {
-            assert_eq!(covers(seen, awaited), expected, "{seen} {awaited}");
+            assert_eq!(reaches(seen, awaited), expected, "{seen} {awaited}");
         }
     }
 }

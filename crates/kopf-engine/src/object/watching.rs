@@ -1,4 +1,4 @@
-//! Handlers of raw events: all of them, for every event, one attempt, errors are only logged.
+//! Event handlers: all of them, for every event, one attempt, errors are only logged.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use kopf_core::body::Body;
 use kopf_core::cause::{Cause, EventType};
 use kopf_core::patch::Patch;
 
-use super::Error;
-use crate::execution::Execution;
+use super::{Holding, ResourceContext};
+use crate::error::Error;
+use crate::execution::{AttemptLog, Execution};
 use crate::invocation::{FilterContext, SharedPatch, Slot};
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
-use crate::queueing::{Holding, Kind};
 
-/// Runs all matching handlers in order. Returns what they want to be written.
-pub(crate) async fn watch(
-    kind: &Kind,
+/// Calls all matching handlers in order. Returns their patch.
+pub(super) async fn watch(
+    kind: &ResourceContext,
     event: EventType,
     body: &Body,
     memo: MemoCell,
@@ -30,14 +30,13 @@ pub(crate) async fn watch(
     };
     let context = FilterContext::new(Arc::clone(&kind.shared.context), memo.clone());
     let handlers = kind.handlers.watching_for(&cause, &context, |error| {
-        // The others are not to blame.
         let error = Error::from(error).chain();
-        logger.error(format_args!("A handler of events is skipped: {error}"));
+        logger.error(format_args!("An event handler is skipped: {error}"));
     });
     if handlers.is_empty() {
         return Patch::default();
     }
-    holding.give_away();
+    holding.release();
     let execution = Execution {
         shared: Arc::clone(&kind.shared),
         cause: Arc::new(cause),
@@ -46,10 +45,11 @@ pub(crate) async fn watch(
         lifecycle: Arc::clone(&kind.shared.lifecycle),
         memo,
         slot: Slot::default(),
+        attempts: AttemptLog::default(),
     };
     for handler in handlers {
         execution.once(&handler).await;
     }
-    holding.take_again().await;
+    holding.reacquire().await;
     execution.patch.take()
 }

@@ -1,4 +1,4 @@
-//! By what objects are told apart.
+//! The identity of objects.
 
 use kopf_client::watching::Peek;
 
@@ -10,7 +10,8 @@ pub(crate) enum Identity {
 }
 
 impl Identity {
-    /// Objects of one stream are all of one kind, so that without a uid their names will do.
+    /// Returns the identity of a peeked object. Objects of one stream are of one resource, so without
+    /// a uid their names are enough.
     pub(crate) fn of(peek: &Peek) -> Self {
         Self::new(
             peek.uid.as_deref(),
@@ -19,7 +20,7 @@ impl Identity {
         )
     }
 
-    /// The same of what is known otherwise.
+    /// Returns the identity of an object with this uid, or with this name if it has none.
     pub(crate) fn new(uid: Option<&str>, namespace: Option<&str>, name: Option<&str>) -> Self {
         if let Some(uid) = uid {
             return parse_uuid(uid).map_or_else(|| Self::Text(uid.into()), Self::Uuid);
@@ -30,7 +31,7 @@ impl Identity {
     }
 }
 
-/// Only the form that Kubernetes writes: what is written differently is a different identity.
+/// Parses only the form that Kubernetes writes: any other spelling is another identity.
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     let text = text.as_bytes();
     if text.len() != 36 {

@@ -1,4 +1,5 @@
-//! Daemons and timers of an object: started while they match, stopped when they do not.
+//! The runners of an object: daemons and timers, started while they match and stopped when they do
+//! not.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,35 +9,45 @@ use kopf_core::body::Body;
 use kopf_core::cause::{Cause, EventType};
 use kopf_core::handler::{HandlerKind, Timing};
 
-use super::Error;
+use super::{Holding, ObjectState, ResourceContext};
 use crate::background::Background;
+use crate::error::Error;
 use crate::invocation::{FilterContext, Handler};
 use crate::logger::ObjectLogger;
-use crate::queueing::{Holding, Kind, Memory};
 
-/// What is known of the daemons and timers of an object after a cycle has looked at them.
+/// The runners of an object after a cycle has tended them.
 #[derive(Debug, Default)]
-pub(crate) struct Spawned {
-    /// Whether any of them is to run, so that the object must not vanish without it.
-    pub(crate) required: bool,
-    /// When to look again at those that are being stopped.
-    pub(crate) delays: Vec<Duration>,
-    /// Why it is not known whether some of them are to run. These are left as they are.
-    pub(crate) trouble: Option<Error>,
+pub(super) struct Tended {
+    /// Some of them must run, so that the object needs the finalizer.
+    pub(super) required: bool,
+    /// When to check those that are being stopped.
+    pub(super) delays: Vec<Duration>,
+    /// Why it is unknown whether some of them must run. These are left as they are.
+    pub(super) failure: Option<Error>,
 }
 
-/// Starts what is to run, and goes on with stopping what is not.
-pub(crate) async fn spawn(
-    kind: &Kind,
-    memory: &mut Memory,
-    event: EventType,
-    body: &Body,
-    logger: &ObjectLogger,
+/// The newest version of an object whose runners are tended.
+pub(super) struct Tending<'a> {
+    pub(super) event: EventType,
+    pub(super) body: &'a Body,
+    pub(super) logger: &'a ObjectLogger,
+}
+
+/// Starts the runners that match, and stops the others stage by stage.
+pub(super) async fn tend(
+    kind: &ResourceContext,
+    memory: &mut ObjectState,
+    version: Tending<'_>,
     holding: &mut Holding,
-) -> Result<Spawned, Error> {
-    // Of an object that is gone, all is stopped with the memory of it.
+) -> Result<Tended, Error> {
+    let Tending {
+        event,
+        body,
+        logger,
+    } = version;
+    // The runners of an object that is gone are stopped with its state.
     if kind.handlers.spawning.is_empty() || event == EventType::Deleted {
-        return Ok(Spawned::default());
+        return Ok(Tended::default());
     }
     let shared = &kind.shared;
     let cause = Cause {
@@ -47,12 +58,12 @@ pub(crate) async fn spawn(
     };
     let memo = memory.memo(&shared.context.memo);
     let context = FilterContext::new(Arc::clone(&shared.context), memo.clone());
-    let (mut unknown, mut trouble) = (Vec::new(), None);
+    let (mut unknown, mut failure) = (Vec::new(), None);
     let mut wanted = kind
         .handlers
         .spawning_for(&cause, &context, |handler, error| {
             unknown.push(Arc::clone(&handler.id));
-            trouble.get_or_insert(error);
+            failure.get_or_insert(error);
         });
     let mut is_required = false;
     if let Some(background) = &memory.background {
@@ -60,10 +71,10 @@ pub(crate) async fn spawn(
         background.refresh(body);
         is_required = background.runs(|running| unknown.contains(&running.id));
     }
-    let mut spawned = Spawned {
+    let mut tended = Tended {
         required: is_required || !wanted.is_empty(),
         delays: Vec::new(),
-        trouble: trouble.map(Error::from),
+        failure: failure.map(Error::from),
     };
     let is_deleting = body.is_deleting();
     if !is_deleting && !wanted.is_empty() {
@@ -82,7 +93,7 @@ pub(crate) async fn spawn(
         // While the operator is paused, those that run are stopped, wherever they are.
         if !shared.pause.is_paused() {
             for handler in &wanted {
-                spawned.delays.extend(background.start(handler, body));
+                tended.delays.extend(background.start(handler, body));
             }
         }
     }
@@ -98,13 +109,13 @@ pub(crate) async fn spawn(
         };
         if background.runs(is_unwanted) {
             // They may be given some time.
-            holding.give_away();
+            holding.release();
             let delays = background.stop(reason, is_unwanted).await;
-            spawned.delays.extend(delays);
-            holding.take_again().await;
+            tended.delays.extend(delays);
+            holding.reacquire().await;
         }
     }
-    Ok(spawned)
+    Ok(tended)
 }
 
 /// Whether it waits for the object to rest.

@@ -1,4 +1,4 @@
-//! From a patch to calls of the API: at most four, each only if there is something to say.
+//! From a patch to API requests: at most four, each only if there is something to send.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,16 +9,13 @@ use kopf_core::diff::Diff;
 use kopf_core::patch::{Patch, PatchFn, inconsistencies, json_calls, with_version_test};
 use kopf_core::resource::Resource;
 use kopf_core::wording;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::Error;
+use crate::error::Error;
 use crate::execution::describe_panic;
 use crate::logger::ObjectLogger;
 
-/// How much all annotations of an object may have together; the server's limit.
-const ANNOTATIONS_LIMIT: usize = 256 * 1024;
-
-/// A patch on its way. What the server has accepted is not in it any more.
+/// A patch that is being sent. The parts that the server has accepted are removed from it.
 #[derive(Debug)]
 pub(crate) struct Pending {
     main: Option<Value>,
@@ -27,17 +24,17 @@ pub(crate) struct Pending {
     results_first: bool,
 }
 
-/// What has become of a patch.
+/// The result of sending a patch.
 #[derive(Debug)]
 pub(crate) enum Applied {
-    /// All of it is written; the last answer, if anything was.
+    /// All of it is written; with the last response, if any request was sent.
     Accepted { answer: Option<Answer> },
-    /// The object has changed meanwhile: the functions are to be run on a newer version of it.
-    Refused {
+    /// The object has changed meanwhile: the functions must be run on a newer version of it.
+    Conflict {
         answer: Option<Answer>,
         functions: Vec<PatchFn>,
     },
-    /// There is no such object.
+    /// The object does not exist.
     NotFound,
 }
 
@@ -52,7 +49,7 @@ impl Pending {
         }
     }
 
-    /// Writes the status before the rest, or after it, as the original does.
+    /// Sets whether the status is written before the rest. The original writes it after the rest.
     pub(crate) fn results_first(self, results_first: bool) -> Self {
         Self {
             results_first,
@@ -60,7 +57,7 @@ impl Pending {
         }
     }
 
-    /// Calls the API. After an error, what is left can be applied again.
+    /// Sends the requests. After an error, the remaining parts can be applied again.
     pub(crate) async fn apply(
         &mut self,
         client: &Client,
@@ -75,7 +72,23 @@ impl Pending {
             name: body.name().ok_or(Error::Nameless)?,
         };
         let logger = logger.local();
-        let mut answer: Option<Answer> = None;
+        let mut answer = None;
+        if !self.merge(&target, &mut answer, &logger).await? {
+            return Ok(Applied::NotFound);
+        }
+        if self.functions.is_empty() {
+            return Ok(Applied::Accepted { answer });
+        }
+        self.transform(&target, body, answer, &logger).await
+    }
+
+    /// Sends the merge patches. Returns `false` if the object does not exist.
+    async fn merge(
+        &mut self,
+        target: &Target<'_>,
+        answer: &mut Option<Answer>,
+        logger: &ObjectLogger,
+    ) -> Result<bool, Error> {
         let mut subresources = [None, Some("status")];
         if self.results_first {
             subresources.reverse();
@@ -90,44 +103,49 @@ impl Pending {
                 None => logger.debug(wording::merge_patching_resource(sent)),
                 Some(_) => logger.debug(wording::merge_patching_status(sent)),
             }
-            // Another answer comes at once, and there is nothing to verify in this one.
+            // Another response follows, and there is nothing to verify in this one.
             if other.is_some() && is_metadata(sent) {
-                if !target
-                    .patch_unread(subresource, PatchKind::Merge, sent)
-                    .await?
-                {
-                    return Ok(Applied::NotFound);
+                let kind = PatchKind::Merge;
+                if !target.patch_unread(subresource, kind, sent).await? {
+                    return Ok(false);
                 }
             } else {
                 let answered = target.patch(subresource, PatchKind::Merge, sent).await;
                 let Some(accepted) = answered? else {
-                    return Ok(Applied::NotFound);
+                    return Ok(false);
                 };
-                verify(sent, &accepted, &logger);
-                answer = Some(accepted);
+                verify(sent, &accepted, logger);
+                *answer = Some(accepted);
             }
             *payload = None;
         }
-        if self.functions.is_empty() {
-            return Ok(Applied::Accepted { answer });
-        }
+        Ok(true)
+    }
+
+    /// Runs the functions on the freshest body, and sends their changes as JSON patches.
+    async fn transform(
+        &mut self,
+        target: &Target<'_>,
+        body: &Body,
+        mut answer: Option<Answer>,
+        logger: &ObjectLogger,
+    ) -> Result<Applied, Error> {
         let freshest = match &answer {
             Some(answer) => answer.body()?,
             None => body.clone(),
         };
+        let has_status = target.resource.has_status();
         let calls = catch_unwind(AssertUnwindSafe(|| {
-            json_calls(&self.functions, freshest.value(), resource.has_status())
+            json_calls(&self.functions, freshest.value(), has_status)
         }));
         let calls = calls.map_err(|panic| Error::Panic(describe_panic(&*panic)))??;
         for (subresource, operations) in [(None, calls.main), (Some("status"), calls.status)] {
             if operations.is_empty() {
                 continue;
             }
-            let version = answer
-                .as_ref()
-                .map_or(body, Answer::part)
-                .resource_version();
-            let payload = with_version_test(operations, version.unwrap_or_default());
+            let current = answer.as_ref().map_or(body, Answer::part);
+            let version = current.resource_version().unwrap_or_default();
+            let payload = with_version_test(operations, version);
             match subresource {
                 None => logger.debug(wording::json_patching_resource(&payload)),
                 Some(_) => logger.debug(wording::json_patching_status(&payload)),
@@ -139,7 +157,7 @@ impl Pending {
                     let functions = std::mem::take(&mut self.functions);
                     let labels: Vec<_> = functions.iter().map(PatchFn::label).collect();
                     logger.debug(wording::patch_conflict(labels.join(", ")));
-                    return Ok(Applied::Refused { answer, functions });
+                    return Ok(Applied::Conflict { answer, functions });
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -149,46 +167,14 @@ impl Pending {
     }
 }
 
-/// Refuses what the server would refuse, with all that comes with it, and says what to do.
-pub(super) fn check_size(body: &Body, patch: &Patch, added: &Patch) -> Result<(), Error> {
-    let (sent, added) = (annotations(patch), annotations(added));
-    if sent.is_none() && added.is_none() {
-        return Ok(());
-    }
-    let has =
-        |map: Option<&Map<String, Value>>, key: &str| map.is_some_and(|map| map.contains_key(key));
-    let kept = body.annotations().iter();
-    let kept = kept.filter(|(key, _)| !has(sent, key) && !has(added, key));
-    let sent = sent
-        .into_iter()
-        .flatten()
-        .filter(|(key, _)| !has(added, key));
-    let size: usize = kept
-        .chain(sent)
-        .chain(added.into_iter().flatten())
-        .filter_map(|(key, value)| Some(key.len() + value.as_str()?.len()))
-        .sum();
-    if size > ANNOTATIONS_LIMIT {
-        let limit = ANNOTATIONS_LIMIT;
-        return Err(Error::TooLarge { size, limit });
-    }
-    Ok(())
-}
-
-fn annotations(patch: &Patch) -> Option<&Map<String, Value>> {
-    let metadata = patch.merge.get("metadata")?;
-    metadata.get("annotations")?.as_object()
-}
-
-/// Metadata have no schema: what was sent there is there.
+/// Returns `true` if only metadata is sent, which has no schema: nothing can be dropped from it.
 fn is_metadata(payload: &Value) -> bool {
     let fields = payload.as_object();
     fields.is_some_and(|fields| fields.keys().all(|key| key == "metadata"))
 }
 
-/// What the server has dropped or changed is worth a warning: it may be a schema without a field.
+/// Logs a warning if the server has dropped or changed values: the schema may lack a field.
 fn verify(payload: &Value, answer: &Answer, logger: &ObjectLogger) {
-    // Metadata have no schema: what was sent there is there.
     let mut differences = Vec::new();
     for (key, sent) in payload.as_object().into_iter().flatten() {
         if key != "metadata" {

@@ -1,4 +1,4 @@
-//! Handlers that keep indices: all of them, for every version, before anything else.
+//! Index handlers: all of them, for every version, before anything else.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,22 +8,34 @@ use kopf_core::cause::{Cause, EventType};
 use kopf_core::handler::HandlerId;
 use kopf_core::indexing::Effect;
 
-use super::Error;
-use crate::execution::Execution;
+use super::{Holding, ObjectState, ResourceContext};
+use crate::error::Error;
+use crate::execution::{AttemptLog, Execution};
 use crate::indexing::{Entries, ObjectKey};
 use crate::invocation::{FilterContext, SharedPatch, Slot};
 use crate::logger::ObjectLogger;
-use crate::queueing::{Holding, Kind, Memory};
 
-/// Brings the entries of the object up to date with this version of it.
-pub(crate) async fn index(
-    kind: &Kind,
-    object: &ObjectKey,
-    memory: &mut Memory,
-    (event, body): (EventType, &Body),
-    logger: &ObjectLogger,
+/// A version of an object that is to be indexed.
+pub(super) struct Indexed<'a> {
+    pub(super) key: &'a ObjectKey,
+    pub(super) event: EventType,
+    pub(super) body: &'a Body,
+    pub(super) logger: &'a ObjectLogger,
+}
+
+/// Updates the entries of the object in all indices of its resource.
+pub(super) async fn index(
+    kind: &ResourceContext,
+    memory: &mut ObjectState,
+    version: Indexed<'_>,
     holding: &mut Holding,
 ) {
+    let Indexed {
+        key: object,
+        event,
+        body,
+        logger,
+    } = version;
     if event == EventType::Deleted {
         kind.indices.discard(object);
         return;
@@ -39,12 +51,12 @@ pub(crate) async fn index(
     let filtering = FilterContext::new(Arc::clone(context), memo.clone());
     let mut effects: HashMap<HandlerId, (Effect, Option<Entries>)> = HashMap::new();
     let handlers = kind.handlers.indexing_for(&cause, &filtering, |error| {
-        // Nobody knows whether the object matches: then all stays as it is.
+        // It is unknown whether the object matches, so its entries stay as they are.
         effects.insert(Arc::clone(&error.handler), (Effect::Keep, None));
         let error = Error::from(error).chain();
         logger
             .local()
-            .error(format_args!("A handler of an index is skipped: {error}"));
+            .error(format_args!("An index handler is skipped: {error}"));
     });
     if handlers.is_empty() && effects.is_empty() {
         kind.indices.discard(object);
@@ -54,14 +66,15 @@ pub(crate) async fn index(
     let execution = Execution {
         shared: Arc::clone(&kind.shared),
         cause: Arc::new(cause),
-        // It can be written to, and goes nowhere.
+        // The patch of an index handler is discarded.
         patch: SharedPatch::default(),
         logger: logger.terse(),
         lifecycle: Arc::clone(&kind.shared.lifecycle),
         memo,
         slot: Slot::default(),
+        attempts: AttemptLog::default(),
     };
-    holding.give_away();
+    holding.release();
     for handler in handlers {
         let Some(before) = attempts.next(&handler.id, context.clock.now()) else {
             continue;
@@ -73,7 +86,7 @@ pub(crate) async fn index(
         // Of several handlers of one index, the last one decides.
         effects.insert(Arc::clone(&handler.id), (effect, entries));
     }
-    holding.take_again().await;
+    holding.reacquire().await;
     memory.indexing = (!attempts.is_empty()).then_some(attempts);
     for (id, index) in kind.indices.iter() {
         match effects.remove(id) {
@@ -85,7 +98,7 @@ pub(crate) async fn index(
                         .error(format_args!("Index '{id}' is not updated: {error}"));
                 }
             }
-            // A handler that is not called has no say.
+            // The handler was not called.
             Some((Effect::Replace | Effect::Discard, _)) | None => index.discard(object),
         }
     }

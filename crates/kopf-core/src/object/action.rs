@@ -1,0 +1,75 @@
+//! Everything that a driver does for the machine of one object.
+
+use std::time::Duration;
+
+use super::plan::FinalizerChange;
+use crate::cause::Reason;
+
+/// An output of [`Machine::step`](super::Machine::step). Actions are performed in order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Update the indices with the version that has arrived.
+    Index,
+    /// Call the event handlers with the version that has arrived.
+    CallEventHandlers,
+    /// Start the daemons and timers that match the newest version, and stop the others.
+    TendRunners,
+    /// Gather the facts of the newest version, and feed [`Planned`](super::Input::Planned).
+    Plan,
+    /// Call the due change handlers, and feed
+    /// [`HandlersFinished`](super::Input::HandlersFinished).
+    Run(Reason),
+    /// Send the patch of this cycle, and feed the result.
+    Write(Option<FinalizerChange>),
+    /// Send the patch that could not be sent before, and feed the result.
+    Resend,
+    /// Drop the patch that could not be sent: the object has changed, and its handlers are called
+    /// again.
+    DropUnsent,
+    /// Continue from the response to the last write if it is newer than the newest version: the
+    /// event of that write has not arrived in time.
+    AdoptResponse,
+    /// Wake the object up by a write of its own, as the original does.
+    Touch,
+    /// Drop the carried transformations: they had no effect.
+    DropCarried,
+    /// Ignore the events up to the version of the last write: it needs no cycle.
+    Cover,
+    /// Write a log record.
+    Log(Message),
+    /// Log the failure of the framework that was fed last, with the time after which the cycle is
+    /// repeated; `None` if it waits for the next event.
+    ReportFailure(Option<Duration>),
+    /// Forget everything about the object: it is gone, or another one has taken its place.
+    Forget,
+}
+
+/// A log record of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Message {
+    /// The object is gone, or free to go, or unchanged.
+    Unhandled(Reason),
+    /// The finalizer is about to be added.
+    AddingFinalizer,
+    /// The finalizer is about to be removed, because nothing requires it.
+    DroppingFinalizer,
+    /// The finalizer is about to be removed, because everything is handled.
+    RemovingFinalizer,
+    /// A handler is due after this time.
+    Sleeping(Duration),
+    /// A handler is due after this time, but the write wakes the object up earlier.
+    SleepingSkipped(Duration),
+    /// An event has arrived this long before the handler was due.
+    SleepingInterrupted(Duration),
+    /// The cycle is complete.
+    CycleFinished,
+    /// The object was not found when it was patched.
+    PatchSkipped,
+    /// A back-off after a failure is over.
+    ThrottlingOver,
+    /// The previous cycle had no visible effect; the next one follows after this time.
+    Stalled(Duration),
+    /// The server, or another client, reverts changes of the finalizer; the next one follows after
+    /// this time.
+    FinalizerReverted(Duration),
+}

@@ -1,0 +1,283 @@
+//! The middle of a cycle: from the facts to handlers, to a write, or to sleep.
+
+use std::time::Duration;
+
+use super::action::{Action, Message};
+use super::input::Handled;
+use super::machine::{Actions, Machine};
+use super::moment::Moment;
+use super::plan::{Facts, Finalizer, FinalizerChange, PendingPatch, Plan};
+use super::rules::{Left, Rules};
+use super::state::{BackingOff, Running, Setback, State, Then, Unsent};
+use crate::cause::{EventType, Reason};
+
+/// What a cycle has come to.
+struct End {
+    holds_deletion: bool,
+    exiting: Option<Duration>,
+    due: Option<Duration>,
+    patch: PendingPatch,
+    failure: Failure,
+    /// Change handlers were considered.
+    considered: bool,
+}
+
+/// A failure of the framework in a cycle that goes on nevertheless.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    None,
+    /// It is unknown whether some daemons or timers must run.
+    Runners,
+    /// The handling could not be concluded.
+    Handling,
+}
+
+impl Failure {
+    fn new(handling_failed: bool, runners_uncertain: bool) -> Self {
+        if handling_failed {
+            Self::Handling
+        } else if runners_uncertain {
+            Self::Runners
+        } else {
+            Self::None
+        }
+    }
+}
+
+impl Machine {
+    pub(super) fn planned(
+        &mut self,
+        facts: &Facts,
+        rules: &impl Rules,
+        now: Moment,
+        actions: &mut Actions,
+    ) {
+        if self.state != State::Planning {
+            return;
+        }
+        let change = self.finalizer_change(facts, rules, now, actions);
+        let holds_deletion = facts.deleting && facts.finalizer == Finalizer::Kept;
+        let plan = rules.plan(facts, change.now, self.consistency());
+        let facts = &Facts {
+            exiting: earliest(facts.exiting, change.later),
+            ..*facts
+        };
+        match plan {
+            Plan::AwaitEcho => {
+                self.echo.require_cycle();
+                // Stopping daemons does not wait for own writes.
+                let wake = facts.exiting.map(|delay| now.after(delay));
+                self.state = State::AwaitingEcho { wake };
+            }
+            Plan::WriteFirst(change) => {
+                let then = match facts.reason {
+                    Some(_) => Then::Cycle,
+                    None => sleep_or_finish(facts.exiting),
+                };
+                self.write_first(change, then, now, actions);
+            }
+            Plan::Handle(reason) => {
+                if let Some(until) = self.stall.begin(facts.fingerprint, rules, now) {
+                    let delay = until.since(now);
+                    actions.push(Action::Log(Message::Stalled(delay)));
+                    self.state = State::BackingOff(BackingOff {
+                        until,
+                        reason: Setback::Stall,
+                    });
+                    return;
+                }
+                self.futile = 0;
+                self.state = State::Running(Running {
+                    holds_deletion,
+                    exiting: facts.exiting,
+                    uncertain: facts.uncertain,
+                });
+                actions.push(Action::Run(reason));
+            }
+            Plan::Skip(reason) => {
+                self.skip(facts, reason, actions);
+                if self.state == State::Gone {
+                    return;
+                }
+                let end = End {
+                    holds_deletion,
+                    exiting: facts.exiting,
+                    due: None,
+                    patch: facts.patch,
+                    failure: Failure::new(false, facts.uncertain),
+                    considered: reason.is_some(),
+                };
+                self.end_cycle(&end, rules, now, actions);
+            }
+        }
+    }
+
+    fn skip(&mut self, facts: &Facts, reason: Option<Reason>, actions: &mut Actions) {
+        if let Some(reason) = reason {
+            actions.push(Action::Log(Message::Unhandled(reason)));
+            if reason == Reason::Noop {
+                self.stall.reset();
+            }
+        }
+        if facts.event == EventType::Deleted {
+            self.state = State::Gone;
+            actions.push(Action::Forget);
+        }
+    }
+
+    fn write_first(
+        &mut self,
+        change: Option<FinalizerChange>,
+        then: Then,
+        now: Moment,
+        actions: &mut Actions,
+    ) {
+        match change {
+            Some(FinalizerChange::Add) => actions.push(Action::Log(Message::AddingFinalizer)),
+            Some(_) => actions.push(Action::Log(Message::DroppingFinalizer)),
+            None => {}
+        }
+        if let Some(change) = change {
+            self.finalizer.count(change, now);
+        }
+        self.state = State::Writing(Unsent {
+            changes_finalizer: change.is_some(),
+            ..self.unsent(then)
+        });
+        actions.push(Action::Write(change));
+    }
+
+    pub(super) fn handled(
+        &mut self,
+        handled: Handled,
+        rules: &impl Rules,
+        now: Moment,
+        actions: &mut Actions,
+    ) {
+        let State::Running(running) = std::mem::take(&mut self.state) else {
+            return;
+        };
+        let end = End {
+            holds_deletion: running.holds_deletion,
+            exiting: running.exiting,
+            due: handled.due,
+            patch: handled.patch,
+            failure: Failure::new(handled.failed, running.uncertain),
+            considered: true,
+        };
+        self.end_cycle(&end, rules, now, actions);
+    }
+
+    fn end_cycle(&mut self, end: &End, rules: &impl Rules, now: Moment, actions: &mut Actions) {
+        let left = Left {
+            handlers: end.due.is_some(),
+            runners: end.exiting.is_some(),
+            retry: end.failure == Failure::Handling,
+        };
+        let delay = earliest(end.exiting, end.due);
+        if end.holds_deletion && rules.releases(&left) {
+            let change = FinalizerChange::Release;
+            if let Some(until) = self.finalizer.blocked_until(change, rules, now) {
+                let delay = until.since(now);
+                actions.push(Action::Log(Message::FinalizerReverted(delay)));
+                return self.sleep(delay, now, actions);
+            }
+            self.finalizer.count(change, now);
+            actions.push(Action::Log(Message::RemovingFinalizer));
+            self.state = State::Writing(Unsent {
+                changes_finalizer: true,
+                ..self.unsent(sleep_or_finish(delay))
+            });
+            actions.push(Action::Write(Some(change)));
+        } else if end.patch != PendingPatch::Empty {
+            let then = if end.failure != Failure::None {
+                Then::Retry
+            } else {
+                sleep_or_finish(delay)
+            };
+            self.state = State::Writing(self.unsent(then));
+            actions.push(Action::Write(None));
+        } else if end.failure != Failure::None {
+            self.failed(rules, now, actions);
+        } else {
+            self.failures = 0;
+            self.rest(delay, end.considered, now, actions);
+        }
+    }
+
+    fn rest(
+        &mut self,
+        delay: Option<Duration>,
+        considered: bool,
+        now: Moment,
+        actions: &mut Actions,
+    ) {
+        if let Some(delay) = delay {
+            return self.sleep(delay, now, actions);
+        }
+        if considered {
+            actions.push(Action::Log(Message::CycleFinished));
+        }
+        self.state = if self.echo.is_pending() {
+            State::AwaitingEcho { wake: None }
+        } else {
+            State::Idle
+        };
+    }
+
+    fn sleep(&mut self, delay: Duration, now: Moment, actions: &mut Actions) {
+        if !delay.is_zero() {
+            actions.push(Action::Log(Message::Sleeping(delay)));
+        }
+        let until = now.after(delay);
+        self.state = if self.echo.is_pending() {
+            State::AwaitingEcho { wake: Some(until) }
+        } else {
+            State::Sleeping { until }
+        };
+    }
+
+    /// Returns the change of the finalizer that is allowed now, or the delay until it is.
+    fn finalizer_change(
+        &mut self,
+        facts: &Facts,
+        rules: &impl Rules,
+        now: Moment,
+        actions: &mut Actions,
+    ) -> AllowedChange {
+        let mut allowed = AllowedChange::default();
+        if facts.event == EventType::Deleted {
+            return allowed;
+        }
+        let Some(change) = facts.finalizer.change(facts.deleting) else {
+            if !facts.deleting {
+                self.finalizer.reset();
+            }
+            return allowed;
+        };
+        match self.finalizer.blocked_until(change, rules, now) {
+            None => allowed.now = Some(change),
+            Some(until) => {
+                let delay = until.since(now);
+                actions.push(Action::Log(Message::FinalizerReverted(delay)));
+                allowed.later = Some(delay);
+            }
+        }
+        allowed
+    }
+}
+
+/// The change of the finalizer that is allowed now, or the delay until it is allowed.
+#[derive(Clone, Copy, Debug, Default)]
+struct AllowedChange {
+    now: Option<FinalizerChange>,
+    later: Option<Duration>,
+}
+
+fn earliest(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    [one, other].into_iter().flatten().min()
+}
+
+fn sleep_or_finish(delay: Option<Duration>) -> Then {
+    delay.map_or(Then::Finish, Then::Sleep)
+}

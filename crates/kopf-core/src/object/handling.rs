@@ -1,0 +1,312 @@
+//! Handling of one cause over several cycles: progress records, the diff-base, missed changes.
+//!
+//! A cycle loads the [progress](crate::progress) of its handlers, calls those that are due, and
+//! [concludes](Handling::conclude): the records are stored while handlers are unfinished; when all
+//! are finished, the diff-base is stored and the records are purged. Handlers that were called with
+//! an essence that is outdated by then are owed an update: see [`attempted`](super::attempted).
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::attempted::AttemptedEssences;
+use crate::body::Body;
+use crate::cause::Reason;
+use crate::diffbase::DiffBaseStorage;
+use crate::equality::equal;
+use crate::handler::HandlerId;
+use crate::keys::KeyNaming;
+use crate::patch::Patch;
+use crate::progress::state::State;
+use crate::progress::{ProgressRecord, ProgressStorage};
+use crate::storage::StorageError;
+
+/// Where the state of handling is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Storages<'a> {
+    /// The progress of handlers.
+    pub progress: &'a dyn ProgressStorage,
+    /// The diff-base.
+    pub diffbase: &'a dyn DiffBaseStorage,
+    /// The name of the annotation with attempted essences; `None` if they are not tracked, so that
+    /// changes can be lost as in the original.
+    pub attempted: Option<&'a KeyNaming>,
+}
+
+/// One attempt of a handler or a sub-handler in the current cycle.
+#[derive(Clone, Debug)]
+pub struct Attempted {
+    /// The full id of the handler.
+    pub id: HandlerId,
+    /// Its progress record after the attempt.
+    pub record: ProgressRecord,
+}
+
+/// The essences of one cause.
+#[derive(Clone, Copy, Debug)]
+pub struct Essences<'a> {
+    /// The diff-base.
+    pub old: Option<&'a Value>,
+    /// The current essence.
+    pub new: &'a Arc<Value>,
+}
+
+/// The handling of one cause in one cycle.
+#[derive(Debug)]
+pub struct Handling<'a> {
+    /// Where its state is kept.
+    pub storages: Storages<'a>,
+    /// The object.
+    pub body: &'a Body,
+    /// Why handlers are called.
+    pub reason: Reason,
+    /// What the cause is about.
+    pub essences: Essences<'a>,
+    /// The ids of all change handlers of the resource.
+    pub owned: &'a [HandlerId],
+}
+
+/// The limit of Kubernetes for the keys and values of all annotations of an object, in bytes.
+const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+
+/// The result of a cycle of handling, with what could not be stored.
+#[derive(Debug)]
+pub struct Concluded {
+    /// What the handling has come to.
+    pub conclusion: Conclusion,
+    /// Why the diff-base of an object that is being deleted is not stored. Worth a warning.
+    pub unstored_base: Option<StorageError>,
+    /// The attempted essences, if they are too large for an annotation: to be kept in memory.
+    pub oversized: Option<AttemptedEssences>,
+}
+
+impl Concluded {
+    /// The end of a handling that has nothing to store.
+    pub const FINISHED: Self = Self {
+        conclusion: Conclusion::Finished,
+        unstored_base: None,
+        oversized: None,
+    };
+}
+
+/// The state of handling after a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conclusion {
+    /// Some handlers are unfinished.
+    Unfinished,
+    /// All handlers are finished, and the records are kept until the daemons have exited.
+    Kept,
+    /// All handlers are finished, and the essence is stored as handled.
+    Finished,
+    /// All handlers are finished, and an update follows with the changes that some have missed.
+    UpdateFollows,
+}
+
+/// Loads the attempted essences of an object, as far as the progress records confirm them.
+pub fn load_attempted(
+    storages: Storages<'_>,
+    body: &Body,
+    state: &State,
+) -> Result<AttemptedEssences, StorageError> {
+    let Some(naming) = storages.attempted else {
+        return Ok(AttemptedEssences::default());
+    };
+    let mut attempted = AttemptedEssences::fetch(naming, body);
+    validate(&mut attempted, storages, body, state)?;
+    Ok(attempted)
+}
+
+/// Drops the attempts that the progress records do not confirm.
+pub fn validate(
+    attempted: &mut AttemptedEssences,
+    storages: Storages<'_>,
+    body: &Body,
+    state: &State,
+) -> Result<(), StorageError> {
+    let unknown: Vec<HandlerId> = attempted
+        .ids()
+        .filter(|id| state.record(id).is_none())
+        .map(HandlerId::from)
+        .collect();
+    let subs = State::load(storages.progress, body, unknown.iter())?;
+    attempted.validate(|id| state.record(id).or_else(|| subs.record(id)));
+    Ok(())
+}
+
+/// Returns a digest of a cause and of the progress of its handlers.
+pub fn fingerprint(reason: Reason, essences: Essences<'_>, state: &State) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    reason.hash(&mut hasher);
+    essences.new.hash(&mut hasher);
+    essences.old.hash(&mut hasher);
+    for id in state.ids() {
+        if let Some(record) = state.record(id) {
+            let progress = (record.retries, record.success, record.failure);
+            (id, &record.purpose, progress).hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}
+
+impl Handling<'_> {
+    /// Adds the result of a cycle to the patch: records, diff-base, attempted essences.
+    pub fn conclude(
+        &self,
+        state: &State,
+        attempts: Attempts<'_>,
+        others: Others,
+        patch: &mut Patch,
+    ) -> Result<Concluded, StorageError> {
+        let is_kept = others == Others::Awaited && self.reason == Reason::Delete;
+        let is_done = state.is_done();
+        if !is_done || is_kept || !self.storages.progress.leaves_no_trace() {
+            state.store(self.storages.progress, self.body, patch)?;
+        }
+        if !is_done || is_kept {
+            let mut attempted = attempts.prior.clone();
+            attempts.note_into(&mut attempted);
+            return Ok(Concluded {
+                conclusion: if is_done {
+                    Conclusion::Kept
+                } else {
+                    Conclusion::Unfinished
+                },
+                unstored_base: None,
+                oversized: self.store_attempted(attempted, patch),
+            });
+        }
+        let mut earlier = attempts.prior.clone();
+        earlier.retain(|id| !attempts.made.iter().any(|attempt| &*attempt.id == id));
+        if self.reason == Reason::Delete || earlier.outdated(self.essences.new).is_empty() {
+            self.finish(state, patch)
+        } else {
+            self.follow_up(state, &earlier, attempts, patch)
+        }
+    }
+
+    /// Stores the current essence as handled, and purges the records.
+    pub fn finish(&self, state: &State, patch: &mut Patch) -> Result<Concluded, StorageError> {
+        let unstored_base = self.store_base(self.essences.new, patch)?;
+        let owned = self.owned.iter();
+        state.purge(self.storages.progress, self.body, patch, owned)?;
+        Ok(Concluded {
+            conclusion: Conclusion::Finished,
+            unstored_base,
+            oversized: self.store_attempted(AttemptedEssences::default(), patch),
+        })
+    }
+
+    /// Stores a diff-base from which an update with the missed changes follows. The handlers that
+    /// finished on the current essence keep their records, and are not called again.
+    pub fn follow_up(
+        &self,
+        state: &State,
+        earlier: &AttemptedEssences,
+        attempts: Attempts<'_>,
+        patch: &mut Patch,
+    ) -> Result<Concluded, StorageError> {
+        let outdated = earlier.outdated(self.essences.new);
+        let unstored_base = self.store_base(&earlier.compose(self.essences.new), patch)?;
+        let kept = state.carry_over(self.storages.progress, self.body, patch, &outdated)?;
+        let mut attempted = earlier.clone();
+        attempts.note_into(&mut attempted);
+        attempted.retain(|id| kept.contains(id));
+        Ok(Concluded {
+            conclusion: Conclusion::UpdateFollows,
+            unstored_base,
+            oversized: self.store_attempted(attempted, patch),
+        })
+    }
+
+    /// Stores the diff-base, unless it is stored already. Returns why it is not stored on an object
+    /// that is being deleted: the object must not stay because there is no room for its diff-base.
+    pub fn store_base(
+        &self,
+        essence: &Value,
+        patch: &mut Patch,
+    ) -> Result<Option<StorageError>, StorageError> {
+        if self.essences.old.is_some_and(|old| equal(old, essence)) {
+            return Ok(None);
+        }
+        let mut base = Patch::default();
+        let stored = self.storages.diffbase.store(self.body, &mut base, essence);
+        match stored.and_then(|()| check_size(self.body, patch, &base)) {
+            Ok(()) => patch.merge_from(base),
+            Err(error) if self.reason == Reason::Delete => return Ok(Some(error)),
+            Err(error) => return Err(error),
+        }
+        Ok(None)
+    }
+
+    /// Stores the attempted essences; returns them if they are too large for an annotation.
+    fn store_attempted(
+        &self,
+        attempted: AttemptedEssences,
+        patch: &mut Patch,
+    ) -> Option<AttemptedEssences> {
+        let naming = self.storages.attempted?;
+        let mut added = Patch::default();
+        attempted.store(naming, self.body, &mut added);
+        if check_size(self.body, patch, &added).is_ok() {
+            patch.merge_from(added);
+            return None;
+        }
+        AttemptedEssences::default().store(naming, self.body, patch);
+        Some(attempted)
+    }
+}
+
+/// Rejects an addition to the patch with which the annotations of the object would be too large.
+fn check_size(body: &Body, patch: &Patch, added: &Patch) -> Result<(), StorageError> {
+    let annotations = |patch: &'_ Patch| {
+        let metadata = patch.merge.get("metadata");
+        let annotations = metadata.and_then(|metadata| metadata.get("annotations"));
+        annotations.and_then(Value::as_object).cloned()
+    };
+    let (sent, added) = (annotations(patch), annotations(added));
+    if sent.is_none() && added.is_none() {
+        return Ok(());
+    }
+    let mut all = body.annotations().clone();
+    all.extend(sent.into_iter().flatten());
+    all.extend(added.into_iter().flatten());
+    let size: usize = all
+        .iter()
+        .filter_map(|(key, value)| Some(key.len() + value.as_str()?.len()))
+        .sum();
+    if size > ANNOTATIONS_LIMIT {
+        let limit = ANNOTATIONS_LIMIT;
+        return Err(StorageError::TooLarge { size, limit });
+    }
+    Ok(())
+}
+
+/// The attempts that a cycle is concluded with.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempts<'a> {
+    /// The attempted essences before this cycle.
+    pub prior: &'a AttemptedEssences,
+    /// The attempts of this cycle.
+    pub made: &'a [Attempted],
+    /// The essence with the patch of this cycle applied: own changes are not news.
+    pub after: &'a Arc<Value>,
+}
+
+impl Attempts<'_> {
+    fn note_into(&self, attempted: &mut AttemptedEssences) {
+        for attempt in self.made {
+            attempted.note(&attempt.id, &attempt.record, self.after);
+        }
+    }
+}
+
+/// Whether the deletion of the object also waits for daemons or timers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    /// It does: until then the records stay, so that finished handlers are not called again.
+    Awaited,
+    /// It does not.
+    Exited,
+}

@@ -1,0 +1,93 @@
+//! Everything that can happen to the machine of one object.
+
+use std::time::Duration;
+
+use super::echo::Awaited;
+use super::plan::{Facts, PendingPatch};
+use super::state::Snapshot;
+use crate::cause::EventType;
+
+/// An input of [`Machine::step`](super::Machine::step).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Input {
+    /// All indices of the operator are filled.
+    Indexed,
+    /// A version of the object has arrived, by the watch stream or in a listing.
+    Event {
+        /// The type of the event.
+        event: EventType,
+        /// Its resource version.
+        version: Option<Box<str>>,
+    },
+    /// A version was superseded before it was looked at. Its arrival still counts as an echo.
+    Superseded {
+        /// Its resource version.
+        version: Box<str>,
+    },
+    /// All queued versions were shown to the indices and the event handlers; this is the newest.
+    Newest {
+        /// The type of its event.
+        event: EventType,
+        /// What its users want it to be.
+        snapshot: Snapshot,
+    },
+    /// The object is absent from a complete listing.
+    Vanished,
+    /// The facts for a cycle are gathered.
+    Planned(Facts),
+    /// The due change handlers of this cycle were called.
+    HandlersFinished(Handled),
+    /// The server has accepted the patch.
+    Written(Response),
+    /// The server has rejected the transformations of the patch, because the object has changed;
+    /// the rest was accepted, with this response to the last request, if any was sent.
+    Conflicted(Option<Response>),
+    /// The patch could not be sent.
+    WriteFailed {
+        /// The server rejects the content of the patch.
+        rejected: bool,
+    },
+    /// The server does not know the object.
+    NotFound,
+    /// No version of the object could be read so far, so there is nothing to plan.
+    NoVersion,
+    /// The framework failed before anything was to be sent: a filter, a storage, a broken body.
+    Failed,
+    /// A daemon or a timer that was told to stop has exited.
+    RunnerExited,
+    /// The moment returned by [`Machine::deadline`](super::Machine::deadline) has come.
+    Deadline,
+    /// The operator is paused: nothing may begin because of time.
+    Paused(PendingPatch),
+}
+
+/// What has come out of the change handlers of one cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Handled {
+    /// When the next handler is due; `None` if all are finished.
+    pub due: Option<Duration>,
+    /// Whether there is anything to write.
+    pub patch: PendingPatch,
+    /// The framework failed after the handlers were called, so that the cycle must be repeated.
+    pub failed: bool,
+}
+
+/// The response to the last request of a patch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Response {
+    /// The event that proves that the write has arrived; `None` if no request was needed.
+    pub awaited: Option<Awaited>,
+    /// What the write has achieved.
+    pub effect: Effect,
+}
+
+/// What a write has achieved, judged by its response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// The object has the version it had before.
+    None,
+    /// The object has changed.
+    Changed,
+    /// The object has changed, and nothing in the new version needs another cycle.
+    Settled,
+}

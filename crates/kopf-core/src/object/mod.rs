@@ -1,0 +1,35 @@
+//! One object, one explicit state machine.
+//!
+//! The machine decides how an object is handled: when its versions are indexed and shown to event
+//! handlers, when change handlers run, what is written when, what is waited for, and when to try
+//! again. It is pure: [`Input`]s and [`Action`]s are data, the [`State`] is an enum, the rules are
+//! functions, time is an argument. A driver (in `kopf-engine::object`) performs the actions.
+//!
+//! `tests/model` puts the machine into a small world and visits every interleaving of events,
+//! edits, faults and crashes up to a bound.
+
+mod action;
+pub mod attempted;
+mod cycling;
+mod echo;
+pub mod handling;
+mod input;
+mod machine;
+mod moment;
+mod plan;
+mod progressing;
+mod rules;
+mod state;
+mod version;
+mod writing;
+
+pub use action::{Action, Message};
+pub use attempted::AttemptedEssences;
+pub use echo::{Awaited, Covered, Echo, Remaining};
+pub use input::{Effect, Handled, Input, Response};
+pub use machine::{Actions, Machine};
+pub use moment::Moment;
+pub use plan::{Consistency, Facts, Finalizer, FinalizerChange, PendingPatch, Plan, plan};
+pub use rules::{Left, Rules, Standard};
+pub use state::{BackingOff, Running, Setback, Snapshot, State, Then, Unsent};
+pub use version::reaches;

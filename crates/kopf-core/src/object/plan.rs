@@ -1,0 +1,136 @@
+//! The plan of one cycle: from the facts about the newest version to what is done next.
+
+use std::time::Duration;
+
+use crate::cause::{EventType, Reason};
+
+/// Everything that decides about a cycle. Gathered by the driver from the newest version, the
+/// storages, the filters of handlers and the running daemons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Facts {
+    /// The type of the event that brought the version.
+    pub event: EventType,
+    /// The object is marked for deletion.
+    pub deleting: bool,
+    /// The finalizer of the operator on the object.
+    pub finalizer: Finalizer,
+    /// What has happened to the object; `None` if no change handler matches it.
+    pub reason: Option<Reason>,
+    /// When to check the daemons and timers that are being stopped; `None` if there are none.
+    pub exiting: Option<Duration>,
+    /// Some handlers were called with another essence than the current one, and are owed an update.
+    pub outdated: bool,
+    /// What is to be written regardless of change handlers.
+    pub patch: PendingPatch,
+    /// A digest of the cause and the progress of its handlers. Two cycles with equal digests have
+    /// made no progress in between.
+    pub fingerprint: u64,
+    /// It is unknown whether some daemons or timers must run, because their filters failed.
+    pub uncertain: bool,
+}
+
+/// The finalizer of the operator on one object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Finalizer {
+    /// Required and present.
+    Kept,
+    /// Required and absent.
+    Missing,
+    /// Present and not required.
+    Unneeded,
+    /// Absent and not required.
+    Absent,
+}
+
+impl Finalizer {
+    /// Returns the state of the finalizer.
+    pub fn new(is_required: bool, is_present: bool) -> Self {
+        match (is_required, is_present) {
+            (true, true) => Self::Kept,
+            (true, false) => Self::Missing,
+            (false, true) => Self::Unneeded,
+            (false, false) => Self::Absent,
+        }
+    }
+
+    /// Returns the change that is needed before changes are handled. An object that is being
+    /// deleted never gets a finalizer: Kubernetes rejects that.
+    pub fn change(self, is_deleting: bool) -> Option<FinalizerChange> {
+        match self {
+            Self::Missing if !is_deleting => Some(FinalizerChange::Add),
+            Self::Unneeded => Some(FinalizerChange::Drop),
+            _ => None,
+        }
+    }
+}
+
+/// A change of the finalizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FinalizerChange {
+    /// It is required and absent.
+    Add,
+    /// It is present and not required.
+    Drop,
+    /// Everything that the deletion waits for is over.
+    Release,
+}
+
+/// The part of a cycle's patch that exists before change handlers are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PendingPatch {
+    /// Nothing is to be written.
+    Empty,
+    /// There is something to write.
+    Some,
+    /// Transformations of an earlier cycle are to be applied first: the object had changed.
+    Carried,
+}
+
+/// What a cycle does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Plan {
+    /// Wait for the own write to arrive.
+    AwaitEcho,
+    /// Write the finalizer and whatever is pending; the changes are handled after that.
+    WriteFirst(Option<FinalizerChange>),
+    /// Call the change handlers for this reason.
+    Handle(Reason),
+    /// Nothing to handle. The reason is for the log.
+    Skip(Option<Reason>),
+}
+
+/// Plans a cycle. `is_consistent`: the version is at least as new as the last own write.
+///
+/// `change` is the needed change of the finalizer, unless it is suspended after changes that had
+/// no effect.
+pub fn plan(facts: &Facts, change: Option<FinalizerChange>, consistency: Consistency) -> Plan {
+    if facts.event == EventType::Deleted {
+        return Plan::Skip(facts.reason);
+    }
+    let is_consistent = consistency == Consistency::Seen;
+    let Some(reason) = facts.reason else {
+        return match (change, facts.patch) {
+            (None, _) => Plan::Skip(None),
+            (change, _) => Plan::WriteFirst(change),
+        };
+    };
+    if change.is_some() {
+        return Plan::WriteFirst(change);
+    }
+    match facts.patch {
+        PendingPatch::Empty if !is_consistent => Plan::AwaitEcho,
+        PendingPatch::Some if !is_consistent => Plan::WriteFirst(None),
+        PendingPatch::Carried => Plan::WriteFirst(None),
+        _ if reason.is_handled() || facts.outdated => Plan::Handle(reason),
+        _ => Plan::Skip(Some(reason)),
+    }
+}
+
+/// Whether the newest version is at least as new as the last own write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Consistency {
+    /// It is, or no own write is awaited.
+    Seen,
+    /// The own write has not arrived yet.
+    Awaited,
+}

@@ -1,0 +1,121 @@
+//! The states of one object.
+
+use std::time::Duration;
+
+use super::moment::Moment;
+
+/// The state of one object between two inputs.
+///
+/// ```text
+///                  ┌───────────────── event, deadline ─────────────────┐
+///                  ▼                                                   │
+/// AwaitingIndices ─► Idle ─► Planning ─► Running ─► Writing ─► AwaitingEcho
+///                  ▲          │  │          │         │  │           │
+///                  │          │  └──────────┴─────────┼──┴► Sleeping ┤
+///                  └──────────┴───────────────────────┴──► BackingOff┘
+///                 (any) ─► Gone
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum State {
+    /// The object is indexed and waits until all indices of the operator are filled.
+    AwaitingIndices,
+    /// Nothing is left to do until the next event.
+    #[default]
+    Idle,
+    /// The facts for the next cycle are being gathered.
+    Planning,
+    /// Change handlers run.
+    Running(Running),
+    /// A patch is being sent.
+    Writing(Unsent),
+    /// Change handlers wait for the own write to arrive on the watch stream.
+    AwaitingEcho {
+        /// When to run a cycle before that: a daemon that is being stopped is to be checked.
+        wake: Option<Moment>,
+    },
+    /// A handler is due later.
+    Sleeping {
+        /// When it is due.
+        until: Moment,
+    },
+    /// Something failed and is retried later.
+    BackingOff(BackingOff),
+    /// The object does not exist any longer.
+    Gone,
+}
+
+/// What is known while change handlers run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Running {
+    /// The finalizer holds back the deletion of the object until the handlers are finished.
+    pub(super) holds_deletion: bool,
+    /// When to check the daemons and timers that are being stopped.
+    pub(super) exiting: Option<Duration>,
+    /// It is unknown whether some daemons or timers must run, because their filters failed.
+    pub(super) uncertain: bool,
+}
+
+/// A patch that the server has not accepted yet.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Unsent {
+    /// What to do once it is written.
+    pub(super) then: Then,
+    /// The object that it was decided on.
+    pub(super) snapshot: Snapshot,
+    /// The server rejects its content, so that sending it again is of no use unless the object
+    /// changes.
+    pub(super) rejected: bool,
+    /// The patch adds or removes the finalizer.
+    pub(super) changes_finalizer: bool,
+}
+
+/// What follows a successful write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Then {
+    /// Nothing: the cycle is complete.
+    Finish,
+    /// Changes are still to be handled.
+    Cycle,
+    /// A handler, or the check of a daemon, is due after this time.
+    Sleep(Duration),
+    /// The framework failed in this cycle, which is repeated after a back-off.
+    Retry,
+}
+
+/// The parts of an object that show what its users want it to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Snapshot {
+    /// `metadata.generation`.
+    pub generation: Option<i64>,
+    /// The object is marked for deletion.
+    pub deleting: bool,
+}
+
+/// A wait after a failure or without progress.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct BackingOff {
+    /// When to try again.
+    pub(super) until: Moment,
+    /// Why it waits.
+    pub(super) reason: Setback,
+}
+
+/// The reason of a back-off.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Setback {
+    /// A patch could not be sent; it is kept and sent again before anything else happens.
+    Unsent(Unsent),
+    /// The framework failed before anything was to be sent.
+    Failure,
+    /// The object has changed before transformations could be applied. Its event ends the wait.
+    Conflict,
+    /// A cycle had no effect that can be seen on the object. An event ends the wait.
+    Stall,
+}
+
+impl Setback {
+    /// Returns `true` if events of the object do not end the wait.
+    pub(super) fn holds_events(&self) -> bool {
+        matches!(self, Self::Unsent(_) | Self::Failure)
+    }
+}

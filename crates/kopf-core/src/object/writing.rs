@@ -1,0 +1,187 @@
+//! The end of a cycle: what follows the response to a write.
+
+use super::action::{Action, Message};
+use super::echo::Remaining;
+use super::input::{Effect, Response};
+use super::machine::{Actions, Machine};
+use super::moment::Moment;
+use super::rules::Rules;
+use super::state::{BackingOff, Setback, State, Then, Unsent};
+
+/// Delay before an unsent patch is sent again if the settings have no delays.
+const RESEND: std::time::Duration = std::time::Duration::from_secs(1);
+
+impl Machine {
+    pub(super) fn written(
+        &mut self,
+        response: Response,
+        rules: &impl Rules,
+        now: Moment,
+        actions: &mut Actions,
+    ) {
+        let State::Writing(unsent) = std::mem::take(&mut self.state) else {
+            return;
+        };
+        self.conflicts = 0;
+        self.failures = 0;
+        actions.push(Action::DropCarried);
+        if let Then::Sleep(delay) = unsent.then
+            && !delay.is_zero()
+        {
+            actions.push(Action::Log(Message::SleepingSkipped(delay)));
+        }
+        if response.effect == Effect::Settled
+            && unsent.then == Then::Finish
+            && self.echo.remaining() != Some(Remaining::Cycle)
+        {
+            return self.settle(actions);
+        }
+        let effect = response.effect;
+        if self.expect(response, unsent.then, rules, now) {
+            self.state = State::AwaitingEcho { wake: None };
+            if unsent.then == Then::Retry {
+                self.failed(rules, now, actions);
+            }
+            return;
+        }
+        self.go_on(&unsent, effect, rules, now, actions);
+    }
+
+    /// Goes on without waiting for the write: its event has arrived already, or there is none.
+    fn go_on(
+        &mut self,
+        unsent: &Unsent,
+        effect: Effect,
+        rules: &impl Rules,
+        now: Moment,
+        actions: &mut Actions,
+    ) {
+        if effect != Effect::None {
+            self.futile = 0;
+        }
+        match unsent.then {
+            Then::Finish => self.state = self.waiting(None),
+            Then::Retry => self.failed(rules, now, actions),
+            Then::Sleep(delay) => self.state = self.waiting(Some(now.after(delay))),
+            Then::Cycle if self.echo.is_pending() => {
+                self.echo.require_cycle();
+                self.state = State::AwaitingEcho { wake: None };
+            }
+            Then::Cycle if self.paused => self.state = State::Idle,
+            Then::Cycle if self.futile == 0 => {
+                self.futile = 1;
+                self.begin_cycle(actions);
+            }
+            Then::Cycle => {
+                let delay = rules.backoff(self.futile - 1);
+                self.futile = self.futile.saturating_add(1);
+                self.back_off(Setback::Stall, now.after(delay));
+            }
+        }
+    }
+
+    fn waiting(&self, wake: Option<Moment>) -> State {
+        match wake {
+            _ if self.echo.is_pending() => State::AwaitingEcho { wake },
+            Some(until) => State::Sleeping { until },
+            None => State::Idle,
+        }
+    }
+
+    /// Begins to wait for the event of a write. Returns `false` if there is nothing to wait for.
+    fn expect(&mut self, response: Response, then: Then, rules: &impl Rules, now: Moment) -> bool {
+        let timeout = rules.echo_timeout();
+        let Some(awaited) = response.awaited.filter(|_| !timeout.is_zero()) else {
+            return false;
+        };
+        if response.effect == Effect::None {
+            return false;
+        }
+        let remaining = match then {
+            Then::Finish => Remaining::Nothing,
+            Then::Cycle | Then::Sleep(_) | Then::Retry => Remaining::Cycle,
+        };
+        self.echo.expect(awaited, now.after(timeout), remaining)
+    }
+
+    /// The write needs no cycle, so its event is not waited for.
+    fn settle(&mut self, actions: &mut Actions) {
+        self.echo.forget();
+        self.stall.reset();
+        self.futile = 0;
+        self.state = State::Idle;
+        let unhandled = Message::Unhandled(crate::cause::Reason::Noop);
+        actions.extend([
+            Action::Cover,
+            Action::Log(unhandled),
+            Action::Log(Message::CycleFinished),
+        ]);
+    }
+
+    pub(super) fn conflicted(
+        &mut self,
+        response: Option<Response>,
+        rules: &impl Rules,
+        now: Moment,
+    ) {
+        let State::Writing(unsent) = &self.state else {
+            return;
+        };
+        if unsent.changes_finalizer {
+            // It was not changed, so it cannot have been reverted.
+            self.finalizer.reset();
+        }
+        self.failures = 0;
+        let delay = rules.backoff(self.conflicts);
+        self.conflicts = self.conflicts.saturating_add(1);
+        let awaits =
+            response.is_some_and(|response| self.expect(response, Then::Cycle, rules, now));
+        if awaits && self.conflicts == 1 {
+            self.state = State::AwaitingEcho { wake: None };
+        } else {
+            // The event that is in the way normally arrives earlier.
+            self.back_off(Setback::Conflict, now.after(delay));
+        }
+    }
+
+    pub(super) fn write_failed(
+        &mut self,
+        rejected: bool,
+        rules: &impl Rules,
+        now: Moment,
+        actions: &mut Actions,
+    ) {
+        let State::Writing(unsent) = std::mem::take(&mut self.state) else {
+            return;
+        };
+        if !rules.keeps_unsent() {
+            return self.failed(rules, now, actions);
+        }
+        let delay = rules.failure_delay(self.failures).unwrap_or(RESEND);
+        self.failures = self.failures.saturating_add(1);
+        let unsent = Unsent { rejected, ..unsent };
+        actions.push(Action::ReportFailure(Some(delay)));
+        self.back_off(Setback::Unsent(unsent), now.after(delay));
+    }
+
+    /// The framework failed; the cycle is repeated later, or with the next event.
+    pub(super) fn failed(&mut self, rules: &impl Rules, now: Moment, actions: &mut Actions) {
+        let delay = rules.failure_delay(self.failures);
+        actions.push(Action::ReportFailure(delay));
+        self.failures = self.failures.saturating_add(1);
+        match delay {
+            Some(delay) => self.back_off(Setback::Failure, now.after(delay)),
+            None => self.state = self.waiting(None),
+        }
+    }
+
+    /// The object is gone; its `DELETED` event, or the next listing, follows.
+    pub(super) fn not_found(&mut self, actions: &mut Actions) {
+        *self = Self::default();
+        actions.extend([Action::DropCarried, Action::Log(Message::PatchSkipped)]);
+    }
+
+    fn back_off(&mut self, reason: Setback, until: Moment) {
+        self.state = State::BackingOff(BackingOff { until, reason });
+    }
+}

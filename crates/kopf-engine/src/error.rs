@@ -1,0 +1,66 @@
+//! Failures of the framework while an object is processed, as opposed to failures of handlers.
+
+use kopf_core::storage::StorageError;
+
+use crate::logger::ObjectLogger;
+
+/// A failure of the framework in a cycle. The object is tried again later.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("cannot parse the object")]
+    Body(#[from] kopf_core::body::Error),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error(transparent)]
+    Filter(#[from] kopf_core::filter::Error),
+    #[error(transparent)]
+    Patch(#[from] kopf_core::patch::Error),
+    #[error("cannot patch the object")]
+    Api(#[from] kopf_client::Error),
+    #[error("cannot patch the object: it has no name")]
+    Nameless,
+    #[error(
+        "the rejected patch is dropped because the object has changed: its handlers are called again"
+    )]
+    Dropped,
+    #[error("a filter, a storage, a lifecycle or a transformation panicked: {0}")]
+    Panic(String),
+}
+
+impl Error {
+    /// Returns `true` if the server will never accept what was sent.
+    pub(crate) fn is_rejection(&self) -> bool {
+        match self {
+            Self::Api(error) => matches!(error.code(), Some(400 | 413 | 422)),
+            // The payload does not depend on when it is sent.
+            Self::Patch(_) | Self::Nameless | Self::Panic(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Returns the message with its causes.
+    pub(crate) fn chain(&self) -> String {
+        describe(self)
+    }
+}
+
+/// Logs state that cannot be read on an object that is being deleted. It counts as absent, because
+/// otherwise the object could never be deleted.
+pub(crate) fn warn_unreadable(error: &StorageError, logger: &ObjectLogger) {
+    let error = describe(error);
+    logger.warning(format_args!(
+        "The object is being deleted as if it had no such state: {error}"
+    ));
+}
+
+/// Returns the message of an error with its causes.
+pub(crate) fn describe(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        use std::fmt::Write as _;
+        let _ = write!(text, ": {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,30 @@
+//! The attempts of one cycle.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kopf_core::handler::HandlerId;
+use kopf_core::object::handling::Attempted;
+use kopf_core::progress::ProgressRecord;
+
+/// Collects the attempts of handlers and sub-handlers in one cycle. Cheap to clone: clones share the
+/// attempts.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AttemptLog(Arc<Mutex<Vec<Attempted>>>);
+
+impl AttemptLog {
+    /// Adds an attempt with the progress record it has led to.
+    pub(super) fn add(&self, id: &HandlerId, record: Option<&ProgressRecord>) {
+        let Some(record) = record else { return };
+        let attempt = Attempted {
+            id: Arc::clone(id),
+            record: record.clone(),
+        };
+        let mut attempts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        attempts.push(attempt);
+    }
+
+    /// Takes all attempts.
+    pub(crate) fn take(&self) -> Vec<Attempted> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

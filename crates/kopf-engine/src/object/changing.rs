@@ -1,0 +1,315 @@
+//! Calling of the change handlers of one cycle.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use kopf_core::cause::{Cause, Change, Reason};
+use kopf_core::object::handling::{Attempted, Attempts, Concluded, Conclusion, Handling, Others};
+use kopf_core::object::{Handled, Input, PendingPatch};
+use kopf_core::patch::Patch;
+use kopf_core::wording;
+use serde_json::Value;
+
+use super::driver::Driver;
+use super::planning::Cycle;
+use super::{Holding, ResourceContext};
+use crate::error::{Error, describe};
+use crate::execution::{AttemptLog, Execution, describe_panic};
+use crate::invocation::{FilterContext, Handler, SharedPatch, Slot};
+use crate::logger::ObjectLogger;
+
+impl Driver {
+    /// Calls the due handlers of the current cycle, and adds their results to the patch.
+    pub(super) async fn run_handlers(&mut self, reason: Reason, holding: &mut Holding) -> Input {
+        let Some(cycle) = self.cycle.take() else {
+            return Input::NoVersion;
+        };
+        let logger = self.logger(&cycle.cause.body).clone();
+        let handling = self.handle(reason, *cycle, &logger, holding);
+        let failure = match AssertUnwindSafe(handling).catch_unwind().await {
+            Ok(Ok(handled)) => return Input::HandlersFinished(handled),
+            Ok(Err(error)) => error,
+            Err(panic) => Error::Panic(describe_panic(&*panic)),
+        };
+        self.failure = Some(failure);
+        Input::Failed
+    }
+
+    async fn handle(
+        &mut self,
+        reason: Reason,
+        mut cycle: Cycle,
+        logger: &ObjectLogger,
+        holding: &mut Holding,
+    ) -> Result<Handled, Error> {
+        let context = Arc::clone(&self.context);
+        if cycle.is_outdated() {
+            return self.rebase(&context, &cycle, logger);
+        }
+        let operator = &context.shared.context;
+        let memo = self.state.memo(&operator.memo);
+        let filtering = FilterContext::new(Arc::clone(operator), memo.clone());
+        let handlers = context.handlers.selected(&cycle.cause, &filtering)?;
+        supersede(&context, &mut cycle, &handlers, &mut self.patch, logger)?;
+        log_beginning(&cycle.cause, logger);
+        if handlers.is_empty() {
+            return self.handle_without_handlers(&context, &cycle, logger);
+        }
+        let execution = Execution {
+            shared: Arc::clone(&context.shared),
+            cause: Arc::new(cycle.cause.clone()),
+            patch: SharedPatch::new(std::mem::take(&mut self.patch)),
+            logger: logger.clone(),
+            lifecycle: Arc::clone(&context.shared.lifecycle),
+            memo,
+            slot: Slot::default(),
+            attempts: AttemptLog::default(),
+        };
+        holding.release();
+        let attempted = execution.round(&handlers, &mut cycle.progress, None).await;
+        holding.reacquire().await;
+        // From here on, a failure must not lose the results of handlers.
+        self.patch = execution.patch.take();
+        let attempts = execution.attempts.take();
+        let others = self.others;
+        let concluded = self.conclude(&context, &cycle, &attempts, others);
+        Ok(self.evaluate(reason, &cycle, concluded, attempted, logger))
+    }
+
+    /// Adds the progress, the diff-base and the attempted essences to the patch.
+    fn conclude(
+        &mut self,
+        context: &ResourceContext,
+        cycle: &Cycle,
+        attempts: &[Attempted],
+        others: Others,
+    ) -> Result<Concluded, Error> {
+        let Some(handling) = handling(context, cycle) else {
+            return Ok(Concluded::FINISHED);
+        };
+        let mut patch = self.patch.clone();
+        let after = essence_after(context, cycle, &patch);
+        let attempts = Attempts {
+            prior: &cycle.attempted,
+            made: attempts,
+            after: &after,
+        };
+        let concluded = handling.conclude(&cycle.progress, attempts, others, &mut patch);
+        match concluded {
+            Ok(concluded) => {
+                self.patch = patch;
+                Ok(concluded)
+            }
+            Err(error) => {
+                // Without the diff-base, the records are the only sign that handlers have finished.
+                let storage = handling.storages.progress;
+                let stored = cycle
+                    .progress
+                    .store(storage, handling.body, &mut self.patch);
+                Err(stored.err().unwrap_or(error).into())
+            }
+        }
+    }
+
+    /// Evaluates the conclusion of a cycle, and logs it.
+    fn evaluate(
+        &mut self,
+        reason: Reason,
+        cycle: &Cycle,
+        concluded: Result<Concluded, Error>,
+        attempted: bool,
+        logger: &ObjectLogger,
+    ) -> Handled {
+        let mut handled = Handled {
+            due: None,
+            patch: PendingPatch::Some,
+            failed: false,
+        };
+        let now = self.context.shared.context.clock.now();
+        let is_done = cycle.progress.is_done();
+        let ended = match concluded {
+            Ok(concluded) => {
+                let conclusion = concluded.conclusion;
+                self.note_unstored(concluded, logger);
+                conclusion
+            }
+            Err(error) => {
+                self.failure = Some(error);
+                handled.failed = true;
+                if is_done {
+                    Conclusion::Finished
+                } else {
+                    Conclusion::Unfinished
+                }
+            }
+        };
+        match ended {
+            Conclusion::Unfinished => handled.due = cycle.progress.delays(now).into_iter().min(),
+            Conclusion::Kept => {}
+            Conclusion::Finished | Conclusion::UpdateFollows => {
+                let counts = cycle.progress.counts();
+                // A repeated attempt to store the diff-base is not logged again.
+                if attempted || !handled.failed {
+                    logger.info(wording::processed(reason, counts.succeeded, counts.failed));
+                }
+                if !handled.failed {
+                    self.state.fully_handled_once = true;
+                }
+                if ended == Conclusion::UpdateFollows {
+                    handled.due = Some(Duration::ZERO);
+                } else if !handled.failed {
+                    self.settled = cycle.essences().map(|essences| Arc::clone(essences.new));
+                }
+            }
+        }
+        handled.patch = self.pending_patch();
+        handled
+    }
+
+    /// Stores the essence as handled if no handlers are interested in the change.
+    fn handle_without_handlers(
+        &mut self,
+        context: &ResourceContext,
+        cycle: &Cycle,
+        logger: &ObjectLogger,
+    ) -> Result<Handled, Error> {
+        self.state.fully_handled_once = true;
+        if let Some(handling) = handling(context, cycle) {
+            let new = handling.essences.new;
+            let is_outdated = !cycle.attempted.outdated(new).is_empty();
+            if is_outdated && handling.reason != Reason::Delete {
+                return self.rebase(context, cycle, logger);
+            }
+            if self.tracks_attempts(handling.body) {
+                // What was carried over to this update is of no use any longer.
+                let concluded = handling.finish(&cycle.progress, &mut self.patch)?;
+                self.note_unstored(concluded, logger);
+            } else {
+                let unstored = handling.store_base(new, &mut self.patch)?;
+                warn_unstored(unstored.as_ref(), logger);
+            }
+        }
+        Ok(Handled {
+            due: None,
+            patch: self.pending_patch(),
+            failed: false,
+        })
+    }
+
+    /// Stores a diff-base from which an update with the missed changes follows.
+    fn rebase(
+        &mut self,
+        context: &ResourceContext,
+        cycle: &Cycle,
+        logger: &ObjectLogger,
+    ) -> Result<Handled, Error> {
+        if let Some(handling) = handling(context, cycle) {
+            let attempts = Attempts {
+                prior: &cycle.attempted,
+                made: &[],
+                after: handling.essences.new,
+            };
+            let (progress, patch) = (&cycle.progress, &mut self.patch);
+            let concluded = handling.follow_up(progress, &cycle.attempted, attempts, patch)?;
+            self.note_unstored(concluded, logger);
+        }
+        Ok(Handled {
+            due: Some(Duration::ZERO),
+            patch: self.pending_patch(),
+            failed: false,
+        })
+    }
+
+    fn note_unstored(&mut self, concluded: Concluded, logger: &ObjectLogger) {
+        warn_unstored(concluded.unstored_base.as_ref(), logger);
+        if concluded.oversized.is_some() && self.state.attempted.is_none() {
+            logger.warning(
+                "The essences that handlers were called with are too large for an annotation and \
+                 are kept in memory: changes that arrive while handlers are retried can be lost \
+                 if the operator restarts.",
+            );
+        }
+        self.state.attempted = concluded.oversized.map(Box::new);
+    }
+}
+
+fn handling<'a>(context: &'a ResourceContext, cycle: &'a Cycle) -> Option<Handling<'a>> {
+    Some(Handling {
+        storages: context.storages(),
+        body: &cycle.cause.body,
+        reason: cycle.cause.change.as_ref()?.reason,
+        essences: cycle.essences()?,
+        owned: context.handlers.owned(),
+    })
+}
+
+/// Activates the handlers of the cause, and takes over or purges what is left of other causes.
+fn supersede(
+    context: &ResourceContext,
+    cycle: &mut Cycle,
+    handlers: &[Arc<Handler>],
+    patch: &mut Patch,
+    logger: &ObjectLogger,
+) -> Result<(), Error> {
+    let Some(change) = &cycle.cause.change else {
+        return Ok(());
+    };
+    let reason = change.reason;
+    let storage = context.storages().progress;
+    let ids = handlers.iter().map(|handler| &handler.id);
+    let now = context.shared.context.clock.now();
+    cycle.progress.activate(ids, reason, now);
+    for extra in cycle.progress.extras(reason) {
+        logger.info(wording::superseded(
+            &extra.purpose,
+            reason,
+            extra.succeeded,
+            extra.failed,
+            extra.left,
+        ));
+    }
+    if cycle.progress.has_extras(reason) {
+        cycle.progress.repurpose(reason);
+        if cycle.progress.has_extras(reason) {
+            let owned = context.handlers.owned_ids();
+            cycle
+                .progress
+                .purge(storage, &cycle.cause.body, patch, owned)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the essence with the patch of the cycle applied; the current one if that fails.
+fn essence_after(context: &ResourceContext, cycle: &Cycle, patch: &Patch) -> Arc<Value> {
+    let current = match cycle.essences() {
+        Some(essences) => Arc::clone(essences.new),
+        None => Arc::new(Value::Null),
+    };
+    if patch.is_empty() {
+        return current;
+    }
+    let after = patch.applied_to(&cycle.cause.body);
+    let essence = after.ok().and_then(|body| context.essence(&body).ok());
+    essence.map_or(current, Arc::new)
+}
+
+fn warn_unstored(error: Option<&kopf_core::storage::StorageError>, logger: &ObjectLogger) {
+    if let Some(error) = error {
+        let error = describe(error);
+        logger.warning(format_args!("The diff-base is not stored: {error}"));
+    }
+}
+
+fn log_beginning(cause: &Cause, logger: &ObjectLogger) {
+    let Some(change) = &cause.change else { return };
+    if logger.is_debug_enabled() {
+        let Change { reason, old, .. } = change;
+        logger.debug(wording::in_progress(*reason, &cause.body));
+        if old.is_some() && !change.diff.is_empty() {
+            logger.debug(wording::diff(*reason, &change.diff));
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The resource context: everything that the drivers of one stream share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use kopf_core::body::Body;
+use kopf_core::keys::KeyNaming;
+use kopf_core::object::handling::Storages;
+use kopf_core::object::{AttemptedEssences, Moment, Standard};
+use kopf_core::registry::KindHandlers;
+use kopf_core::resource::Resource;
+use kopf_core::settings::Settings;
+use kopf_core::storage::StorageError;
+use serde_json::Value;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{Driver, ObjectState};
+use crate::identity::Identity;
+use crate::indexing::{KindIndices, ObjectKey};
+use crate::invocation::Function;
+use crate::queueing::{Mailbox, Options, Processing, Queued, Stream};
+use crate::shared::Shared;
+
+/// The handlers, indices, rules and limits of the objects of one stream.
+#[derive(Debug)]
+pub(crate) struct ResourceContext {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) handlers: KindHandlers<Function>,
+    /// The indices which these objects can be in.
+    pub(crate) indices: KindIndices,
+    /// There are admission handlers for these objects, which share their memos.
+    pub(crate) is_reviewed: bool,
+    /// Cancelled when the stream is stopped.
+    pub(crate) stop: CancellationToken,
+    /// The rules of the machines.
+    pub(crate) rules: Standard,
+    /// All indices were filled once, as far as this stream knows.
+    indexed: AtomicBool,
+    limit: Option<Semaphore>,
+    attempted: KeyNaming,
+    epoch: Instant,
+}
+
+impl ResourceContext {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        resource: Arc<Resource>,
+        stop: CancellationToken,
+    ) -> Self {
+        let handlers = shared.registry.for_resource(&resource);
+        let indices = shared.context.indices.of_kind(&handlers);
+        let is_reviewed = shared.registry.handlers().iter().any(|handler| {
+            let selector = handler.selector.as_ref();
+            handler.kind.webhook_type().is_some()
+                && selector.is_some_and(|selector| selector.check(&resource))
+        });
+        let settings = &shared.context.settings;
+        let limit = settings.queueing.worker_limit;
+        Self {
+            limit: limit.map(|limit| Semaphore::new(limit.clamp(1, Semaphore::MAX_PERMITS))),
+            attempted: attempted_naming(settings),
+            rules: Standard {
+                echo_timeout: settings.persistence.consistency_timeout,
+                error_delays: settings.queueing.error_delays.clone(),
+                touching: settings.persistence.touching,
+            },
+            indexed: AtomicBool::new(false),
+            epoch: Instant::now(),
+            handlers,
+            indices,
+            is_reviewed,
+            stop,
+            resource,
+            shared,
+        }
+    }
+
+    /// Returns the current moment for the machines of these objects.
+    pub(crate) fn now(&self) -> Moment {
+        Moment::new(self.epoch.elapsed())
+    }
+
+    /// Converts a moment of these machines to the clock of the runtime.
+    pub(crate) fn instant(&self, moment: Moment) -> Instant {
+        self.epoch + moment.since(Moment::default())
+    }
+
+    /// Returns the storages for the state of handling.
+    pub(crate) fn storages(&self) -> Storages<'_> {
+        let persistence = &self.shared.context.settings.persistence;
+        Storages {
+            progress: persistence.progress_storage.as_ref(),
+            diffbase: persistence.diffbase_storage.as_ref(),
+            attempted: (!persistence.lost_updates).then_some(&self.attempted),
+        }
+    }
+
+    /// Builds the essence of an object, without the state that operators keep on it.
+    pub(super) fn essence(&self, body: &Body) -> Result<Value, StorageError> {
+        let storages = self.storages();
+        let mut essence = storages.diffbase.build(body, &self.handlers.extra_fields)?;
+        storages.progress.clear(&mut essence)?;
+        AttemptedEssences::strip(&self.attempted, body, &mut essence);
+        Ok(essence)
+    }
+
+    /// Returns `true` if anything is done to these objects apart from indexing.
+    pub(crate) fn is_handled(&self) -> bool {
+        let handlers = &self.handlers;
+        !(handlers.watching.is_empty()
+            && handlers.spawning.is_empty()
+            && handlers.changing.is_empty())
+    }
+
+    /// Acquires a permit of `queueing.worker_limit`; `None` if there is no limit.
+    pub(crate) async fn permit(&self) -> Option<SemaphorePermit<'_>> {
+        match &self.limit {
+            Some(limit) => limit.acquire().await.ok(),
+            None => None,
+        }
+    }
+}
+
+impl Processing for ResourceContext {
+    type State = ObjectState;
+
+    fn resource(&self) -> &Arc<Resource> {
+        &self.resource
+    }
+
+    fn first_state(&self, listed: bool) -> ObjectState {
+        ObjectState::new(listed)
+    }
+
+    fn covers(&self, state: &ObjectState, entry: &Queued) -> bool {
+        state.covers(entry, self.now())
+    }
+
+    fn keeps_every_version(&self) -> bool {
+        !self.handlers.watching.is_empty() || !self.indices.is_empty()
+    }
+
+    fn drive(
+        self: Arc<Self>,
+        identity: &Identity,
+        state: ObjectState,
+        mailbox: Arc<Mailbox>,
+    ) -> BoxFuture<'static, Option<ObjectState>> {
+        let key = ObjectKey::new(identity, &self.resource);
+        Box::new(Driver::new(self, mailbox, key, state))
+            .run()
+            .boxed()
+    }
+
+    fn discard(&self, identity: &Identity) {
+        if !self.indices.is_empty() {
+            self.indices
+                .discard(&ObjectKey::new(identity, &self.resource));
+        }
+    }
+
+    /// Indices that appear later do not hold these objects up.
+    fn is_ready(&self) -> bool {
+        if !self.indexed.load(Ordering::Acquire) && self.shared.barrier.is_lifted() {
+            self.indexed.store(true, Ordering::Release);
+        }
+        self.indexed.load(Ordering::Acquire)
+    }
+
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        async {
+            if !self.is_ready() {
+                self.shared.barrier.lifted().await;
+                self.indexed.store(true, Ordering::Release);
+            }
+        }
+        .boxed()
+    }
+}
+
+/// Creates the stream of one resource in one namespace, or cluster-wide.
+pub(crate) fn stream(
+    shared: &Arc<Shared>,
+    resource: Arc<Resource>,
+    namespace: Option<String>,
+    stop: CancellationToken,
+) -> Stream<ResourceContext> {
+    let context = ResourceContext::new(Arc::clone(shared), resource, stop.clone());
+    let blocker = (!context.indices.is_empty()).then(|| shared.barrier.block());
+    let options = Options { blocker, stop };
+    Stream::new(Arc::new(context), Arc::clone(shared), namespace, options)
+}
+
+/// The attempted essences are kept beside the diff-base, or under the default prefix if that is not
+/// kept in an annotation.
+fn attempted_naming(settings: &Settings) -> KeyNaming {
+    let storage = &settings.persistence.diffbase_storage;
+    storage.naming().cloned().unwrap_or_default().with_v1(false)
+}

@@ -1,0 +1,255 @@
+//! The loop of one driver: waits for the next input of the machine, and feeds it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use kopf_client::patching::Answer;
+use kopf_core::body::Body;
+use kopf_core::cause::EventType;
+use kopf_core::object::handling::Others;
+use kopf_core::object::{Input, Machine, PendingPatch, State};
+use kopf_core::patch::Patch;
+use serde_json::Value;
+use tokio::time::sleep_until;
+
+use super::ahead::Waited;
+use super::planning::Cycle;
+use super::runners::Tended;
+use super::writing::Sending;
+use super::{Holding, ObjectState, ResourceContext};
+use crate::error::Error;
+use crate::indexing::{Blocker, ObjectKey};
+use crate::inspect::{Counted, Guard};
+use crate::logger::ObjectLogger;
+use crate::queueing::{Mailbox, Processing as _, Queued};
+
+/// Limit of transformations that event handlers can add while nothing can be written. Beyond that,
+/// events stay in the mailbox.
+const BACKLOG: usize = 100;
+
+/// One version of the object.
+#[derive(Debug, Clone)]
+pub(super) struct Version {
+    pub(super) event: EventType,
+    pub(super) body: Body,
+}
+
+/// The driver of one object. See the module.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    pub(super) context: Arc<ResourceContext>,
+    pub(super) mailbox: Arc<Mailbox>,
+    /// The owner of the entries in the indices.
+    pub(super) key: ObjectKey,
+    pub(super) state: ObjectState,
+    pub(super) machine: Machine,
+    guard: Guard,
+    /// Held until the object is indexed for the first time.
+    pub(super) blocker: Option<Blocker>,
+    /// The entries that are indexed and wait for all indices to be filled.
+    pub(super) ahead: VecDeque<Queued>,
+    pub(super) logger: Option<ObjectLogger>,
+    /// The newest version of the object that is known.
+    pub(super) newest: Option<Version>,
+    /// The version that is being shown to indices and event handlers.
+    pub(super) taken: Option<Version>,
+    /// The indices have that version already.
+    pub(super) is_indexed: bool,
+    /// The patch of the current cycle, beginning with that of event handlers.
+    pub(super) patch: Patch,
+    /// The daemons and timers as of the current cycle.
+    pub(super) tended: Option<Tended>,
+    /// The facts of the current cycle.
+    pub(super) cycle: Option<Box<Cycle>>,
+    /// The deletion of the object also waits for daemons and timers.
+    pub(super) others: Others,
+    /// The essence that the current cycle stores as handled.
+    pub(super) settled: Option<Arc<Value>>,
+    /// The patch that is being sent, or could not be sent.
+    pub(super) sending: Option<Box<Sending>>,
+    /// The response to the last write.
+    pub(super) response: Option<Answer>,
+    /// The last failure of the framework, until it is reported.
+    pub(super) failure: Option<Error>,
+    /// How many times in a row the cycle has given way to newer events.
+    pub(super) postponed: usize,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        context: Arc<ResourceContext>,
+        mailbox: Arc<Mailbox>,
+        key: ObjectKey,
+        mut state: ObjectState,
+    ) -> Self {
+        if context.is_reviewed {
+            let shared = &context.shared;
+            state.adopt_memo(|| shared.memos.hand_over(&key, &shared.context.memo));
+        }
+        let guard = context.shared.inspect.count(Counted::Working);
+        let blocks = !context.indices.is_empty() && !context.is_ready();
+        let blocker = blocks.then(|| context.shared.barrier.block());
+        let machine = if context.is_ready() {
+            Machine::default()
+        } else {
+            Machine::awaiting_indices()
+        };
+        Self {
+            context,
+            mailbox,
+            key,
+            state,
+            machine,
+            guard,
+            blocker,
+            ahead: VecDeque::new(),
+            logger: None,
+            newest: None,
+            taken: None,
+            is_indexed: false,
+            patch: Patch::default(),
+            tended: None,
+            cycle: None,
+            others: Others::Exited,
+            settled: None,
+            sending: None,
+            response: None,
+            failure: None,
+            postponed: 0,
+        }
+    }
+
+    /// Drives the object until nothing is left to do, until it is gone (then there is no state to
+    /// keep), or until the stream is stopped.
+    ///
+    /// There can be as many waiting drivers as objects, so what is needed only while working is
+    /// boxed and not a part of this future.
+    pub(crate) async fn run(mut self: Box<Self>) -> Option<ObjectState> {
+        let context = Arc::clone(&self.context);
+        if *self.machine.state() == State::AwaitingIndices
+            && Box::pin(self.await_indices()).await == Waited::Over
+        {
+            return Some(self.state.at_rest());
+        }
+        loop {
+            if self.takes_events() {
+                self.guard.becomes(Counted::Working);
+                let _permit = context.permit().await;
+                Box::pin(self.on_events()).await;
+                if *self.machine.state() == State::Gone {
+                    return None;
+                }
+                continue;
+            }
+            if context.shared.pause.is_paused() && !self.machine.has_unsent() {
+                let _permit = context.permit().await;
+                Box::pin(self.on_pause()).await;
+            }
+            let Some(deadline) = self.machine.deadline() else {
+                if self.mailbox.close() {
+                    return Some(self.state.at_rest());
+                }
+                continue;
+            };
+            self.guard.becomes(self.counted());
+            tokio::select! {
+                biased;
+                () = context.stop.cancelled() => return Some(self.state),
+                () = self.mailbox.arrival() => {}
+                () = self.state.exit(), if self.is_woken_by_exits() => {
+                    self.machine.step(Input::RunnerExited, &context.rules, context.now());
+                }
+                () = context.shared.pause.paused(), if !self.machine.has_unsent() => {}
+                () = sleep_until(context.instant(deadline)) => {
+                    self.guard.becomes(Counted::Working);
+                    let _permit = context.permit().await;
+                    Box::pin(self.on_deadline()).await;
+                }
+            }
+        }
+    }
+
+    /// Returns `false` while the patch of event handlers must not grow any further.
+    fn takes_events(&self) -> bool {
+        let is_full =
+            self.patch.fns.len() >= BACKLOG && self.machine.is_held_back(self.context.now());
+        let has_any = !self.mailbox.is_empty() || !self.ahead.is_empty();
+        has_any && !is_full
+    }
+
+    /// Sleeping until a handler is due is no work; all other waiting is.
+    fn counted(&self) -> Counted {
+        match self.machine.state() {
+            State::Sleeping { .. } => Counted::Sleeping,
+            _ => Counted::Working,
+        }
+    }
+
+    fn is_woken_by_exits(&self) -> bool {
+        matches!(
+            self.machine.state(),
+            State::Sleeping { .. } | State::AwaitingEcho { wake: Some(_) }
+        )
+    }
+
+    /// Waits for the permit of an object that has events or a deadline.
+    pub(super) async fn hold(&self) -> Holding {
+        let listed = !self.ahead.is_empty() && self.ahead.iter().all(Queued::is_listed);
+        Holding::acquire(&self.context.shared.permits, &self.mailbox, listed).await
+    }
+
+    async fn on_deadline(&mut self) {
+        let mut holding = self.hold().await;
+        // Events that arrived while waiting for the permit go first.
+        if self.mailbox.is_empty() {
+            self.feed(Input::Deadline, &mut holding).await;
+        }
+    }
+
+    async fn on_pause(&mut self) {
+        let pending = if self.patch.is_empty() {
+            PendingPatch::Empty
+        } else {
+            PendingPatch::Some
+        };
+        let mut holding = self.hold().await;
+        self.feed(Input::Paused(pending), &mut holding).await;
+    }
+
+    /// Feeds an input, performs the resulting actions, and feeds their results in turn.
+    pub(super) async fn feed(&mut self, input: Input, holding: &mut Holding) {
+        let context = Arc::clone(&self.context);
+        let mut next = Some(input);
+        while let Some(input) = next.take() {
+            for action in self.machine.step(input, &context.rules, context.now()) {
+                next = self.perform(action, holding).await;
+                if next.is_some() {
+                    break;
+                }
+            }
+        }
+    }
+
+    pub(super) fn logger(&mut self, body: &Body) -> &ObjectLogger {
+        let poster = &self.context.shared.poster;
+        self.logger.get_or_insert_with(|| {
+            ObjectLogger::new(Arc::new(body.reference()), Some(poster.clone()))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size_of_result<T, F: Future>(_: impl Fn(T) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn waiting_drivers_are_small() {
+        let sizes = (size_of_result(Driver::run), size_of::<Driver>());
+        assert!(sizes.0 <= 1024, "{sizes:?}");
+        assert!(sizes.1 <= 1024, "{sizes:?}");
+    }
+}

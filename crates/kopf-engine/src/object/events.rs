@@ -1,0 +1,173 @@
+//! Taking events out of the mailbox.
+
+use bytes::Bytes;
+use kopf_core::body::Body;
+use kopf_core::cause::EventType;
+use kopf_core::lenient::DEPTH_LIMIT;
+use kopf_core::object::{Input, Snapshot};
+use serde_json::Value;
+
+use super::driver::{Driver, Version};
+use super::{Holding, ObjectState};
+use crate::error::Error;
+use crate::queueing::{Processing as _, Queued};
+
+/// How many times in a row a cycle gives way to newer events.
+const POSTPONED: usize = 16;
+
+impl Driver {
+    /// Takes all queued versions, shows them to indices and event handlers, and runs a cycle on the
+    /// newest one.
+    pub(super) async fn on_events(&mut self) {
+        let mut holding = self.hold().await;
+        let mut drained = self.mailbox.drain();
+        let now = self.context.now();
+        for version in std::mem::take(&mut drained.superseded) {
+            self.feed(Input::Superseded { version }, &mut holding).await;
+        }
+        drained
+            .entries
+            .retain(|entry| !self.state.covers(entry, now));
+        let ahead = std::mem::take(&mut self.ahead);
+        let indexed = ahead.len();
+        let count = indexed + drained.entries.len();
+        if count == 0 {
+            return;
+        }
+        for (position, entry) in ahead.into_iter().chain(drained.entries).enumerate() {
+            let taken = Taken {
+                is_newest: position + 1 == count,
+                is_indexed: position < indexed,
+            };
+            self.take(entry, taken, &mut holding).await;
+        }
+        self.on_newest(&mut holding).await;
+    }
+
+    async fn take(&mut self, entry: Queued, taken: Taken, holding: &mut Holding) {
+        let Queued::Event {
+            event,
+            version,
+            raw,
+        } = entry
+        else {
+            self.feed(Input::Vanished, holding).await;
+            return;
+        };
+        if !taken.is_newest && !self.context.keeps_every_version() {
+            // Superseded versions matter to event handlers and indices only.
+            if let Some(version) = version {
+                self.feed(Input::Superseded { version }, holding).await;
+            }
+            return;
+        }
+        let Some(body) = self.parse(&raw) else {
+            return self.unreadable(event, taken, holding).await;
+        };
+        self.taken = Some(Version { event, body });
+        self.is_indexed = taken.is_indexed;
+        self.feed(Input::Event { event, version }, holding).await;
+        self.newest = self.taken.take();
+        if let (Some(background), Some(newest)) = (&self.state.background, &self.newest) {
+            background.refresh(&newest.body);
+        }
+    }
+
+    /// Parses a version. An unreadable one is kept as a failure.
+    fn parse(&mut self, raw: &Bytes) -> Option<Body> {
+        match Body::parse_counting(raw) {
+            Ok((body, cut)) => {
+                if cut > 0 {
+                    self.logger(&body).warning(format_args!(
+                        "Values of the object are nested deeper than {DEPTH_LIMIT} levels, and \
+                         are null for the operator: {cut}."
+                    ));
+                }
+                Some(body)
+            }
+            Err(error) => {
+                self.failure = Some(error.into());
+                None
+            }
+        }
+    }
+
+    /// Handles a version that cannot be parsed: the object is gone if it is the last one, and is
+    /// waited for otherwise.
+    async fn unreadable(&mut self, event: EventType, taken: Taken, holding: &mut Holding) {
+        if event == EventType::Deleted {
+            self.report(None);
+            self.feed(Input::Vanished, holding).await;
+        } else if taken.is_newest {
+            self.feed(Input::Failed, holding).await;
+        } else {
+            self.report(None);
+        }
+    }
+
+    async fn on_newest(&mut self, holding: &mut Holding) {
+        let Some(newest) = &self.newest else { return };
+        // Event handlers may have taken long, and change handlers want the newest version only.
+        let event = newest.event;
+        let gives_way = self.context.keeps_every_version() && !self.mailbox.is_empty();
+        if event != EventType::Deleted && gives_way && self.postponed < POSTPONED {
+            self.postponed += 1;
+            return;
+        }
+        self.postponed = 0;
+        let snapshot = snapshot(&newest.body);
+        self.feed(Input::Newest { event, snapshot }, holding).await;
+    }
+
+    /// Forgets everything about the object.
+    pub(super) fn forget(&mut self) {
+        self.context.indices.discard(&self.key);
+        self.state = ObjectState::default();
+        self.logger = None;
+        self.newest = None;
+        self.patch = kopf_core::patch::Patch::default();
+        self.sending = None;
+        self.response = None;
+        self.cycle = None;
+        self.tended = None;
+    }
+
+    /// Logs the last failure of the framework.
+    pub(super) fn report(&mut self, retry_in: Option<std::time::Duration>) {
+        let Some(error) = self.failure.take() else {
+            return;
+        };
+        let error = error.chain();
+        let Some(logger) = self.logger.as_ref().map(crate::logger::ObjectLogger::local) else {
+            let resource = &self.context.resource;
+            tracing::error!("An object of {resource} is not processed: {error}");
+            return;
+        };
+        match retry_in {
+            Some(delay) => logger.error(kopf_core::wording::throttling(delay, error)),
+            None => logger.error(format_args!("Processing has failed: {error}")),
+        }
+    }
+
+    /// Logs a failure that ends nothing.
+    pub(super) fn report_only(&mut self, error: Error) {
+        self.failure = Some(error);
+        self.report(None);
+    }
+}
+
+/// The place of an entry among those that are taken at once.
+#[derive(Clone, Copy)]
+struct Taken {
+    is_newest: bool,
+    is_indexed: bool,
+}
+
+/// Returns the parts of an object that show what its users want it to be.
+pub(super) fn snapshot(body: &Body) -> Snapshot {
+    let generation = body.metadata().get("generation");
+    Snapshot {
+        generation: generation.and_then(Value::as_i64),
+        deleting: body.is_deleting(),
+    }
+}

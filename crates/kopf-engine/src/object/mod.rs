@@ -1,0 +1,23 @@
+//! The driver of one object: performs the actions of its machine and feeds the results back.
+//!
+//! The rules are in `kopf_core::object`; here are the effects. An object has one driver while there
+//! is something to do or to wait for, and none otherwise, so nothing is done to it twice at once.
+
+mod ahead;
+mod changing;
+mod context;
+mod driver;
+mod events;
+mod indexing;
+mod performing;
+mod permit;
+mod planning;
+mod runners;
+mod state;
+mod watching;
+mod writing;
+
+pub(crate) use context::{ResourceContext, stream};
+pub(crate) use driver::Driver;
+pub(crate) use permit::Holding;
+pub(crate) use state::ObjectState;

@@ -1,0 +1,165 @@
+//! The actions of the machine, performed.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use kopf_core::cause::Reason;
+use kopf_core::object::{Action, Covered, Input, Message, reaches};
+use kopf_core::wording;
+
+use super::driver::{Driver, Version};
+use super::{Holding, indexing, runners, watching};
+use crate::error::Error;
+use crate::execution::describe_panic;
+
+impl Driver {
+    /// Performs one action. Returns its result if the machine waits for it.
+    pub(super) async fn perform(&mut self, action: Action, holding: &mut Holding) -> Option<Input> {
+        match action {
+            Action::Index => self.index(holding).await,
+            Action::CallEventHandlers => self.call_event_handlers(holding).await,
+            Action::TendRunners => return self.tend_runners(holding).await,
+            Action::Plan => return Some(self.plan()),
+            Action::Run(reason) => return Some(self.run_handlers(reason, holding).await),
+            Action::Write(change) => return Some(self.write(change, holding).await),
+            Action::Resend => return Some(self.send(holding).await),
+            Action::Touch => return Some(self.touch(holding).await),
+            Action::DropUnsent => {
+                self.sending = None;
+                self.report_only(Error::Dropped);
+            }
+            Action::AdoptResponse => self.adopt_response(),
+            Action::DropCarried => self.state.carried.clear(),
+            Action::Cover => self.cover(),
+            Action::Log(message) => self.log(message),
+            Action::ReportFailure(retry_in) => self.report(retry_in),
+            Action::Forget => self.forget(),
+        }
+        None
+    }
+
+    async fn index(&mut self, holding: &mut Holding) {
+        if self.context.indices.is_empty() || self.is_indexed {
+            return;
+        }
+        let Some(Version { event, body }) = self.taken.clone() else {
+            return;
+        };
+        let logger = self.logger(&body).clone();
+        let context = Arc::clone(&self.context);
+        let version = indexing::Indexed {
+            key: &self.key,
+            event,
+            body: &body,
+            logger: &logger,
+        };
+        let indexing = indexing::index(&context, &mut self.state, version, holding);
+        if let Err(panic) = AssertUnwindSafe(indexing).catch_unwind().await {
+            // The rest of the cycle may still work, and so may the next version.
+            self.report_only(Error::Panic(describe_panic(&*panic)));
+        }
+        holding.reacquire().await;
+    }
+
+    async fn call_event_handlers(&mut self, holding: &mut Holding) {
+        if self.context.handlers.watching.is_empty() {
+            return;
+        }
+        let Some(Version { event, body }) = self.taken.clone() else {
+            return;
+        };
+        let context = Arc::clone(&self.context);
+        let logger = self.logger(&body).local();
+        let memo = self.state.memo(&context.shared.context.memo);
+        let watching = watching::watch(&context, event, &body, memo, &logger, holding);
+        match AssertUnwindSafe(watching).catch_unwind().await {
+            Ok(patch) => self.patch.merge_from(patch),
+            // The rest of the cycle may still work.
+            Err(panic) => self.report_only(Error::Panic(describe_panic(&*panic))),
+        }
+        holding.reacquire().await;
+    }
+
+    async fn tend_runners(&mut self, holding: &mut Holding) -> Option<Input> {
+        let Some(Version { event, body }) = self.newest.clone() else {
+            return Some(Input::NoVersion);
+        };
+        let logger = self.logger(&body).clone();
+        let context = Arc::clone(&self.context);
+        let version = runners::Tending {
+            event,
+            body: &body,
+            logger: &logger,
+        };
+        let tending = runners::tend(&context, &mut self.state, version, holding);
+        let failure = match AssertUnwindSafe(tending).catch_unwind().await {
+            Ok(Ok(tended)) => {
+                self.tended = Some(tended);
+                return None;
+            }
+            Ok(Err(error)) => error,
+            Err(panic) => Error::Panic(describe_panic(&*panic)),
+        };
+        self.failure = Some(failure);
+        Some(Input::Failed)
+    }
+
+    /// Continues from the response to the last write, if it is newer than the newest version.
+    fn adopt_response(&mut self) {
+        let Some(response) = self.response.take() else {
+            return;
+        };
+        let known = self
+            .newest
+            .as_ref()
+            .and_then(|newest| newest.body.resource_version());
+        let is_known = match (known, response.part().resource_version()) {
+            (Some(known), Some(version)) => reaches(known, version),
+            _ => false,
+        };
+        if !is_known && let Ok(body) = response.body() {
+            let event = kopf_core::cause::EventType::Modified;
+            self.newest = Some(Version { event, body });
+        }
+    }
+
+    /// Ignores the events up to the version of the last write.
+    fn cover(&mut self) {
+        let now = self.context.now();
+        let until = now.after(self.context.rules.echo_timeout);
+        let response = self.response.take();
+        let version = response
+            .as_ref()
+            .and_then(|response| response.part().resource_version());
+        self.state.covered = version.and_then(|version| Covered::new(version, until));
+        let state = &self.state;
+        self.mailbox.discard(|entry| state.covers(entry, now));
+    }
+
+    fn log(&mut self, message: Message) {
+        let Some(logger) = &self.logger else { return };
+        let local = logger.local();
+        match message {
+            Message::Unhandled(Reason::Gone) => logger.debug(wording::GONE),
+            Message::Unhandled(Reason::Free) => logger.debug(wording::FREE),
+            Message::Unhandled(_) => logger.debug(wording::NOOP),
+            Message::AddingFinalizer => local.debug(wording::ADDING_FINALIZER),
+            Message::DroppingFinalizer => local.debug(wording::DROPPING_FINALIZER),
+            Message::RemovingFinalizer => local.debug(wording::REMOVING_FINALIZER),
+            Message::Sleeping(delay) => local.debug(wording::sleeping(delay)),
+            Message::SleepingSkipped(delay) => local.debug(wording::sleeping_skipped(delay)),
+            Message::SleepingInterrupted(left) => {
+                local.debug(wording::sleeping_interrupted(left));
+            }
+            Message::CycleFinished => local.debug(wording::CYCLE_FINISHED),
+            Message::PatchSkipped => local.debug(wording::PATCH_SKIPPED),
+            Message::ThrottlingOver => local.info(wording::THROTTLING_OVER),
+            Message::Stalled(delay) => local.warning(wording::stalled(delay)),
+            Message::FinalizerReverted(delay) => {
+                let finalizer = &self.context.shared.context.settings.persistence.finalizer;
+                local.warning(wording::finalizer_reverted(finalizer, delay));
+            }
+        }
+    }
+}

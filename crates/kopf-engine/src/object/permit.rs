@@ -1,0 +1,43 @@
+//! The permit of one object, released while its handlers run.
+
+use crate::permits::{Permit, Permits, Priority};
+use crate::queueing::Mailbox;
+
+/// A permit for planning and writing, which can be released and acquired again.
+#[derive(Debug)]
+pub(crate) struct Holding {
+    permits: Permits,
+    permit: Option<Permit>,
+}
+
+impl Holding {
+    /// Acquires a permit for an object with events. If the object changes while it waits, it goes
+    /// ahead of the objects that are merely listed. `listed`: some listed entries are already taken
+    /// from the mailbox.
+    pub(super) async fn acquire(permits: &Permits, mailbox: &Mailbox, listed: bool) -> Self {
+        loop {
+            let priority = mailbox.priority(listed);
+            tokio::select! {
+                biased;
+                permit = permits.acquire(priority) => {
+                    let (permits, permit) = (permits.clone(), Some(permit));
+                    return Self { permits, permit };
+                }
+                () = mailbox.arrival(), if priority == Priority::Listed => {}
+            }
+        }
+    }
+
+    /// Releases the permit.
+    pub(crate) fn release(&mut self) {
+        self.permit = None;
+    }
+
+    /// Acquires a permit again, unless it is held. Results of handlers are safe only when they are
+    /// written, so this goes ahead of other objects.
+    pub(crate) async fn reacquire(&mut self) {
+        if self.permit.is_none() {
+            self.permit = Some(self.permits.acquire(Priority::Begun).await);
+        }
+    }
+}

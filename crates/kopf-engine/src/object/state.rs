@@ -1,0 +1,80 @@
+//! The state of an object that outlives its driver, in this process only.
+
+use kopf_core::indexing::Attempts;
+use kopf_core::object::{AttemptedEssences, Covered, Moment};
+use kopf_core::patch::PatchFn;
+
+use crate::background::Background;
+use crate::memos::MemoCell;
+use crate::queueing::Queued;
+
+/// The in-memory state of one object. Small: there is one for every object in the cluster.
+#[derive(Debug, Default)]
+pub(crate) struct ObjectState {
+    /// The first event of the object came from a listing. Never changed later.
+    pub(crate) noticed_by_listing: bool,
+    /// The handling of the object was finished once in this process.
+    pub(crate) fully_handled_once: bool,
+    /// Transformations that were in conflict with a newer version of the object.
+    pub(crate) carried: Vec<PatchFn>,
+    /// The versions up to the last own write, if nothing was left to do after it.
+    pub(crate) covered: Option<Covered>,
+    /// Attempted essences that are too large for an annotation.
+    pub(crate) attempted: Option<Box<AttemptedEssences>>,
+    /// Attempts of index handlers that have failed or are to be retried.
+    pub(crate) indexing: Option<Box<Attempts>>,
+    memo: Option<MemoCell>,
+    /// The daemons and timers of the object, running or exited.
+    pub(crate) background: Option<Background>,
+}
+
+impl ObjectState {
+    pub(crate) fn new(noticed_by_listing: bool) -> Self {
+        Self {
+            noticed_by_listing,
+            ..Self::default()
+        }
+    }
+
+    /// Returns `true` if an entry brings nothing new.
+    pub(crate) fn covers(&self, entry: &Queued, now: Moment) -> bool {
+        match (entry, &self.covered) {
+            (Queued::Event { event, version, .. }, Some(covered)) => {
+                covered.covers(*event, version.as_deref(), now)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the memo of the object; it is made now if there is none.
+    pub(crate) fn memo(&mut self, operator: &MemoCell) -> MemoCell {
+        self.memo
+            .get_or_insert_with(|| operator.of_object())
+            .clone()
+    }
+
+    /// Adopts a memo made elsewhere, unless there is one.
+    pub(crate) fn adopt_memo(&mut self, made: impl FnOnce() -> MemoCell) {
+        self.memo.get_or_insert_with(made);
+    }
+
+    /// Drops what is not needed while nothing happens to the object.
+    pub(crate) fn at_rest(mut self) -> Self {
+        self.memo.take_if(|memo| memo.is_needless());
+        self
+    }
+
+    /// Waits until a daemon or a timer exits that was told to, including exits since the last
+    /// call; forever if there are none. Cancel-safe.
+    pub(crate) async fn exit(&self) {
+        match &self.background {
+            Some(background) => background.exit().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Returns `true` if resume handlers are still to be called.
+    pub(crate) fn initial(&self) -> bool {
+        self.noticed_by_listing && !self.fully_handled_once
+    }
+}

@@ -1,0 +1,180 @@
+//! Sending of the patch of one cycle.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_client::patching::Answer;
+use kopf_core::body::Body;
+use kopf_core::finalizer;
+use kopf_core::object::{Awaited, Covered, Effect, FinalizerChange, Input, Moment, Response};
+use kopf_core::patch::Patch;
+use kopf_core::settled;
+use serde_json::Value;
+use tokio::time::sleep;
+
+use super::Holding;
+use super::driver::{Driver, Version};
+use crate::patching::{Applied, Pending};
+
+/// Time after which a request does not hold a permit any longer: a slow server must not hold up
+/// other objects.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// A patch that is being sent, or could not be sent.
+#[derive(Debug)]
+pub(super) struct Sending {
+    pending: Pending,
+    /// The essence that is stored as handled, if nothing is left to do after the write.
+    settled: Option<Arc<Value>>,
+}
+
+impl Driver {
+    /// Sends the patch of the current cycle, with the carried transformations first.
+    pub(super) async fn write(
+        &mut self,
+        change: Option<FinalizerChange>,
+        holding: &mut Holding,
+    ) -> Input {
+        let Some(Version { body, .. }) = self.newest.clone() else {
+            return Input::NoVersion;
+        };
+        let persistence = &self.context.shared.context.settings.persistence;
+        let mut patch = std::mem::take(&mut self.patch);
+        patch.fns.splice(..0, self.state.carried.iter().cloned());
+        let finalizer = &persistence.finalizer;
+        match change {
+            Some(FinalizerChange::Add) => patch.add_fn(finalizer::add_fn(finalizer)),
+            Some(FinalizerChange::Drop | FinalizerChange::Release) => {
+                patch.add_fn(finalizer::remove_fn(finalizer));
+            }
+            None => {}
+        }
+        let untouched = persistence.progress_storage.touch(&body, &mut patch, None);
+        let pending = Pending::new(patch, &self.context.resource);
+        self.sending = Some(Box::new(Sending {
+            pending: pending.results_first(persistence.results_first),
+            settled: self.settled.take(),
+        }));
+        if let Err(error) = untouched {
+            self.report_only(error.into());
+        }
+        self.send(holding).await
+    }
+
+    /// Sends what is left of the patch.
+    pub(super) async fn send(&mut self, holding: &mut Holding) -> Input {
+        let (Some(Version { body, .. }), Some(mut sending)) =
+            (self.newest.clone(), self.sending.take())
+        else {
+            return Input::NoVersion;
+        };
+        let logger = self.logger(&body).clone();
+        let context = Arc::clone(&self.context);
+        let client = &context.shared.context.client;
+        let applied = {
+            let pending = &mut sending.pending;
+            let mut applying = pin!(pending.apply(client, &context.resource, &body, &logger));
+            tokio::select! {
+                biased;
+                applied = &mut applying => applied,
+                () = sleep(SLOW) => {
+                    holding.release();
+                    applying.await
+                }
+            }
+        };
+        match applied {
+            Err(error) => {
+                let rejected = error.is_rejection();
+                self.failure = Some(error);
+                self.sending = Some(sending);
+                Input::WriteFailed { rejected }
+            }
+            Ok(Applied::NotFound) => {
+                self.newest = None;
+                Input::NotFound
+            }
+            Ok(Applied::Accepted { answer }) => {
+                let response = self.respond(answer, sending.settled.as_deref(), &body);
+                Input::Written(response)
+            }
+            Ok(Applied::Conflict { answer, functions }) => {
+                self.state.carried = functions;
+                // The finalizer is decided again in the next cycle.
+                self.state
+                    .carried
+                    .retain(|function| !finalizer::is_own(function));
+                let response = answer.map(|answer| self.respond(Some(answer), None, &body));
+                Input::Conflicted(response)
+            }
+        }
+    }
+
+    /// Judges the response to a write, and keeps it until the write has arrived.
+    fn respond(
+        &mut self,
+        answer: Option<Answer>,
+        settled: Option<&Value>,
+        before: &Body,
+    ) -> Response {
+        let Some(answer) = answer else {
+            return Response {
+                awaited: None,
+                effect: Effect::None,
+            };
+        };
+        let after = answer.part();
+        let version = after.resource_version();
+        let effect = if version.is_some() && version == before.resource_version() {
+            Effect::None
+        } else if settled.is_some_and(|handled| self.is_settled(handled, before, after)) {
+            Effect::Settled
+        } else {
+            Effect::Changed
+        };
+        let awaited = Some(awaited(after));
+        self.response = Some(answer);
+        Response { awaited, effect }
+    }
+
+    /// Returns `true` if the write has left nothing to do, so that its event need not be processed.
+    fn is_settled(&self, handled: &Value, before: &Body, after: &Body) -> bool {
+        let storages = self.context.storages();
+        let version = after.resource_version().unwrap_or_default();
+        self.state.fully_handled_once
+            && self.context.handlers.look_at_essences_only()
+            && Covered::new(version, Moment::default()).is_some()
+            && settled::is_settled(handled, before, after, storages.diffbase, storages.progress)
+    }
+
+    /// Wakes the object up by a change of its own, as the original does.
+    pub(super) async fn touch(&mut self, holding: &mut Holding) -> Input {
+        let Some(Version { body, .. }) = self.newest.clone() else {
+            return Input::NoVersion;
+        };
+        let context = Arc::clone(&self.context);
+        let operator = &context.shared.context;
+        let now = kopf_core::timestamp::format(operator.clock.now());
+        let mut patch = Patch::default();
+        let storage = &operator.settings.persistence.progress_storage;
+        if let Err(error) = storage.touch(&body, &mut patch, Some(&now)) {
+            self.failure = Some(error.into());
+            return Input::WriteFailed { rejected: true };
+        }
+        self.sending = Some(Box::new(Sending {
+            pending: Pending::new(patch, &context.resource),
+            settled: None,
+        }));
+        self.send(holding).await
+    }
+}
+
+/// Returns the event that proves that a write has arrived.
+fn awaited(after: &Body) -> Awaited {
+    let ends = after.is_deleting() && after.finalizers().next().is_none();
+    match after.resource_version() {
+        Some(version) if !ends => Awaited::Version(version.into()),
+        _ => Awaited::End,
+    }
+}

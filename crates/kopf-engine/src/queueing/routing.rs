@@ -1,0 +1,258 @@
+//! The objects of one stream: which are known, which have drivers, and where their events go.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt::Debug;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use kopf_client::watching::Item;
+use kopf_core::cause::EventType;
+use kopf_core::resource::Resource;
+use tokio::task::{JoinError, JoinSet};
+use tracing::error;
+
+use super::load::Load;
+use super::mailbox::{Mailbox, Queued};
+use crate::execution::describe_panic;
+use crate::identity::Identity;
+use crate::inspect::{Counted, Guard, Inspect};
+
+/// The processing of the objects of one stream, as far as routing depends on it.
+pub(crate) trait Processing: Debug + Send + Sync + 'static {
+    /// The state of an object that outlives its driver.
+    type State: Default + Debug + Send + 'static;
+
+    /// Returns the resource of the objects.
+    fn resource(&self) -> &Arc<Resource>;
+
+    /// Returns the state of an object that was not known before. `listed`: its first event is an
+    /// item of a listing.
+    fn first_state(&self, listed: bool) -> Self::State;
+
+    /// Returns `true` if an entry brings nothing new to a quiet object.
+    fn covers(&self, state: &Self::State, entry: &Queued) -> bool;
+
+    /// Returns `true` if superseded versions are of interest, too.
+    fn keeps_every_version(&self) -> bool;
+
+    /// Drives one object until nothing is left to do. Returns its state; `None` if it is gone.
+    fn drive(
+        self: Arc<Self>,
+        identity: &Identity,
+        state: Self::State,
+        mailbox: Arc<Mailbox>,
+    ) -> BoxFuture<'static, Option<Self::State>>;
+
+    /// Notes that the object is gone, or is not served any longer.
+    fn discard(&self, identity: &Identity);
+
+    /// Returns `true` if all indices of the operator were filled once.
+    fn is_ready(&self) -> bool;
+
+    /// Waits until [`is_ready`](Self::is_ready). Cancel-safe.
+    fn ready(&self) -> BoxFuture<'_, ()>;
+}
+
+/// A driver that has ended.
+#[derive(Debug)]
+pub(super) struct Finished<S> {
+    identity: Identity,
+    /// `None`: the object is gone.
+    state: Option<S>,
+}
+
+/// A known object.
+#[derive(Debug)]
+struct Slot<S> {
+    /// The listing in which it was last seen.
+    listing: u32,
+    activity: Activity<S>,
+}
+
+#[derive(Debug)]
+enum Activity<S> {
+    /// It has nothing to do.
+    Quiet(S),
+    /// It has a driver.
+    Driven(Arc<Mailbox>),
+    /// Its driver has ended but is not joined yet; these entries have arrived since.
+    Ending { since: Vec<Queued>, _busy: Guard },
+}
+
+/// The objects of one stream and their drivers.
+#[derive(Debug)]
+pub(super) struct Routing<P: Processing> {
+    processing: Arc<P>,
+    inspect: Inspect,
+    load: Arc<Load>,
+    /// The number of the current listing, or of the last one.
+    listing: u32,
+    objects: HashMap<Identity, Slot<P::State>>,
+    pub(super) drivers: JoinSet<Finished<P::State>>,
+}
+
+impl<P: Processing> Routing<P> {
+    pub(super) fn new(processing: Arc<P>, inspect: Inspect) -> Self {
+        Self {
+            processing,
+            inspect,
+            load: Arc::default(),
+            listing: 0,
+            objects: HashMap::new(),
+            drivers: JoinSet::new(),
+        }
+    }
+
+    /// Returns the load of all mailboxes.
+    pub(super) fn load(&self) -> &Arc<Load> {
+        &self.load
+    }
+
+    /// Returns the identities of all known objects.
+    pub(super) fn identities(&self) -> impl Iterator<Item = &Identity> {
+        self.objects.keys()
+    }
+
+    /// Begins a listing: objects that do not appear in it have vanished.
+    pub(super) fn begin_listing(&mut self) {
+        self.listing = self.listing.wrapping_add(1);
+    }
+
+    /// Routes an item to its object, and starts a driver if it has none.
+    pub(super) fn route(&mut self, item: Item) {
+        let identity = Identity::of(&item.key);
+        let listed = item.event == EventType::Listed;
+        let entry = Queued::Event {
+            event: item.event,
+            version: item.key.resource_version,
+            raw: item.raw,
+        };
+        let Some(slot) = self.objects.get_mut(&identity) else {
+            let state = self.processing.first_state(listed);
+            self.start(identity, state, vec![entry]);
+            self.inspect
+                .set_objects(self.objects.len() - 1, self.objects.len());
+            return;
+        };
+        slot.listing = self.listing;
+        match &mut slot.activity {
+            Activity::Quiet(state) if self.processing.covers(state, &entry) => {}
+            Activity::Quiet(state) => {
+                let state = std::mem::take(state);
+                self.start(identity, state, vec![entry]);
+            }
+            Activity::Driven(mailbox) => {
+                if let Err(entry) = mailbox.push(entry) {
+                    slot.activity = Activity::ending(entry, &self.inspect);
+                }
+            }
+            Activity::Ending { since, .. } => since.push(entry),
+        }
+    }
+
+    /// Notes the end of a complete listing: the objects that are absent from it have vanished.
+    pub(super) fn end_listing(&mut self) {
+        let (before, listing) = (self.objects.len(), self.listing);
+        self.objects.retain(|identity, slot| {
+            if slot.listing == listing {
+                return true;
+            }
+            match &mut slot.activity {
+                Activity::Quiet(_) => {
+                    self.processing.discard(identity);
+                    return false;
+                }
+                Activity::Driven(mailbox) => {
+                    if let Err(entry) = mailbox.push(Queued::Vanished) {
+                        slot.activity = Activity::ending(entry, &self.inspect);
+                    }
+                }
+                Activity::Ending { since, .. } => since.push(Queued::Vanished),
+            }
+            true
+        });
+        self.count_from(before);
+    }
+
+    /// Takes the state of an object back from its driver.
+    pub(super) fn join(&mut self, ended: Result<Finished<P::State>, JoinError>) {
+        // Panics are caught in the driver's task, and cancelled drivers are not joined any more.
+        let Ok(Finished { identity, state }) = ended else {
+            return;
+        };
+        let before = self.objects.len();
+        if let Entry::Occupied(mut known) = self.objects.entry(identity) {
+            let slot = known.get_mut();
+            let mut since: Vec<_> = match &mut slot.activity {
+                Activity::Ending { since, .. } => std::mem::take(since),
+                // Not empty only after a panic.
+                Activity::Driven(mailbox) => mailbox.drain().entries.into(),
+                Activity::Quiet(_) => Vec::new(),
+            };
+            if let Some(state) = &state {
+                since.retain(|entry| !self.processing.covers(state, entry));
+            }
+            match state {
+                None if since.is_empty() => {
+                    self.processing.discard(known.key());
+                    known.remove();
+                }
+                Some(state) if since.is_empty() => slot.activity = Activity::Quiet(state),
+                state => {
+                    let identity = known.key().clone();
+                    self.start(identity, state.unwrap_or_default(), since);
+                }
+            }
+        }
+        self.count_from(before);
+    }
+
+    fn count_from(&self, before: usize) {
+        let now = self.objects.len();
+        if now != before {
+            self.inspect.set_objects(before, now);
+        }
+    }
+
+    fn start(&mut self, identity: Identity, state: P::State, entries: Vec<Queued>) {
+        let keep_all = self.processing.keeps_every_version();
+        let mailbox = Arc::new(Mailbox::new(Arc::clone(&self.load), keep_all));
+        for entry in entries {
+            // A new mailbox is open.
+            let _ = mailbox.push(entry);
+        }
+        let processing = Arc::clone(&self.processing);
+        let driving = Arc::clone(&processing).drive(&identity, state, Arc::clone(&mailbox));
+        let driven = identity.clone();
+        self.drivers.spawn(async move {
+            // Panics of handlers are caught where handlers are called: this one would be ours.
+            let state = match AssertUnwindSafe(driving).catch_unwind().await {
+                Ok(state) => state,
+                Err(panic) => {
+                    let (resource, cause) = (processing.resource(), describe_panic(&*panic));
+                    error!(
+                        "The driver of an object of {resource} panicked, which is a bug: {cause}"
+                    );
+                    Some(P::State::default())
+                }
+            };
+            let identity = driven;
+            Finished { identity, state }
+        });
+        let activity = Activity::Driven(mailbox);
+        let listing = self.listing;
+        self.objects.insert(identity, Slot { listing, activity });
+    }
+}
+
+impl<S> Activity<S> {
+    fn ending(entry: Queued, inspect: &Inspect) -> Self {
+        Self::Ending {
+            since: vec![entry],
+            _busy: inspect.count(Counted::Working),
+        }
+    }
+}

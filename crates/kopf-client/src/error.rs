@@ -49,10 +49,31 @@ pub enum Error {
     },
 
     /// There is an answer, but it makes no sense.
-    #[error("unexpected answer: {reason}")]
+    #[error("unexpected response: {reason}")]
     Malformed {
         /// What is wrong with it.
         reason: String,
+    },
+
+    /// The server ended a watch at once and without an event, several times in a row.
+    #[error(
+        "the server ended the watch after {:.1} s without any event, {times} times in a row",
+        after.as_secs_f64()
+    )]
+    Ended {
+        /// The lifetime of the last watch.
+        after: Duration,
+        /// The number of such watches since the last progress.
+        times: u32,
+    },
+
+    /// A response is larger than any that a server is expected to send.
+    #[error("{what} exceeds the limit of {limit} bytes")]
+    TooLarge {
+        /// The oversized part.
+        what: &'static str,
+        /// The limit in bytes.
+        limit: usize,
     },
 
     /// There cannot be such a request.
@@ -127,8 +148,12 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Status(status) => status.code == 429 || status.code >= 500,
-            Self::Network { .. } | Self::Untrusted { .. } | Self::Timeout { .. } => true,
+            Self::Network { .. }
+            | Self::Untrusted { .. }
+            | Self::Timeout { .. }
+            | Self::Ended { .. } => true,
             Self::Malformed { .. }
+            | Self::TooLarge { .. }
             | Self::Impossible { .. }
             | Self::Login(_)
             | Self::Address(_) => false,

@@ -17,6 +17,7 @@ pub mod events;
 mod item;
 pub mod listing;
 pub mod patching;
+mod random;
 mod request;
 #[cfg(test)]
 mod script;

@@ -84,7 +84,7 @@ impl Backoff {
         let limits = [
             settings.server_timeout,
             settings.client_timeout,
-            Some(settings.inactivity_timeout),
+            settings.inactivity_timeout,
         ];
         let shortest_limit = limits.into_iter().flatten().min();
         Self {

@@ -63,7 +63,7 @@ impl WatchStream {
             has_ended: false,
             opened: now,
             end: lifetime.and_then(|lifetime| now.checked_add(lifetime)),
-            inactivity: Inactivity::new(Some(settings.inactivity_timeout), now),
+            inactivity: Inactivity::new(settings.inactivity_timeout, now),
         }
     }
 

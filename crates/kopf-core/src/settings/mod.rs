@@ -151,7 +151,7 @@ impl Settings {
         let times = [
             (
                 "watching.inactivity_timeout",
-                Some(self.watching.inactivity_timeout),
+                self.watching.inactivity_timeout,
             ),
             ("watching.server_timeout", self.watching.server_timeout),
             ("watching.client_timeout", self.watching.client_timeout),
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(watching.client_timeout, None);
         assert_eq!(watching.connect_timeout, None);
         assert_eq!(watching.reconnect_backoff, Duration::from_millis(100));
-        assert_eq!(Some(watching.inactivity_timeout), secs(70));
+        assert_eq!(watching.inactivity_timeout, secs(70));
         assert_eq!(watching.page_size, 500);
         let queueing = &settings.queueing;
         assert_eq!(queueing.worker_limit, None);
@@ -355,7 +355,7 @@ mod tests {
                 "settings.peering.lifetime must not be longer than 100 years",
             ),
             (
-                |settings| settings.watching.inactivity_timeout = Duration::ZERO,
+                |settings| settings.watching.inactivity_timeout = Some(Duration::ZERO),
                 "settings.watching.inactivity_timeout must not be zero",
             ),
             (
@@ -373,6 +373,7 @@ mod tests {
         settings.peering.name = "a.b-c.0".to_owned();
         settings.posting.event_name_prefix = "op.example-".to_owned();
         settings.watching.server_timeout = Some(CENTURY);
+        settings.watching.inactivity_timeout = None;
         settings.validate().unwrap();
     }
 }

@@ -93,6 +93,20 @@ async fn silence_is_not_trusted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn inactivity_limit_can_be_disabled() {
+    let mut settings = Watching::default();
+    settings.inactivity_timeout = None;
+    let hour = Piece::Pause(seconds(3_600));
+    let replies = [list(&[], "5"), open(vec![hour, added("a", "6")])];
+    let (client, script) = Script::new(replies);
+    let mut observer = observe(client, examples(), None, &settings);
+    let signals = next(&mut observer, 3).await;
+    assert_eq!(signals, ["listing", "listed 0", "ADDED a"]);
+    quiet(&mut observer, seconds(36_000)).await;
+    assert_eq!(script.count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn silence_of_the_listener_is_forgiven_once() {
     // The event has come while nobody was listening.
     let replies = [

@@ -10,10 +10,12 @@
 
 mod certificate;
 mod client;
+mod clock;
 pub mod connection;
 pub mod discovery;
 mod error;
 pub mod events;
+mod grant;
 mod item;
 pub mod listing;
 pub mod patching;

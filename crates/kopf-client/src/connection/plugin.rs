@@ -24,8 +24,8 @@ use tracing::warn;
 
 use super::error::Error;
 use super::info::authorization;
+use crate::clock::system_time;
 use crate::error::cut;
-use crate::vault::system_time;
 
 /// How long a plugin may take.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -4,13 +4,15 @@
 //! of this crate: they are foreign, they end up in logs, and only here it is known what of them
 //! could be a secret. Error answers of the server are kept as they are.
 
+mod login;
+
 use std::fmt;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::vault::LoginError;
+pub use self::login::LoginError;
 
 /// How much of an error page is worth keeping.
 const TEXT_LIMIT: usize = 256;

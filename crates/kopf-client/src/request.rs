@@ -18,7 +18,7 @@ use tracing::{debug, error};
 
 use crate::client::{Client, Passage};
 use crate::connection::limit::{ConnectTimedOut, with_connect_limit};
-use crate::connection::suspicion::NoAnswer;
+use crate::connection::stale::NoResponse;
 use crate::connection::trust::is_distrust;
 use crate::error::{Error, Status, chain};
 use crate::transport::{Answer, Incoming};
@@ -300,7 +300,7 @@ pub(crate) fn broken(error: &BoxError) -> Error {
         if let Some(ConnectTimedOut { after }) = error.downcast_ref() {
             return Error::Timeout { after: *after };
         }
-        if let Some(NoAnswer { after }) = error.downcast_ref() {
+        if let Some(NoResponse { after }) = error.downcast_ref() {
             return Error::Timeout { after: *after };
         }
         cause = error.source();

@@ -8,6 +8,8 @@
 //!
 //! Nothing here decides what an event means, keeps objects, or reads the wall clock.
 
+#![warn(clippy::too_many_lines)]
+
 mod certificate;
 mod client;
 mod clock;

@@ -16,7 +16,7 @@ help: ## Show this list
 	@echo "make test   runs all tests which need nothing but Rust: of the API, of operators, of examples"
 	@echo "make e2e    runs the same, kubectl and the Python client on a real Kubernetes as well"
 	@echo "            (needs Go and Python 3.9+; the first time, Kubernetes is built: some ten minutes)"
-	@echo "make lint   checks formatting, clippy, what we depend on, the layers of crates, texts"
+	@echo "make lint   checks formatting, clippy, dependencies, directions between crates, import circles, forbidden text"
 	@echo "            (the first time, cargo-deny is built: some minutes)"
 	@echo "make chaos  kills an operator again and again amid faults, for some minutes, and looks for what is lost"
 	@echo "            (SEED=… repeats a run, LENGTH=… is its length in seconds)"
@@ -54,9 +54,9 @@ lint: need-cargo-deny
 	cargo fmt --all --check
 	@echo "Clippy…"
 	cargo clippy --workspace --all-targets -- -D warnings
-	@echo "What we depend on: licences, sources, versions, bans (deny.toml)…"
+	@echo "Dependencies: licences, sources, versions, bans (deny.toml)…"
 	PATH="$(TOOLS)/bin:$$PATH" cargo deny --workspace check bans licenses sources
-	@echo "Layers of crates, texts…"
+	@echo "Directions between crates, import circles, forbidden text…"
 	cargo run --quiet --package xtask -- check
 
 fmt: need-cargo

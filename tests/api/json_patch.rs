@@ -51,9 +51,13 @@ async fn a_failed_test_of_a_json_patch_changes_nothing() {
         json!([{"op": "test", "path": "/data/none", "value": "1"}]),
         json!([{"op": "test", "path": "/data/a", "value": 1}]),
     ] {
-        patch(&api, &path, operations)
+        let answer = patch(&api, &path, operations)
             .await
             .expect_failure(422, "Invalid");
+        // Clients tell failed tests from denials and violations by these two.
+        let message = "the server rejected our request due to an error in our request";
+        assert_eq!(answer.message(), message);
+        assert_eq!(*answer.details(), json!({}));
     }
     assert_eq!(api.get(&path).await.json, before.json);
     api.finish().await;

@@ -1,8 +1,7 @@
-//! Checks of the whole tree that neither the compiler, nor clippy, nor cargo-deny can make. `make lint`
-//! runs them all.
-//!
-//! It only reads and reports: it never changes a file.
+//! Checks of the source tree that the compiler, clippy and cargo-deny do not make. `make lint` runs
+//! all of them. They never change a file.
 
+mod circles;
 mod graph;
 mod layers;
 mod texts;
@@ -14,15 +13,20 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 
-/// Checks the whole tree: allowed directions between crates, texts.
+/// Checks the source tree: directions between crates, import circles, forbidden text.
 #[derive(Debug, Parser)]
 #[command(name = "xtask", version)]
 enum Task {
-    /// Run all the checks below
+    /// Run all checks
     Check,
-    /// Fail on a dependency between our crates which docs/architecture.md does not allow
+    /// Report dependencies between our crates that docs/architecture.md does not allow
     Layers,
-    /// Fail on a file which names a path of this machine or a private package registry
+    /// Report import circles between the top-level modules of a crate
+    Circles {
+        /// Crates to check [default: those that must have none]
+        crates: Vec<String>,
+    },
+    /// Report paths of this machine and private package registries in files
     Texts,
 }
 
@@ -43,7 +47,7 @@ fn main() -> ExitCode {
 fn report(problems: &[String]) {
     let mut stderr = std::io::stderr().lock();
     for problem in problems {
-        // Nothing can be told to anybody when stderr is closed.
+        // There is no other place to report a closed stderr.
         let _ = writeln!(stderr, "error: {problem}");
     }
 }
@@ -55,13 +59,23 @@ fn run(task: &Task) -> Result<Vec<String>> {
         let rules = layers::Rules::parse(&read(&root.join("docs/architecture.md"))?)?;
         problems.extend(rules.check(&graph::Graph::of(&root)?));
     }
+    let crates: Vec<&str> = match task {
+        Task::Circles { crates } if !crates.is_empty() => {
+            crates.iter().map(String::as_str).collect()
+        }
+        Task::Check | Task::Circles { .. } => circles::CRATES.to_vec(),
+        Task::Layers | Task::Texts => Vec::new(),
+    };
+    for name in crates {
+        problems.extend(circles::check(&root, name)?);
+    }
     if matches!(task, Task::Check | Task::Texts) {
         problems.extend(texts::check(&root)?);
     }
     Ok(problems)
 }
 
-/// The folder of the workspace: this crate's parent.
+/// Returns the folder of the workspace.
 fn root() -> Result<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     Ok(here
@@ -74,7 +88,7 @@ fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Runs a program in the folder of the workspace and returns its stdout.
+/// Runs a program in a folder and returns its stdout.
 fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<Vec<u8>> {
     let output = Command::new(program)
         .args(arguments)

@@ -12,8 +12,8 @@ use tokio::sync::Semaphore;
 use tower::{BoxError, Service};
 
 use crate::error::Error;
+use crate::grant::{Grant, GrantSource};
 use crate::transport::{Answer, Incoming, Lane};
-use crate::vault::{Held, Vault};
 
 /// A client of one cluster. Cloning is cheap, and clones share their connections.
 ///
@@ -58,8 +58,8 @@ struct Route {
 enum Way {
     /// Always the same way.
     Fixed(Lane),
-    /// Whatever way is open at the moment.
-    Vault(Vault),
+    /// With the credentials of the moment.
+    Source(Arc<dyn GrantSource>),
 }
 
 impl Client {
@@ -80,8 +80,8 @@ impl Client {
         Self::by(Way::Fixed(lane), seed)
     }
 
-    pub(crate) fn from_vault(vault: Vault, seed: u64) -> Self {
-        Self::by(Way::Vault(vault), seed)
+    pub(crate) fn from_source(source: Arc<dyn GrantSource>, seed: u64) -> Self {
+        Self::by(Way::Source(source), seed)
     }
 
     fn by(way: Way, seed: u64) -> Self {
@@ -155,9 +155,12 @@ impl Client {
     pub(crate) async fn passage(&self) -> Result<Passage<'_>, Error> {
         match &self.0.route.way {
             Way::Fixed(lane) => Ok(Passage::Fixed(lane)),
-            Way::Vault(vault) => {
-                let held = vault.pick().await.map_err(Error::Login)?;
-                Ok(Passage::Held(vault, held))
+            Way::Source(source) => {
+                let picked = match source.try_pick() {
+                    Some(picked) => picked,
+                    None => source.pick().await,
+                };
+                Ok(Passage::Granted(&**source, picked?))
             }
         }
     }
@@ -167,7 +170,7 @@ impl Way {
     fn lane(&self) -> Option<Lane> {
         match self {
             Self::Fixed(lane) => Some(lane.clone()),
-            Self::Vault(vault) => vault.peek().map(|held| held.lane().clone()),
+            Self::Source(source) => source.peek().map(|grant| grant.lane().clone()),
         }
     }
 }
@@ -175,35 +178,35 @@ impl Way {
 /// The way that one request takes.
 pub(crate) enum Passage<'a> {
     Fixed(&'a Lane),
-    Held(&'a Vault, Arc<Held>),
+    Granted(&'a dyn GrantSource, Arc<Grant>),
 }
 
 impl Passage<'_> {
     pub(crate) fn send(&self, request: Request<Outgoing>) -> Answer {
         match self {
             Self::Fixed(lane) => lane.send(request),
-            Self::Held(_, held) => held.lane().send(request),
+            Self::Granted(_, grant) => grant.lane().send(request),
         }
     }
 
     /// Takes notice of how the credentials are received. True if it is worth to ask again, with
     /// others.
     pub(crate) fn is_closed_by<T>(&self, result: &Result<T, Error>) -> bool {
-        let Self::Held(vault, held) = self else {
+        let Self::Granted(source, grant) = self else {
             return false;
         };
         match result {
             Err(error) if error.is_unauthorized() => {
-                vault.invalidate(held);
+                source.invalidate(grant);
                 true
             }
             // Others are only worth a try when the files are read again: whoever asks decides.
             Err(error @ Error::Untrusted { .. }) => {
-                vault.distrust(held, error);
+                source.distrust(grant, error);
                 false
             }
             Ok(_) | Err(Error::Status(_)) => {
-                held.note_success();
+                grant.note_success();
                 false
             }
             Err(_) => false,
@@ -235,10 +238,7 @@ impl Service<Request<Outgoing>> for Shared {
     fn call(&mut self, request: Request<Outgoing>) -> Answer {
         match &self.0 {
             Way::Fixed(lane) => lane.send(request),
-            Way::Vault(vault) => {
-                let vault = vault.clone();
-                Box::pin(async move { vault.carry(request).await })
-            }
+            Way::Source(source) => source.carry(request),
         }
     }
 }

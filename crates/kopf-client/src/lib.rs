@@ -8,15 +8,20 @@
 //!
 //! Nothing here decides what an event means, keeps objects, or reads the wall clock.
 
+#![warn(clippy::too_many_lines)]
+
 mod certificate;
 mod client;
+mod clock;
 pub mod connection;
 pub mod discovery;
 mod error;
 pub mod events;
+mod grant;
 mod item;
 pub mod listing;
 pub mod patching;
+mod random;
 mod request;
 #[cfg(test)]
 mod script;

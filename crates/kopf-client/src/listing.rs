@@ -57,6 +57,11 @@ pub async fn list(
                     resource_version: page.resource_version,
                 });
             }
+            if page.next == next {
+                return Err(Error::Malformed {
+                    reason: "a page of the list continues with itself".to_owned(),
+                });
+            }
             next = page.next;
         };
         if expired {

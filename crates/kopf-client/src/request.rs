@@ -18,7 +18,7 @@ use tracing::{debug, error};
 
 use crate::client::{Client, Passage};
 use crate::connection::limit::{ConnectTimedOut, with_connect_limit};
-use crate::connection::suspicion::NoAnswer;
+use crate::connection::stale::NoResponse;
 use crate::connection::trust::is_distrust;
 use crate::error::{Error, Status, chain};
 use crate::transport::{Answer, Incoming};
@@ -27,6 +27,12 @@ const JSON: &str = "application/json";
 
 /// An error answer beyond this size is not one.
 const ERROR_BODY_LIMIT: usize = 1 << 20;
+
+/// Upper bound for the body of a response with one object; see the limit for lines of watches.
+const OBJECT_LIMIT: usize = 32 << 20;
+
+/// Upper bound for the body of other responses. A page of 500 objects is usually below 10 MB.
+const LIST_LIMIT: usize = 512 << 20;
 
 /// A question to the server.
 #[derive(Clone, Debug)]
@@ -38,6 +44,8 @@ pub(crate) struct Call {
     pub(crate) content: Option<(&'static str, Bytes)>,
     /// How often to try at most, if the settings allow more.
     pub(crate) attempts: usize,
+    /// Upper bound for the body of the response, in bytes.
+    pub(crate) limit: usize,
 }
 
 impl Call {
@@ -48,6 +56,7 @@ impl Call {
             accept: JSON,
             content: None,
             attempts: usize::MAX,
+            limit: LIST_LIMIT,
         }
     }
 
@@ -62,6 +71,7 @@ impl Call {
         Self {
             method,
             content: Some((content_type, Bytes::from(text))),
+            limit: OBJECT_LIMIT,
             ..Self::get(path)
         }
     }
@@ -172,10 +182,9 @@ impl Client {
             });
         };
         let answer = dispatch(passage.send(request), self.networking().connect_timeout);
+        let limit = call.limit;
         within(self.networking().request_timeout, async move {
-            let body = accepted(answer).await?;
-            let whole = body.collect().await.map_err(|error| broken(&error))?;
-            Ok(whole.to_bytes())
+            whole(accepted(answer).await?, limit).await
         })
         .await
     }
@@ -211,6 +220,35 @@ impl Client {
     fn what(&self, call: &Call) -> String {
         format!("{} {}{}", call.method, self.server(), call.path)
     }
+}
+
+/// Reads a body to its end, unless that is beyond the limit.
+async fn whole(mut body: Incoming, limit: usize) -> Result<Bytes, Error> {
+    // Most responses arrive as one chunk, which is not copied.
+    let mut first = Bytes::new();
+    let mut joined = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| broken(&error))?;
+        let Ok(chunk) = frame.into_data() else {
+            continue;
+        };
+        let size = first.len().max(joined.len()).saturating_add(chunk.len());
+        if size > limit {
+            let what = "the body of the response";
+            return Err(Error::TooLarge { what, limit });
+        }
+        if first.is_empty() && joined.is_empty() {
+            first = chunk;
+        } else {
+            joined.extend_from_slice(&std::mem::take(&mut first));
+            joined.extend_from_slice(&chunk);
+        }
+    }
+    Ok(if joined.is_empty() {
+        first
+    } else {
+        Bytes::from(joined)
+    })
 }
 
 fn dispatch(answer: Answer, connect: Option<Duration>) -> Answer {
@@ -262,7 +300,7 @@ pub(crate) fn broken(error: &BoxError) -> Error {
         if let Some(ConnectTimedOut { after }) = error.downcast_ref() {
             return Error::Timeout { after: *after };
         }
-        if let Some(NoAnswer { after }) = error.downcast_ref() {
+        if let Some(NoResponse { after }) = error.downcast_ref() {
             return Error::Timeout { after: *after };
         }
         cause = error.source();
@@ -386,6 +424,31 @@ mod tests {
             .await;
         assert!(matches!(error, Err(Error::Timeout { after }) if after == seconds(7)));
         assert_eq!(start.elapsed(), seconds(7 + 1 + 7));
+    }
+
+    #[tokio::test]
+    async fn bodies_are_limited_and_joined() {
+        let body = |chunks: Vec<Piece>| async {
+            let (client, _) = Script::new([Reply::Answer(200, vec![], chunks)]);
+            let mut call = Call::get("/version");
+            call.limit = 10;
+            client.ask(call).await
+        };
+        assert_eq!(body(vec![]).await.unwrap(), "");
+        assert_eq!(body(vec![data("0123456789")]).await.unwrap(), "0123456789");
+        let chunks = vec![data("0123"), data(""), data("45"), data("6789")];
+        assert_eq!(body(chunks).await.unwrap(), "0123456789");
+        for chunks in [
+            vec![data("0123456789a"), Piece::Hang],
+            vec![data("0123"), data("45"), data("6789a"), Piece::Hang],
+        ] {
+            let error = body(chunks).await.unwrap_err();
+            assert!(!error.is_transient());
+            assert_eq!(
+                error.to_string(),
+                "the body of the response exceeds the limit of 10 bytes"
+            );
+        }
     }
 
     #[tokio::test]

@@ -16,6 +16,9 @@ use tower::BoxError;
 
 use crate::Client;
 
+/// The number of requests after which a test has failed.
+const MANY: usize = 10_000;
+
 /// One answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
@@ -45,16 +48,34 @@ pub(crate) struct Asked {
     pub(crate) body: Bytes,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone)]
 pub(crate) struct Script {
     replies: Arc<Mutex<VecDeque<Reply>>>,
+    /// The response to a path when the replies are used up.
+    otherwise: Arc<dyn Fn(&str) -> Reply + Send + Sync>,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl Script {
     pub(crate) fn new(replies: impl IntoIterator<Item = Reply>) -> (Client, Self) {
+        Self::start(replies.into_iter().collect(), Arc::new(|_| Reply::Never))
+    }
+
+    /// A server that answers every request by its path, until there are absurdly many: otherwise
+    /// paused time would stand still in a tight loop.
+    pub(crate) fn by_path(
+        answer: impl Fn(&str) -> Reply + Send + Sync + 'static,
+    ) -> (Client, Self) {
+        Self::start(VecDeque::new(), Arc::new(answer))
+    }
+
+    fn start(
+        replies: VecDeque<Reply>,
+        otherwise: Arc<dyn Fn(&str) -> Reply + Send + Sync>,
+    ) -> (Client, Self) {
         let script = Self {
-            replies: Arc::new(Mutex::new(replies.into_iter().collect())),
+            replies: Arc::new(Mutex::new(replies)),
+            otherwise,
             asked: Arc::default(),
         };
         let server = script.clone();
@@ -73,9 +94,16 @@ impl Script {
             headers: head.headers,
             body: body.collect_bytes().await?,
         };
-        self.asked.lock().unwrap().push(asked);
         let reply = self.replies.lock().unwrap().pop_front();
-        match reply.unwrap_or(Reply::Never) {
+        let reply = reply.unwrap_or_else(|| {
+            if self.count() < MANY {
+                (self.otherwise)(&asked.path)
+            } else {
+                Reply::Never
+            }
+        });
+        self.asked.lock().unwrap().push(asked);
+        match reply {
             Reply::Reset => Err("connection reset by the script".into()),
             Reply::Never => std::future::pending().await,
             Reply::Answer(status, headers, pieces) => {
@@ -95,6 +123,11 @@ impl Script {
 
     pub(crate) fn paths(&self) -> Vec<String> {
         self.asked().into_iter().map(|asked| asked.path).collect()
+    }
+
+    /// Returns the number of requests.
+    pub(crate) fn count(&self) -> usize {
+        self.asked.lock().unwrap().len()
     }
 
     /// What is not said yet.

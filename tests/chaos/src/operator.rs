@@ -26,7 +26,7 @@ pub(crate) fn builder(reporter: Reporter) -> OperatorBuilder {
     settings.posting.enabled = false;
     settings.networking.request_timeout = Some(Duration::from_secs(5));
     settings.networking.error_backoffs = seconds([0.1, 0.2, 0.5, 1.0]);
-    settings.watching.inactivity_timeout = Duration::from_secs(5);
+    settings.watching.inactivity_timeout = Some(Duration::from_secs(5));
     settings.queueing.error_delays = seconds([0.1, 0.5, 1.0, 2.0]);
     settings.persistence.consistency_timeout = Duration::from_secs(2);
     // With the default, a death between two requests loses a result, as in the original.

@@ -1,4 +1,4 @@
-//! Why there is no client, without saying any secret.
+//! Connection errors. They never contain secrets.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,58 +8,58 @@ use kube::config::KubeconfigError;
 
 use crate::error::{chain, cut};
 
-/// Why a connection cannot be made from what is known about it.
+/// A failure to create a client from credentials.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There are no credentials at all.
-    #[error("no credentials are found: {service_account}; {kubeconfig}")]
+    /// There are neither a service account nor a kubeconfig.
+    #[error("no credentials found: {service_account}; {kubeconfig}")]
     Nowhere {
-        /// Why it is not a pod's service account.
+        /// The problem with the service account.
         service_account: Box<Self>,
-        /// Why it is not a kubeconfig.
+        /// The problem with the kubeconfig.
         kubeconfig: Box<Self>,
     },
-    /// The kubeconfig is absent or wrong.
-    #[error("the kubeconfig cannot be used: {problem}")]
+    /// The kubeconfig is absent or invalid.
+    #[error("cannot use the kubeconfig: {problem}")]
     Kubeconfig {
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// This is not a pod, or it has no service account.
-    #[error("the service account cannot be used: {problem}")]
+    /// The process does not run in a pod, or the pod has no service account.
+    #[error("cannot use the service account: {problem}")]
     ServiceAccount {
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// The same thing is given in two ways.
+    /// A part of the credentials is given twice.
     #[error("the {what} is given both as a path and as data")]
     Both {
-        /// Which thing.
+        /// The part.
         what: &'static str,
     },
-    /// A part of the credentials makes no sense.
+    /// A part of the credentials is invalid.
     #[error("the {what} is invalid: {problem}")]
     Invalid {
-        /// Which part.
+        /// The part.
         what: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// A file of the credentials cannot be read.
     #[error("the {what} cannot be read from {path:?}")]
     File {
-        /// What was expected in the file.
+        /// The expected content.
         what: &'static str,
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// The credential plugin, or another way to get a token, has failed.
+    /// A credential plugin or another source of tokens failed.
     #[error("authentication failed: {problem}")]
     Authentication {
-        /// What has failed.
+        /// The failure.
         problem: String,
     },
 }
@@ -67,10 +67,10 @@ pub enum Error {
 impl From<KubeconfigError> for Error {
     fn from(error: KubeconfigError) -> Self {
         let problem = match &error {
-            // The whole message quotes the lines around, and those can have tokens.
+            // The full message quotes the surrounding lines, which can contain tokens.
             KubeconfigError::Parse(error) => match error.location() {
-                Some(at) => format!("wrong YAML in line {}, column {}", at.line(), at.column()),
-                None => "wrong YAML".to_owned(),
+                Some(at) => format!("invalid YAML in line {}, column {}", at.line(), at.column()),
+                None => "invalid YAML".to_owned(),
             },
             error => chain(error),
         };
@@ -94,7 +94,7 @@ impl From<kube::Error> for Error {
 impl From<&AuthError> for Error {
     fn from(error: &AuthError) -> Self {
         let problem = match error {
-            // The command is shown with its environment, and the output is what must be hidden.
+            // The message contains the environment of the command and its output.
             AuthError::AuthExecRun { out, .. } => {
                 let said = String::from_utf8_lossy(&out.stderr);
                 match cut(said.trim()).as_str() {
@@ -102,10 +102,8 @@ impl From<&AuthError> for Error {
                     said => format!("the credential plugin ended with {}: {said}", out.status),
                 }
             }
-            AuthError::AuthExecParse(_) => {
-                "the output of the credential plugin is not as expected".to_owned()
-            }
-            AuthError::ParseTokenKey(_) => "the auth provider has no such token".to_owned(),
+            AuthError::AuthExecParse(_) => "unexpected output of the credential plugin".to_owned(),
+            AuthError::ParseTokenKey(_) => "the auth provider has no token".to_owned(),
             error => chain(error),
         };
         Self::Authentication { problem }

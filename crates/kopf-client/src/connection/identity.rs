@@ -1,4 +1,4 @@
-//! What tells credentials from others, so that refused ones are recognised when they come back.
+//! Fingerprints of credentials, to recognise rejected ones when they are retrieved again.
 
 use std::fs;
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::stack::Target;
 
 impl Target {
-    /// All that the server gets to see, as text, with the present contents of files. None if that is
-    /// not known before it is asked for: a plugin, or a provider of tokens, decides.
+    /// Returns everything that is sent and trusted as text, with the current contents of files.
+    /// `None` if a plugin or a token provider decides at each run.
     ///
-    /// It has secrets in it: it is for comparisons only.
+    /// The text contains secrets and is used only for comparisons.
     pub(crate) fn fingerprint(&self) -> Option<String> {
         let config = &self.config;
         let user = &config.auth_info;
@@ -32,7 +32,7 @@ impl Target {
             let authorization = proxy.authorization.as_ref().map(HeaderValue::as_bytes);
             json!([proxy.address.to_string(), authorization, proxy.login])
         });
-        // A failure to write it down is as good as not knowing it.
+        // Without a fingerprint, rejected credentials are tried again.
         let user = serde_json::to_value(user).ok()?;
         let all: Value = json!({
             "server": config.cluster_url.to_string(),

@@ -1,4 +1,4 @@
-//! Credentials as plain values, for those who get them in their own way.
+//! Credentials as plain values, for custom login handlers.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use super::error::Error;
 use super::proxy::Proxy;
 use super::stack::{Target, address, certificates};
 
-/// Where the server is, and how to be known there.
+/// The address of a server, and the credentials for it.
 ///
-/// Files are read when the client is made. Data is PEM, or PEM in base64 as in kubeconfigs.
+/// Files are read when the client is created. Data is PEM, or base64 of PEM as in kubeconfigs.
 ///
 /// ```
 /// use kopf_client::connection::ConnectionInfo;
@@ -30,39 +30,39 @@ use super::stack::{Target, address, certificates};
 /// ```
 #[derive(Clone, Default)]
 pub struct ConnectionInfo {
-    /// The URL of the server, with a path if it has one.
+    /// The URL of the server, with an optional path.
     pub server: String,
-    /// A file with the authorities that vouch for the server. Without any, the system's are trusted.
+    /// A file with the CA certificates for the server. By default, those of the system are used.
     pub ca_path: Option<PathBuf>,
-    /// The same as data.
+    /// The same as inline data.
     pub ca_data: Option<String>,
-    /// Whether the server is believed to be itself without any proof.
+    /// Disables the verification of the server's certificate.
     pub insecure: bool,
-    /// For HTTP Basic authentication, together with the password.
+    /// The username for HTTP Basic authentication, together with the password.
     pub username: Option<String>,
-    /// For HTTP Basic authentication, together with the username.
+    /// The password for HTTP Basic authentication, together with the username.
     pub password: Option<String>,
-    /// What to say before the token, or instead of it; `Bearer` if there is only a token.
+    /// The scheme of the `Authorization` header; default: `Bearer` if there is a token.
     pub scheme: Option<String>,
     /// The token.
     pub token: Option<String>,
-    /// A file with the client's certificate; used together with the private key.
+    /// A file with the client certificate; used together with the private key.
     pub certificate_path: Option<PathBuf>,
-    /// The same as data.
+    /// The same as inline data.
     pub certificate_data: Option<String>,
-    /// A file with the client's private key.
+    /// A file with the private key of the client certificate.
     pub private_key_path: Option<PathBuf>,
-    /// The same as data.
+    /// The same as inline data.
     pub private_key_data: Option<String>,
-    /// The namespace for what has none, such as the events of cluster-scoped objects.
+    /// The namespace for requests without one, such as the events of cluster-scoped objects.
     pub default_namespace: Option<String>,
-    /// The proxy on the way to the server: `http`, `https`, `socks5`.
+    /// The URL of a proxy: `http`, `https` or `socks5`.
     pub proxy_url: Option<String>,
-    /// Whether proxies are taken from the environment (`HTTPS_PROXY`, `NO_PROXY`…) if none is given.
+    /// Uses the proxies of the environment (`HTTPS_PROXY`, `NO_PROXY`…) if none is given.
     pub trust_env: bool,
-    /// The higher, the rather it is chosen among several.
+    /// The priority among several credentials: the highest is used.
     pub priority: i32,
-    /// When the credentials stop to be valid.
+    /// The expiration of the credentials.
     pub expiration: Option<Timestamp>,
 }
 
@@ -94,7 +94,7 @@ impl ConnectionInfo {
             (Some(_), Some(_)) if self.scheme.is_some() || self.token.is_some() => {
                 return Err(Error::Invalid {
                     what: "authentication",
-                    problem: "either a token or a password can be used, not both".to_owned(),
+                    problem: "both a token and a password, expected one of them".to_owned(),
                 });
             }
             (Some(username), Some(password)) => {
@@ -131,13 +131,13 @@ impl ConnectionInfo {
 pub(super) fn authorization(value: &str) -> Result<(http::HeaderName, HeaderValue), Error> {
     let mut value = HeaderValue::from_str(value.trim()).map_err(|_| Error::Invalid {
         what: "token",
-        problem: "it has characters that cannot be sent".to_owned(),
+        problem: "characters that are not allowed in HTTP headers".to_owned(),
     })?;
     value.set_sensitive(true);
     Ok((AUTHORIZATION, value))
 }
 
-/// The PEM text of one thing that is given as a path, or as data, or not at all.
+/// Reads PEM from a path or from inline data, if either is given.
 fn one(
     what: &'static str,
     path: Option<&Path>,
@@ -156,11 +156,11 @@ fn one(
             let compact: String = data.split_ascii_whitespace().collect();
             STANDARD.decode(compact).map_err(|_| Error::Invalid {
                 what,
-                problem: "it is neither PEM nor base64".to_owned(),
+                problem: "neither PEM nor base64".to_owned(),
             })?
         }
     };
-    // A certificate and a key are going to be read as one text.
+    // The certificate and the key are concatenated later.
     if pem.last().is_some_and(|last| *last != b'\n') {
         pem.push(b'\n');
     }

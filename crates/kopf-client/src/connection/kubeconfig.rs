@@ -1,9 +1,8 @@
-//! Kubeconfigs: which server, and who to be there.
+//! Kubeconfigs.
 //!
-//! Reading and merging of each of the files, with relative paths resolved, is kube's. Which files there
-//! are is decided here, because kube does not go without any of them; and choosing the context
-//! is repeated here because kube's way of it reads proxies from the environment, and fails on what
-//! it finds there.
+//! The kube crate reads and merges the files and resolves relative paths. The list of files is
+//! handled here, because kube fails if any of them is absent. So is the choice of the context,
+//! because kube reads proxies from the environment there, and fails on invalid ones.
 
 use std::env;
 use std::ffi::OsStr;
@@ -26,7 +25,7 @@ use super::stack::{Target, address, certificates};
 pub(crate) fn load(options: &Options) -> Result<Target, Error> {
     let paths = match &options.kubeconfig {
         Some(path) => vec![path.clone()],
-        None => known(env::var_os("KUBECONFIG").as_deref(), env::home_dir())?,
+        None => default_paths(env::var_os("KUBECONFIG").as_deref(), env::home_dir())?,
     };
     let (kubeconfig, paths) = read(&paths)?;
     choose(kubeconfig, options).map_err(|error| match error {
@@ -35,8 +34,8 @@ pub(crate) fn load(options: &Options) -> Result<Target, Error> {
     })
 }
 
-/// Where kubeconfigs are looked for if nobody says.
-fn known(list: Option<&OsStr>, home: Option<PathBuf>) -> Result<Vec<PathBuf>, Error> {
+/// Returns the default paths of kubeconfigs.
+fn default_paths(list: Option<&OsStr>, home: Option<PathBuf>) -> Result<Vec<PathBuf>, Error> {
     let listed: Vec<_> = list
         .into_iter()
         .flat_map(env::split_paths)
@@ -47,11 +46,13 @@ fn known(list: Option<&OsStr>, home: Option<PathBuf>) -> Result<Vec<PathBuf>, Er
     }
     match home {
         Some(home) => Ok(vec![home.join(".kube/config")]),
-        None => Err(problem("$KUBECONFIG is not set, and there is no home")),
+        None => Err(problem(
+            "$KUBECONFIG is not set, and there is no home directory",
+        )),
     }
 }
 
-/// All the files that there are, as one; and which they are. As in kubectl, some can be absent.
+/// Merges all existing files, and returns their paths. As in kubectl, some can be absent.
 fn read(paths: &[PathBuf]) -> Result<(Kubeconfig, Vec<PathBuf>), Error> {
     let mut merged = Kubeconfig::default();
     let mut found = Vec::new();
@@ -71,7 +72,7 @@ fn read(paths: &[PathBuf]) -> Result<(Kubeconfig, Vec<PathBuf>), Error> {
     }
     match (found.is_empty(), paths) {
         (false, _) => Ok((merged, found)),
-        (true, [_]) => Err(in_files(paths, "there is no such file")),
+        (true, [_]) => Err(in_files(paths, "no such file")),
         (true, _) => Err(in_files(paths, "none of these files exists")),
     }
 }
@@ -97,20 +98,20 @@ fn choose(kubeconfig: Kubeconfig, options: &Options) -> Result<Target, Error> {
         .clone()
         .or(kubeconfig.current_context)
         .filter(|name| !name.is_empty())
-        .ok_or_else(|| problem("it has no current context, and none is given"))?;
+        .ok_or_else(|| problem("no current context, and none is given"))?;
     let context = kubeconfig
         .contexts
         .into_iter()
         .find(|context| context.name == name)
         .and_then(|context| context.context)
-        .ok_or_else(|| problem(format!("there is no context {name:?}")))?;
+        .ok_or_else(|| problem(format!("no context {name:?}")))?;
     let cluster = kubeconfig
         .clusters
         .into_iter()
         .find(|cluster| cluster.name == context.cluster)
         .and_then(|cluster| cluster.cluster)
-        .ok_or_else(|| problem(format!("there is no cluster {:?}", context.cluster)))?;
-    // As in kubectl, nobody is somebody, too.
+        .ok_or_else(|| problem(format!("no cluster {:?}", context.cluster)))?;
+    // As in kubectl, an absent user means requests without credentials.
     let user = kubeconfig
         .auth_infos
         .into_iter()
@@ -144,7 +145,7 @@ fn authorities(cluster: &Cluster) -> Result<Option<Vec<Vec<u8>>>, Error> {
     ) {
         (Some(data), _) => STANDARD.decode(data.trim()).map_err(|_| Error::Invalid {
             what: WHAT,
-            problem: "it is not base64".to_owned(),
+            problem: "not base64".to_owned(),
         })?,
         (None, Some(path)) => std::fs::read(path).map_err(|source| Error::File {
             what: WHAT,
@@ -162,7 +163,7 @@ fn identity(mut user: AuthInfo, cluster: &Cluster) -> Result<AuthInfo, Error> {
     {
         exec.cluster = Some(cluster.try_into()?);
     }
-    // Providers that are no more have left their tokens: these are still good for a while.
+    // Tokens of removed auth providers can still be valid.
     if let Some(provider) = &user.auth_provider
         && !matches!(provider.name.as_str(), "oidc" | "gcp")
         && let Some(token) = provider.config.get("access-token")
@@ -170,7 +171,7 @@ fn identity(mut user: AuthInfo, cluster: &Cluster) -> Result<AuthInfo, Error> {
         user.token = Some(token.clone().into());
         user.auth_provider = None;
     }
-    // Line ends come with tokens from files; anything else that cannot be sent is better told now.
+    // Tokens from files end with line feeds. Other invalid characters are reported now.
     let written = serde_json::to_value(&user).ok();
     if let Some(token) = written
         .as_ref()
@@ -195,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absent_files_of_a_list_are_skipped() {
+    fn absent_files_are_skipped() {
         let folder = TempDir::new().unwrap();
         let at = |name: &str| folder.path().join(name);
         let write = |name: &str, context: &str| {
@@ -204,24 +205,24 @@ mod tests {
         write("a", "first");
         write("b", "second");
         let list = env::join_paths([at("none"), at("a"), PathBuf::new(), at("b")]).unwrap();
-        let listed = known(Some(&list), None).unwrap();
+        let listed = default_paths(Some(&list), None).unwrap();
         let (merged, found) = read(&listed).unwrap();
         assert_eq!(merged.current_context.as_deref(), Some("first"));
         assert_eq!(found, [at("a"), at("b")]);
 
         let error = read(&[at("none"), at("nil")]).unwrap_err().to_string();
         let expected = format!(
-            "the kubeconfig cannot be used: {}, {}: none of these files exists",
+            "cannot use the kubeconfig: {}, {}: none of these files exists",
             at("none").display(),
             at("nil").display()
         );
         assert_eq!(error, expected);
         let error = read(&[at("nil")]).unwrap_err().to_string();
-        assert!(error.ends_with("nil: there is no such file"), "{error}");
+        assert!(error.ends_with("nil: no such file"), "{error}");
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn unreadable_files_are_named() {
         let folder = TempDir::new().unwrap();
         let good = folder.path().join("good");
         let bad = folder.path().join("bad");
@@ -232,7 +233,7 @@ mod tests {
             (vec![folder.path().to_owned()], &folder.path().to_owned()),
         ] {
             let error = read(&paths).unwrap_err().to_string();
-            let beginning = format!("the kubeconfig cannot be used: {}: ", named.display());
+            let beginning = format!("cannot use the kubeconfig: {}: ", named.display());
             assert!(error.starts_with(&beginning), "{error}");
         }
         let options = Options {
@@ -240,16 +241,19 @@ mod tests {
             ..Options::default()
         };
         let error = load(&options).err().unwrap().to_string();
-        let expected = format!("{}: there is no context \"x\"", good.display());
+        let expected = format!("{}: no context \"x\"", good.display());
         assert!(error.ends_with(&expected), "{error}");
     }
 
     #[test]
-    fn without_a_list_it_is_in_the_home() {
+    fn default_path_is_in_the_home_directory() {
         let home = || Some(PathBuf::from("/home/me"));
         let expected = [PathBuf::from("/home/me/.kube/config")];
-        assert_eq!(known(None, home()).unwrap(), expected);
-        assert_eq!(known(Some(OsStr::new(":")), home()).unwrap(), expected);
-        assert!(known(None, None).is_err());
+        assert_eq!(default_paths(None, home()).unwrap(), expected);
+        assert_eq!(
+            default_paths(Some(OsStr::new(":")), home()).unwrap(),
+            expected
+        );
+        assert!(default_paths(None, None).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! How long connecting may take: a limit that belongs to the request, not to the connection pool.
+//! The connect timeout: it belongs to the request, not to the connection pool.
 
 use std::cell::Cell;
 use std::task::{Context, Poll};
@@ -11,57 +11,53 @@ use tokio::time::timeout;
 use tower::{BoxError, Service};
 
 tokio::task_local! {
-    // A connector sees only an address. It is called while the request that needs the connection is
-    // being polled, so the limit can travel beside it.
-    static REQUEST: Needs;
+    // A connector gets only an address. It is polled within the request that connecting the connection,
+    // so the limit is passed as a task-local value.
+    static REQUEST: Connecting;
 }
 
-/// What belongs to one request.
+/// The connect timeout of one request, and whether a connection was established for it.
 #[derive(Debug)]
-pub(crate) struct Needs {
+pub(crate) struct Connecting {
     limit: Option<Duration>,
-    /// Whether a connection was made for it.
-    connected_anew: Cell<bool>,
+    is_new: Cell<bool>,
 }
 
-/// Does the work, and limits the time to make a connection for it.
+/// Runs a request with a connect timeout.
 pub(crate) fn with_connect_limit<F: Future>(
     limit: Option<Duration>,
     work: F,
-) -> TaskLocalFuture<Needs, F> {
-    let connected_anew = Cell::new(false);
-    let needs = Needs {
-        limit,
-        connected_anew,
-    };
-    REQUEST.scope(needs, work)
+) -> TaskLocalFuture<Connecting, F> {
+    let is_new = Cell::new(false);
+    let connecting = Connecting { limit, is_new };
+    REQUEST.scope(connecting, work)
 }
 
-/// Whether what is being polled belongs to a request that waits: connections are finished by the pool in
-/// the background when their request has got another one.
-pub(super) fn is_asked_for() -> bool {
+/// Returns `true` if the current future is polled by a waiting request. The pool completes
+/// connections in the background when their request has got another one.
+pub(super) fn is_requested() -> bool {
     REQUEST.try_with(|_| ()).is_ok()
 }
 
-/// Whether a connection was made for the request that is being polled.
-pub(super) fn is_connected_anew() -> bool {
+/// Returns `true` if a connection was established for the current request.
+pub(super) fn is_newly_connected() -> bool {
     REQUEST
-        .try_with(|request| request.connected_anew.get())
+        .try_with(|request| request.is_new.get())
         .unwrap_or(false)
 }
 
-/// There was no connection, TLS included, in time.
+/// The connect timeout is over, TLS handshake included.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("no connection within {} seconds", after.as_secs_f64())]
 pub(crate) struct ConnectTimedOut {
     pub(crate) after: Duration,
 }
 
-/// A connector that keeps to the limit of the request it connects for.
+/// A connector with the connect timeout of the current request.
 #[derive(Clone, Debug)]
-pub(super) struct InTime<C>(pub(super) C);
+pub(super) struct TimedConnector<C>(pub(super) C);
 
-impl<C> Service<Uri> for InTime<C>
+impl<C> Service<Uri> for TimedConnector<C>
 where
     C: Service<Uri>,
     C::Response: Send + 'static,
@@ -87,8 +83,8 @@ where
                     Err(_) => Err(ConnectTimedOut { after }.into()),
                 },
             };
-            // In the background, where the pool ends what is not needed any more, there is none.
-            let _ = REQUEST.try_with(|request| request.connected_anew.set(true));
+            // There is no request if the pool completes the connection in the background.
+            let _ = REQUEST.try_with(|request| request.is_new.set(true));
             connected
         })
     }
@@ -100,12 +96,12 @@ mod tests {
     use tower::ServiceExt as _;
 
     #[tokio::test(start_paused = true)]
-    async fn connecting_is_limited_by_the_request() {
+    async fn connect_timeout_comes_from_the_request() {
         let slow = tower::service_fn(|_: Uri| async {
             tokio::time::sleep(Duration::from_secs(5)).await;
             Ok::<_, BoxError>("connected")
         });
-        let connect = || InTime(slow).oneshot(Uri::from_static("https://example.com"));
+        let connect = || TimedConnector(slow).oneshot(Uri::from_static("https://example.com"));
 
         let error = with_connect_limit(Some(Duration::from_secs(3)), connect()).await;
         let error = error.unwrap_err();

@@ -1,8 +1,8 @@
-//! From credentials to a client: service accounts, kubeconfigs, explicit connection info.
+//! Clients from credentials: service accounts, kubeconfigs, explicit connection info.
 //!
-//! Reading kubeconfigs, OIDC and TLS is the kube crate's; here they are put together with token files
-//! and credential plugins to one transport without kube's own queue and retries. Credentials are seen
-//! nowhere but here and in the requests: never in errors, logs, or `Debug` output.
+//! The kube crate provides kubeconfigs, OIDC and TLS. This module combines them with token files and
+//! credential plugins into one transport, without kube's own queue and retries. Credentials never
+//! appear in errors, logs, or `Debug` output.
 
 mod error;
 mod identity;
@@ -14,7 +14,7 @@ mod plugin;
 mod proxy;
 mod service_account;
 mod stack;
-pub(crate) mod suspicion;
+pub(crate) mod stale;
 #[cfg(test)]
 mod tests;
 mod token_file;
@@ -29,26 +29,26 @@ pub(crate) use self::service_account::load as service_account;
 pub(crate) use self::stack::Target;
 use crate::Client;
 
-/// What can be said about the choice of a connection.
+/// Options for the choice of a connection.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// The kubeconfig to use; by default, those in `$KUBECONFIG`, or `~/.kube/config`.
+    /// The kubeconfig. Default: those in `$KUBECONFIG`, or `~/.kube/config`.
     pub kubeconfig: Option<PathBuf>,
-    /// The context to use instead of the current one of the kubeconfig.
+    /// The context. Default: the current one of the kubeconfig.
     pub context: Option<String>,
-    /// Whether proxies are taken from the environment (`HTTPS_PROXY`, `NO_PROXY`…), as
-    /// `settings.networking.trust_env` says; by default, they are not.
+    /// Uses the proxies of the environment (`HTTPS_PROXY`, `NO_PROXY`…), as
+    /// `settings.networking.trust_env` does. Default: `false`.
     pub trust_env: bool,
 }
 
-/// A client for where this process runs: with the service account of its pod if there is one,
-/// otherwise with the kubeconfig.
+/// Creates a client with the service account of the pod if there is one, otherwise with the
+/// kubeconfig.
 pub async fn infer() -> Result<Client, Error> {
     infer_with(Options::default()).await
 }
 
-/// As [`infer`], with a say. A given kubeconfig or context is used in a pod, too.
+/// Creates a client as [`infer`] does. A given kubeconfig or context has precedence over the pod.
 pub async fn infer_with(options: Options) -> Result<Client, Error> {
     let found = blocking(move || {
         let explicit = options.kubeconfig.is_some() || options.context.is_some();
@@ -74,7 +74,7 @@ async fn client(mut target: Target) -> Result<Client, Error> {
     blocking(move || target.client()).await
 }
 
-/// A client as a kubeconfig file describes it, in its current context or in the given one.
+/// Creates a client from a kubeconfig file, in its current context or in the given one.
 pub async fn from_kubeconfig_file(
     path: impl AsRef<Path>,
     context: Option<&str>,
@@ -87,17 +87,17 @@ pub async fn from_kubeconfig_file(
     client(blocking(move || kubeconfig::load(&options)).await?).await
 }
 
-/// A client with the service account of the pod in which this process runs.
+/// Creates a client with the service account of the pod in which this process runs.
 pub async fn in_cluster() -> Result<Client, Error> {
     client(blocking(|| service_account::load(&Options::default())).await?).await
 }
 
-/// A client as explicitly described.
+/// Creates a client from explicit values.
 pub async fn from_info(info: ConnectionInfo) -> Result<Client, Error> {
     client(blocking(move || info.target()).await?).await
 }
 
-/// Files are read while a client is made, and that blocks.
+/// Runs work that reads files on a blocking thread.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {

@@ -1,10 +1,10 @@
-//! How fast connections are made: not all at once, and none that nobody needs.
+//! Pacing of new connections.
 //!
-//! A handshake costs as much as handling several objects, and a connection costs memory for as long
-//! as it lives. The pool asks for a new one whenever none is free at this very moment, even if one
-//! will be free in the next: after every answer its connection is away for an instant. So a
-//! connection is made only if it is still wanted after a moment, and only a few are made at a time;
-//! meanwhile most requests get one that has become free.
+//! A TLS handshake costs as much as handling several objects, and a connection costs memory as long
+//! as it lives. The pool requests a new one whenever none is idle at that moment, although each
+//! connection is away for an instant after its response. Therefore a connection is established only
+//! if it is still needed after a millisecond, and only a few at a time. Meanwhile most requests get
+//! one that has become idle.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -18,35 +18,35 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tower::{BoxError, Service};
 
-use super::limit::is_asked_for;
+use super::limit::is_requested;
 
-/// How many connections are made at once.
+/// The maximum number of concurrent handshakes.
 const AT_ONCE: usize = 4;
 
-/// How long to wait for a connection that becomes free.
-const MOMENT: Duration = Duration::from_millis(1);
+/// The delay before a handshake, in which another connection can become idle.
+const DELAY: Duration = Duration::from_millis(1);
 
-/// How long to wait for others that are being made: a server that does not answer to some may
-/// answer to others.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// Upper bound for the wait for other handshakes: a server can be unresponsive to some and not to
+/// others.
+const MAX_WAIT: Duration = Duration::from_millis(100);
 
-/// The request has got another connection.
+/// The request has got another connection meanwhile.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the connection is not needed any more")]
-struct Unneeded;
+#[error("the connection is no longer needed")]
+struct Obsolete;
 
-/// A connector that takes its time.
+/// A connector that delays and limits handshakes.
 #[derive(Clone, Debug)]
 pub(super) struct Paced<C> {
     connector: C,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl<C> Paced<C> {
     pub(super) fn new(connector: C) -> Self {
         Self {
             connector,
-            places: Arc::new(Semaphore::new(AT_ONCE)),
+            permits: Arc::new(Semaphore::new(AT_ONCE)),
         }
     }
 }
@@ -67,36 +67,36 @@ where
     }
 
     fn call(&mut self, address: Uri) -> Self::Future {
-        // The one that is ready is used, and a clone stays for later.
+        // Only this instance was polled for readiness; the clone is for later calls.
         let clone = self.connector.clone();
         let mut connector = std::mem::replace(&mut self.connector, clone);
-        let places = Arc::clone(&self.places);
-        // Requests of others than ours say nothing about when they need it no more.
-        let paced = is_asked_for();
+        let permits = Arc::clone(&self.permits);
+        // Requests of kube's client have no task-local value that shows when they are over.
+        let paced = is_requested();
         Box::pin(async move {
-            let mut _place = None;
+            let mut _permit = None;
             if paced {
                 let waiting = async {
-                    let place = timeout(PATIENCE, places.acquire_owned()).await;
-                    sleep(MOMENT).await;
-                    place
+                    let permit = timeout(MAX_WAIT, permits.acquire_owned()).await;
+                    sleep(DELAY).await;
+                    permit
                 };
-                _place = while_asked_for(waiting).await?.ok();
+                _permit = while_requested(waiting).await?.ok();
             }
             connector.call(address).await.map_err(Into::into)
         })
     }
 }
 
-/// The pool goes on with a connection in the background when its request has got another one. What
-/// is not begun yet is not begun then.
-async fn while_asked_for<T>(waiting: impl Future<Output = T>) -> Result<T, Unneeded> {
+/// Polls a future as long as its request waits. The pool continues obsolete connections in the
+/// background; those that have not started yet are given up there.
+async fn while_requested<T>(waiting: impl Future<Output = T>) -> Result<T, Obsolete> {
     let mut waiting = pin!(waiting);
     poll_fn(|context| {
-        if is_asked_for() {
+        if is_requested() {
             waiting.as_mut().poll(context).map(Ok)
         } else {
-            Poll::Ready(Err(Unneeded))
+            Poll::Ready(Err(Obsolete))
         }
     })
     .await
@@ -119,7 +119,7 @@ mod tests {
         Uri::from_static("https://example.com")
     }
 
-    /// A connector that counts, and takes the given time.
+    /// Returns a connector that counts its calls and takes the given time.
     fn counting(
         calls: &Arc<AtomicUsize>,
         time: Duration,
@@ -147,37 +147,40 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn few_are_made_at_once_and_nobody_waits_for_long() {
+    async fn concurrent_handshakes_are_limited() {
         let calls = Arc::default();
         let connector = counting(&calls, SLOW);
         let all = (0..10).map(|_| with_connect_limit(None, connector.clone().oneshot(address())));
         let watching = async {
-            sleep(PATIENCE / 2).await;
+            sleep(MAX_WAIT / 2).await;
             let early = calls.load(Ordering::Relaxed);
-            sleep(PATIENCE).await;
+            sleep(MAX_WAIT).await;
             (early, calls.load(Ordering::Relaxed))
         };
         let start = Instant::now();
         let (made, counted) = futures::future::join(join_all(all), watching).await;
         assert!(made.into_iter().all(|made| made.is_ok()));
         assert_eq!(counted, (AT_ONCE, 10));
-        assert!(start.elapsed() < SLOW + PATIENCE * 2);
+        assert!(start.elapsed() < SLOW + MAX_WAIT * 2);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_not_needed_any_more_is_not_made() {
+    async fn obsolete_connections_are_not_established() {
         let calls = Arc::default();
         let mut connecting = Box::pin(counting(&calls, SLOW).oneshot(address()));
         let begin = poll_fn(|context| Poll::Ready(connecting.as_mut().poll(context).is_pending()));
-        assert!(with_connect_limit(None, begin).await, "it takes a moment");
-        // This is what the pool does with it.
+        assert!(
+            with_connect_limit(None, begin).await,
+            "the handshake is delayed"
+        );
+        // The pool polls it in the background.
         let error = connecting.await.unwrap_err();
-        assert!(error.is::<Unneeded>(), "{error}");
+        assert!(error.is::<Obsolete>(), "{error}");
         assert_eq!(calls.load(Ordering::Relaxed), 0);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn requests_of_others_are_not_held_up() {
+    async fn requests_of_kube_are_not_delayed() {
         let calls = Arc::default();
         let start = Instant::now();
         let connector = counting(&calls, Duration::ZERO);

@@ -1,7 +1,7 @@
 //! Credential plugins: commands of kubeconfigs (`exec`) that print a token or a certificate.
 //!
-//! kube runs such commands, too, but waits for them for as long as they want, and leaves them behind
-//! when nobody waits for them any more.
+//! kube has the same feature, but without a time limit, and does not kill the command when its future
+//! is dropped.
 
 use std::io::IsTerminal as _;
 use std::process::Stdio;
@@ -24,26 +24,26 @@ use tracing::warn;
 
 use super::error::Error;
 use super::info::authorization;
+use crate::clock::system_time;
 use crate::error::cut;
-use crate::vault::system_time;
 
-/// How long a plugin may take.
+/// Time limit for a plugin.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How long it may take if there can be a person whom it asks something.
-const PERSONAL_LIMIT: Duration = Duration::from_secs(300);
+/// Time limit for a plugin with a terminal: it can prompt a person.
+const INTERACTIVE_LIMIT: Duration = Duration::from_secs(300);
 
-/// After this time, it is said who is waited for.
-const IMPATIENCE: Duration = Duration::from_secs(5);
+/// The time after which waiting for a plugin is logged.
+const LOGGED_AFTER: Duration = Duration::from_secs(5);
 
-/// How long before its end a token is replaced.
+/// The time before its expiration at which a token is replaced.
 const RESERVE: SignedDuration = SignedDuration::from_secs(60);
 
-/// A command that knows the credentials.
+/// A command that prints credentials.
 #[derive(Clone)]
 pub(super) struct Plugin(Arc<ExecConfig>);
 
-/// What it has said.
+/// The credentials from one run.
 pub(super) struct Issued {
     token: Option<HeaderValue>,
     /// A certificate and its key, as PEM.
@@ -51,7 +51,7 @@ pub(super) struct Issued {
     until: Option<Timestamp>,
 }
 
-/// What it writes. YAML, of which JSON is a part.
+/// The output: YAML, of which JSON is a subset.
 #[derive(Deserialize)]
 struct Output {
     status: Option<Status>,
@@ -67,8 +67,7 @@ struct Status {
 }
 
 impl Plugin {
-    /// Takes care of the command, if the credentials come from there: whatever else is known goes
-    /// first.
+    /// Takes over the command of a user, unless other credentials have precedence.
     pub(super) fn take(user: &mut AuthInfo) -> Option<Self> {
         let has_password = user.username.is_some() && user.password.is_some();
         let has_token = user.token.is_some() || user.token_file.is_some();
@@ -89,9 +88,13 @@ impl Plugin {
         };
         let is_attended = std::io::stdin().is_terminal();
         let mut command = self.command(is_attended).map_err(failed)?;
-        let limit = if is_attended { PERSONAL_LIMIT } else { LIMIT };
+        let limit = if is_attended {
+            INTERACTIVE_LIMIT
+        } else {
+            LIMIT
+        };
         let mut running = std::pin::pin!(command.output());
-        let output = if let Ok(output) = timeout(IMPATIENCE, &mut running).await {
+        let output = if let Ok(output) = timeout(LOGGED_AFTER, &mut running).await {
             output
         } else {
             warn!(
@@ -99,19 +102,19 @@ impl Plugin {
                 self.name(),
                 limit.as_secs()
             );
-            let left = limit.saturating_sub(IMPATIENCE);
+            let left = limit.saturating_sub(LOGGED_AFTER);
             let waited = timeout(left, &mut running).await;
-            waited.map_err(|_| failed(format!("has not ended within {}s", limit.as_secs())))?
+            waited.map_err(|_| failed(format!("did not exit within {} s", limit.as_secs())))?
         };
         let output = output.map_err(|error| failed(self.hinted(&error)))?;
         if !output.status.success() {
-            // What it has written for humans; the rest can have secrets.
+            // Only stderr is quoted: stdout can contain secrets.
             let said = String::from_utf8_lossy(&output.stderr);
             let said = match cut(said.trim()) {
                 said if said.is_empty() => said,
                 said => format!(": {said}"),
             };
-            return Err(failed(format!("ended with {}{said}", output.status)));
+            return Err(failed(format!("failed with {}{said}", output.status)));
         }
         read(&output.stdout).map_err(|problem| failed(problem.to_owned()))
     }
@@ -137,14 +140,14 @@ impl Plugin {
         let is_interactive = match exec.interactive_mode {
             Some(ExecInteractiveMode::Never) => false,
             Some(ExecInteractiveMode::Always) if !is_attended => {
-                return Err("wants to ask somebody, and there is no terminal".to_owned());
+                return Err("requires a terminal".to_owned());
             }
             _ => is_attended,
         };
         let mut spec = json!({"interactive": is_interactive});
         if exec.provide_cluster_info {
             let written = serde_json::to_value(&exec.cluster);
-            spec["cluster"] = written.map_err(|_| "has no cluster to be told of".to_owned())?;
+            spec["cluster"] = written.map_err(|_| "has no cluster info to pass".to_owned())?;
         }
         let info = json!({
             "apiVersion": exec.api_version, "kind": "ExecCredential", "spec": spec,
@@ -167,16 +170,16 @@ impl Plugin {
     }
 }
 
-/// What is wrong is said without quoting it.
+/// Parses the output. Errors do not quote it.
 fn read(output: &[u8]) -> Result<Issued, &'static str> {
-    const UNEXPECTED: &str = "has written something that is not as expected";
+    const UNEXPECTED: &str = "printed unexpected output";
     let output: Output = serde_saphyr::from_slice(output).map_err(|_| UNEXPECTED)?;
     let status = output.status.ok_or(UNEXPECTED)?;
     let until = match status.expiration_timestamp {
         None => None,
         Some(text) => {
             let until = text.parse();
-            Some(until.map_err(|_| "has written a time of expiration that is none")?)
+            Some(until.map_err(|_| "printed an invalid expiration time")?)
         }
     };
     let token = match status.token.as_deref().map(str::trim) {
@@ -185,7 +188,9 @@ fn read(output: &[u8]) -> Result<Issued, &'static str> {
             let header = authorization(&format!("Bearer {token}"));
             Some(
                 header
-                    .map_err(|_| "has written a token that cannot be sent")?
+                    .map_err(
+                        |_| "printed a token with characters that are not allowed in HTTP headers",
+                    )?
                     .1,
             )
         }
@@ -197,11 +202,11 @@ fn read(output: &[u8]) -> Result<Issued, &'static str> {
     })
 }
 
-/// A renewal that goes on: what it comes to, or why it does not.
+/// A running renewal of a token, shared by concurrent requests.
 type Renewing =
     Shared<BoxFuture<'static, Result<(Option<HeaderValue>, Option<Timestamp>), String>>>;
 
-/// Adds the token of a plugin to requests, and runs the plugin again before it expires.
+/// A layer that adds the token of a plugin to requests, and runs the plugin again before it expires.
 #[derive(Clone)]
 pub(super) struct PluginToken {
     plugin: Plugin,
@@ -211,12 +216,12 @@ pub(super) struct PluginToken {
 struct Cached {
     header: HeaderValue,
     until: Option<Timestamp>,
-    /// One for all requests. It is not polled while nobody waits for it, and ends with the connections.
+    /// Polled by waiting requests only, and dropped with the connections.
     renewing: Option<Renewing>,
 }
 
 impl PluginToken {
-    /// None if the plugin gives no tokens.
+    /// Returns `None` if the plugin printed no token.
     pub(super) fn new(plugin: Plugin, issued: Issued) -> Option<Self> {
         let cached = Cached {
             header: issued.token?,
@@ -255,7 +260,7 @@ impl PluginToken {
             }
             Ok((None, _)) => Err(Error::Authentication {
                 problem: format!(
-                    "the credential plugin {:?} has no token any more",
+                    "the credential plugin {:?} printed no token",
                     self.plugin.name()
                 ),
             }),
@@ -345,7 +350,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn hanging_plugins_are_given_up_and_killed() {
+    async fn hanging_plugins_are_killed() {
         let folder = tempfile::TempDir::new().unwrap();
         let mark = folder.path().join("pid");
         let start = Instant::now();
@@ -353,13 +358,13 @@ mod tests {
         let error = problem(&script).await;
         assert_eq!(
             error,
-            "authentication failed: the credential plugin \"sh\" has not ended within 60s"
+            "authentication failed: the credential plugin \"sh\" did not exit within 60 s"
         );
         assert_eq!(start.elapsed(), LIMIT);
     }
 
     #[tokio::test]
-    async fn plugins_that_nobody_waits_for_are_killed() {
+    async fn dropped_plugins_are_killed() {
         let folder = tempfile::TempDir::new().unwrap();
         let mark = folder.path().join("pid");
         let script = format!("echo $$ > {}; exec sleep 3600", mark.display());
@@ -377,7 +382,7 @@ mod tests {
             }
         };
         drop(running);
-        // It ends by it; if not, this does not end.
+        // The process is killed; otherwise the test hangs.
         let is_there = || {
             let answer = std::process::Command::new("kill")
                 .args(["-0", &pid])
@@ -390,7 +395,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_plugins_say_is_understood_or_told() {
+    async fn output_is_parsed_or_reported() {
         let written = json!({"status": {"token": "t\n", "expirationTimestamp":
             "2030-01-01T00:00:00Z", "clientCertificateData": "c", "clientKeyData": "k"}});
         let issued = plugin(&format!("printf %s '{written}'"))
@@ -410,15 +415,15 @@ mod tests {
         );
 
         for (script, expected) in [
-            ("echo {", "has written something that is not as expected"),
-            ("echo '{}'", "has written something that is not as expected"),
+            ("echo {", "printed unexpected output"),
+            ("echo '{}'", "printed unexpected output"),
             (
                 "printf %s 'status: {token: \"a\\nb\"}'",
-                "has written a token that cannot be sent",
+                "printed a token with characters that are not allowed in HTTP headers",
             ),
             (
                 "echo hunter2; echo why >&2; exit 3",
-                "ended with exit status: 3: why",
+                "failed with exit status: 3: why",
             ),
         ] {
             let error = problem(script).await;

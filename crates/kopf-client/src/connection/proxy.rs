@@ -1,4 +1,4 @@
-//! The proxy on the way to the server, if any.
+//! Proxies.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
 use super::error::Error;
 
-/// Where to connect to instead, and how to be known there.
+/// The address of a proxy, and the credentials for it.
 #[derive(Clone)]
 pub(super) struct Proxy {
     pub(super) address: Uri,
-    /// For HTTP proxies.
+    /// The header for HTTP proxies.
     pub(super) authorization: Option<HeaderValue>,
-    /// For SOCKS proxies.
+    /// The username and password for SOCKS proxies.
     pub(super) login: Option<(String, String)>,
 }
 
-// Without the secrets.
+// The output contains no secrets.
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Proxy").finish_non_exhaustive()
@@ -26,10 +26,10 @@ impl fmt::Debug for Proxy {
 }
 
 impl Proxy {
-    /// The given one, or the environment's for this server if that is trusted.
+    /// Returns the given proxy, or the one of the environment for this server if `trust_env` is set.
     ///
-    /// kube reads the environment, too, but always, and with `NO_PROXY` applied to the address of
-    /// the proxy instead of the server's.
+    /// kube always reads the environment, and applies `NO_PROXY` to the address of the proxy instead
+    /// of the server's.
     pub(super) fn find(
         given: Option<&str>,
         trust_env: bool,
@@ -42,7 +42,7 @@ impl Proxy {
         };
         match matcher.intercept(server) {
             Some(found) => Self::from(&found).map(Some),
-            None if given.is_some() => Err(invalid("it is not the URL of a proxy")),
+            None if given.is_some() => Err(invalid("not a URL")),
             None => Ok(None),
         }
     }
@@ -66,7 +66,7 @@ impl Proxy {
         matches!(self.address.scheme_str(), Some("socks5" | "socks5h"))
     }
 
-    /// With plain `socks5`, names are resolved here; with `socks5h`, by the proxy.
+    /// Returns `true` if the proxy resolves names (`socks5h`), `false` if the client does (`socks5`).
     pub(super) fn resolves_names(&self) -> bool {
         self.address.scheme_str() == Some("socks5h")
     }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_of_proxies_are_taken_apart() {
+    fn credentials_are_parsed() {
         let proxy = find(Some("http://user:pa%40ss@proxy:3128"))
             .unwrap()
             .unwrap();
@@ -105,13 +105,13 @@ mod tests {
     }
 
     #[test]
-    fn no_proxy_unless_asked() {
+    fn no_proxy_by_default() {
         assert!(find(None).unwrap().is_none());
         assert!(find(Some("  ")).unwrap().is_none());
     }
 
     #[test]
-    fn other_proxies_are_refused() {
+    fn other_proxies_are_rejected() {
         for given in ["ftp://proxy:21", "socks4://proxy:1080", ":::"] {
             let error = find(Some(given)).unwrap_err().to_string();
             assert!(

@@ -1,4 +1,4 @@
-//! The credentials of a pod.
+//! Service accounts of pods.
 
 use kube::Config;
 
@@ -7,11 +7,10 @@ use super::error::Error;
 use super::proxy::Proxy;
 use super::stack::Target;
 
-/// From the files that every pod has. The token is read again when it changes; the authorities, when
-/// they do not know the server any more, and it is logged in again.
+/// Loads the files that are mounted into every pod. The token is read again every minute; the CA, at
+/// the next login.
 pub(crate) fn load(options: &Options) -> Result<Target, Error> {
-    // The environment is right also in pods without the cluster's DNS; the name is what the
-    // original uses.
+    // The environment works even without the cluster's DNS. The original uses the DNS name.
     let mut config = Config::incluster_env()
         .or_else(|_| Config::incluster_dns())
         .map_err(|error| Error::ServiceAccount {
@@ -19,7 +18,7 @@ pub(crate) fn load(options: &Options) -> Result<Target, Error> {
         })?;
     let namespace = config.default_namespace.trim().to_owned();
     config.default_namespace = namespace;
-    // A proxy that is wrong in the environment is not one that was asked for.
+    // An invalid proxy of the environment is ignored.
     let proxy = Proxy::find(None, options.trust_env, &config.cluster_url).unwrap_or_default();
     Ok(Target::new(config, proxy))
 }

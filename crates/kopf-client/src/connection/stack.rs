@@ -19,33 +19,33 @@ use tower::util::MapErr;
 use tower::{BoxError, Service, ServiceBuilder};
 
 use super::error::Error;
-use super::limit::InTime;
+use super::limit::TimedConnector;
 use super::pacing::Paced;
 use super::plugin::{Plugin, PluginToken};
 use super::proxy::Proxy;
-use super::suspicion::{Distrustful, SUSPICIOUS};
+use super::stale::{STALE, StaleGuard};
 use super::token_file::TokenFile;
 use crate::Client;
 use crate::transport::Lane;
 
-/// Dead peers are noticed by the system, too, when nothing is being asked: within half a minute.
+/// TCP keep-alive: dead peers of idle connections are noticed within half a minute.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 3;
 
-/// And when something is being asked: what is sent has to be acknowledged within this time.
+/// Time limit for the acknowledgement of sent data.
 #[cfg(any(target_os = "android", target_os = "linux"))]
-const UNHEARD: Duration = Duration::from_secs(30);
+const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
-/// A connection that was not used for longer may be dead without anybody knowing: when a stream has
-/// fallen silent, those that it could be continued on are not to be as old as it.
+/// Upper bound for the idle time of pooled connections. An older one may be dead without notice, and a
+/// silent stream must not be replaced on it.
 const IDLE: Duration = Duration::from_secs(20);
 
-/// What is needed to connect.
+/// The parameters of a connection.
 pub(crate) struct Target {
     pub(super) config: kube::Config,
     pub(super) proxy: Option<Proxy>,
-    /// The token of a credential plugin that was run.
+    /// The token of the credential plugin, after its run.
     issued: Option<PluginToken>,
 }
 
@@ -58,7 +58,7 @@ impl Target {
         }
     }
 
-    /// Runs the credential plugin, if there is one. To be done before connecting.
+    /// Runs the credential plugin, if there is one. Must be called before connecting.
     ///
     /// # Cancellation
     ///
@@ -75,22 +75,22 @@ impl Target {
         Ok(())
     }
 
-    /// Makes a client with these credentials only. Blocks.
+    /// Creates a client with these credentials only. Blocks.
     pub(super) fn client(self) -> Result<Client, Error> {
-        // Replicas of an operator are not to come back all at the same moment.
+        // Replicas of an operator must not reconnect at the same moment.
         let seed = RandomState::new().build_hasher().finish();
         Ok(Client::from_lane(self.connect()?, seed))
     }
 
-    /// Makes the connection pool. Blocks.
+    /// Creates the connection pool. Blocks.
     pub(crate) fn connect(self) -> Result<Lane, Error> {
         build(self)
     }
 }
 
 fn build(target: Target) -> Result<Lane, Error> {
-    // With two providers compiled in by somebody, rustls cannot choose by itself. An error means
-    // that somebody else has chosen right now.
+    // If two providers are compiled in, rustls does not choose one. An error means that another
+    // thread has installed one meanwhile.
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
@@ -111,7 +111,7 @@ fn build(target: Target) -> Result<Lane, Error> {
     tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
     tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
     #[cfg(any(target_os = "android", target_os = "linux"))]
-    tcp.set_tcp_user_timeout(Some(UNHEARD));
+    tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
     match proxy {
         None => finish(&config, tokens, tcp),
         Some(proxy) if proxy.is_socks() => {
@@ -135,26 +135,26 @@ fn build(target: Target) -> Result<Lane, Error> {
     }
 }
 
-/// Failures on the way through a proxy, with the proxy.
+/// Adds the address of the proxy to its errors.
 fn through<C>(
     address: &Uri,
     connector: C,
-) -> MapErr<C, impl FnOnce(C::Error) -> NotThrough + Clone + Send + Sync + 'static>
+) -> MapErr<C, impl FnOnce(C::Error) -> ProxyError + Clone + Send + Sync + 'static>
 where
     C: Service<Uri>,
     C::Error: Into<BoxError>,
 {
     let proxy = public(&address.to_string());
-    MapErr::new(connector, move |error: C::Error| NotThrough {
+    MapErr::new(connector, move |error: C::Error| ProxyError {
         proxy,
         source: error.into(),
     })
 }
 
-/// A proxy is absent, or does not let one through.
+/// A failure to connect through a proxy.
 #[derive(Debug, thiserror::Error)]
 #[error("by the proxy {proxy}")]
-struct NotThrough {
+struct ProxyError {
     proxy: String,
     source: BoxError,
 }
@@ -167,7 +167,7 @@ fn tunnel<C>(proxy: Proxy, connector: C) -> Tunnel<C> {
     }
 }
 
-/// What adds tokens to requests.
+/// The sources of tokens for requests.
 struct Tokens {
     file: Option<TokenFile>,
     issued: Option<PluginToken>,
@@ -185,49 +185,46 @@ where
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE)
-        .build(InTime(Paced::new(tls)));
+        .build(TimedConnector(Paced::new(tls)));
     let service = ServiceBuilder::new()
-        .map_err(discreet)
+        .map_err(without_secrets)
         .layer(config.base_uri_layer())
         .option_layer(tokens.file)
         .option_layer(tokens.issued)
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
-        .service(Distrustful {
-            pool,
-            limit: SUSPICIOUS,
-        });
+        .service(StaleGuard { pool, limit: STALE });
     let server = public(&config.cluster_url.to_string());
     let namespace = config.default_namespace.clone();
     Ok(Lane::new(service, &server, namespace))
 }
 
-/// Failures to refresh a token can have the token in them.
-fn discreet(error: BoxError) -> BoxError {
+/// Removes tokens from the errors of token providers.
+fn without_secrets(error: BoxError) -> BoxError {
     match error.downcast_ref::<AuthError>() {
         Some(error) => Error::from(error).into(),
         None => error,
     }
 }
 
-/// The URL of the server.
+/// Parses the URL of a server.
 pub(super) fn address(server: &str) -> Result<Uri, Error> {
     let invalid = |problem: &str| Error::Invalid {
         what: "server",
         problem: format!("{problem}: {:?}", public(server)),
     };
-    // Nobody uses a password there, and it would be in the names of connections, which are logged.
+    // A password in the URL is not used, and would appear in logs.
     let address: Uri = public(server.trim())
         .parse()
-        .map_err(|_| invalid("it is not a URL"))?;
+        .map_err(|_| invalid("not a URL"))?;
     match address.scheme_str() {
         Some("http" | "https") => Ok(address),
-        _ => Err(invalid("it is not an http or https URL")),
+        _ => Err(invalid("not an http or https URL")),
     }
 }
 
-/// A URL without the credentials that can be in it.
+/// Removes credentials from a URL.
 pub(super) fn public(url: &str) -> String {
     match url.split_once("://") {
         Some((scheme, rest)) => {
@@ -240,15 +237,15 @@ pub(super) fn public(url: &str) -> String {
     }
 }
 
-/// The certificates of a PEM bundle.
+/// Parses the certificates of a PEM bundle.
 pub(super) fn certificates(what: &'static str, bundle: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
     let invalid = |problem: String| Error::Invalid { what, problem };
     let found = CertificateDer::pem_slice_iter(bundle)
         .map(|certificate| certificate.map(|certificate| certificate.to_vec()))
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| invalid(format!("it is not PEM: {error}")))?;
+        .map_err(|error| invalid(format!("not PEM: {error}")))?;
     if found.is_empty() {
-        return Err(invalid("there is no certificate in it".to_owned()));
+        return Err(invalid("no certificate in it".to_owned()));
     }
     Ok(found)
 }
@@ -258,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_have_no_passwords() {
+    fn passwords_are_removed_from_urls() {
         for (given, expected) in [
             (
                 "https://user:secret@host:6443/path",

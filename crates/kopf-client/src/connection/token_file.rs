@@ -1,6 +1,6 @@
-//! Tokens in files, which somebody else keeps fresh: those of pods, and of some kubeconfigs.
+//! Token files of pods and kubeconfigs, which other processes keep up to date.
 //!
-//! kube reads such files, too, but takes line ends for a part of the token.
+//! kube has the same feature, but takes line feeds as a part of the token.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ use tower::{Layer, Service};
 use super::error::Error;
 use super::info::authorization;
 
-/// How long a token is used before it is looked for a newer one.
+/// The age of a token after which its file is read again.
 const FRESH: Duration = Duration::from_secs(60);
 
-/// Adds the token of a file to requests.
+/// A layer that adds the token of a file to requests.
 #[derive(Clone)]
 pub(super) struct TokenFile {
     path: Arc<PathBuf>,
@@ -33,7 +33,7 @@ struct Cached {
 }
 
 impl TokenFile {
-    /// Takes care of the file, if the token comes from there: whatever else is known goes first.
+    /// Takes over the token file of a user, unless other credentials have precedence.
     pub(super) fn take(user: &mut AuthInfo) -> Result<Option<Self>, Error> {
         let has_password = user.username.is_some() && user.password.is_some();
         if has_password || user.token.is_some() || user.auth_provider.is_some() {
@@ -56,8 +56,8 @@ impl TokenFile {
     fn header(&self) -> HeaderValue {
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         if cached.read.elapsed() >= FRESH {
-            // Some remove the file after it was read: then the token stays. If it is wrong meanwhile,
-            // the server says so.
+            // The file can be removed after it was read. Then the token is kept until the server
+            // rejects it.
             if let Ok(header) = read(&self.path) {
                 cached.header = header;
             }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn files_are_read_again_every_minute() {
+    async fn token_file_is_read_again_every_minute() {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("token");
         fs::write(&path, "one\n").unwrap();
@@ -142,18 +142,18 @@ mod tests {
         assert_eq!(token.header(), "Bearer two");
         fs::remove_file(&path).unwrap();
         tokio::time::advance(FRESH).await;
-        assert_eq!(token.header(), "Bearer two", "there is no other");
+        assert_eq!(token.header(), "Bearer two", "the last one is kept");
     }
 
     #[test]
-    fn other_credentials_go_first() {
+    fn other_credentials_have_precedence() {
         let mut user = user(std::path::Path::new("/nowhere"));
         user.token = Some("t".to_owned().into());
         assert!(TokenFile::take(&mut user).unwrap().is_none());
     }
 
     #[test]
-    fn useless_files_are_refused() {
+    fn unusable_files_are_rejected() {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("token");
         let problem = |path| TokenFile::take(&mut user(path)).err().unwrap().to_string();

@@ -1,14 +1,14 @@
-//! Connections that fail because of certificates.
+//! Failures of TLS verification.
 //!
-//! Authorities are replaced from time to time, and so are the certificates of clients. Whoever has read
-//! theirs before that has to read them again: the same attempt fails for as long as it is made.
+//! CAs and client certificates are replaced from time to time. Those in memory are outdated then, and
+//! connecting fails until they are read again.
 
 use std::error::Error;
 use std::io;
 
 use rustls::AlertDescription as Alert;
 
-/// Whether one side does not accept the certificate of the other.
+/// Returns `true` if one side rejects the certificate of the other.
 pub(crate) fn is_distrust(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -26,7 +26,7 @@ pub(crate) fn is_distrust(error: &(dyn Error + 'static)) -> bool {
                     )
             );
         }
-        // Errors of input and output do not count what is in them among their sources.
+        // The inner error of an I/O error is not its source.
         let within = error
             .downcast_ref::<io::Error>()
             .and_then(io::Error::get_ref);
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_are_found_wherever_they_are() {
+    fn nested_causes_are_found() {
         let unknown = || rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
         assert!(is_distrust(&unknown()));
         assert!(is_distrust(&io::Error::other(io::Error::other(unknown()))));

@@ -1,17 +1,15 @@
 //! What a login brings: ways to a server with proofs of identity, not connected yet.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use http::{Request, Response};
 use jiff::Timestamp;
 use kube::client::Body as Outgoing;
-use tokio::time::Instant;
 use tower::{BoxError, Service};
 
 use crate::connection::{self, ConnectionInfo, Error, Options, Target};
+use crate::grant::{Grant, Identity};
 use crate::transport::Lane;
 
 /// Credentials as they come from a login: [`ConnectionInfo`], what is found in
@@ -173,86 +171,12 @@ impl Opened {
         }
     }
 
-    /// Makes the connection pool. Blocks.
-    pub(super) fn connect(self) -> Result<(Lane, Identity), Error> {
+    /// Creates the connection pool. Blocks.
+    pub(super) fn connect(self, id: &str) -> Result<Grant, Error> {
         let lane = match self.way {
             OpenedWay::Lane(lane) => lane,
             OpenedWay::Target(target) => target.connect()?,
         };
-        Ok((lane, self.identity))
-    }
-}
-
-/// What tells credentials from others.
-#[derive(Clone)]
-pub(super) enum Identity {
-    /// All that is sent and trusted, as text. It has secrets in it.
-    Known(String),
-    /// That very transport.
-    Lane(Lane),
-    /// A plugin decides anew each time.
-    Unknown,
-}
-
-impl Identity {
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Known(this), Self::Known(other)) => this == other,
-            (Self::Lane(this), Self::Lane(other)) => this.is(other),
-            _ => false,
-        }
-    }
-}
-
-/// Credentials in use, with their connections.
-pub(crate) struct Held {
-    pub(super) id: Arc<str>,
-    pub(super) identity: Identity,
-    pub(super) priority: i32,
-    /// When they are not to be used any more.
-    pub(super) until: Option<Instant>,
-    lane: Lane,
-    worked: AtomicBool,
-}
-
-impl Held {
-    pub(super) fn new(
-        id: &str,
-        (lane, identity): (Lane, Identity),
-        priority: i32,
-        until: Option<Instant>,
-    ) -> Self {
-        Self {
-            id: id.into(),
-            identity,
-            priority,
-            until,
-            lane,
-            worked: AtomicBool::new(false),
-        }
-    }
-
-    pub(crate) fn lane(&self) -> &Lane {
-        &self.lane
-    }
-
-    /// The server has accepted them, whatever else it has said.
-    pub(crate) fn note_success(&self) {
-        if !self.has_worked() {
-            self.worked.store(true, Ordering::Relaxed);
-        }
-    }
-
-    pub(super) fn has_worked(&self) -> bool {
-        self.worked.load(Ordering::Relaxed)
-    }
-}
-
-impl fmt::Debug for Held {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Held")
-            .field("id", &self.id)
-            .field("lane", &self.lane)
-            .finish_non_exhaustive()
+        Ok(Grant::new(id, lane, self.identity))
     }
 }

@@ -1,22 +1,24 @@
-//! The one who logs in when the vault is empty.
+//! Logging in whenever the vault is empty.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use super::credentials::{Credentials, Held};
-use super::error::LoginError;
+use super::credentials::Credentials;
+use super::state::LastEnd;
 use super::{Login, Retrieved, Vault};
-use crate::connection::blocking;
+use crate::connection::{self, blocking};
+use crate::error::{LoginError, chain};
+use crate::grant::Grant;
 
-/// Where the original writes of it.
+/// The logger of the original for this activity.
 pub(super) const LOGGER: &str = "kopf.activities.authentication";
 
-/// How long to wait before a login that follows one in vain: whose credentials were refused without
-/// having worked once, or are the same as those that have just stopped working. Files are rewritten,
-/// and revocations spread, not all in one moment.
-const PATIENCE: [Duration; 9] = [
+/// Delays before logins that follow useless ones: their credentials were rejected without having
+/// worked once, or are the same as those that have just stopped working. Files are rewritten and
+/// revocations spread with some delay. After the last one, the login has failed permanently.
+const DELAYS: [Duration; 9] = [
     Duration::ZERO,
     Duration::from_secs(1),
     Duration::from_secs(1),
@@ -28,17 +30,48 @@ const PATIENCE: [Duration; 9] = [
     Duration::from_secs(21),
 ];
 
-/// How far it goes with those that expire unused, such as while the server cannot be reached.
-const UNUSED: usize = 5;
+/// The last of the delays for credentials that expire unused, such as while the server is
+/// unreachable, or that work for some requests and are rejected for others.
+const HARMLESS: usize = 5;
+
+/// Credentials that worked and lived for this long were useful.
+const USEFUL: Duration = Duration::from_secs(10);
+
+/// The history of the logins of a vault.
+struct Logins {
+    title: &'static str,
+    /// Whether any credentials have worked before the current ones.
+    has_worked: bool,
+    /// The number of useless logins in a row.
+    useless: usize,
+    /// The number of logins in a row whose credentials worked, but not for long.
+    short_lived: usize,
+    last: Option<Instant>,
+}
+
+impl Logins {
+    /// Takes the fate of the last credentials into account.
+    fn note(&mut self, end: LastEnd) {
+        self.has_worked |= end.has_worked;
+        let is_old = self.last.is_none_or(|last| last.elapsed() >= USEFUL);
+        if end.has_worked {
+            let short_lived = self.short_lived.saturating_add(1);
+            self.short_lived = if is_old { 0 } else { short_lived };
+            // Once is ordinary: the credentials were replaced right after the login.
+            self.useless = self.short_lived.saturating_sub(1).min(HARMLESS);
+        } else if !end.was_rejected {
+            self.useless = self.useless.min(HARMLESS);
+        }
+    }
+}
 
 impl Vault {
-    /// Logs in for the first request, and whenever no credentials are left for one. It ends only when that is in vain
-    /// for good; requests that wait for credentials get the same error.
+    /// Logs in for the first request, and whenever no credentials are left for one. Returns when
+    /// the login fails permanently; requests that wait for credentials get the same error.
     ///
     /// # Cancellation
     ///
-    /// When dropped, requests go on with the credentials that there are, and fail when there are
-    /// none.
+    /// When dropped, requests continue with the current credentials, and fail when none are left.
     pub async fn serve(&self, login: &dyn Login) -> LoginError {
         let _closing = Closing(self);
         let error = self.keep_logged_in(login).await;
@@ -47,45 +80,21 @@ impl Vault {
     }
 
     async fn keep_logged_in(&self, login: &dyn Login) -> LoginError {
-        let mut title = "Initial authentication";
-        // Whether there were good credentials before those that are refused now.
-        let mut trusted = false;
-        let mut vain = 0;
+        let mut logins = Logins {
+            title: "Initial authentication",
+            has_worked: false,
+            useless: 0,
+            short_lived: 0,
+            last: None,
+        };
         loop {
             self.wanted().await;
-            let (worked, was_refused) = self.state().end_of_last();
-            if worked {
-                trusted = true;
-                vain = 0;
-            } else if !was_refused {
-                vain = vain.min(UNUSED);
-            }
-            let reasons = loop {
-                let Some(wait) = PATIENCE.get(vain) else {
-                    return LoginError::Unusable {
-                        reasons: "the server refuses all that are retrieved".to_owned(),
-                    };
-                };
-                sleep(*wait).await;
-                vain += 1;
-                info!(target: LOGGER, "{title} has been initiated.");
-                let retrieved = match login.login().await {
-                    Ok(retrieved) => retrieved,
-                    Err(error) => return error,
-                };
-                if retrieved.is_empty() {
-                    warn!(
-                        target: LOGGER,
-                        "{title} has failed: no credentials were retrieved from the login handlers."
-                    );
-                    return LoginError::Nothing;
-                }
-                let reasons = self.populate(retrieved).await;
-                if reasons.is_empty() || !self.state().is_empty() || !trusted {
-                    break reasons;
-                }
-                warn!(target: LOGGER, "{title} is repeated: {}.", reasons.join("; "));
+            logins.note(self.state().take_last_end());
+            let reasons = match self.log_in(login, &mut logins).await {
+                Ok(reasons) => reasons,
+                Err(error) => return error,
             };
+            let title = logins.title;
             if self.state().is_empty() {
                 let reasons = reasons.join("; ");
                 warn!(target: LOGGER, "{title} has failed: {reasons}.");
@@ -95,24 +104,58 @@ impl Vault {
                 warn!(target: LOGGER, "Ignoring some credentials: {reason}.");
             }
             info!(target: LOGGER, "{title} has finished.");
-            title = "Re-authentication";
-            self.tell();
+            logins.title = "Re-authentication";
+            logins.last = Some(Instant::now());
+            self.notify();
         }
     }
 
-    /// Waits until somebody waits for credentials.
+    /// Logs in until there are new credentials, and returns the problems of unusable ones. The
+    /// first login is not repeated: its credentials are wrong, and not outdated.
+    async fn log_in(
+        &self,
+        login: &dyn Login,
+        logins: &mut Logins,
+    ) -> Result<Vec<String>, LoginError> {
+        let title = logins.title;
+        loop {
+            let Some(delay) = DELAYS.get(logins.useless) else {
+                return Err(LoginError::Unusable {
+                    reasons: "the server rejects all that are retrieved".to_owned(),
+                });
+            };
+            sleep(*delay).await;
+            logins.useless += 1;
+            info!(target: LOGGER, "{title} has been initiated.");
+            let retrieved = login.login().await?;
+            if retrieved.is_empty() {
+                warn!(
+                    target: LOGGER,
+                    "{title} has failed: no credentials were retrieved from the login handlers."
+                );
+                return Err(LoginError::Nothing);
+            }
+            let reasons = self.populate(retrieved).await;
+            if reasons.is_empty() || !self.state().is_empty() || !logins.has_worked {
+                return Ok(reasons);
+            }
+            warn!(target: LOGGER, "{title} is repeated: {}.", reasons.join("; "));
+        }
+    }
+
+    /// Waits until a request waits for credentials.
     async fn wanted(&self) {
         let mut changes = self.0.changes.subscribe();
         while !self.state().is_wanting() && changes.changed().await.is_ok() {}
     }
 
-    /// Takes over what is new and usable. Says what is not, and why.
+    /// Adds new and usable credentials. Returns the problems of the others.
     async fn populate(&self, retrieved: Retrieved) -> Vec<String> {
         let mut accepted = Vec::new();
         let mut reasons = Vec::new();
         for (id, credentials) in retrieved {
             match self.accept(&id, credentials).await {
-                Ok(held) => accepted.push(held),
+                Ok(grant) => accepted.push(grant),
                 Err(reason) => reasons.push(format!("those of {id:?} {reason}")),
             }
         }
@@ -120,10 +163,8 @@ impl Vault {
         reasons
     }
 
-    async fn accept(&self, id: &str, credentials: Credentials) -> Result<Held, String> {
-        let unusable = |error: crate::connection::Error| {
-            format!("cannot be used: {}", crate::error::chain(&error))
-        };
+    async fn accept(&self, id: &str, credentials: Credentials) -> Result<Grant, String> {
+        let unusable = |error: connection::Error| format!("cannot be used: {}", chain(&error));
         let priority = credentials.priority();
         let until = match credentials.expiration() {
             None => None,
@@ -137,22 +178,25 @@ impl Vault {
         };
         let opened = blocking(move || credentials.open()).await;
         let mut opened = opened.map_err(unusable)?;
-        if self.state().is_refused(id, &opened.identity) {
-            return Err("are refused by the server".to_owned());
+        if self.state().is_rejected(id, &opened.identity) {
+            return Err("are rejected by the server".to_owned());
         }
         opened.prepare().await.map_err(unusable)?;
-        let connected = blocking(move || opened.connect()).await;
-        let connected = connected.map_err(unusable)?;
-        Ok(Held::new(id, connected, priority, until))
+        let id = id.to_owned();
+        let connected = blocking(move || opened.connect(&id)).await;
+        let mut grant = connected.map_err(unusable)?;
+        grant.priority = priority;
+        grant.until = until;
+        Ok(grant)
     }
 
     fn close(&self, error: LoginError) {
         self.state().over.get_or_insert(error);
-        self.tell();
+        self.notify();
     }
 }
 
-/// Nobody is to wait for a login that nobody does.
+/// Fails the requests that wait for a login when the vault is no longer served.
 struct Closing<'a>(&'a Vault);
 
 impl Drop for Closing<'_> {

@@ -7,13 +7,14 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use futures::future::join_all;
-use http::{Method, Response};
+use http::{Method, Request, Response};
 use kopf_core::settings::{Networking, Watching};
 use kube::client::Body;
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
+use crate::Error;
 use crate::watching::{Signal, observe};
 
 /// A server that knows some tokens.
@@ -288,7 +289,7 @@ async fn credentials_that_never_worked_are_not_tried_twice() {
     let plan = Plan::new([one(&server.credentials("t"))]);
     let (error, seen, _) = end(&plan).await;
     assert_eq!((plan.count(), server.count(401)), (2, 1));
-    let text = "no usable credentials were retrieved: those of \"fn\" are refused by the server";
+    let text = "no usable credentials were retrieved: those of \"fn\" are rejected by the server";
     assert_eq!(error.to_string(), text);
     assert_eq!(seen.to_string(), text);
     assert!(!seen.is_transient());
@@ -462,7 +463,7 @@ async fn waiting_for_a_login_takes_nothing_from_the_time_of_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_log_in_again_without_a_trouble() {
+async fn watches_survive_new_logins() {
     let server = Server::knowing("t0");
     let steps = (0..50).map(|number| one(&server.credentials(&format!("t{number}"))));
     let plan = Plan::new(steps);
@@ -481,7 +482,7 @@ async fn streams_log_in_again_without_a_trouble() {
             observer.next().await,
             Signal::Listed { objects: 0 }
         ));
-        // The watches are empty, and opened again and again.
+        // The watches of this server are empty, which is reported, but no other failure is.
         let changing = async {
             for number in 1..10 {
                 sleep(Duration::from_secs(60)).await;
@@ -491,7 +492,9 @@ async fn streams_log_in_again_without_a_trouble() {
         let trouble = async {
             loop {
                 match observer.next().await {
-                    Signal::Trouble { error, .. } => break error,
+                    Signal::Trouble { error, .. } if !matches!(error, Error::Ended { .. }) => {
+                        break error;
+                    }
                     signal => drop(signal),
                 }
             }
@@ -554,4 +557,49 @@ async fn unknown_certificates_are_told_to_who_asks_and_end_nothing() {
         assert_eq!(plan.count(), 31);
     })
     .await;
+}
+
+/// A login that returns new credentials each time, as credential plugins do.
+#[derive(Default)]
+struct FreshLogin(Mutex<usize>);
+
+impl Login for FreshLogin {
+    fn login(&self) -> BoxFuture<'_, Result<Retrieved, LoginError>> {
+        *self.0.lock().unwrap() += 1;
+        let service = tower::service_fn(|request: Request<Body>| async move {
+            let code = if request.uri().path() == "/rejecting" {
+                401
+            } else {
+                200
+            };
+            let response = Response::builder().status(code);
+            Ok::<_, Infallible>(response.body(Body::from(b"{}".to_vec())).unwrap())
+        });
+        let credentials = Credentials::from_service(service, "ns");
+        Box::pin(async move { one(&credentials) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn partial_rejections_do_not_cause_a_loop_of_logins() {
+    let (vault, login) = (vault(), FreshLogin::default());
+    let client = vault.client();
+    let working = async {
+        loop {
+            client.get_json("/working").await.unwrap();
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let rejected = client.get_json("/rejecting");
+    let minutes = Duration::from_secs(600);
+    let all = async {
+        tokio::select! {
+            error = vault.serve(&login) => panic!("{error}"),
+            () = working => {}
+            _ = rejected => panic!("it is rejected with all credentials"),
+        }
+    };
+    assert!(timeout(minutes, all).await.is_err());
+    let logins = *login.0.lock().unwrap();
+    assert!((50..150).contains(&logins), "{logins}");
 }

@@ -1,24 +1,31 @@
 //! One line of a watch: `{"type": "ADDED", "object": {…}}`.
+//!
+//! Errors quote the beginning of lines that are no events, such as HTML pages. They never quote
+//! objects, which can contain secrets.
 
 use std::borrow::Cow;
 
 use kopf_core::cause::EventType;
+use memchr::memmem;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::error::{Error, Status};
+use crate::error::{Error, Status, cut, explain};
 use crate::item::{Item, Outline};
 
-/// What a line says.
+/// Upper bound for the quoted part of an unusable line, in bytes.
+const EXCERPT: usize = 100;
+
+/// A parsed line.
 #[derive(Debug)]
 pub(super) enum Line {
-    /// Something has happened to an object.
+    /// A change of an object.
     Event(Item),
-    /// Nothing has happened up to this version.
+    /// A bookmark with its resource version.
     Bookmark(Option<Box<str>>),
-    /// The server gives up this watch.
+    /// An error, after which the server sends nothing more.
     Error(Box<Status>),
-    /// Something that was invented later; its version counts nevertheless.
+    /// An event of an unsupported type, with its resource version.
     Unknown(String, Option<Box<str>>),
 }
 
@@ -32,19 +39,23 @@ struct Envelope<'a> {
 
 impl Line {
     pub(super) fn parse(line: &[u8]) -> Result<Self, Error> {
-        let malformed =
-            |error: &serde_json::Error| Error::malformed("an event of the watch", error);
-        // Servers write lines in one way only. Then the object is known to be all that is between
-        // the known beginning and end, if only it proves to be one JSON value: one pass is saved.
-        if let Some((kind, object)) = usual(line)
+        // API servers write lines in one form. Then the object is everything between a known
+        // prefix and a known suffix if that is one JSON value, which saves one pass over it.
+        if let Some((kind, object)) = canonical(line)
             && let Ok(outline) = Outline::of(object)
         {
             return Ok(Self::from(kind, object, &outline));
         }
-        let envelope: Envelope<'_> =
-            serde_json::from_slice(line).map_err(|error| malformed(&error))?;
+        let malformed = |error: serde_json::Error| Error::Malformed {
+            reason: format!(
+                "a line of the watch is not an event: {}{}",
+                explain(&error),
+                excerpt(line)
+            ),
+        };
+        let envelope: Envelope<'_> = serde_json::from_slice(line).map_err(malformed)?;
         let object = envelope.object.get().as_bytes();
-        let outline = Outline::of(object).map_err(|error| malformed(&error))?;
+        let outline = Outline::of(object).map_err(malformed)?;
         Ok(Self::from(&envelope.kind, object, &outline))
     }
 
@@ -57,13 +68,13 @@ impl Line {
             "ERROR" => return Self::Error(Box::new(Status::from_event(object))),
             other => {
                 let version = outline.resource_version().map(Box::from);
-                return Self::Unknown(crate::error::cut(other), version);
+                return Self::Unknown(cut(other), version);
             }
         };
         Self::Event(Item::new(event, outline, object))
     }
 
-    /// The version up to which everything is known after this line.
+    /// Returns the resource version up to which the watch is complete after this line.
     pub(super) fn version(&self) -> Option<&str> {
         match self {
             Self::Event(item) => item.key.resource_version.as_deref(),
@@ -74,8 +85,31 @@ impl Line {
     }
 }
 
-/// The type and the object of a line that is written as all servers do it.
-fn usual(line: &[u8]) -> Option<(&str, &[u8])> {
+/// Returns the beginning of a line that contains no object, for messages.
+fn excerpt(line: &[u8]) -> String {
+    let line = line.trim_ascii();
+    let is_object = line.starts_with(b"{");
+    let is_safe = !is_object || line.starts_with(br#"{"type":"#) || is_status(line);
+    if !is_safe || line.is_empty() {
+        return String::new();
+    }
+    let begin = line.get(..EXCERPT).unwrap_or(line);
+    let end = if is_object {
+        memmem::find(begin, br#""object""#)
+    } else {
+        None
+    };
+    let begin = begin.get(..end.unwrap_or(begin.len())).unwrap_or_default();
+    let dots = if begin.len() < line.len() { "…" } else { "" };
+    format!(": {:?}{dots}", String::from_utf8_lossy(begin))
+}
+
+fn is_status(line: &[u8]) -> bool {
+    line.starts_with(br#"{"kind":"Status""#)
+}
+
+/// Splits a line in the form that API servers write into its type and its object.
+fn canonical(line: &[u8]) -> Option<(&str, &[u8])> {
     let rest = line.trim_ascii_end().strip_prefix(br#"{"type":""#)?;
     let end = rest.iter().position(|byte| !byte.is_ascii_uppercase())?;
     let (kind, rest) = rest.split_at_checked(end)?;
@@ -95,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_read_however_deep_they_are() {
+    fn deeply_nested_objects_are_parsed() {
         let deep = format!("{}1{}", r#"{"a":"#.repeat(600), "}".repeat(600));
         let object = format!(r#"{{"metadata":{{"uid":"u"}},"spec":{deep},"text":"\ud800"}}"#);
         for line in [
@@ -111,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn additions_and_modifications_are_kept_apart() {
+    fn event_types_are_distinguished() {
         for (kind, event) in [
             ("ADDED", EventType::Added),
             ("MODIFIED", EventType::Modified),
@@ -130,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn unusual_lines_mean_the_same() {
+    fn lines_in_other_forms_are_parsed() {
         let usual = item(r#"{"type":"ADDED","object":{"metadata":{"name":"}\"}"}}}"#);
         for line in [
             r#" {"type": "ADDED", "object": {"metadata":{"name":"}\"}"}}}  "#,
@@ -145,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn bookmarks_have_only_a_version() {
+    fn bookmarks_carry_a_version() {
         let line = br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"12"}}}"#;
         let line = Line::parse(line).unwrap();
         assert!(matches!(line, Line::Bookmark(_)));
@@ -155,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_statuses() {
+    fn error_events_carry_a_status() {
         let line = br#"{"type":"ERROR","object":{"kind":"Status","code":410,"message":"old"}}"#;
         match Line::parse(line).unwrap() {
             Line::Error(status) => assert_eq!(status.code, 410),
@@ -164,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_types_are_told() {
+    fn unknown_types_are_returned() {
         let line = br#"{"type":"MOVED","object":{"metadata":{"resourceVersion":"3"}}}"#;
         let line = Line::parse(line).unwrap();
         assert!(matches!(&line, Line::Unknown(kind, _) if kind == "MOVED"));
@@ -172,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_an_error() {
+    fn other_text_is_an_error() {
         for line in [
             "",
             "{",
@@ -189,6 +223,35 @@ mod tests {
             r#"{"type":"ADDED","object":{}},"object":{}}"#,
         ] {
             assert!(Line::parse(line.as_bytes()).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn errors_quote_the_beginning_of_lines_without_objects() {
+        let long = format!("<html>{}", "x".repeat(1000));
+        let cut = format!(": \"{}\"…", &long[..EXCERPT]);
+        for (line, expected) in [
+            (&b"<html>\x1b[31m\xff"[..], r#": "<html>\u{1b}[31m�""#),
+            (long.as_bytes(), &cut),
+            (
+                br#"{"type":"ADDED","object":{"data":{"a":"hunter2"#,
+                r#": "{\"type\":\"ADDED\",""#,
+            ),
+            (
+                br#"{"kind":"Status","code":403}"#,
+                r#": "{\"kind\":\"Status\",\"code\":403}""#,
+            ),
+        ] {
+            let error = Line::parse(line).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+        for line in [
+            r#"{"data":{"a":"hunter2"},"kind":"Secret"}"#,
+            r#"{"object":{"data":{"a":"hunter2"}}}"#,
+        ] {
+            let error = Line::parse(line.as_bytes()).unwrap_err().to_string();
+            assert!(error.ends_with(')'), "{error}");
         }
     }
 }

@@ -1,17 +1,21 @@
-//! Watching: everything that happens to the objects of one kind, for as long as it is wanted.
+//! Watching: the objects of one resource and all their changes, until the observer is dropped.
 //!
 //! # Flow
 //!
-//! All objects are listed, page by page, then changes are watched from the version of the listing.
-//! A watch that ends, breaks, or is silent for too long is opened again from the last seen version.
-//! If the server has forgotten that version, everything is listed again.
+//! All objects are listed, page by page. Then changes are watched from the version of the listing.
+//! A watch that ends, breaks, or is silent for too long is opened again from the last received
+//! version. If the server no longer has that version, everything is listed again.
 //!
 //! # Guarantees
 //!
-//! An [`Observer`] never ends by itself and is never silently dead: whatever is wrong is told as
-//! [`Signal::Trouble`], and tried again. `ADDED` and `MODIFIED` are kept apart. Objects that vanish
-//! unseen are not invented as deleted: that is for those who know which objects there were, with the
-//! help of [`Signal::Listing`] and [`Signal::Listed`].
+//! - An [`Observer`] never ends. Every failure is reported as [`Signal::Trouble`] and retried.
+//! - It never sends requests in a tight loop: every cycle without progress is followed by a delay,
+//!   which grows up to 30 seconds. Progress is a newer resource version in an event or a bookmark,
+//!   or a watch that lives for 10 seconds.
+//! - `ADDED` and `MODIFIED` are passed on as sent.
+//! - Objects that vanish while there is no watch are not reported as deleted. The caller detects
+//!   them with [`Signal::Listing`] and [`Signal::Listed`].
+//! - A line of a watch is limited to 32 MiB, a page of a listing to 512 MiB.
 
 mod backoff;
 mod line;
@@ -21,6 +25,7 @@ mod pulse;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod version;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,33 +39,33 @@ use crate::client::Client;
 use crate::error::Error;
 pub use crate::item::{Item, Peek};
 
-/// What an [`Observer`] has to say.
+/// An output of an [`Observer`].
 #[derive(Clone, Debug)]
 pub enum Signal {
-    /// A listing begins, also when an unfinished one is given up for it. What follows is either
-    /// listed or has happened meanwhile, until [`Signal::Listed`].
+    /// A listing starts. An unfinished one is void. Items until [`Signal::Listed`] are listed
+    /// objects.
     Listing,
-    /// An object is there, or something has happened to it.
+    /// A listed object, or a change of an object.
     Item(Item),
-    /// A complete listing has ended: what was not in it does not exist.
+    /// A listing is complete: objects that were not in it do not exist.
     Listed {
-        /// How many objects there were.
+        /// The number of objects.
         objects: usize,
     },
-    /// Something is wrong. It is to be logged; the observer goes on by itself.
+    /// A failure, for logs and health. The observer recovers by itself.
     Trouble {
-        /// What is wrong.
+        /// The failure.
         error: Error,
-        /// When it is tried again.
+        /// The delay before the next request.
         retry_in: Duration,
-        /// Whether somebody has to do something about it, such as granting permissions.
+        /// Whether the failure lasts until a person changes something, such as permissions.
         permanent: bool,
     },
 }
 
-/// Observes the objects of a kind in a namespace, or in the whole cluster.
+/// Observes the objects of a resource in a namespace, or in the whole cluster.
 ///
-/// Nothing is sent until [`Observer::next`] is called. The settings are taken over as they are now.
+/// Nothing is sent until [`Observer::next`] is called. Later changes of the settings have no effect.
 pub fn observe(
     client: Client,
     resource: Arc<Resource>,

@@ -1,4 +1,4 @@
-//! When something was last heard, for those who watch a watcher.
+//! The time of the last activity of a stream, shared with other tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// When something was last heard from the server. Cheap to clone: clones show the same.
+/// The time of the last response or line from the server. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Pulse {
     anchor: Instant,
@@ -15,7 +15,7 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// Something is heard now.
+    /// Creates a pulse with the current time.
     pub(super) fn new() -> Self {
         Self {
             anchor: Instant::now(),
@@ -23,14 +23,14 @@ impl Pulse {
         }
     }
 
-    /// Something is heard now.
+    /// Stores the current time.
     pub(super) fn beat(&self) {
         let elapsed = self.anchor.elapsed().as_millis();
         let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
         self.last.store(elapsed, Ordering::Relaxed);
     }
 
-    /// When something was last heard: lines, bookmarks included, and answers.
+    /// Returns the time of the last response or line, bookmarks included, with a resolution of 1 ms.
     pub fn last(&self) -> Instant {
         let since = Duration::from_millis(self.last.load(Ordering::Relaxed));
         self.anchor.checked_add(since).unwrap_or(self.anchor)
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn clones_show_the_same() {
+    async fn clones_share_the_time() {
         let pulse = Pulse::new();
         let seen = pulse.clone();
         let began = Instant::now();

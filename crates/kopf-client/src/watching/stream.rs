@@ -1,117 +1,143 @@
-//! An open watch: its lines, and how it ends.
+//! An open watch: its lines, its time limits, its end.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
+use kopf_core::settings::Watching;
 use tokio::time::{Instant, timeout_at};
 
-use super::lines::Lines;
+use super::lines::{LINE_LIMIT, LineBuffer, TooLong};
 use crate::error::Error;
 use crate::request::broken;
 use crate::transport::Incoming;
 
-/// Whoever comes back after the limit of silence gets this long to hear what was said meanwhile.
+/// Extra time after the inactivity limit if the stream was not polled meanwhile: what the server
+/// sent in that time is still on its way through the buffers.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What comes out of a watch.
+/// The next thing that a watch delivers.
 #[derive(Debug)]
-pub(super) enum Heard {
-    /// A line.
+pub(super) enum Received {
+    /// A complete line.
     Line(Bytes),
-    /// A line, or a part of one, at the very end.
+    /// The last line of an ended stream, without its line feed: complete or cut.
     Rest(Bytes),
-    /// The server has ended the watch, or it has lasted as long as it may.
+    /// The end: the server closed the stream, or `client_timeout` is over.
     End,
-    /// Nothing came for too long.
+    /// The inactivity limit is over.
     Silence,
-    /// The connection is broken.
+    /// The connection broke, or a line is too long.
     Broken(Error),
 }
 
+/// The response body of a watch request.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct WatchStream {
     body: Incoming,
-    lines: Lines,
-    ended: bool,
+    lines: LineBuffer,
+    has_ended: bool,
     opened: Instant,
-    /// When it is to be ended by us.
+    /// When `client_timeout` is over.
     end: Option<Instant>,
-    /// How long it may be silent.
-    inactivity: Duration,
-    /// When it is taken for dead.
-    dead: Option<Instant>,
-    spared: bool,
-    /// Whether anything has come at all.
-    pub(super) productive: bool,
+    inactivity: Inactivity,
 }
 
-impl Stream {
-    pub(super) fn new(body: Incoming, lifetime: Option<Duration>, inactivity: Duration) -> Self {
+/// The inactivity limit.
+#[derive(Debug)]
+struct Inactivity {
+    limit: Option<Duration>,
+    /// When the limit is over.
+    deadline: Option<Instant>,
+    /// Whether the deadline was extended by `GRACE` since the last chunk.
+    is_extended: bool,
+}
+
+impl WatchStream {
+    pub(super) fn new(body: Incoming, settings: &Watching) -> Self {
         let now = Instant::now();
+        let lifetime = settings.client_timeout;
         Self {
             body,
-            lines: Lines::default(),
-            ended: false,
+            lines: LineBuffer::new(LINE_LIMIT),
+            has_ended: false,
             opened: now,
             end: lifetime.and_then(|lifetime| now.checked_add(lifetime)),
-            inactivity,
-            dead: now.checked_add(inactivity),
-            spared: false,
-            productive: false,
+            inactivity: Inactivity::new(settings.inactivity_timeout, now),
         }
     }
 
-    /// How long it is open.
+    /// Returns the time since the server accepted the watch.
     pub(super) fn age(&self) -> Duration {
         self.opened.elapsed()
     }
 
-    /// The next thing heard. Cancel-safe: what has come is kept.
-    pub(super) async fn next(&mut self) -> Heard {
+    /// Waits for the next line or the end.
+    ///
+    /// # Cancellation
+    ///
+    /// Cancel-safe: what has arrived is kept.
+    pub(super) async fn next(&mut self) -> Received {
         loop {
-            if let Some(line) = self.lines.next_line() {
-                return Heard::Line(line);
+            match self.lines.next_line() {
+                Some(Ok(line)) => return Received::Line(line),
+                Some(Err(TooLong)) => {
+                    return Received::Broken(Error::TooLarge {
+                        what: "a line of the watch",
+                        limit: LINE_LIMIT,
+                    });
+                }
+                None => {}
             }
-            if self.ended {
-                return self.lines.rest().map_or(Heard::End, Heard::Rest);
+            if self.has_ended {
+                return self.lines.rest().map_or(Received::End, Received::Rest);
             }
-            let frame = match self.limit() {
+            let deadline = self.inactivity.deadline(Instant::now());
+            let limit = [self.end, deadline].into_iter().flatten().min();
+            let frame = match limit {
                 Some(limit) => match timeout_at(limit, self.body.frame()).await {
                     Ok(frame) => frame,
-                    Err(_) if self.end.is_some_and(|end| end <= limit) => return Heard::End,
-                    Err(_) => return Heard::Silence,
+                    Err(_) if self.end.is_some_and(|end| end <= limit) => return Received::End,
+                    Err(_) => return Received::Silence,
                 },
                 None => self.body.frame().await,
             };
             match frame {
-                None => self.ended = true,
-                Some(Err(error)) => return Heard::Broken(broken(&error)),
+                None => self.has_ended = true,
+                Some(Err(error)) => return Received::Broken(broken(&error)),
                 Some(Ok(frame)) => {
-                    if let Ok(piece) = frame.into_data() {
-                        self.productive |= !piece.is_empty();
-                        self.spared = false;
-                        self.dead = Instant::now().checked_add(self.inactivity);
-                        self.lines.add(piece);
+                    if let Ok(chunk) = frame.into_data() {
+                        self.inactivity.restart(Instant::now());
+                        self.lines.add(chunk);
                     }
                 }
             }
         }
     }
+}
 
-    /// Until when to listen. The silence may be ours: if nobody has listened for long, what was said
-    /// meanwhile needs a moment to get through.
-    fn limit(&mut self) -> Option<Instant> {
-        if let Some(dead) = self.dead {
-            let now = Instant::now();
-            if dead <= now && !self.spared {
-                self.spared = true;
-                self.dead = now.checked_add(GRACE);
-            }
+impl Inactivity {
+    fn new(limit: Option<Duration>, now: Instant) -> Self {
+        let mut inactivity = Self {
+            limit,
+            deadline: None,
+            is_extended: false,
+        };
+        inactivity.restart(now);
+        inactivity
+    }
+
+    fn restart(&mut self, now: Instant) {
+        self.deadline = self.limit.and_then(|limit| now.checked_add(limit));
+        self.is_extended = false;
+    }
+
+    /// Returns the deadline, extended once if it is over before the stream was polled.
+    fn deadline(&mut self, now: Instant) -> Option<Instant> {
+        if self.deadline.is_some_and(|deadline| deadline <= now) && !self.is_extended {
+            self.is_extended = true;
+            self.deadline = now.checked_add(GRACE);
         }
-        match (self.end, self.dead) {
-            (Some(end), Some(dead)) => Some(end.min(dead)),
-            (end, dead) => end.or(dead),
-        }
+        self.deadline
     }
 }

@@ -115,8 +115,22 @@ pub enum Error {
 }
 
 impl Settings {
-    /// Finds the values with which an operator would do nothing at all.
+    /// Checks the values with which an operator could not work.
     pub fn validate(&self) -> Result<(), Error> {
+        self.validate_counts()?;
+        self.validate_presence()?;
+        self.validate_durations()?;
+        self.validate_names()?;
+        let finalizer = &self.persistence.finalizer;
+        match finalizer.split_once('/') {
+            Some((domain, name)) if !domain.is_empty() && !name.is_empty() => Ok(()),
+            _ => Err(Error::Finalizer {
+                finalizer: finalizer.clone(),
+            }),
+        }
+    }
+
+    fn validate_counts(&self) -> Result<(), Error> {
         let counts = [
             ("execution.max_workers", self.execution.max_workers),
             ("queueing.worker_limit", self.queueing.worker_limit),
@@ -129,84 +143,80 @@ impl Settings {
                 usize::try_from(self.watching.page_size).ok(),
             ),
         ];
-        if let Some((setting, _)) = counts.into_iter().find(|(_, count)| *count == Some(0)) {
-            return Err(Error::Zero { setting });
+        match counts.into_iter().find(|(_, count)| *count == Some(0)) {
+            Some((setting, _)) => Err(Error::Zero { setting }),
+            None => Ok(()),
         }
+    }
+
+    fn validate_presence(&self) -> Result<(), Error> {
+        let posting = &self.posting;
         let names = [
             ("persistence.finalizer", &self.persistence.finalizer),
             ("peering.name", &self.peering.name),
-            ("posting.event_name_prefix", &self.posting.event_name_prefix),
-            (
-                "posting.reporting_component",
-                &self.posting.reporting_component,
-            ),
-            (
-                "posting.reporting_instance",
-                &self.posting.reporting_instance,
-            ),
+            ("posting.event_name_prefix", &posting.event_name_prefix),
+            ("posting.reporting_component", &posting.reporting_component),
+            ("posting.reporting_instance", &posting.reporting_instance),
         ];
-        if let Some((setting, _)) = names.into_iter().find(|(_, name)| name.is_empty()) {
-            return Err(Error::Empty { setting });
+        match names.into_iter().find(|(_, name)| name.is_empty()) {
+            Some((setting, _)) => Err(Error::Empty { setting }),
+            None => Ok(()),
         }
-        let times = [
-            (
-                "watching.inactivity_timeout",
-                Some(self.watching.inactivity_timeout),
-            ),
-            ("watching.server_timeout", self.watching.server_timeout),
-            ("watching.client_timeout", self.watching.client_timeout),
-            ("peering.lifetime", Some(self.peering.lifetime)),
-            (
-                "networking.request_timeout",
-                self.networking.request_timeout,
-            ),
-            (
-                "networking.connect_timeout",
-                self.networking.connect_timeout,
-            ),
+    }
+
+    fn validate_durations(&self) -> Result<(), Error> {
+        let (watching, networking) = (&self.watching, &self.networking);
+        let lifetime = Some(self.peering.lifetime);
+        let positive = [
+            ("watching.inactivity_timeout", watching.inactivity_timeout),
+            ("watching.server_timeout", watching.server_timeout),
+            ("watching.client_timeout", watching.client_timeout),
+            ("peering.lifetime", lifetime),
+            ("networking.request_timeout", networking.request_timeout),
+            ("networking.connect_timeout", networking.connect_timeout),
         ];
-        if let Some((setting, _)) = times.into_iter().find(|(_, t)| *t == Some(Duration::ZERO)) {
+        let is_zero = |duration: Option<Duration>| duration == Some(Duration::ZERO);
+        if let Some((setting, _)) = positive.into_iter().find(|(_, d)| is_zero(*d)) {
             return Err(Error::Instant { setting });
         }
-        let told = [
-            ("watching.server_timeout", self.watching.server_timeout),
-            ("peering.lifetime", Some(self.peering.lifetime)),
+        // The server and other operators add these to timestamps.
+        let sent = [
+            ("watching.server_timeout", watching.server_timeout),
+            ("peering.lifetime", lifetime),
         ];
-        if let Some((setting, _)) = told.into_iter().find(|(_, t)| *t > Some(CENTURY)) {
-            return Err(Error::Endless { setting });
+        match sent.into_iter().find(|(_, d)| *d > Some(CENTURY)) {
+            Some((setting, _)) => Err(Error::Endless { setting }),
+            None => Ok(()),
         }
+    }
+
+    fn validate_names(&self) -> Result<(), Error> {
+        // The server appends a random suffix to the prefix.
         let prefix = &self.posting.event_name_prefix;
-        let begun = prefix.strip_suffix('-').unwrap_or(prefix);
-        for (setting, name, checked) in [
-            (
-                "peering.name",
-                &self.peering.name,
-                self.peering.name.as_str(),
-            ),
-            ("posting.event_name_prefix", prefix, begun),
-        ] {
-            if !is_name(checked) {
-                let name = name.clone();
-                return Err(Error::Name { setting, name });
-            }
+        let prefix_name = prefix.strip_suffix('-').unwrap_or(prefix);
+        let peering = &self.peering.name;
+        if !is_name(peering) {
+            return Err(Error::Name {
+                setting: "peering.name",
+                name: peering.clone(),
+            });
         }
-        if let Some(managed) = &self.admission.managed
-            && !is_domain(managed)
-        {
-            let managed = managed.clone();
-            return Err(Error::Managed { managed });
+        if !is_name(prefix_name) {
+            return Err(Error::Name {
+                setting: "posting.event_name_prefix",
+                name: prefix.clone(),
+            });
         }
-        let finalizer = &self.persistence.finalizer;
-        match finalizer.split_once('/') {
-            Some((domain, name)) if !domain.is_empty() && !name.is_empty() => Ok(()),
-            _ => Err(Error::Finalizer {
-                finalizer: finalizer.clone(),
+        match &self.admission.managed {
+            Some(managed) if !is_domain(managed) => Err(Error::Managed {
+                managed: managed.clone(),
             }),
+            _ => Ok(()),
         }
     }
 }
 
-/// Nobody waits for longer, and everybody can add it to any time.
+/// Upper bound for durations; adding it to a timestamp cannot overflow.
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// A name of at least two parts, as of domains: webhooks have one of at least three.
@@ -258,7 +268,7 @@ mod tests {
         assert_eq!(watching.client_timeout, None);
         assert_eq!(watching.connect_timeout, None);
         assert_eq!(watching.reconnect_backoff, Duration::from_millis(100));
-        assert_eq!(Some(watching.inactivity_timeout), secs(70));
+        assert_eq!(watching.inactivity_timeout, secs(70));
         assert_eq!(watching.page_size, 500);
         let queueing = &settings.queueing;
         assert_eq!(queueing.worker_limit, None);
@@ -355,7 +365,7 @@ mod tests {
                 "settings.peering.lifetime must not be longer than 100 years",
             ),
             (
-                |settings| settings.watching.inactivity_timeout = Duration::ZERO,
+                |settings| settings.watching.inactivity_timeout = Some(Duration::ZERO),
                 "settings.watching.inactivity_timeout must not be zero",
             ),
             (
@@ -373,6 +383,7 @@ mod tests {
         settings.peering.name = "a.b-c.0".to_owned();
         settings.posting.event_name_prefix = "op.example-".to_owned();
         settings.watching.server_timeout = Some(CENTURY);
+        settings.watching.inactivity_timeout = None;
         settings.validate().unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Settings of requests and streams.
+//! Settings of requests and watch streams.
 
 use std::time::Duration;
 
@@ -9,22 +9,23 @@ use super::backoffs::seconds;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Networking {
-    /// The time for one request from its beginning to the end of the answer. Default: 5 minutes;
-    /// none is unlimited. Streams have their own limits.
+    /// The time limit for one request, until the end of the response. Default: 5 minutes. `None`
+    /// means unlimited. Watches have their own limits.
     pub request_timeout: Option<Duration>,
-    /// The time for one connection to be made. Default: none, limited by the request's time.
+    /// The time limit for establishing a connection. Default: `None`, limited by
+    /// `request_timeout` only.
     pub connect_timeout: Option<Duration>,
-    /// When a failed request is repeated (broken connections, timeouts, 429, 5xx). Default: after
-    /// 1, 1, 2, 3, 5, 8, 13, 21 seconds, then the error escalates.
+    /// Delays before the retries of a failed request (broken connections, timeouts, 429, 5xx).
+    /// Default: 1, 1, 2, 3, 5, 8, 13, 21 seconds; then the request fails.
     pub error_backoffs: Backoffs,
-    /// After a 429, waits exactly as long as the server says, even if the backoff is longer.
-    /// Default: false, the longer of both.
+    /// After a 429, waits exactly as long as the response says, even if the backoff is longer.
+    /// Default: `false`, the longer of both.
     pub enforce_retry_after: bool,
-    /// Takes proxies from the environment. Default: false.
+    /// Uses the proxies of the environment. Default: `false`.
     pub trust_env: bool,
-    /// How many requests of handling are in flight at the same time, at least 1. Default: 96; more
-    /// of them wait in line. Each needs a connection of its own, which costs memory and a handshake;
-    /// but servers that wait for their disks take many changes in the time of one.
+    /// The maximum number of concurrent requests for handling, at least 1; others wait. Default:
+    /// 96. Each needs its own connection, which costs memory and a handshake. Servers that wait
+    /// for their disks complete many writes in the time of one.
     pub concurrency: usize,
 }
 
@@ -41,24 +42,26 @@ impl Default for Networking {
     }
 }
 
-/// The streams of changes from the cluster.
+/// Watch streams.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Watching {
-    /// How long the server is asked to keep a stream. Default: none, as the server likes.
+    /// The lifetime of a stream that is requested from the server. Default: `None`, the server
+    /// decides.
     pub server_timeout: Option<Duration>,
-    /// When a stream is replaced, even if it works. Default: none, never.
+    /// The lifetime after which the client replaces a stream. Default: `None`, unlimited.
     pub client_timeout: Option<Duration>,
-    /// The time for a stream to be connected. Default: none, as for other requests.
+    /// The time limit for opening a stream. Default: `None`, as for other requests.
     pub connect_timeout: Option<Duration>,
-    /// The pause before everything is listed again. Default: 0.1 seconds; it grows while that
-    /// fails.
+    /// The first delay before a stream is opened or listed again. Default: 0.1 seconds. It doubles
+    /// up to 30 seconds until a newer resource version arrives or a stream lives for 10 seconds.
     pub reconnect_backoff: Duration,
-    /// A stream that says nothing for so long is taken for dead and replaced. Default: 70 seconds,
-    /// a little more than the server's pause between its bookmarks.
-    pub inactivity_timeout: Duration,
-    /// How many objects are listed with one request. Default: 500; less means less memory and
-    /// more requests.
+    /// The time without any data after which a stream is replaced. Default: 70 seconds, slightly
+    /// more than the interval of bookmarks. `None` disables it: then a connection that dies
+    /// silently is noticed only by TCP, `client_timeout`, or not at all.
+    pub inactivity_timeout: Option<Duration>,
+    /// The number of objects per list request, at least 1. Default: 500. Smaller pages need less
+    /// memory and more requests.
     pub page_size: u32,
 }
 
@@ -69,7 +72,7 @@ impl Default for Watching {
             client_timeout: None,
             connect_timeout: None,
             reconnect_backoff: Duration::from_millis(100),
-            inactivity_timeout: Duration::from_secs(70),
+            inactivity_timeout: Some(Duration::from_secs(70)),
             page_size: 500,
         }
     }

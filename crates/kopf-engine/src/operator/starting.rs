@@ -95,10 +95,12 @@ impl Operator {
             posting::run(poster, client).await;
             Ok(())
         });
-        shared
-            .inspect
-            .vitals()
-            .begin(settings.watching.inactivity_timeout);
+        shared.inspect.vitals().begin(
+            settings
+                .watching
+                .inactivity_timeout
+                .unwrap_or(std::time::Duration::MAX),
+        );
         if let Some(endpoint) = self.liveness {
             let (shared, halt) = (Arc::clone(&shared), root.halt.clone());
             root.spawn_graceful("Health reporter", async move {

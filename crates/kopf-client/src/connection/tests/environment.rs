@@ -1,5 +1,5 @@
-//! Proxies from the environment. The environment of a process cannot be changed while it runs, so
-//! each case has a process of its own: this same program, with one test.
+//! Proxies of the environment. Changing the environment of a running process is unsafe, so each case
+//! runs in its own process: this program, with one test.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ const SERVER: &str = "KOPF_TEST_SERVER";
 const TRUST: &str = "KOPF_TEST_TRUST";
 
 #[tokio::test]
-#[ignore = "it is one half of the test below"]
+#[ignore = "run by the other test in a process of its own"]
 async fn in_a_process_of_its_own() {
     let info = ConnectionInfo {
         server: std::env::var(SERVER).unwrap(),
@@ -22,7 +22,7 @@ async fn in_a_process_of_its_own() {
     client.get_json("/version").await.unwrap();
 }
 
-/// Whether the server can be reached with this environment.
+/// Returns `true` if the server is reachable with this environment.
 async fn is_reached(server: &str, environment: &[(&str, &str)]) -> bool {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
@@ -39,14 +39,14 @@ async fn is_reached(server: &str, environment: &[(&str, &str)]) -> bool {
 }
 
 #[tokio::test]
-async fn proxies_of_the_environment_are_used_if_it_is_trusted() {
+async fn proxies_of_the_environment_are_used_with_trust_env() {
     let plain = mirror(None).await;
     let secure = mirror(Some(&Authority::new())).await;
     let to_plain = proxy(plain.address).await;
     let to_secure = proxy(secure.address).await;
     let url = |address| format!("http://user:pass@{address}");
     let (to_plain, to_secure) = (url(to_plain.address), url(to_secure.address));
-    // Nobody knows that name, except for the proxies.
+    // Only the proxies know that name.
     let (far, far_secure) = ("http://kubernetes.test:443", "https://kubernetes.test:443");
     let near = format!("http://{}", plain.address);
     let nowhere = "http://127.0.0.1:1";
@@ -60,7 +60,7 @@ async fn proxies_of_the_environment_are_used_if_it_is_trusted() {
 
     let wrong = ("HTTP_PROXY", nowhere);
     assert!(!is_reached(&near, &[trusted, wrong]).await);
-    assert!(is_reached(&near, &[wrong]).await, "it is not trusted");
+    assert!(is_reached(&near, &[wrong]).await, "without trust_env");
     let except = ("NO_PROXY", "10.0.0.0/8,127.0.0.1");
     assert!(is_reached(&near, &[trusted, wrong, except]).await);
     let others = ("NO_PROXY", "example.com");

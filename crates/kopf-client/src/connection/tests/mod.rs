@@ -1,4 +1,4 @@
-//! Credentials of all kinds, on real connections.
+//! All kinds of credentials on real connections.
 
 mod environment;
 #[cfg(unix)]
@@ -21,7 +21,7 @@ use super::{ConnectionInfo, Error, Options, from_info, from_kubeconfig_file, inf
 use crate::Client;
 use crate::vault::{Credentials, DefaultLogin, Login, LoginError, Retrieved, Vault};
 
-/// A client that gives up at once.
+/// Returns the client without retries and with a short connect timeout.
 fn impatient(client: &Client) -> Client {
     let mut networking = Networking::default();
     networking.error_backoffs = Backoffs::none();
@@ -39,7 +39,7 @@ async fn refusal(info: ConnectionInfo) -> String {
 }
 
 #[tokio::test]
-async fn the_certificate_of_the_server_is_seen_by_everybody() {
+async fn server_certificate_is_read_without_trust() {
     let authority = Authority::new();
     let server = mirror(Some(&authority)).await;
     let client = |scheme: &str| {
@@ -50,22 +50,22 @@ async fn the_certificate_of_the_server_is_seen_by_everybody() {
         from_info(info)
     };
     let seen = client("https").await.unwrap().server_certificate().await;
-    let seen = seen.expect("it is shown before anybody is trusted");
-    assert_eq!(
-        seen.first(),
-        Some(&0x30),
-        "a sequence, as in all certificates"
-    );
+    let seen = seen.expect("sent before the verification");
+    assert_eq!(seen.first(), Some(&0x30), "the tag of a DER sequence");
     assert!(seen.len() > 200, "{}", seen.len());
     let plain = client("http").await.unwrap();
     assert_eq!(plain.server_certificate().await, None);
     drop(server);
     let (gone, _) = crate::script::Script::new([]);
-    assert_eq!(gone.server_certificate().await, None, "it is in process");
+    assert_eq!(
+        gone.server_certificate().await,
+        None,
+        "there is no TLS in process"
+    );
 }
 
 #[tokio::test]
-async fn every_form_of_authorization_is_sent() {
+async fn authorization_headers_are_sent() {
     let server = mirror(None).await;
     let some = |text: &str| Some(text.to_owned());
     let info = ConnectionInfo {
@@ -120,7 +120,7 @@ async fn every_form_of_authorization_is_sent() {
 }
 
 #[tokio::test]
-async fn servers_and_clients_prove_themselves() {
+async fn certificates_of_both_sides_are_verified() {
     let authority = Authority::new();
     let server = mirror(Some(&authority)).await;
     let identity = authority.sign("me");
@@ -166,7 +166,7 @@ async fn servers_and_clients_prove_themselves() {
 }
 
 #[tokio::test]
-async fn handlers_get_a_client_of_the_same_connection() {
+async fn kube_client_shares_the_connection() {
     let server = mirror(None).await;
     let info = ConnectionInfo {
         server: format!("http://{}", server.address),
@@ -183,7 +183,7 @@ async fn handlers_get_a_client_of_the_same_connection() {
 }
 
 #[tokio::test]
-async fn proxies_are_passed_through() {
+async fn requests_go_through_proxies() {
     let authority = Authority::new();
     let server = mirror(None).await;
     let proxy = proxy(server.address).await;
@@ -217,13 +217,13 @@ async fn proxies_are_passed_through() {
 }
 
 #[tokio::test]
-async fn proxies_do_not_see_what_is_said() {
+async fn tls_goes_through_proxies() {
     let authority = Authority::new();
     let server = mirror(Some(&authority)).await;
     let proxy = proxy(server.address).await;
     let identity = authority.sign("me");
     let info = ConnectionInfo {
-        // The certificate is for this address, and nobody listens there.
+        // The certificate is for this address, which only the proxy reaches.
         server: "https://127.0.0.1:2".to_owned(),
         ca_data: Some(authority.pem()),
         certificate_data: Some(identity.certificate),
@@ -233,7 +233,7 @@ async fn proxies_do_not_see_what_is_said() {
         ..ConnectionInfo::default()
     };
     let said = ask(info.clone()).await;
-    assert_eq!(said["certificate"], true, "TLS is between the ends");
+    assert_eq!(said["certificate"], true, "TLS is end to end");
     assert_eq!(said["authorization"], "Bearer t");
     let stranger = ConnectionInfo {
         ca_data: Some(Authority::new().pem()),
@@ -245,7 +245,7 @@ async fn proxies_do_not_see_what_is_said() {
 }
 
 #[tokio::test]
-async fn connections_are_closed_with_their_credentials() {
+async fn rejected_credentials_close_their_connections() {
     let server = mirror(None).await;
     let credentials = |token: &str| ConnectionInfo {
         server: format!("http://{}", server.address),
@@ -260,11 +260,11 @@ async fn connections_are_closed_with_their_credentials() {
         let all = futures::future::join_all((0..5).map(|_| client.get_json("/version")));
         assert!(all.await.iter().all(Result::is_ok));
         let asked = server.accepted.load(Ordering::Relaxed);
-        // Those of the refused ones are closed sooner or later; if not, this does not end.
+        // Connections of rejected credentials are closed eventually; otherwise the test hangs.
         while server.open.load(Ordering::Relaxed) > 5 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        assert!(asked > 5, "both had connections of their own");
+        assert!(asked > 5, "both credentials had their own connections");
     };
     tokio::select! {
         () = work => {}
@@ -277,7 +277,7 @@ async fn connections_are_closed_with_their_credentials() {
 }
 
 #[tokio::test]
-async fn replaced_authorities_are_noticed() {
+async fn replaced_ca_file_is_read_again() {
     let authority = Authority::new();
     let server = mirror(Some(&authority)).await;
     let (folder, path) = kubeconfig(server.address, &json!({"token": "t"}));
@@ -312,7 +312,7 @@ async fn replaced_authorities_are_noticed() {
     }
 }
 
-/// The last one first.
+/// A login that returns the last of these first.
 struct Tokens(std::sync::Mutex<Vec<ConnectionInfo>>);
 
 impl Login for Tokens {
@@ -324,7 +324,7 @@ impl Login for Tokens {
 }
 
 #[tokio::test]
-async fn connecting_is_limited() {
+async fn connect_timeout_applies() {
     let server = silent().await;
     let info = ConnectionInfo {
         server: format!("https://{}", server.address),
@@ -341,7 +341,7 @@ async fn connecting_is_limited() {
 }
 
 #[tokio::test]
-async fn absent_servers_are_told() {
+async fn absent_servers_are_reported() {
     let address = mirror(None).await.address;
     let info = ConnectionInfo {
         server: format!("http://{address}"),
@@ -353,75 +353,64 @@ async fn absent_servers_are_told() {
 }
 
 #[tokio::test]
-async fn contradictions_and_nonsense_are_refused() {
+async fn invalid_connection_info_is_rejected() {
+    type Change<'a> = &'a dyn Fn(&mut ConnectionInfo);
+    let some = |text: &str| Some(text.to_owned());
     let info = ConnectionInfo {
         server: "https://10.0.0.1".to_owned(),
         ..ConnectionInfo::default()
     };
-    let error = ConnectionInfo {
-        ca_path: Some("ca".into()),
-        ca_data: Some("ca".into()),
-        ..info.clone()
-    };
-    assert_eq!(
-        refusal(error).await,
-        "the CA is given both as a path and as data"
-    );
-    let error = ConnectionInfo {
-        private_key_path: Some("key".into()),
-        private_key_data: Some("hunter2".into()),
-        ..info.clone()
-    };
-    assert_eq!(
-        refusal(error).await,
-        "the private key is given both as a path and as data"
-    );
-    let error = ConnectionInfo {
-        ca_data: Some("% hunter2".into()),
-        ..info.clone()
-    };
-    assert_eq!(
-        refusal(error).await,
-        "the CA is invalid: it is neither PEM nor base64"
-    );
-    let error = ConnectionInfo {
-        ca_data: Some(STANDARD.encode("hunter2")),
-        ..info.clone()
-    };
-    assert_eq!(
-        refusal(error).await,
-        "the CA is invalid: there is no certificate in it"
-    );
-    let error = ConnectionInfo {
-        ca_path: Some("/nowhere/ca.crt".into()),
-        ..info.clone()
-    };
-    assert_eq!(
-        refusal(error).await,
-        "the CA cannot be read from \"/nowhere/ca.crt\""
-    );
-    let error = ConnectionInfo {
-        token: Some("hunter2\n\n2".into()),
-        ..info.clone()
-    };
-    assert!(!refusal(error).await.contains("hunter2"));
-    let error = ConnectionInfo {
-        token: Some("hunter2".into()),
-        username: Some("user".into()),
-        password: Some("hunter2".into()),
-        ..info.clone()
-    };
-    assert!(
-        refusal(error)
-            .await
-            .starts_with("the authentication is invalid")
-    );
+    let cases: [(Change<'_>, &str); 7] = [
+        (
+            &|info| (info.ca_path, info.ca_data) = (Some("ca".into()), some("ca")),
+            "the CA is given both as a path and as data",
+        ),
+        (
+            &|info| {
+                info.private_key_path = Some("key".into());
+                info.private_key_data = some("hunter2");
+            },
+            "the private key is given both as a path and as data",
+        ),
+        (
+            &|info| info.ca_data = some("% hunter2"),
+            "the CA is invalid: neither PEM nor base64",
+        ),
+        (
+            &|info| info.ca_data = Some(STANDARD.encode("hunter2")),
+            "the CA is invalid: no certificate in it",
+        ),
+        (
+            &|info| info.ca_path = Some("/nowhere/ca.crt".into()),
+            "the CA cannot be read from \"/nowhere/ca.crt\"",
+        ),
+        (
+            &|info| info.token = some("hunter2\n\n2"),
+            "the token is invalid: characters that are not allowed in HTTP headers",
+        ),
+        (
+            &|info| {
+                info.token = some("hunter2");
+                (info.username, info.password) = (some("user"), some("hunter2"));
+            },
+            "the authentication is invalid: both a token and a password, expected one of them",
+        ),
+    ];
+    for (change, expected) in cases {
+        let mut info = info.clone();
+        change(&mut info);
+        assert_eq!(refusal(info).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn invalid_server_urls_are_rejected_without_passwords() {
     for server in ["", "10.0.0.1:6443", "ftp://x", "https://user:hunter2@ho st"] {
-        let error = ConnectionInfo {
+        let info = ConnectionInfo {
             server: server.into(),
-            ..info.clone()
+            ..ConnectionInfo::default()
         };
-        let error = refusal(error).await;
+        let error = refusal(info).await;
         assert!(error.starts_with("the server is invalid"), "{error}");
         assert!(!error.contains("hunter2"), "{error}");
     }
@@ -445,7 +434,7 @@ fn secrets_are_not_shown() {
     assert!(text.contains("https://host/path"), "{text}");
 }
 
-/// A kubeconfig with one user, and the way to it.
+/// Writes a kubeconfig with one user.
 fn kubeconfig(address: std::net::SocketAddr, user: &Value) -> (TempDir, PathBuf) {
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "main",
@@ -464,7 +453,7 @@ fn kubeconfig(address: std::net::SocketAddr, user: &Value) -> (TempDir, PathBuf)
 }
 
 #[tokio::test]
-async fn kubeconfigs_know_many_ways() {
+async fn kubeconfig_users_are_supported() {
     let server = mirror(None).await;
     let plugin = |token: &str| {
         let output = json!({"apiVersion": "client.authentication.k8s.io/v1",
@@ -502,18 +491,18 @@ async fn kubeconfigs_know_many_ways() {
 }
 
 #[tokio::test]
-async fn tokens_that_cannot_be_sent_are_told_at_once() {
+async fn invalid_tokens_are_rejected_before_requests() {
     let server = mirror(None).await;
     let (_folder, path) = kubeconfig(server.address, &json!({"token": "hunter2\nhunter2"}));
     let error = from_kubeconfig_file(&path, None).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the token is invalid: it has characters that cannot be sent"
+        "the token is invalid: characters that are not allowed in HTTP headers"
     );
 }
 
 #[tokio::test]
-async fn contexts_can_be_chosen() {
+async fn context_can_be_chosen() {
     let server = mirror(None).await;
     let (_folder, path) = kubeconfig(server.address, &json!({"token": "t"}));
     let mut options = Options {
@@ -543,13 +532,13 @@ async fn contexts_can_be_chosen() {
 }
 
 #[tokio::test]
-async fn wrong_kubeconfigs_are_not_quoted() {
+async fn invalid_kubeconfigs_are_not_quoted() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("config");
     std::fs::write(&path, "users:\n- name: me\n  user: {token: hunter2\nx: [").unwrap();
     let error = from_kubeconfig_file(&path, None).await.unwrap_err();
     assert!(matches!(error, Error::Kubeconfig { .. }));
-    assert!(error.to_string().contains("wrong YAML"), "{error}");
+    assert!(error.to_string().contains("invalid YAML"), "{error}");
     assert!(
         !format!("{error} {error:?}").contains("hunter2"),
         "{error:?}"

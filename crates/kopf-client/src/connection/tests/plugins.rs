@@ -7,7 +7,7 @@ use super::server::mirror;
 use super::{from_kubeconfig_file, impatient, kubeconfig};
 
 #[tokio::test]
-async fn failed_plugins_are_told_without_their_output() {
+async fn failed_plugins_are_reported_without_their_output() {
     let user = |script: &str| {
         json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh",
                         "args": ["-c", script], "interactiveMode": "Never",
@@ -19,7 +19,7 @@ async fn failed_plugins_are_told_without_their_output() {
             "echo $SECRET; echo please log in >&2; exit 3",
             "exit status: 3: please log in",
         ),
-        ("echo {token: $SECRET", "not as expected"),
+        ("echo {token: $SECRET", "unexpected output"),
     ] {
         let (_folder, path) = kubeconfig(address, &user(script));
         let error = from_kubeconfig_file(&path, None).await.unwrap_err();
@@ -32,11 +32,11 @@ async fn failed_plugins_are_told_without_their_output() {
 }
 
 #[tokio::test]
-async fn plugins_that_fail_later_are_discreet_too() {
+async fn later_failures_of_plugins_contain_no_secrets() {
     let server = mirror(None).await;
     let folder = TempDir::new().unwrap();
     let mark = folder.path().join("mark");
-    // The first token is expired already; later there is none.
+    // The first token has expired; the second run fails.
     let output = json!({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
         "status": {"token": "hunter2", "expirationTimestamp": "2020-01-01T00:00:00Z"}});
     let script = format!(
@@ -58,11 +58,11 @@ async fn plugins_that_fail_later_are_discreet_too() {
 }
 
 #[tokio::test]
-async fn plugins_are_run_once_and_again_when_their_tokens_expire() {
+async fn plugins_run_again_when_tokens_expire() {
     let server = mirror(None).await;
     let folder = TempDir::new().unwrap();
     let runs = folder.path().join("runs");
-    // The first and the second one have expired already, the third one does not expire.
+    // The first and the second token have expired, the third one has not.
     let script = format!(
         "echo >> {runs}; count=$(wc -l < {runs}); \
          if [ $count -lt 3 ]; then end=2020; else end=2999; fi; \
@@ -81,5 +81,5 @@ async fn plugins_are_run_once_and_again_when_their_tokens_expire() {
             assert_eq!(said.unwrap()["authorization"], expected);
         }
     }
-    assert_eq!(count(), 3, "one for all who ask");
+    assert_eq!(count(), 3, "one run for concurrent requests");
 }

@@ -1,4 +1,4 @@
-//! Servers to connect to: with and without TLS, and a proxy on the way.
+//! Test servers: with and without TLS, and a proxy.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-/// An authority, and what it has signed.
+/// A certificate authority.
 pub(super) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate and its key as PEM.
@@ -53,7 +53,8 @@ impl Authority {
         }
     }
 
-    /// TLS of a server with a certificate of this authority. Clients without one are let in, too.
+    /// Returns the TLS of a server with a certificate of this authority. Client certificates are
+    /// optional.
     fn acceptor(&self) -> TlsAcceptor {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (certificate, key) = self.sign("127.0.0.1").parts;
@@ -74,20 +75,20 @@ impl Authority {
     }
 }
 
-/// The token that is not accepted.
+/// The token that the server rejects.
 pub(super) const REFUSED: &str = "refused";
 
-/// Something that listens for as long as this is kept.
+/// A listener that is closed on drop.
 pub(super) struct Listening {
     pub(super) address: SocketAddr,
-    /// How many connections there were.
+    /// The number of accepted connections.
     pub(super) accepted: Arc<AtomicUsize>,
-    /// How many of them are open.
+    /// The number of open connections.
     pub(super) open: Arc<AtomicUsize>,
     _tasks: JoinSet<()>,
 }
 
-/// A server that answers with what it was asked, and by whom.
+/// Starts a server that returns the path and the credentials of requests.
 pub(super) async fn mirror(authority: Option<&Authority>) -> Listening {
     let acceptor = authority.map(Authority::acceptor);
     listen(move |socket| {
@@ -132,7 +133,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, kno
         .await;
 }
 
-/// A server that takes connections and says nothing, not even for TLS.
+/// Starts a server that accepts connections and sends nothing.
 pub(super) async fn silent() -> Listening {
     listen(|socket| async move {
         let _keep = socket;
@@ -141,7 +142,7 @@ pub(super) async fn silent() -> Listening {
     .await
 }
 
-/// An HTTP proxy that wants to be greeted by `user:pass`, whatever server it is asked for.
+/// Starts an HTTP proxy with the credentials `user:pass`, which always connects to the same server.
 pub(super) async fn proxy(target: SocketAddr) -> Listening {
     listen(move |mut socket| async move {
         let mut head = Vec::new();

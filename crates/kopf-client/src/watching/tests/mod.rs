@@ -1,5 +1,6 @@
 //! Observers of a scripted server, in paused time.
 
+mod rate;
 mod trouble;
 
 use std::sync::Arc;
@@ -254,7 +255,7 @@ async fn watches_are_continued_from_the_last_version() {
         ["listing", "listed 0", "ADDED a", "ADDED b", "ADDED c"]
     );
     quiet(&mut observer, seconds(1)).await;
-    assert_eq!(start.elapsed(), seconds(1), "reconnecting is immediate");
+    assert!(start.elapsed() < seconds(2), "{:?}", start.elapsed());
     let versions = ["5", "60", "61", "62", "70"].map(watch);
     assert_eq!(script.paths()[1..], versions);
 }

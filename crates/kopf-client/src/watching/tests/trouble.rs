@@ -8,8 +8,8 @@ use kopf_core::settings::Watching;
 use tokio::time::{Instant, timeout};
 
 use super::{
-    added, bookmark, brief, ended, event, examples, list, next, open, quiet, seconds, started,
-    trouble, watch,
+    added, bookmark, brief, event, examples, list, next, open, quiet, seconds, started, trouble,
+    watch,
 };
 use crate::script::{Piece, Reply, Script, data, refusal, status, text};
 use crate::watching::{Observer, observe};
@@ -90,6 +90,20 @@ async fn silence_is_not_trusted() {
     assert_eq!(start.elapsed(), seconds(60 + 60 + 70));
     assert_eq!(observer.last_activity(), Instant::now());
     assert_eq!(script.paths()[1..], ["5", "7"].map(watch));
+}
+
+#[tokio::test(start_paused = true)]
+async fn inactivity_limit_can_be_disabled() {
+    let mut settings = Watching::default();
+    settings.inactivity_timeout = None;
+    let hour = Piece::Pause(seconds(3_600));
+    let replies = [list(&[], "5"), open(vec![hour, added("a", "6")])];
+    let (client, script) = Script::new(replies);
+    let mut observer = observe(client, examples(), None, &settings);
+    let signals = next(&mut observer, 3).await;
+    assert_eq!(signals, ["listing", "listed 0", "ADDED a"]);
+    quiet(&mut observer, seconds(36_000)).await;
+    assert_eq!(script.count(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -253,7 +267,7 @@ async fn nonsense_is_trouble_and_does_not_stay() {
         open(vec![added("b", "10")]),
     ];
     let (mut observer, _) = started(replies);
-    let nonsense = "trouble unexpected answer";
+    let nonsense = "trouble unexpected response";
     assert_eq!(
         next(&mut observer, 8).await,
         [
@@ -297,16 +311,6 @@ async fn doubtful_versions_are_given_up() {
         next(&mut observer, 5).await,
         ["listing", "listed 0", "trouble 400", "listing", "listed 0"]
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn servers_that_end_at_once_are_not_overrun() {
-    let mut replies = vec![list(&[], "5")];
-    replies.extend(vec![ended(vec![]); 30]);
-    let (mut observer, script) = started(replies);
-    assert_eq!(next(&mut observer, 2).await, ["listing", "listed 0"]);
-    quiet(&mut observer, seconds(10)).await;
-    assert!(script.left() > 20, "{}", script.left());
 }
 
 #[tokio::test(start_paused = true)]

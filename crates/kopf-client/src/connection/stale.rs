@@ -1,12 +1,12 @@
-//! How long a request may wait for an answer on a connection that has worked before.
+//! Used connections that die silently.
 //!
-//! A connection can die without a word: a gateway forgets it, a machine is gone. Whoever asks on it
-//! then waits until the whole time for requests is over, and the object with it. A new connection
-//! does not have that problem, so that suspecting an old one costs at most a repetition. The system
-//! notices some of these, but not those that die behind a proxy that is alive.
+//! A gateway can drop a connection without notice, or a machine can vanish. A request on such a
+//! connection waits until the request timeout, and so does its object. TCP notices some of these
+//! cases, but not a dead server behind a living proxy. A new connection does not have the problem, so
+//! giving up a used one costs at most one repeated request.
 //!
-//! Only patches are suspicious of their connections: ours can be repeated safely. Either they say
-//! the same again, or they name the version they are for.
+//! Only patches are given up, because ours can be repeated safely: they either set the same values
+//! again, or contain the resource version that they are for.
 
 use std::pin::pin;
 use std::task::{Context, Poll};
@@ -17,26 +17,27 @@ use http::{Method, Request};
 use tokio::time::timeout;
 use tower::{BoxError, Service};
 
-use super::limit::{is_asked_for, is_connected_anew};
+use super::limit::{is_newly_connected, is_requested};
 
-/// Longer than connections stay in the pool unused, so that the next attempt has another one.
-pub(super) const SUSPICIOUS: Duration = Duration::from_secs(30);
+/// The limit for patches on used connections. It is longer than connections stay idle in the pool,
+/// so that the next attempt gets another one.
+pub(super) const STALE: Duration = Duration::from_secs(30);
 
-/// Nothing came back on an old connection.
+/// A used connection did not deliver a response in time.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("no answer within {} seconds on a connection that was used before", after.as_secs_f64())]
-pub(crate) struct NoAnswer {
+#[error("no response within {} seconds on a used connection", after.as_secs_f64())]
+pub(crate) struct NoResponse {
     pub(crate) after: Duration,
 }
 
-/// The connection pool, with limited trust into what is in it.
+/// A connection pool that gives up used connections without responses.
 #[derive(Clone, Debug)]
-pub(super) struct Distrustful<S> {
+pub(super) struct StaleGuard<S> {
     pub(super) pool: S,
     pub(super) limit: Duration,
 }
 
-impl<S, B> Service<Request<B>> for Distrustful<S>
+impl<S, B> Service<Request<B>> for StaleGuard<S>
 where
     S: Service<Request<B>>,
     S::Error: Into<BoxError>,
@@ -51,8 +52,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // Of requests that are not ours it is not known whether anybody would repeat them.
-        let is_repeatable = request.method() == Method::PATCH && is_asked_for();
+        // Requests of kube's client are not retried.
+        let is_repeatable = request.method() == Method::PATCH && is_requested();
         let answering = self.pool.call(request);
         let after = self.limit;
         Box::pin(async move {
@@ -60,8 +61,8 @@ where
             if is_repeatable {
                 match timeout(after, &mut answering).await {
                     Ok(answer) => return answer.map_err(Into::into),
-                    Err(_) if is_connected_anew() => {}
-                    Err(_) => return Err(NoAnswer { after }.into()),
+                    Err(_) if is_newly_connected() => {}
+                    Err(_) => return Err(NoResponse { after }.into()),
                 }
             }
             answering.await.map_err(Into::into)
@@ -86,7 +87,7 @@ mod tests {
     use tokio::task::JoinSet;
     use tower::ServiceExt as _;
 
-    use super::super::limit::{InTime, with_connect_limit};
+    use super::super::limit::{TimedConnector, with_connect_limit};
     use super::*;
 
     fn request(method: Method) -> Request<()> {
@@ -94,23 +95,23 @@ mod tests {
         request.body(()).unwrap()
     }
 
-    /// Answers after a minute.
-    fn slow() -> Distrustful<
+    /// Returns a pool that responds after a minute.
+    fn slow() -> StaleGuard<
         impl Service<Request<()>, Response = Response<()>, Error = Infallible, Future: Send> + Clone,
     > {
         let pool = tower::service_fn(|_: Request<()>| async {
             tokio::time::sleep(Duration::from_secs(60)).await;
             Ok::<_, Infallible>(Response::new(()))
         });
-        let limit = SUSPICIOUS;
-        Distrustful { pool, limit }
+        let limit = STALE;
+        StaleGuard { pool, limit }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_own_patches_do_not_wait_for_long() {
+    async fn only_own_patches_are_limited() {
         let ask = |method| with_connect_limit(None, slow().oneshot(request(method)));
         let error = ask(Method::PATCH).await.unwrap_err();
-        assert!(error.is::<NoAnswer>(), "{error}");
+        assert!(error.is::<NoResponse>(), "{error}");
         for method in [Method::GET, Method::POST] {
             assert!(ask(method).await.is_ok());
         }
@@ -118,8 +119,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_new_connection_is_trusted() {
-        let connector = InTime(tower::service_fn(|_: Uri| async {
+    async fn new_connections_are_not_limited() {
+        let connector = TimedConnector(tower::service_fn(|_: Uri| async {
             Ok::<_, Infallible>(())
         }));
         let pool = tower::service_fn(move |_: Request<()>| {
@@ -130,13 +131,13 @@ mod tests {
                 Ok::<_, Infallible>(Response::new(()))
             }
         });
-        let limit = SUSPICIOUS;
-        let service = Distrustful { pool, limit };
+        let limit = STALE;
+        let service = StaleGuard { pool, limit };
         let asking = with_connect_limit(None, service.oneshot(request(Method::PATCH)));
         assert!(asking.await.is_ok());
     }
 
-    /// Answers to so many requests of a connection, then to none.
+    /// Responds to the first requests of a connection only.
     async fn serve(mut connection: TcpStream, answers: usize) {
         let mut bytes = [0; 4096];
         let mut asked = 0;
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_a_dead_connection_another_one_is_made() {
+    async fn dead_connections_are_replaced() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}/", listener.local_addr().unwrap());
         let made = Arc::new(AtomicUsize::new(0));
@@ -168,18 +169,18 @@ mod tests {
             }
         });
         let pool: legacy::Client<_, Full<Bytes>> =
-            legacy::Builder::new(TokioExecutor::new()).build(InTime(HttpConnector::new()));
+            legacy::Builder::new(TokioExecutor::new()).build(TimedConnector(HttpConnector::new()));
         let limit = Duration::from_millis(200);
-        let service = Distrustful { pool, limit };
+        let service = StaleGuard { pool, limit };
         let ask = || {
             let request = Request::patch(&address).body(Full::default()).unwrap();
             with_connect_limit(None, service.clone().oneshot(request))
         };
         assert_eq!(ask().await.unwrap().status(), StatusCode::OK);
         let error = ask().await.unwrap_err();
-        assert!(error.is::<NoAnswer>(), "{error}");
+        assert!(error.is::<NoResponse>(), "{error}");
         assert_eq!(made.load(Ordering::SeqCst), 1);
-        // It is not in the pool any more.
+        // The dead one was removed from the pool.
         assert_eq!(ask().await.unwrap().status(), StatusCode::OK);
         assert_eq!(made.load(Ordering::SeqCst), 2);
     }

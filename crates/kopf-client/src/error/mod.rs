@@ -4,16 +4,24 @@
 //! of this crate: they are foreign, they end up in logs, and only here it is known what of them
 //! could be a secret. Error answers of the server are kept as they are.
 
+mod login;
+
 use std::fmt;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::vault::LoginError;
+pub use self::login::LoginError;
 
 /// How much of an error page is worth keeping.
 const TEXT_LIMIT: usize = 256;
+
+/// The message of API servers about JSON patches that do not apply. It hides the cause.
+const UNAPPLICABLE: &str = "the server rejected our request due to an error in our request";
+
+/// The cause of a failed `test` operation, which other servers with the same patch library show.
+const FAILED_TEST: [&str; 2] = ["testing value ", " failed: test failed"];
 
 /// A longer wait than this is not what a server means.
 const RETRY_AFTER_LIMIT: f64 = 86_400.0;
@@ -49,10 +57,31 @@ pub enum Error {
     },
 
     /// There is an answer, but it makes no sense.
-    #[error("unexpected answer: {reason}")]
+    #[error("unexpected response: {reason}")]
     Malformed {
         /// What is wrong with it.
         reason: String,
+    },
+
+    /// The server ended a watch at once and without an event, several times in a row.
+    #[error(
+        "the server ended the watch after {:.1} s without any event, {times} times in a row",
+        after.as_secs_f64()
+    )]
+    Ended {
+        /// The lifetime of the last watch.
+        after: Duration,
+        /// The number of such watches since the last progress.
+        times: u32,
+    },
+
+    /// A response is larger than any that a server is expected to send.
+    #[error("{what} exceeds the limit of {limit} bytes")]
+    TooLarge {
+        /// The oversized part.
+        what: &'static str,
+        /// The limit in bytes.
+        limit: usize,
     },
 
     /// There cannot be such a request.
@@ -118,6 +147,16 @@ impl Error {
         self.code() == Some(422)
     }
 
+    /// Returns `true` if a `test` operation of a JSON patch failed: the object is not in the state
+    /// that the patch was made for, so the patch has to be made again for its newest version.
+    ///
+    /// API servers report every JSON patch that does not apply as a 422 with a fixed message and
+    /// without details, whichever operation failed. Denials by webhooks and violations of schemas
+    /// are 422 as well, but have their own messages.
+    pub fn is_failed_test(&self) -> bool {
+        self.status().is_some_and(Status::is_failed_test)
+    }
+
     /// 429: too many requests.
     pub fn is_throttled(&self) -> bool {
         self.code() == Some(429)
@@ -127,8 +166,12 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Status(status) => status.code == 429 || status.code >= 500,
-            Self::Network { .. } | Self::Untrusted { .. } | Self::Timeout { .. } => true,
+            Self::Network { .. }
+            | Self::Untrusted { .. }
+            | Self::Timeout { .. }
+            | Self::Ended { .. } => true,
             Self::Malformed { .. }
+            | Self::TooLarge { .. }
             | Self::Impossible { .. }
             | Self::Login(_)
             | Self::Address(_) => false,
@@ -226,6 +269,21 @@ impl Status {
         )
     }
 
+    fn is_failed_test(&self) -> bool {
+        // Schema violations name the object and the fields; unpatchable documents name nothing.
+        let is_about_object = self.details.as_ref().is_some_and(|details| {
+            let fields = ["name", "kind", "causes"];
+            fields.iter().any(|field| details.get(field).is_some())
+        });
+        let reason = self.reason.as_str();
+        self.code == 422
+            && matches!(reason, "" | "Invalid")
+            && !is_about_object
+            && (self.message == UNAPPLICABLE
+                || self.message.starts_with(FAILED_TEST[0])
+                    && self.message.ends_with(FAILED_TEST[1]))
+    }
+
     fn from_payload(payload: Payload) -> Self {
         let retry_after = payload
             .details
@@ -311,6 +369,8 @@ pub(crate) fn explain(error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -362,6 +422,63 @@ mod tests {
         let status = Status::from_event(br#"{"kind":"Status","code":410,"message":"too old"}"#);
         assert_eq!((status.code, status.message.as_str()), (410, "too old"));
         assert_eq!(Status::from_event(b"[1]").code, 0);
+    }
+
+    fn unprocessable(body: &Value) -> Error {
+        let body = body.to_string();
+        Error::Status(Box::new(Status::from_answer(422, None, body.as_bytes())))
+    }
+
+    #[test]
+    fn failed_tests_are_recognised() {
+        // `tests/api` checks that kube-apiserver and the sandbox send this.
+        let failed = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": "the server rejected our request due to an error in our request",
+            "reason": "Invalid", "details": {}, "code": 422,
+        });
+        assert!(unprocessable(&failed).is_failed_test());
+        let mut without_details = failed.clone();
+        without_details.as_object_mut().unwrap().remove("details");
+        assert!(unprocessable(&without_details).is_failed_test());
+        let mut explained = failed.clone();
+        explained["message"] = json!("testing value /metadata/resourceVersion failed: test failed");
+        assert!(unprocessable(&explained).is_failed_test());
+
+        let body = failed.to_string();
+        let other_code = Status::from_answer(400, None, body.as_bytes());
+        assert!(!Error::Status(Box::new(other_code)).is_failed_test());
+    }
+
+    #[test]
+    fn denials_and_violations_are_not_failed_tests() {
+        let denied = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": "admission webhook \"a.example.com\" denied the request: the server \
+                        rejected our request due to an error in our request",
+            "reason": "Invalid", "code": 422,
+        });
+        let violation = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": "KopfExample.kopf.dev \"a\" is invalid: spec.size: Invalid value: \
+                        \"string\": spec.size in body must be of type integer: \"string\"",
+            "reason": "Invalid", "code": 422,
+            "details": {"name": "a", "group": "kopf.dev", "kind": "KopfExample", "causes": [
+                {"reason": "FieldValueTypeInvalid", "field": "spec.size", "message": "Invalid"}]},
+        });
+        let mut about_object = violation.clone();
+        about_object["message"] = json!(UNAPPLICABLE);
+        for refusal in [denied, violation, about_object, json!({"kind": "Status"})] {
+            let error = unprocessable(&refusal);
+            assert!(error.is_unprocessable());
+            assert!(!error.is_failed_test(), "{error}");
+        }
+        assert!(
+            !Error::Timeout {
+                after: Duration::ZERO
+            }
+            .is_failed_test()
+        );
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub(crate) async fn index(
         cause: Arc::new(cause),
         // It can be written to, and goes nowhere.
         patch: SharedPatch::default(),
-        logger: logger.terse(),
+        logger: logger.clone(),
         lifecycle: Arc::clone(&kind.shared.lifecycle),
         memo,
         slot: Slot::default(),

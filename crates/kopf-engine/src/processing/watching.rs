@@ -32,7 +32,9 @@ pub(crate) async fn watch(
     let handlers = kind.handlers.watching_for(&cause, &context, |error| {
         // The others are not to blame.
         let error = Error::from(error).chain();
-        logger.error(format_args!("A handler of events is skipped: {error}"));
+        logger
+            .local()
+            .error(format_args!("A handler of events is skipped: {error}"));
     });
     if handlers.is_empty() {
         return Patch::default();

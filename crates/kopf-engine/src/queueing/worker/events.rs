@@ -119,7 +119,7 @@ impl Worker {
     async fn take(&mut self, event: EventType, body: Body, holding: &mut Holding) {
         if !self.kind.handlers.watching.is_empty() {
             let kind = Arc::clone(&self.kind);
-            let logger = self.logger(&body).local();
+            let logger = self.logger(&body).clone();
             let memo = self.memory.memo(&kind.shared.context.memo);
             let watching = processing::watch(&kind, event, &body, memo, &logger, holding);
             match AssertUnwindSafe(watching).catch_unwind().await {

@@ -1,9 +1,11 @@
-//! What the operator tells about objects, as events of Kubernetes.
+//! Log records posted as k8s-events.
+
+use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use crate::front::{done, gives, on, temporary};
-use crate::stage::{Kind, everywhere, everywhere_on, sandboxed};
+use crate::front::{done, gives, indexed, on, permanent, temporary};
+use crate::stage::{Kind, Stage, everywhere, everywhere_on, sandboxed};
 
 #[test]
 fn by_default_the_log_of_an_object_goes_to_its_events() {
@@ -54,6 +56,77 @@ fn by_default_the_log_of_an_object_goes_to_its_events() {
         assert_eq!(post["metadata"]["namespace"], stage.api.namespace());
         let list = stage.api.get(&stage.api.ns_path("events")).await;
         assert_eq!(list.items().len(), 5);
+    });
+}
+
+/// Texts of all posted events, sorted, without repeats.
+fn messages(stage: &Stage) -> Vec<String> {
+    let posts = stage.posts();
+    let texts = posts.iter().filter_map(|post| post["message"].as_str());
+    let unique: BTreeSet<_> = texts.map(str::to_owned).collect();
+    unique.into_iter().collect()
+}
+
+#[test]
+fn routine_records_are_not_posted_and_records_of_handlers_are() {
+    everywhere(async |stage| {
+        let tick = on::timer("tick").interval(0.1).does(|call| async move {
+            call.logger.info("from the timer");
+            done()
+        });
+        let stay = on::daemon("stay").does(|call| async move {
+            call.logger.info("from the daemon");
+            done()
+        });
+        let see = on::event("see").does(|call| async move {
+            call.logger.info("from the event handler");
+            done()
+        });
+        let list = on::index("list").does(|call| async move {
+            call.logger.info("from the index handler");
+            indexed(&call, json!({"key": 1}))
+        });
+        let _operator = stage
+            .operator([tick, stay, see, list])
+            .settings(|settings| settings.posting.loggers = true)
+            .start()
+            .await;
+        stage.create("obj", json!({})).await;
+        let expected = [
+            "from the daemon",
+            "from the event handler",
+            "from the index handler",
+            "from the timer",
+        ];
+        stage
+            .until_so("records of all handlers", || {
+                messages(stage).len() >= expected.len()
+            })
+            .await;
+        stage
+            .until_so("several ticks", || stage.journal.count("tick") >= 5)
+            .await;
+        assert_eq!(messages(stage), expected);
+        assert!(stage.log.has("obj", "Timer 'tick' succeeded."));
+        assert!(stage.log.has("obj", "Daemon 'stay' succeeded."));
+        assert!(stage.log.has("obj", "Handler 'see' succeeded."));
+    });
+}
+
+#[test]
+fn failures_of_timers_are_posted() {
+    everywhere(async |stage| {
+        let tick = on::timer("tick").does(|_| async { permanent("no way") });
+        let _operator = stage
+            .operator([tick])
+            .settings(|settings| settings.posting.loggers = true)
+            .start()
+            .await;
+        stage.create("obj", json!({})).await;
+        stage
+            .until_so("the event", || !stage.posts().is_empty())
+            .await;
+        assert_eq!(messages(stage), ["Timer 'tick' failed permanently: no way"]);
     });
 }
 

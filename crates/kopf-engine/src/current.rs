@@ -1,27 +1,86 @@
-//! Which call is running here, for functions that are called from deep inside of a handler and are
-//! not handed its arguments.
+//! The call of the running handler.
+//!
+//! Functions deep inside of a handler get its arguments by [`current`]. The signal thread gets the
+//! handlers that block a thread of the runtime by [`polled`].
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kopf_core::handler::HandlerId;
 
 use crate::invocation::Call;
+use crate::logger::ObjectLogger;
 
 tokio::task_local! {
     static CURRENT: Call;
 }
 
-/// The call of the handler that this code runs in; `None` outside of handlers.
+/// Async handlers that are being polled at this moment, in all threads of the process. One entry for
+/// each thread of a runtime at most, except for nested handlers.
+static POLLED: Mutex<Vec<Polled>> = Mutex::new(Vec::new());
+
+struct Polled {
+    number: u64,
+    handler: HandlerId,
+    logger: ObjectLogger,
+}
+
+/// Returns the call of the handler that runs this code; `None` outside of handlers.
 ///
-/// Tasks and threads which a handler starts on its own are outside.
+/// Tasks and threads that a handler starts on its own are outside.
 pub fn current() -> Option<Call> {
     CURRENT.try_with(Clone::clone).ok()
 }
 
+/// Returns the async handlers that are being polled, as `'id' of <object>`.
+///
+/// A poll takes microseconds unless the function blocks: when a runtime does not respond, these are
+/// the handlers that block it.
+pub(crate) fn polled() -> Vec<String> {
+    let describe = |polled: &Polled| match polled.logger.activity() {
+        Some(activity) => format!("'{}' of the {}", polled.handler, activity.as_str()),
+        None => format!("'{}' of {}", polled.handler, polled.logger.reference()),
+    };
+    entries().iter().map(describe).collect()
+}
+
 /// Runs a future as a part of this call.
-pub(crate) async fn within<T>(call: Call, future: impl Future<Output = T>) -> T {
-    CURRENT.scope(call, future).await
+pub(crate) async fn within<T>(call: Call, mut future: impl Future<Output = T> + Unpin) -> T {
+    let watched = poll_fn(move |context| {
+        let _polling = CURRENT.try_with(Polling::enter);
+        Pin::new(&mut future).poll(context)
+    });
+    CURRENT.scope(call, watched).await
 }
 
 /// Runs a function as a part of this call.
 pub(crate) fn within_blocking<T>(call: Call, function: impl FnOnce() -> T) -> T {
     CURRENT.sync_scope(call, function)
+}
+
+/// Keeps an entry of [`POLLED`] for the time of one poll.
+struct Polling(u64);
+
+impl Polling {
+    fn enter(call: &Call) -> Self {
+        let mut entries = entries();
+        let number = entries.last().map_or(0, |last| last.number.wrapping_add(1));
+        entries.push(Polled {
+            number,
+            handler: HandlerId::clone(&call.id),
+            logger: call.logger.clone(),
+        });
+        Self(number)
+    }
+}
+
+impl Drop for Polling {
+    fn drop(&mut self) {
+        entries().retain(|polled| polled.number != self.0);
+    }
+}
+
+fn entries() -> MutexGuard<'static, Vec<Polled>> {
+    POLLED.lock().unwrap_or_else(PoisonError::into_inner)
 }

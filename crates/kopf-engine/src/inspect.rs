@@ -1,13 +1,15 @@
-//! What an operator is busy with, for those who watch it: tests that wait until it has settled,
-//! and health checks.
+//! Counters and life signs of a running operator: for tests that wait until it has settled, for health
+//! checks, and for the signal thread.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use kopf_core::settings::Settings;
+use tokio::runtime::Handle;
 use tokio::sync::SetOnce;
-use tokio_util::sync::CancellationToken;
+use tokio::task::JoinSet;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::health::{Health, Vitals};
 
@@ -24,6 +26,7 @@ struct Counters {
     sleeping: AtomicUsize,
     settings: SetOnce<Arc<Settings>>,
     stopping: CancellationToken,
+    runtime: OnceLock<Handle>,
     daemons: AtomicUsize,
     timers: AtomicUsize,
     vitals: Vitals,
@@ -84,6 +87,30 @@ impl Inspect {
     /// Can be dropped at any moment.
     pub async fn stopping(&self) {
         self.0.stopping.cancelled().await;
+    }
+
+    /// Waits until the operator has noticed that it stops and its runtime has run a new task. Never
+    /// returns while either thread is blocked. Returns at once before the operator runs, and inside of the same runtime, where a
+    /// blocked thread blocks the caller as well.
+    ///
+    /// # Cancellation
+    /// Can be dropped at any time.
+    pub(crate) async fn responds(&self) {
+        let runtime = self.0.runtime.get();
+        if let Some(runtime) = runtime.filter(|runtime| runtime.id() != Handle::current().id()) {
+            self.stopping().await;
+            let mut probe = JoinSet::new();
+            probe.spawn_on(async {}, runtime);
+            // A runtime that has been shut down cancels the task: that is a response as well.
+            let _ = probe.join_next().await;
+        }
+    }
+
+    /// Sets the runtime of the operator. The operator stops at the latest when the guard is dropped.
+    pub(crate) fn set_runtime(&self, runtime: Handle) -> DropGuard {
+        // An operator runs once.
+        let _ = self.0.runtime.set(runtime);
+        self.0.stopping.clone().drop_guard()
     }
 
     /// Whether it hears from the cluster.

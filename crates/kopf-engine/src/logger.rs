@@ -1,23 +1,23 @@
-//! The logger of one object: every record carries the object's identity, and is also posted as a
-//! k8s-event of that object if the settings say so. Handlers of the operator's own life have one that
-//! speaks for no object, and posts nothing.
+//! Loggers of objects and activities.
 //!
-//! Handlers get one, and the engine tells about their progress through the same one. It writes to
-//! the target [`TARGET`] of `tracing` with the fields `k8s.api_version`, `k8s.kind`, `k8s.name`,
-//! `k8s.uid`, `k8s.namespace` (absent ones are left out), and `exc_info` with the chain of an
-//! error. Records of activities have the target `kopf.activities.` with the name of the activity.
-//! How records look is not decided here, and nothing here ever waits.
+//! A record of an object carries the identity of the object and is also posted as a k8s-event of it
+//! if the settings enable that. Records of activities belong to no object and are never posted.
+//!
+//! Handlers and the engine log through the same type. Records go to the target [`TARGET`] of
+//! `tracing` with the fields `k8s.api_version`, `k8s.kind`, `k8s.name`, `k8s.uid`, `k8s.namespace`
+//! (absent ones are omitted), and `exc_info` with the chain of an error. Records of activities have
+//! the target `kopf.activities.<name>`. Formatting is up to the subscriber; logging never waits.
 
 use std::fmt::{self, Display};
 use std::sync::Arc;
 
-use kopf_core::handler::Activity;
+use kopf_core::handler::{Activity, HandlerKind};
 use kopf_core::reference::ObjectReference;
 use kopf_core::wording::Level;
 
 use crate::posting::Poster;
 
-/// The target of all records about objects.
+/// Target of all records about objects.
 pub const TARGET: &str = "kopf.objects";
 
 const STARTUP: &str = "kopf.activities.startup";
@@ -25,131 +25,172 @@ const CLEANUP: &str = "kopf.activities.cleanup";
 const AUTHENTICATION: &str = "kopf.activities.authentication";
 const PROBE: &str = "kopf.activities.probe";
 
-/// Logs in the name of one object, or of an activity of the operator. Cheap to clone.
+/// A logger of one object or of one activity. Cheap to clone.
 ///
-/// Nothing is formatted unless the record is written or posted.
+/// A message is formatted only if its record is written or posted.
 #[derive(Clone)]
 pub struct ObjectLogger {
     reference: Arc<ObjectReference>,
     poster: Poster,
-    local: bool,
+    reach: Reach,
     activity: Option<Activity>,
-    terse: bool,
+}
+
+/// Destinations of the records of a logger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// The log, and the events of the object.
+    Events,
+    /// The log; warnings and errors are also events of the object.
+    Problems,
+    /// The log alone.
+    Log,
+    /// The log alone. Infos and debug messages need one level more of verbosity.
+    Terse,
 }
 
 impl ObjectLogger {
-    /// A logger of this object, whose records are also posted as its events, if there is a poster.
+    /// Returns a logger of this object. With a poster, its records are also events of the object.
     pub fn new(reference: Arc<ObjectReference>, poster: Option<Poster>) -> Self {
         Self {
             reference,
             poster: poster.unwrap_or_else(Poster::disabled),
-            local: false,
+            reach: Reach::Events,
             activity: None,
-            terse: false,
         }
     }
 
-    /// A logger of what happens to the operator itself: there is nothing to post about.
+    /// Returns a logger of an activity. Its records are never posted.
     pub fn of_activity(activity: Activity) -> Self {
         Self {
             reference: Arc::default(),
             poster: Poster::disabled(),
-            local: true,
+            reach: Reach::Log,
             activity: Some(activity),
-            terse: false,
         }
     }
 
-    /// The same logger, but its records never become events of the object.
+    /// Returns the same logger without posting.
     #[must_use]
     pub fn local(&self) -> Self {
+        self.reaching(Reach::Log)
+    }
+
+    /// Returns the same logger without posting, and with infos and debug messages written only if
+    /// the next more verbose level is enabled: for handlers that are called for thousands of objects.
+    #[must_use]
+    pub fn terse(&self) -> Self {
+        self.reaching(Reach::Terse)
+    }
+
+    /// Returns the logger for the engine's own records about handlers of this kind.
+    ///
+    /// Timers, daemons, event handlers, indices and reviews succeed all the time: posting that
+    /// would bury the events that matter. Failures of timers and daemons are posted.
+    #[must_use]
+    pub fn about(&self, kind: HandlerKind) -> Self {
+        self.reaching(match (self.reach, kind) {
+            (Reach::Events, HandlerKind::Daemon(_) | HandlerKind::Timer(_)) => Reach::Problems,
+            (_, HandlerKind::Index) => Reach::Terse,
+            (_, HandlerKind::Event | HandlerKind::Admission(_)) => Reach::Log,
+            (reach, _) => reach,
+        })
+    }
+
+    fn reaching(&self, reach: Reach) -> Self {
         Self {
-            local: true,
+            reach,
             ..self.clone()
         }
     }
 
-    /// The same logger, but only for what can be a problem: for handlers that are called for
-    /// thousands of objects. Its records never become events of the object. The rest is written
-    /// only if what is one level below would be: infos in the verbose mode.
-    #[must_use]
-    pub fn terse(&self) -> Self {
-        Self {
-            terse: true,
-            ..self.local()
-        }
-    }
-
-    /// The activity in whose name it logs; none if it is in that of an object.
+    /// Returns the activity of the logger; `None` for loggers of objects.
     pub fn activity(&self) -> Option<Activity> {
         self.activity
     }
 
-    /// The object whose name it logs in; an empty one for activities.
+    /// Returns the object of the logger; an empty reference for activities.
     pub fn reference(&self) -> &Arc<ObjectReference> {
         &self.reference
     }
 
-    /// Where events of the object are posted, also those of local loggers that are posted
-    /// explicitly.
+    /// Returns the poster for explicit events of the object. Works for local loggers as well.
     pub fn poster(&self) -> &Poster {
         &self.poster
     }
 
-    /// What is interesting only when something goes wrong.
+    /// Logs a debug message.
     pub fn debug(&self, message: impl Display) {
         self.log(Level::Debug, message);
     }
 
-    /// What has happened.
+    /// Logs an info.
     pub fn info(&self, message: impl Display) {
         self.log(Level::Info, message);
     }
 
-    /// What can be a problem.
+    /// Logs a warning.
     pub fn warning(&self, message: impl Display) {
         self.log(Level::Warning, message);
     }
 
-    /// What went wrong.
+    /// Logs an error.
     pub fn error(&self, message: impl Display) {
         self.log(Level::Error, message);
     }
 
-    /// What went wrong, with details for the log alone: they do not go to the event.
+    /// Logs an error with details that are not part of the event.
     pub fn error_with(&self, message: impl Display, details: &str) {
         self.write(Level::Error, &message, Some(details));
     }
 
-    /// A record of any level.
+    /// Logs a record of this level.
     pub fn log(&self, level: Level, message: impl Display) {
         self.write(level, &message, None);
     }
 
-    /// Whether messages for debugging go anywhere: to avoid preparing them otherwise.
+    /// Returns `true` if debug messages are written or posted. Allows skipping their preparation.
     pub fn is_debug_enabled(&self) -> bool {
+        self.is_enabled(Level::Debug)
+    }
+
+    /// Returns `true` if records of this level are written or posted.
+    pub fn is_enabled(&self, level: Level) -> bool {
+        self.is_wanted(level) && (self.is_posted(level) || self.is_written(level))
+    }
+
+    fn is_written(&self, level: Level) -> bool {
         macro_rules! enabled {
             ($target:expr) => {
-                tracing::enabled!(target: $target, tracing::Level::DEBUG)
+                match level {
+                    Level::Debug => tracing::enabled!(target: $target, tracing::Level::DEBUG),
+                    Level::Info => tracing::enabled!(target: $target, tracing::Level::INFO),
+                    Level::Warning => tracing::enabled!(target: $target, tracing::Level::WARN),
+                    Level::Error => tracing::enabled!(target: $target, tracing::Level::ERROR),
+                }
             };
         }
-        let is_written = match self.activity {
+        match self.activity {
             None => enabled!(TARGET),
             Some(Activity::Startup) => enabled!(STARTUP),
             Some(Activity::Cleanup) => enabled!(CLEANUP),
             Some(Activity::Authentication) => enabled!(AUTHENTICATION),
             Some(Activity::Probe) => enabled!(PROBE),
-        };
-        self.is_wanted(Level::Debug) && (is_written || self.is_posted(Level::Debug))
+        }
     }
 
     fn is_posted(&self, level: Level) -> bool {
-        !self.local && self.poster.takes_records(level)
+        let is_reached = match self.reach {
+            Reach::Events => true,
+            Reach::Problems => level >= Level::Warning,
+            Reach::Log | Reach::Terse => false,
+        };
+        is_reached && self.poster.takes_records(level)
     }
 
     fn is_wanted(&self, level: Level) -> bool {
         match level {
-            _ if !self.terse => true,
+            _ if self.reach != Reach::Terse => true,
             Level::Debug => tracing::enabled!(target: TARGET, tracing::Level::TRACE),
             Level::Info => tracing::enabled!(target: TARGET, tracing::Level::DEBUG),
             Level::Warning | Level::Error => true,
@@ -177,7 +218,7 @@ impl ObjectLogger {
     }
 
     fn trace_object(&self, level: Level, message: &dyn Display, details: Option<&str>) {
-        // The level of a call site is fixed, therefore one call site per level.
+        // `tracing` fixes the level per call site: one call site for each.
         macro_rules! record {
             ($level:ident) => {
                 tracing::event!(
@@ -202,7 +243,7 @@ impl ObjectLogger {
     }
 }
 
-/// Targets are fixed at their call sites, too.
+/// Writes a record of an activity. `tracing` fixes the target per call site: one for each activity.
 fn trace_activity(activity: Activity, level: Level, message: &dyn Display, details: Option<&str>) {
     macro_rules! record {
         ($target:expr, $level:ident) => {
@@ -304,7 +345,7 @@ mod tests {
     fn records_are_posted_unless_they_are_local_or_unimportant() {
         let poster = poster();
         let logger = ObjectLogger::new(reference(), Some(poster.clone()));
-        logger.debug("for nobody");
+        logger.debug("too low");
         logger.local().error("for the log");
         assert!(poster.is_idle());
         logger.info("for all");
@@ -312,7 +353,37 @@ mod tests {
     }
 
     #[test]
-    fn local_loggers_still_know_where_to_post() {
+    fn routine_records_of_the_engine_are_not_posted() {
+        use kopf_core::admission::WebhookType;
+        use kopf_core::handler::{Cancellation, Timing};
+        let posted = |kind: HandlerKind, level: Level| {
+            let logger = ObjectLogger::new(reference(), Some(poster())).about(kind);
+            logger.log(level, "Handler 'fn' succeeded.");
+            !logger.poster().is_idle()
+        };
+        assert!(posted(HandlerKind::Create, Level::Info));
+        for kind in [
+            HandlerKind::Timer(Timing::ONCE),
+            HandlerKind::Daemon(Cancellation::NONE),
+        ] {
+            assert!(!posted(kind, Level::Info), "{kind:?}");
+            assert!(posted(kind, Level::Error), "{kind:?}");
+        }
+        for kind in [
+            HandlerKind::Event,
+            HandlerKind::Index,
+            HandlerKind::Admission(WebhookType::Validating),
+        ] {
+            assert!(!posted(kind, Level::Info), "{kind:?}");
+            assert!(!posted(kind, Level::Error), "{kind:?}");
+        }
+        let local = ObjectLogger::new(reference(), Some(poster())).local();
+        local.about(HandlerKind::Timer(Timing::ONCE)).error("oops");
+        assert!(local.poster().is_idle(), "local loggers stay local");
+    }
+
+    #[test]
+    fn local_loggers_post_explicit_events() {
         let poster = poster();
         let local = ObjectLogger::new(reference(), Some(poster.clone())).local();
         local
@@ -322,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn terse_loggers_tell_of_problems_and_of_more_in_the_verbose_mode() {
+    fn terse_loggers_write_infos_only_in_verbose_mode() {
         let cases = [
             (TracingLevel::INFO, vec!["warning", "error"]),
             (TracingLevel::DEBUG, vec!["info", "warning", "error"]),
@@ -346,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn activities_have_their_own_targets_and_no_object() {
+    fn activities_have_their_own_targets_and_no_events() {
         let captured = capture(TracingLevel::TRACE);
         let activities = [
             Activity::Startup,
@@ -372,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_formatted_for_nobody() {
+    fn messages_are_formatted_only_if_enabled() {
         struct Costly<'a>(&'a Cell<u32>);
         impl Display for Costly<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

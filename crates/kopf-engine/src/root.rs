@@ -13,9 +13,13 @@ use tracing::{debug, error, warn};
 use crate::admission::{CLEANING, Webhooks};
 use crate::error::describe;
 use crate::operator::Error;
+use crate::signals::report_blocked;
 
-/// How long tasks can take to end beyond what the settings give to the streams.
-const HUNG: Duration = Duration::from_secs(5);
+/// Time for tasks to end, beyond the time that the settings give to the streams.
+pub(crate) const HUNG: Duration = Duration::from_secs(5);
+
+/// Time for aborted tasks to be dropped.
+const ABORTING: Duration = Duration::from_secs(1);
 
 pub(crate) const POSTER: &str = "Poster of events";
 pub(crate) const RETRIEVER: &str = "Credentials retriever";
@@ -109,7 +113,9 @@ impl Root {
         }
         let names: Vec<_> = self.names.values().copied().collect();
         warn!("Hung tasks are aborted: {}.", names.join(", "));
-        self.tasks.shutdown().await;
+        // A task that blocks its thread cannot be aborted: it is left behind.
+        let _ = timeout(ABORTING, self.tasks.shutdown()).await;
+        report_blocked();
     }
 
     /// Lets the webhook server answer those who do not know yet that it goes.

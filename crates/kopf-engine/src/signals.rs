@@ -1,38 +1,49 @@
-//! What the operating system asks a process with an operator for: the first SIGINT or SIGTERM stops
-//! the operator gracefully, the second one ends the process at once.
+//! Signals of the operating system: the first SIGINT, SIGTERM or SIGHUP stops the operator gracefully,
+//! the second one ends the process at once.
 //!
-//! Signals belong to processes, not to operators: an operator knows only its stop token, and
-//! whoever owns the process connects the two. The end of the process is the owner's, too: here it
-//! is only decided upon.
+//! Signals belong to processes, not to operators: an operator only has a stop token, and the owner of
+//! the process connects the two. The owner also ends the process; this module only decides when.
 
 use std::io;
+#[cfg(unix)]
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::stream::{Stream, StreamExt};
-use kopf_core::settings::Process;
-use tokio::time::{Instant, sleep};
+use kopf_core::settings::{Process, Queueing};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::current::polled;
 use crate::inspect::Inspect;
+use crate::root::HUNG;
 
-/// The same signal within this time is the same wish: some programs, as `timeout`, send it to the process
-/// and to its group.
+/// The same signal within this time counts once: some programs, such as `timeout`, send it to the
+/// process and to its group.
 const ECHO: Duration = Duration::from_millis(100);
 
-/// Why a process must not wait for its operator any longer. Its exit code is then 1.
+/// Interval of the checks whether the runtime of a stopping operator responds.
+const PULSE: Duration = Duration::from_secs(1);
+
+/// Why a process must not wait for its operator any longer. The exit code is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Forced {
-    /// The second signal came.
+    /// A second signal was received.
     SecondSignal,
-    /// The operator has not ended within the limit.
+    /// The operator has not stopped within the limit.
     TimedOut,
+    /// The runtime of the operator is blocked and cannot stop it.
+    Blocked,
 }
 
-/// Listens to the signals from now on. The future stops the operator on the first one, and is ready
-/// when the process has to end at once, whatever the operator does: at the second signal, or when the
-/// operator has been ending for longer than `settings.process.ultimate_exiting_timeout`, for whatever
-/// reason it ends.
+/// Listens to signals from now on. The future stops the operator on the first signal.
+///
+/// It completes when the process must exit regardless of the operator: on the second signal; when
+/// stopping takes longer than `settings.process.ultimate_exiting_timeout`, whatever started it; or when
+/// the runtime of the stopping operator does not run any task for 5 seconds more than
+/// `settings.queueing.exit_timeout`, because an async handler blocks its thread. The latter is noticed
+/// only if the future is polled in another runtime.
 ///
 /// # Examples
 ///
@@ -53,7 +64,7 @@ pub enum Forced {
 ///
 /// # Errors
 ///
-/// If the operating system refuses to tell about signals.
+/// If the operating system refuses to register the signal handlers.
 pub fn stop_on_signals(
     stop: CancellationToken,
     inspect: Inspect,
@@ -67,48 +78,67 @@ async fn obey(
     stop: CancellationToken,
     inspect: Inspect,
 ) -> Forced {
-    // There are no signals after the last one.
-    let signals = signals.chain(futures::stream::pending());
+    tokio::select! {
+        () = second_signal(signals, &stop) => Forced::SecondSignal,
+        forced = patience(&stop, &inspect) => forced,
+    }
+}
+
+/// Stops the operator on the first signal; returns on the second one.
+async fn second_signal(signals: impl Stream<Item = &'static str> + Send, stop: &CancellationToken) {
     tokio::pin!(signals);
-    let patience = async {
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = inspect.stopping() => {}
-        }
-        let since = Instant::now();
-        // It may still be starting up, and its handlers may decide on the limit.
-        tokio::select! {
-            biased;
-            settings = inspect.known_settings() => run_out(settings.process.ultimate_exiting_timeout, since).await,
-            () = run_out(Process::default().ultimate_exiting_timeout, since) => {}
-        }
-    };
-    tokio::pin!(patience);
     let mut last = None;
-    loop {
-        tokio::select! {
-            Some(name) = signals.next() => {
-                let now = Instant::now();
-                let before = last.replace((name, now));
-                if before.is_some_and(|(other, at)| other == name && now - at < ECHO) {
-                    continue;
-                }
-                if stop.is_cancelled() {
-                    tracing::warn!("Signal {name} is received again. Exiting at once.");
-                    return Forced::SecondSignal;
-                }
-                tracing::info!("Signal {name} is received. Operator is stopping.");
-                stop.cancel();
-            }
-            () = &mut patience => {
-                tracing::error!("The operator has not stopped in time. Exiting at once.");
-                return Forced::TimedOut;
-            }
+    while let Some(name) = signals.next().await {
+        let now = Instant::now();
+        let before = last.replace((name, now));
+        if before.is_some_and(|(other, at)| other == name && now - at < ECHO) {
+            continue;
+        }
+        if stop.is_cancelled() {
+            tracing::warn!("Signal {name} is received again. Exiting at once.");
+            return;
+        }
+        tracing::info!("Signal {name} is received. Operator is stopping.");
+        stop.cancel();
+    }
+    std::future::pending().await
+}
+
+/// Waits for the operator to begin to stop, then until it must not be waited for.
+async fn patience(stop: &CancellationToken, inspect: &Inspect) -> Forced {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = inspect.stopping() => {}
+    }
+    let default = || Queueing::default().exit_timeout;
+    let exit_timeout = inspect
+        .settings()
+        .map_or_else(default, |settings| settings.queueing.exit_timeout);
+    let limit = exit_timeout.saturating_add(HUNG);
+    tokio::select! {
+        () = time_out(inspect) => {
+            tracing::error!("The operator has not stopped in time. Exiting at once.");
+            Forced::TimedOut
+        }
+        () = blocking(inspect, limit) => {
+            report_blocked();
+            tracing::error!("The operator cannot stop: its thread is blocked. Exiting at once.");
+            Forced::Blocked
         }
     }
 }
 
-/// Waits until a process that has been ending since then is not to be waited for.
+/// Waits for as long as an operator can take to stop from now on.
+async fn time_out(inspect: &Inspect) {
+    let since = Instant::now();
+    // A startup handler that still runs may change the limit.
+    tokio::select! {
+        biased;
+        settings = inspect.known_settings() => run_out(settings.process.ultimate_exiting_timeout, since).await,
+        () = run_out(Process::default().ultimate_exiting_timeout, since) => {}
+    }
+}
+
 async fn run_out(limit: Option<Duration>, since: Instant) {
     match limit {
         Some(limit) => sleep(limit.saturating_sub(since.elapsed())).await,
@@ -116,20 +146,42 @@ async fn run_out(limit: Option<Duration>, since: Instant) {
     }
 }
 
+/// Waits until the runtime of the operator has not responded for this long.
+async fn blocking(inspect: &Inspect, limit: Duration) {
+    while timeout(limit, inspect.responds()).await.is_ok() {
+        sleep(PULSE).await;
+    }
+}
+
+/// Logs which async handlers block threads of the runtime, if any.
+pub(crate) fn report_blocked() {
+    let handlers = polled();
+    if !handlers.is_empty() {
+        tracing::warn!(
+            "Async handlers block their threads and are abandoned: {}. Blocking code belongs into \
+             sync handlers.",
+            handlers.join(", ")
+        );
+    }
+}
+
 #[cfg(unix)]
 fn listen() -> io::Result<impl Stream<Item = &'static str> + Send> {
     use tokio::signal::unix::{SignalKind, signal};
 
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
+    let mut signals = [
+        ("SIGINT", signal(SignalKind::interrupt())?),
+        ("SIGTERM", signal(SignalKind::terminate())?),
+        // Sent when a terminal is closed. By default, it would end the process without cleanup.
+        ("SIGHUP", signal(SignalKind::hangup())?),
+    ];
     Ok(futures::stream::poll_fn(move |context| {
-        if interrupt.poll_recv(context).is_ready() {
-            std::task::Poll::Ready(Some("SIGINT"))
-        } else {
-            terminate
-                .poll_recv(context)
-                .map(|received| received.map(|()| "SIGTERM"))
+        for (name, signal) in &mut signals {
+            if signal.poll_recv(context).is_ready() {
+                return Poll::Ready(Some(*name));
+            }
         }
+        Poll::Pending
     }))
 }
 
@@ -157,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_signal_stops_the_operator() {
+    async fn first_signal_stops_the_operator() {
         let stop = CancellationToken::new();
         let signals = stream::iter(["SIGTERM"]).chain(stream::pending());
         let obeying = obey(signals, stop.clone(), inspect(None));
@@ -168,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_second_signal_ends_the_process() {
+    async fn second_signal_ends_the_process() {
         let stop = CancellationToken::new();
         let signals = stream::iter(["SIGTERM", "SIGINT"]).chain(stream::pending());
         assert_eq!(
@@ -179,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_echo_of_the_first_signal_is_not_the_second() {
+    async fn echo_of_the_first_signal_is_ignored() {
         let started = Instant::now();
         let signals = stream::iter([0, 1, 300]).then(|time| async move {
             tokio::time::sleep_until(started + Duration::from_millis(time)).await;
@@ -191,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn limits_that_are_known_after_the_signal_count() {
+    async fn limits_set_after_the_signal_apply() {
         let started = Instant::now();
         let late = Inspect::default();
         let signals = stream::iter(["SIGINT"]).chain(stream::pending());
@@ -212,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_operator_that_does_not_stop_is_not_waited_for_forever() {
+    async fn operator_that_does_not_stop_times_out() {
         let started = tokio::time::Instant::now();
         let signals = stream::iter(["SIGINT"]).chain(stream::pending());
         let forced = obey(signals, CancellationToken::new(), inspect(Some(7))).await;
@@ -221,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nor_is_one_that_ends_by_an_error() {
+    async fn operator_that_ends_by_an_error_times_out() {
         let started = tokio::time::Instant::now();
         let inspect = inspect(Some(7));
         inspect.set_stopping();
@@ -231,7 +283,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_is_waited_for_if_the_settings_say_so() {
+    async fn without_a_limit_there_is_no_timeout() {
         let signals = stream::iter(["SIGINT"]).chain(stream::pending());
         let obeying = obey(signals, CancellationToken::new(), inspect(None));
         let outcome = tokio::time::timeout(Duration::from_secs(86_400), obeying).await;
@@ -247,9 +299,28 @@ mod tests {
         assert!(!stop.is_cancelled());
     }
 
+    #[tokio::test]
+    async fn blocked_runtime_is_noticed() {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let operator = builder.build().unwrap();
+        let inspect = Inspect::default();
+        let running = inspect.set_runtime(operator.handle().clone());
+        drop(running);
+        // Nothing runs the tasks of this runtime, as if its thread were blocked.
+        blocking(&inspect, Duration::from_millis(100)).await;
+
+        let (release, released) = tokio::sync::oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || operator.block_on(released));
+        let responsive = blocking(&inspect, Duration::from_secs(60));
+        let noticed = timeout(PULSE * 2, responsive).await;
+        assert!(noticed.is_err(), "a free thread responds");
+        release.send(()).unwrap();
+        thread.join().unwrap().unwrap();
+    }
+
     #[cfg(unix)]
     #[tokio::test]
-    async fn real_signals_are_heard() {
+    async fn real_signals_are_received() {
         let stop = CancellationToken::new();
         let forced = stop_on_signals(stop.clone(), inspect(None)).unwrap();
         let kill = || {

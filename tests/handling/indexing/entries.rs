@@ -189,7 +189,7 @@ fn all_handlers_can_look_and_indices_can_be_of_indices() {
 }
 
 #[test]
-fn results_patches_and_logs_of_index_handlers_go_nowhere() {
+fn results_and_patches_of_index_handlers_are_dropped() {
     everywhere(async |stage| {
         let noisy = on::index("noisy").does(|call| async move {
             call.patch.with(|patch| {
@@ -209,7 +209,6 @@ fn results_patches_and_logs_of_index_handlers_go_nowhere() {
             .await;
         stage.settled().await;
         assert_eq!(stage.writes(), []);
-        assert_eq!(stage.posts(), Vec::<serde_json::Value>::new());
         assert!(stage.log.has("obj", "loudly"));
     });
 }

@@ -1,25 +1,26 @@
-//! Settings of events about objects.
+//! Settings of k8s-events.
 
 use super::Level;
 
-/// Events about objects, as `kubectl describe` shows them.
+/// Posting of k8s-events of objects, as listed by `kubectl describe`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Posting {
-    /// Posts events at all. Default: true.
+    /// Enables posting. Default: `true`.
     pub enabled: bool,
-    /// Posts what is logged about an object by its handlers. Default: true.
+    /// Posts log records of objects: those of handlers, and those of the framework about changes
+    /// and failures. Default: `true`.
     pub loggers: bool,
-    /// Posts nothing below this level. Default: [`Level::Info`].
+    /// Minimum level of posted events. Default: [`Level::Info`].
     pub level: Level,
-    /// Who is named as the reporter, and as the source. Default: `kopf`.
+    /// `reportingComponent` and `source.component` of events. Default: `kopf`.
     pub reporting_component: String,
-    /// Which instance of the reporter. Default: `dev`.
+    /// `reportingInstance` of events. Default: `dev`.
     pub reporting_instance: String,
-    /// What the names of events begin with; the server adds the rest. Default: `kopf-event-`.
+    /// `generateName` of events. Default: `kopf-event-`.
     pub event_name_prefix: String,
-    /// How many different events can wait for being posted. Default: 1000; repeats are folded into
-    /// one, and what comes beyond that is dropped, which is said in the log.
+    /// Maximum number of different events in the queue. Repeats are folded into one; events beyond
+    /// the limit are dropped, counted and logged. Default: 1000.
     pub queue_limit: usize,
 }
 

@@ -51,7 +51,8 @@ impl Trial<'_> {
             retries: before.retries,
             runtime: elapsed(before.started, context.clock.now()),
         };
-        logger.debug(wording::invoked(&label));
+        let engine = logger.about(handler.kind);
+        engine.debug(wording::invoked(&label));
         let outcome = if let Some(outcome) = forbidden(&attempt) {
             outcome
         } else {
@@ -89,8 +90,8 @@ impl Trial<'_> {
         };
         let (level, message) = outcome.log(&label);
         match &outcome.details {
-            Some(details) => logger.error_with(message, details),
-            None => logger.log(level, message),
+            Some(details) => engine.error_with(message, details),
+            None => engine.log(level, message),
         }
         outcome
     }

@@ -68,7 +68,7 @@ pub(super) async fn index(
         cause: Arc::new(cause),
         // The patch of an index handler is discarded.
         patch: SharedPatch::default(),
-        logger: logger.terse(),
+        logger: logger.clone(),
         lifecycle: Arc::clone(&kind.shared.lifecycle),
         memo,
         slot: Slot::default(),

@@ -70,7 +70,7 @@ impl Driver {
             return;
         };
         let context = Arc::clone(&self.context);
-        let logger = self.logger(&body).local();
+        let logger = self.logger(&body).clone();
         let memo = self.state.memo(&context.shared.context.memo);
         let watching = watching::watch(&context, event, &body, memo, &logger, holding);
         match AssertUnwindSafe(watching).catch_unwind().await {

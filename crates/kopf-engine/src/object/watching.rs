@@ -31,7 +31,9 @@ pub(super) async fn watch(
     let context = FilterContext::new(Arc::clone(&kind.shared.context), memo.clone());
     let handlers = kind.handlers.watching_for(&cause, &context, |error| {
         let error = Error::from(error).chain();
-        logger.error(format_args!("An event handler is skipped: {error}"));
+        logger
+            .local()
+            .error(format_args!("An event handler is skipped: {error}"));
     });
     if handlers.is_empty() {
         return Patch::default();

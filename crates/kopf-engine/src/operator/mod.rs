@@ -31,6 +31,7 @@ use kopf_core::handler::HandlerKind;
 use kopf_core::lifecycle::{Asap, Lifecycle};
 use kopf_core::namespace::Scope;
 use kopf_core::settings::Settings;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
@@ -188,6 +189,7 @@ impl Operator {
     ) -> Result<(), Error> {
         let access = access.into();
         let _life = self.inspect.vitals().live();
+        let _running = self.inspect.set_runtime(Handle::current());
         debug!("Starting Kopf {}.", env!("CARGO_PKG_VERSION"));
         if self.registry.is_empty() {
             return Err(Error::NoHandlers);
@@ -214,6 +216,7 @@ impl Operator {
         .with_memo(self.memo.clone());
         let starting = activities::startup(&self.registry, context.clone());
         let Some(started) = stop.run_until_cancelled(starting).await else {
+            self.inspect.set_stopping();
             warn!("Startup activity is only partially executed due to cancellation.");
             return Ok(());
         };

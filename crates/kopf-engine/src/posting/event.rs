@@ -1,17 +1,17 @@
-//! One event of an object, as it is sent.
+//! The body of one k8s-event.
 
 use jiff::Timestamp;
 use kopf_core::reference::ObjectReference;
 use kopf_core::{settings, timestamp};
 use serde_json::{Map, Value, json};
 
-/// How many characters a message can have: the server refuses longer ones.
+/// Maximum length of a message in characters: the server rejects longer ones.
 const MESSAGE_LIMIT: usize = 1_024;
 const MESSAGE_INFIX: &str = "...";
 const MESSAGE_TAIL: usize = 510;
 const MESSAGE_HEAD: usize = MESSAGE_LIMIT - MESSAGE_INFIX.len() - MESSAGE_TAIL;
 
-/// What makes an event different from others.
+/// Identity of an event. Equal events are folded while they are queued.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Event {
     pub(super) object: ObjectReference,
@@ -20,6 +20,7 @@ pub(super) struct Event {
     pub(super) message: String,
 }
 
+/// Number and time range of equal events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Occurrences {
     pub(super) count: i32,
@@ -63,7 +64,7 @@ impl Event {
     }
 }
 
-/// Cuts the middle out of a message that the server would refuse.
+/// Replaces the middle of a message that exceeds the limit with an ellipsis.
 pub(super) fn shortened(message: String) -> String {
     let length = message.chars().count();
     if length <= MESSAGE_LIMIT {

@@ -1,4 +1,4 @@
-//! Events that wait for being sent: so many and no more, repeats folded into one.
+//! The bounded queue of events, with repeats folded into one.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ pub(super) struct Queue {
     order: VecDeque<Arc<Event>>,
     occurrences: HashMap<Arc<Event>, Occurrences>,
     pub(super) dropped: u64,
-    /// Of those, how many since there was space the last time.
+    /// Number of events dropped since the queue was last half empty.
     burst: u64,
-    /// Whether one has left the queue and is on its way.
+    /// `true` while an event is being sent.
     sending: bool,
 }
 
-/// What has become of an event.
+/// Result of queueing an event.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Accepted {
     Queued,
@@ -29,7 +29,7 @@ pub(super) enum Accepted {
 }
 
 impl Queue {
-    /// Takes an event, unless so many others wait.
+    /// Queues an event, folds it into an equal one, or drops it if `limit` events are queued.
     pub(super) fn push(&mut self, event: Event, now: Timestamp, limit: usize) -> Accepted {
         if let Some(occurrences) = self.occurrences.get_mut(&event) {
             occurrences.count = occurrences.count.saturating_add(1);
@@ -64,14 +64,14 @@ impl Queue {
         Some((event, occurrences))
     }
 
-    /// Whether there is nothing to send and nothing on its way.
+    /// Returns `true` if no event is queued or being sent.
     pub(super) fn is_idle(&self) -> bool {
         self.order.is_empty() && !self.sending
     }
 
-    /// How many were dropped in the burst that is over, if it is.
+    /// Returns the number of events dropped in the burst that has just ended.
     pub(super) fn end_of_burst(&mut self, limit: usize) -> Option<u64> {
-        // Not at the first free place: the next drop would begin another burst at once.
+        // Half of the queue, not one slot: otherwise the next drop would start another burst at once.
         let is_over = self.burst > 0 && self.order.len() <= limit / 2;
         is_over.then(|| std::mem::take(&mut self.burst))
     }

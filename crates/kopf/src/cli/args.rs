@@ -28,7 +28,7 @@ pub(super) struct Args {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 after SIGINT or SIGTERM, 1 on an error or after a second signal, 2 on a wrong command line.";
+Exit codes: 0 after SIGINT, SIGTERM or SIGHUP, 1 on an error or after a second signal, 2 on a wrong command line.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -43,7 +43,7 @@ const NOT_HERE: &str = "Not applicable";
 const LOGGING: &str = "Logging";
 const SANDBOX: &str = "Sandbox";
 
-/// Start the operator, and handle what happens in the cluster until SIGINT or SIGTERM
+/// Start the operator, and handle what happens in the cluster until SIGINT, SIGTERM or SIGHUP
 ///
 /// The cluster is the one of the kubeconfig ($KUBECONFIG, ~/.kube/config), or the one in which the
 /// operator runs (by its service account), or a sandbox in this process.

@@ -51,8 +51,8 @@ use crate::{Operator, OperatorBuilder};
 ///
 /// # Exit codes
 ///
-/// 0 after the first SIGINT or SIGTERM, when the operator has stopped; 1 after an error or a second
-/// signal; 2 if the command line makes no sense.
+/// 0 after the first SIGINT, SIGTERM or SIGHUP, when the operator has stopped; 1 after an error, a
+/// second signal, or if an async handler blocks the shutdown; 2 on invalid arguments.
 pub fn main() -> ExitCode {
     main_with(Operator::builder().handlers_from_macros())
 }

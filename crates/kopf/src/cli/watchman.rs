@@ -1,7 +1,7 @@
-//! Who listens to signals, and to the clock when the operator ends.
+//! The thread for signals and for the time limits of the shutdown.
 //!
-//! A thread of its own: an async handler that blocks holds up everything else in the runtime of the
-//! operator, and that is when users press Ctrl-C for the second time.
+//! It has a runtime of its own: an async handler that blocks the thread of the operator must not delay
+//! signals.
 
 use std::io;
 use std::thread;
@@ -11,18 +11,18 @@ use kopf_engine::inspect::Inspect;
 use kopf_engine::signals;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// How long the process has to end as it wants to, when it is not to wait for the operator any more.
+/// Time for the main thread to exit by itself after the end is forced.
 const LAST_MOMENT: Duration = Duration::from_secs(2);
 
-/// It listens until it is dropped.
+/// The signal thread. It ends when this is dropped.
 pub(super) struct Watchman {
     forced: CancellationToken,
     _watching: DropGuard,
 }
 
 impl Watchman {
-    /// Stops the operator on the first signal. When the process is to end at once, and does not, it is
-    /// ended with the code 1.
+    /// Starts the thread. It stops the operator on the first signal. If the process must end at once and
+    /// the main thread does not end it, the thread exits with code 1.
     pub(super) fn start(stop: CancellationToken, inspect: Inspect) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -53,7 +53,7 @@ impl Watchman {
         Ok(watchman)
     }
 
-    /// Waits until the process is to end at once.
+    /// Waits until the process must end at once.
     pub(super) async fn forced(&self) {
         self.forced.cancelled().await;
     }

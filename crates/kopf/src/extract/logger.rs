@@ -8,12 +8,12 @@ use kopf_engine::logger::ObjectLogger;
 
 use super::{Context, Extract, Rejection};
 
-/// Writes to the log in the name of the object; in handlers of the operator's own life, such as
-/// `on::startup`, in the name of that. Cheap to clone.
+/// The logger of the object; in activities, such as `on::startup`, the logger of the activity. Cheap
+/// to clone.
 ///
-/// Records of the level INFO and above are also posted as events of the object, unless the
-/// settings say otherwise (`posting.loggers`, `posting.level`); those of `on::event` handlers are
-/// not.
+/// Records of level INFO and above are also posted as k8s-events of the object, unless the settings
+/// disable that (`posting.loggers`, `posting.level`). Records of reviews are never posted: the object
+/// may never be stored.
 ///
 /// ```
 /// use kopf::prelude::*;

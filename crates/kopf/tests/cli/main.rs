@@ -47,6 +47,8 @@ const WORKING: &[Test] = tests![
     working::panics_are_records_as_all_others,
     working::a_second_signal_ends_it_at_once,
     working::signals_are_obeyed_also_while_a_handler_blocks,
+    working::one_signal_ends_an_operator_whose_only_thread_is_blocked,
+    working::one_signal_ends_an_operator_with_a_blocked_thread_of_several,
     working::it_is_frozen_and_resumed_by_commands,
     working::a_mandatory_peering_is_waited_for,
     working::a_builder_can_bring_its_settings_and_namespaces,

@@ -200,6 +200,37 @@ pub(crate) fn signals_are_obeyed_also_while_a_handler_blocks() {
     signalled_twice("{blocks: true}");
 }
 
+/// Sends one signal while an async handler of such an object blocks its thread. Returns the log.
+fn signalled_once(name: &str, threads: &str, expected: i32) -> String {
+    let folder = folder("default", "{blocks: true}");
+    let mut command = operator(&folder, &SANDBOX);
+    let mut running = Running::start(command.env("TOKIO_WORKER_THREADS", threads));
+    running.until("Here we are");
+    running.signal(&format!("-{name}"));
+    running.until(&format!(
+        "Signal SIG{name} is received. Operator is stopping."
+    ));
+    let (code, _, log) = running.end();
+    assert_eq!(code, Some(expected), "{log}");
+    log
+}
+
+pub(crate) fn one_signal_ends_an_operator_whose_only_thread_is_blocked() {
+    let log = signalled_once("TERM", "1", 1);
+    let text = "Async handlers block their threads and are abandoned: 'greet' of default/example.";
+    assert!(log.contains(text), "{log}");
+    assert!(
+        log.contains("its thread is blocked. Exiting at once."),
+        "{log}"
+    );
+}
+
+pub(crate) fn one_signal_ends_an_operator_with_a_blocked_thread_of_several() {
+    let log = signalled_once("HUP", "2", 0);
+    let text = "Async handlers block their threads and are abandoned: 'greet' of default/example.";
+    assert!(log.contains(text), "{log}");
+}
+
 /// The file that leads to the sandbox of an operator.
 fn kubeconfig(folder: &TempDir) -> std::path::PathBuf {
     let mut names = files(folder.path()).into_iter();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Desk, staffed};
 use crate::front::{Declaration, on};
-use crate::stage::{Setup, Stage, sandboxed};
+use crate::stage::{Setup, Stage, everywhere, sandboxed};
 
 pub(super) const KINDS: [&str; 2] = [
     "validatingwebhookconfigurations",
@@ -177,6 +177,27 @@ fn kinds_that_come_and_go_are_told() {
             all.len() == 1 && rules(all) != expected
         })
         .await;
+    });
+}
+
+#[test]
+fn rules_of_any_subresource_include_the_main_resource() {
+    everywhere(async |stage| {
+        let desk = Desk::at("https://localhost:1/");
+        let handlers = [
+            on::validate("any").subresource("*").ignore_failures(),
+            on::validate("status")
+                .subresource("status")
+                .ignore_failures(),
+        ];
+        let _operator = managing(stage, &desk, handlers).start().await;
+        let all = until(stage, KINDS[0], "the webhooks", |all| {
+            all.len() == 2 && all.iter().all(|webhook| webhook["rules"].is_array())
+        })
+        .await;
+        let resources = |index: usize| all[index]["rules"][0]["resources"].clone();
+        assert_eq!(resources(0), json!(["things", "things/*"]));
+        assert_eq!(resources(1), json!(["things/status"]));
     });
 }
 

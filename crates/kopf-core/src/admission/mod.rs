@@ -29,6 +29,6 @@ pub use naming::is_called;
 pub use operation::{Operation, UnknownOperation, WebhookType};
 pub use response::respond;
 pub use review::Review;
-pub use selection::select;
+pub use selection::{check_handler, select};
 pub use serving::{Incoming, Refusal, ServerError, Serving, WebhookServer};
 pub use text::parse;

@@ -23,7 +23,7 @@ use std::time::Duration;
 use kopf_client::discovery::Groups;
 use kopf_core::admission::{ClientConfig, Review, WebhookServer, WebhookType};
 use kopf_core::cause::Cause;
-use kopf_core::handler::{Handler, HandlerId};
+use kopf_core::handler::HandlerId;
 use kopf_core::settings::{Admission as Settings, Settings as AllSettings};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +34,7 @@ use self::kinds::Kinds;
 pub(crate) use self::memories::Memos;
 use self::reviewer::Reviewer;
 pub use self::warnings::Warnings;
-use crate::invocation::{Function, Registry};
+use crate::invocation::Registry;
 use crate::observation::Insights;
 use crate::peering::detect_own_identity;
 use crate::shared::Shared;
@@ -114,7 +114,7 @@ pub enum Error {
 
 /// Handlers for admission need somebody who takes requests, and addresses of their own.
 pub(crate) fn check(registry: &Registry, settings: &Settings) -> Result<(), Error> {
-    let mut known: HashMap<&HandlerId, (&Arc<Handler<Function>>, WebhookType)> = HashMap::new();
+    let mut known: HashMap<&HandlerId, WebhookType> = HashMap::new();
     let mut ids: Vec<&HandlerId> = Vec::new();
     for handler in registry.handlers() {
         let (id, Some(type_)) = (&handler.id, handler.kind.webhook_type()) else {
@@ -124,17 +124,12 @@ pub(crate) fn check(registry: &Registry, settings: &Settings) -> Result<(), Erro
         if id.split('/').any(|part| matches!(part, "" | "." | "..")) {
             return Err(Error::Unreachable { id: Arc::clone(id) });
         }
-        match known.insert(id, (handler, type_)) {
-            Some((_, other)) if other != type_ => warn!(
-                "The handlers for admission '{id}' are both validating and mutating. With one id, \
-                 they have one address, and are called together; what they change is then refused \
-                 by the API server. Give them different ids."
-            ),
-            Some((other, _)) if are_confused(handler, other) => warn!(
-                "The handlers for admission '{id}' are for different operations. With one id, they \
-                 have one address, and are called together for all of them. Give them different ids."
-            ),
-            _ => {}
+        if known.insert(id, type_).is_some_and(|other| other != type_) {
+            warn!(
+                "Duplicate admission handler id '{id}' of a validating and a mutating handler: they \
+                 share a URL and run together, and the API server rejects patches in responses of \
+                 validating webhooks. Use different ids."
+            );
         }
         ids.push(id);
     }
@@ -144,13 +139,6 @@ pub(crate) fn check(registry: &Registry, settings: &Settings) -> Result<(), Erro
     let quoted: Vec<String> = ids.iter().map(|id| format!("'{id}'")).collect();
     let handlers = quoted.join(", ");
     Err(Error::NoServer { handlers })
-}
-
-/// Whether these are called for each other's operations: those are not looked at in requests.
-fn are_confused(one: &Handler<Function>, other: &Handler<Function>) -> bool {
-    one.selector == other.selector
-        && one.webhook.subresource == other.webhook.subresource
-        && one.webhook.operations != other.webhook.operations
 }
 
 /// The groups to look into, with that of the configurations.

@@ -4,9 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use kopf_core::admission::{
-    ClientConfig, Operation, ServerError, Serving, WebhookServer, WebhookType,
-};
+use kopf_core::admission::{ClientConfig, ServerError, Serving, WebhookServer, WebhookType};
 use kopf_core::handler::{FunctionId, HandlerKind, HandlerSpec};
 use kopf_core::selector::Selector;
 use kopf_core::settings::Settings;
@@ -418,32 +416,5 @@ fn one_id_of_two_types_is_warned_of() {
         super::check(&registry_of(&handlers), &settings).unwrap();
         let warnings = captured.messages(Level::WARN).len() - before;
         assert_eq!(warnings, expected, "{handlers:?}");
-    }
-}
-
-#[test]
-fn one_id_for_several_operations_is_warned_of() {
-    let captured = capture(Level::WARN);
-    let mut settings = kopf_core::settings::Admission::default();
-    settings.server = Some(Server::new(1, None));
-    let handler = |kind: &str, operation: Option<Operation>| {
-        let validating = HandlerKind::Admission(WebhookType::Validating);
-        let mut spec = HandlerSpec::new("check", FunctionId::Number(1), validating);
-        spec.selector = Some(Selector::parse(&[kind]).unwrap());
-        spec.webhook.operations = operation.map(|operation| [operation].into_iter().collect());
-        spec.build(Arc::new(Nothing) as _).unwrap()
-    };
-    let (create, update) = (Some(Operation::Create), Some(Operation::Update));
-    for (one, two, expected) in [
-        (("things", create), ("things", create), 0),
-        (("things", create), ("others", update), 0),
-        (("things", create), ("things", update), 1),
-        (("things", None), ("things", update), 1),
-    ] {
-        let before = captured.messages(Level::WARN).len();
-        let handlers = [one, two].map(|(kind, operation)| handler(kind, operation));
-        super::check(&handlers.into_iter().collect(), &settings).unwrap();
-        let warnings = captured.messages(Level::WARN).len() - before;
-        assert_eq!(warnings, expected, "{one:?} {two:?}");
     }
 }

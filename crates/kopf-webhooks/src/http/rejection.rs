@@ -17,9 +17,7 @@ pub(super) enum Rejection {
     Path,
     #[error("webhooks are called by POST")]
     Method,
-    #[error("the review must be sent as application/json, not as {0}")]
-    ContentType(String),
-    #[error("the review must be sent as it is, not encoded by {0}")]
+    #[error("unsupported content encoding {0:?}: reviews must not be compressed")]
     ContentEncoding(String),
     #[error("the review is larger than {0} bytes")]
     TooLarge(usize),
@@ -49,7 +47,7 @@ impl Rejection {
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::Path | Self::Broken | Self::Json(_) => StatusCode::BAD_REQUEST,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::ContentType(_) | Self::ContentEncoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::ContentEncoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge(_) | Self::TooRich(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
@@ -67,7 +65,6 @@ impl Rejection {
             Self::NotFound
                 | Self::Path
                 | Self::Method
-                | Self::ContentType(_)
                 | Self::ContentEncoding(_)
                 | Self::TooLarge(_)
         )

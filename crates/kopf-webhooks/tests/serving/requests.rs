@@ -94,12 +94,13 @@ async fn ids_are_the_rest_of_the_path() {
     for path in [
         "/hooks/a/b%20c/spec.field?timeout=1s",
         "/hooks/",
+        "/hooks",
         "/hooks/a%2Fb",
     ] {
         let answer = client.review(path, &review("u")).await.unwrap();
         assert_eq!(answer.status, 200, "{path}");
     }
-    for path in ["/hooks", "/", "/other/x", "/hookss/x"] {
+    for path in ["/", "/other/x", "/hookss/x"] {
         let answer = client.review(path, &review("u")).await.unwrap();
         assert_eq!(answer.status, 404, "{path}");
         assert_eq!(answer.text, "404: there are no webhooks at this path");
@@ -107,9 +108,10 @@ async fn ids_are_the_rest_of_the_path() {
     let ids: Vec<_> = running
         .reviewed()
         .into_iter()
-        .map(|seen| seen.webhook.unwrap())
+        .map(|seen| seen.webhook)
         .collect();
-    assert_eq!(ids, ["a/b c/spec.field", "", "a/b"]);
+    let ids: Vec<_> = ids.iter().map(Option::as_deref).collect();
+    assert_eq!(ids, [Some("a/b c/spec.field"), None, None, Some("a/b")]);
 }
 
 #[tokio::test]
@@ -181,8 +183,9 @@ async fn bad_requests_are_refused_before_the_operator_sees_them() {
         for (method, path, content_type, code) in [
             ("GET", "/check", "application/json", 405),
             ("PUT", "/check", "application/json", 405),
-            ("POST", "/check", "application/x-www-form-urlencoded", 415),
-            ("POST", "/check", "application/yaml", 415),
+            ("POST", "/check", "application/x-www-form-urlencoded", 200),
+            ("POST", "/check", "application/yaml", 200),
+            ("POST", "/check", "", 200),
             ("POST", "/%FF", "application/json", 400),
             ("POST", "/check", "application/json;charset=utf-8", 200),
         ] {
@@ -201,7 +204,7 @@ async fn bad_requests_are_refused_before_the_operator_sees_them() {
             assert_eq!(answer.headers.contains_key("allow"), code == 405);
         }
     }
-    assert_eq!(running.reviewed().len(), 2);
+    assert_eq!(running.reviewed().len(), 8);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kopf_core::admission::Operation;
 use kopf_core::patch::PatchFn;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::{Desk, creation, patch, review, staffed};
@@ -245,6 +245,32 @@ fn who_goes_away_too_early_is_told_of() {
         let said = stage.log.of("obj").pop().unwrap().message;
         let expected = "Webhook 'check' is given up after 2.0 seconds: ";
         assert!(said.starts_with(expected), "{said}");
+    });
+}
+
+#[test]
+fn reviews_that_are_nested_too_deeply_are_denied() {
+    everywhere(async |stage| {
+        let desk = Desk::default();
+        let check = on::validate("check").ignore_failures();
+        let _operator = staffed(stage, &desk, [check]).start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        let nested = |levels: usize| {
+            let body = creation(stage, json!({"field": "NESTED"})).to_string();
+            // API servers write the uid first.
+            let body = body.replace("\"uid\":\"u-1\",", "");
+            let body = body.replace("\"request\":{", "\"request\":{\"uid\":\"u-1\",");
+            let value = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+            body.replace("\"NESTED\"", &value)
+        };
+        let response = desk.post(&nested(100)).await["response"].take();
+        assert_eq!(response["allowed"], true, "{response}");
+        assert_eq!(stage.journal.count("check"), 1);
+        let response = desk.post(&nested(200)).await["response"].take();
+        assert_eq!(response["uid"], "u-1");
+        assert_eq!(response["allowed"], false);
+        assert!(!response["status"]["message"].is_null() && !response["warnings"].is_null());
+        assert_eq!(stage.journal.count("check"), 1, "handlers cannot check it");
     });
 }
 

@@ -21,6 +21,7 @@ mod serving;
 #[cfg(test)]
 mod tests;
 mod text;
+mod unreadable;
 
 pub use client_config::{ClientConfig, ServiceReference};
 pub use configuration::{Configured, served, webhooks};
@@ -31,4 +32,5 @@ pub use response::respond;
 pub use review::Review;
 pub use selection::{check_handler, select};
 pub use serving::{Incoming, Refusal, ServerError, Serving, WebhookServer};
-pub use text::parse;
+pub use text::{ParseError, parse};
+pub use unreadable::{ReviewHead, SCANNED_BYTES, Unreadable};

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::FutureExt as _;
-use http::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, EXPECT};
+use http::header::{CONNECTION, CONTENT_ENCODING, EXPECT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
 use http_body::Body;
 use http_body_util::Full;
-use kopf_core::admission::{Incoming, Serving, parse};
+use kopf_core::admission::{Incoming, ParseError, Serving, Unreadable, parse};
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
@@ -21,7 +21,7 @@ use super::activity::Activity;
 use super::body::{Text, discard, read, unfold};
 use super::headers::headers;
 use super::memory::{Memory, Pool};
-use super::rejection::Rejection;
+use super::rejection::{Rejection, json};
 use crate::Limits;
 
 /// What all answers of a server have in common.
@@ -87,8 +87,7 @@ impl Visit {
             Ok(text) => json(text),
             Err(rejection) => {
                 report(&head, &rejection);
-                // Who waits for permission to send does not send.
-                let is_sending = !head.headers.contains_key(EXPECT) && !body.is_end_stream();
+                let is_sending = !is_waiting(&head.headers) && !body.is_end_stream();
                 if rejection.is_early() && is_sending {
                     discard(&mut body, &self.answering.limits).await;
                 }
@@ -115,6 +114,10 @@ impl Visit {
             return Err(Rejection::Method);
         }
         check_encoding(&head.headers)?;
+        if is_waiting(&head.headers) && body.size_hint().lower() > limits.body as u64 {
+            let limit = limits.body;
+            return Err(Rejection::unreadable(Unreadable::TooLarge { limit }, &[]));
+        }
         let text = read(body, &self.memory, limits).await?;
         let under_way = self.activity.review();
         let _unfolded = unfold(&text, &self.memory, limits).await?;
@@ -137,7 +140,10 @@ impl Visit {
         // It is never closed. Without a turn, nothing is made of the text.
         let turn = answering.turns.acquire().await;
         let _turn = turn.map_err(|_| Rejection::Busy)?;
-        let review = parse(&text.bytes).map_err(Rejection::Json)?;
+        let review = parse(&text.bytes).map_err(|error| match error {
+            ParseError::TooDeep(_) => Rejection::unreadable(Unreadable::TooDeep, &text.bytes),
+            error => Rejection::Json(error),
+        })?;
         // Nobody needs it any more, and others may.
         drop(text);
         let incoming = Incoming {
@@ -152,6 +158,11 @@ impl Visit {
     }
 }
 
+/// Returns `true` if the client does not send the body before it gets an interim response.
+fn is_waiting(headers: &HeaderMap) -> bool {
+    headers.contains_key(EXPECT)
+}
+
 /// Rejects compressed bodies. The content type is not checked: `curl -d` sends JSON as a form.
 fn check_encoding(headers: &HeaderMap) -> Result<(), Rejection> {
     if let Some(given) = headers.get(CONTENT_ENCODING)
@@ -163,21 +174,18 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), Rejection> {
     Ok(())
 }
 
-fn json(text: Vec<u8>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(text)));
-    response.headers_mut().insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("application/json; charset=utf-8"),
-    );
-    response
-}
-
 /// Says what has gone wrong: loudly if it is the operator's fault, as anybody can send nonsense.
 fn report(head: &Parts, rejection: &Rejection) {
     let path = head.uri.path();
     match rejection {
         Rejection::Panic | Rejection::Answer(_) => {
             error!("A request for admission at {path} has failed: {rejection}");
+        }
+        Rejection::Unreadable {
+            reason,
+            head: Some(head),
+        } => {
+            warn!("Denying the review {head} at {path} without calling handlers: {reason}.");
         }
         Rejection::Overdue(_) | Rejection::Busy => {
             warn!("A request for admission at {path} is not answered: {rejection}");

@@ -30,7 +30,7 @@ pub(super) fn managing<'a>(
     staffed(stage, desk, handlers).settings(|settings| settings.admission.managed = Some(name))
 }
 
-fn path(kind: &str, name: &str) -> String {
+pub(super) fn path(kind: &str, name: &str) -> String {
     format!("/apis/admissionregistration.k8s.io/v1/{kind}/{name}")
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn until(
     stage.within(what, waiting).await
 }
 
-fn urls(webhooks: &[Value]) -> Vec<&str> {
+pub(super) fn urls(webhooks: &[Value]) -> Vec<&str> {
     let urls = webhooks
         .iter()
         .map(|webhook| &webhook["clientConfig"]["url"]);
@@ -236,6 +236,7 @@ fn an_operator_that_is_replaced_leaves_the_webhooks_of_the_new_one() {
         let desks = [Desk::at("https://old:1/"), Desk::at("https://new:1/")];
         let handlers = || [on::validate("kept").persistent(), on::validate("dropped")];
         let old = managing(stage, &desks[0], handlers()).start().await;
+        stage.pass(1.0).await;
         let first = ["https://old:1/kept", "https://old:1/dropped"];
         until(stage, KINDS[0], "the old ones", |all| urls(all) == first).await;
         let new = managing(stage, &desks[1], handlers()).start().await;
@@ -263,6 +264,7 @@ fn webhooks_of_two_operators_are_told_apart_also_if_they_are_the_same() {
         until(stage, KINDS[0], "the webhook", there).await;
         let owner = |configuration: &Value| configuration["metadata"]["annotations"].clone();
         let before = owner(&configuration(stage, KINDS[0]).await);
+        stage.pass(1.0).await;
         let new = managing(stage, &desk, [on::validate("check")])
             .start()
             .await;

@@ -7,6 +7,7 @@ mod answers;
 mod configuration;
 mod golden;
 mod memos;
+mod reconciliation;
 mod requests;
 
 use std::fmt;

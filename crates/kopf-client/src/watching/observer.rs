@@ -51,6 +51,8 @@ pub struct Observer {
     resource: Arc<Resource>,
     namespace: Option<String>,
     path: Result<String, Error>,
+    /// Selector of listings and watches, as a part of a query; empty for all objects.
+    selector: String,
     settings: Watching,
     state: State,
     listing: Listing,
@@ -120,11 +122,21 @@ impl Observer {
             resource,
             namespace,
             path,
+            selector: String::new(),
             settings,
             state: State::Start,
             version: String::new(),
             pulse: Pulse::new(),
         }
+    }
+
+    /// Observes only the object of this name. Permissions can then be restricted to it by
+    /// `resourceNames`.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
+        self.selector = format!("fieldSelector=metadata.name%3D{name}");
+        self
     }
 
     /// When something was last heard from the server: lines, bookmarks included, and answers.
@@ -219,7 +231,12 @@ impl Observer {
             self.state = State::Start;
             return;
         };
-        let call = Call::get(page(path, self.listing.size, &self.listing.next));
+        let mut page = page(path, self.listing.size, &self.listing.next);
+        if !self.selector.is_empty() {
+            page.push(if page.contains('?') { '&' } else { '?' });
+            page.push_str(&self.selector);
+        }
+        let call = Call::get(page);
         let client = self.client.clone();
         self.state = State::Asking(Box::pin(async move {
             Page::parse(&client.ask_once(&call).await?)
@@ -281,6 +298,9 @@ impl Observer {
             return;
         };
         let mut path = format!("{path}?watch=true&allowWatchBookmarks=true");
+        if !self.selector.is_empty() {
+            path = format!("{path}&{}", self.selector);
+        }
         if !self.version.is_empty() {
             let version = utf8_percent_encode(&self.version, NON_ALPHANUMERIC);
             path = format!("{path}&resourceVersion={version}");

@@ -10,10 +10,12 @@
 mod configuration;
 mod kinds;
 mod memories;
+mod object;
 mod reviewer;
 #[cfg(test)]
 mod tests;
 mod warnings;
+mod watcher;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_client::discovery::Groups;
-use kopf_core::admission::{ClientConfig, Review, WebhookServer, WebhookType};
+use kopf_core::admission::{ClientConfig, Owner, Review, WebhookServer, WebhookType};
 use kopf_core::cause::Cause;
 use kopf_core::handler::HandlerId;
 use kopf_core::settings::{Admission as Settings, Settings as AllSettings};
@@ -36,7 +38,6 @@ use self::reviewer::Reviewer;
 pub use self::warnings::Warnings;
 use crate::invocation::Registry;
 use crate::observation::Insights;
-use crate::peering::detect_own_identity;
 use crate::shared::Shared;
 
 /// The group of the configurations.
@@ -160,8 +161,8 @@ pub(crate) const CLEANING: Duration = Duration::from_secs(25);
 pub(crate) struct Webhooks {
     server: Arc<dyn WebhookServer>,
     managed: Option<String>,
-    /// How this operator is called, apart from all others.
-    owner: String,
+    /// This operator as the owner of configurations.
+    owner: Owner,
     shared: Arc<Shared>,
     kinds: Arc<Kinds>,
     insights: Insights,
@@ -170,13 +171,13 @@ pub(crate) struct Webhooks {
 }
 
 impl Webhooks {
-    /// None, if there is no server.
-    pub(crate) fn new(shared: &Arc<Shared>, insights: &Insights) -> Option<Self> {
+    /// Returns `None` if there is no server. The identity is that of the operator among its peers.
+    pub(crate) fn new(shared: &Arc<Shared>, insights: &Insights, identity: &str) -> Option<Self> {
         let settings = &shared.context.settings.admission;
         Some(Self {
             server: Arc::clone(settings.server.as_ref()?),
             managed: settings.managed.clone(),
-            owner: detect_own_identity(shared.context.clock),
+            owner: Owner::new(identity, shared.context.clock.now()),
             shared: Arc::clone(shared),
             kinds: Arc::new(Kinds::new(
                 Arc::clone(&shared.registry),
@@ -202,9 +203,8 @@ impl Webhooks {
         let manager = configuration::Manager {
             type_,
             name: self.managed.clone()?,
-            owner: self.owner.clone(),
-            client: self.shared.context.client.clone(),
-            registry: Arc::clone(&self.shared.registry),
+            me: self.owner.clone(),
+            shared: Arc::clone(&self.shared),
             kinds: Arc::clone(&self.kinds),
             insights: self.insights.clone(),
             announced: self.announced.subscribe(),

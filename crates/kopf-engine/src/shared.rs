@@ -12,6 +12,7 @@ use crate::indexing::Barrier;
 use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
 use crate::pausing::Pause;
+use crate::peering::KnownPeers;
 use crate::permits::Permits;
 use crate::posting::Poster;
 
@@ -36,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) fleet: Fleet,
     /// Whether nothing new is to be started now.
     pub(crate) pause: Pause,
+    /// Identities of the operator's peers.
+    pub(crate) known_peers: KnownPeers,
     /// What everything but indexing waits for.
     pub(crate) barrier: Barrier,
     /// Memos of objects that are asked about before they are stored.

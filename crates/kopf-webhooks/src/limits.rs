@@ -15,15 +15,15 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The size of a review in bytes; larger ones are answered by 413. Default: 16 MiB, which is
-    /// more than twice the largest object that Kubernetes takes, as reviews have two of them.
+    /// The size of a review in bytes; larger ones are denied. Default: 16 MiB, which is more than
+    /// twice the largest object that Kubernetes takes, as reviews have two of them.
     pub body: usize,
     /// The memory for the texts of all reviews together in bytes, those aside that are small;
     /// reviews for which there is none within `body_time` are answered by 503. A quarter of it is
     /// for connections on which reviews were answered before. Default: 128 MiB.
     ///
     /// What is made of the texts can be many times as large. It has as much memory again, or 16
-    /// times as much as `body` if that is more; reviews that alone need more are answered by 413.
+    /// times as much as `body` if that is more; reviews that alone need more are denied.
     pub memory: usize,
     /// How long a new connection can take until it has asked for something: the TLS handshake and
     /// the headers of its first request. Default: 10 seconds.

@@ -20,7 +20,7 @@
 //! |---|---|
 //! | `operations = [CREATE, UPDATE]` | what is asked about: `CREATE`, `UPDATE`, `DELETE`, `CONNECT`; by default, all of it |
 //! | `operation = CREATE` | the same for one |
-//! | `subresource = "status"` | what of the object it is about; `"*"` is any subresource, but not the object itself; by default, the object itself |
+//! | `subresource = "status"` | the subresource to review; `"*"` for the main resource and all its subresources; by default, the main resource only |
 //! | `persistent = true` | the API server goes on asking when the operator has ended |
 //! | `side_effects = true` | the function changes other things, too, except in dry runs |
 //! | `ignore_failures = true` | if nobody answers, it is admitted |

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Desk, staffed};
 use crate::front::{Declaration, on};
-use crate::stage::{Setup, Stage, sandboxed};
+use crate::stage::{Setup, Stage, everywhere, sandboxed};
 
 pub(super) const KINDS: [&str; 2] = [
     "validatingwebhookconfigurations",
@@ -30,7 +30,7 @@ pub(super) fn managing<'a>(
     staffed(stage, desk, handlers).settings(|settings| settings.admission.managed = Some(name))
 }
 
-fn path(kind: &str, name: &str) -> String {
+pub(super) fn path(kind: &str, name: &str) -> String {
     format!("/apis/admissionregistration.k8s.io/v1/{kind}/{name}")
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn until(
     stage.within(what, waiting).await
 }
 
-fn urls(webhooks: &[Value]) -> Vec<&str> {
+pub(super) fn urls(webhooks: &[Value]) -> Vec<&str> {
     let urls = webhooks
         .iter()
         .map(|webhook| &webhook["clientConfig"]["url"]);
@@ -181,6 +181,27 @@ fn kinds_that_come_and_go_are_told() {
 }
 
 #[test]
+fn rules_of_any_subresource_include_the_main_resource() {
+    everywhere(async |stage| {
+        let desk = Desk::at("https://localhost:1/");
+        let handlers = [
+            on::validate("any").subresource("*").ignore_failures(),
+            on::validate("status")
+                .subresource("status")
+                .ignore_failures(),
+        ];
+        let _operator = managing(stage, &desk, handlers).start().await;
+        let all = until(stage, KINDS[0], "the webhooks", |all| {
+            all.len() == 2 && all.iter().all(|webhook| webhook["rules"].is_array())
+        })
+        .await;
+        let resources = |index: usize| all[index]["rules"][0]["resources"].clone();
+        assert_eq!(resources(0), json!(["things", "things/*"]));
+        assert_eq!(resources(1), json!(["things/status"]));
+    });
+}
+
+#[test]
 fn odd_ids_have_names_that_the_server_accepts() {
     sandboxed(async |stage| {
         let desk = Desk::at("https://localhost:1/");
@@ -215,6 +236,7 @@ fn an_operator_that_is_replaced_leaves_the_webhooks_of_the_new_one() {
         let desks = [Desk::at("https://old:1/"), Desk::at("https://new:1/")];
         let handlers = || [on::validate("kept").persistent(), on::validate("dropped")];
         let old = managing(stage, &desks[0], handlers()).start().await;
+        stage.pass(1.0).await;
         let first = ["https://old:1/kept", "https://old:1/dropped"];
         until(stage, KINDS[0], "the old ones", |all| urls(all) == first).await;
         let new = managing(stage, &desks[1], handlers()).start().await;
@@ -242,6 +264,7 @@ fn webhooks_of_two_operators_are_told_apart_also_if_they_are_the_same() {
         until(stage, KINDS[0], "the webhook", there).await;
         let owner = |configuration: &Value| configuration["metadata"]["annotations"].clone();
         let before = owner(&configuration(stage, KINDS[0]).await);
+        stage.pass(1.0).await;
         let new = managing(stage, &desk, [on::validate("check")])
             .start()
             .await;

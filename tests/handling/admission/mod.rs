@@ -7,6 +7,7 @@ mod answers;
 mod configuration;
 mod golden;
 mod memos;
+mod reconciliation;
 mod requests;
 
 use std::fmt;
@@ -15,7 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kopf_core::admission::{ClientConfig, Incoming, Refusal, ServerError, Serving, WebhookServer};
+use kopf_core::admission::{
+    ClientConfig, Incoming, ParseError, Refusal, ReviewHead, ServerError, Serving, Unreadable,
+    WebhookServer, parse,
+};
 use serde_json::{Value, json};
 
 use crate::front::Declaration;
@@ -54,6 +58,24 @@ impl Desk {
     async fn put(&self, incoming: Incoming) -> Result<Value, Refusal> {
         let operator = self.operator().expect("it is open");
         operator.review(incoming).await
+    }
+
+    /// Handles the body of a request as webhook servers do.
+    async fn post(&self, body: &str) -> Value {
+        match parse(body.as_bytes()) {
+            Ok(review) => {
+                let incoming = Incoming {
+                    review,
+                    ..Incoming::default()
+                };
+                self.put(incoming).await.expect("it is a proper review")
+            }
+            Err(ParseError::TooDeep(_)) => {
+                let head = ReviewHead::scan(body.as_bytes()).expect("the uid is at the beginning");
+                Unreadable::TooDeep.deny(&head)
+            }
+            Err(error) => panic!("{error}"),
+        }
     }
 
     /// Has a review reviewed by all handlers, and gives the response.

@@ -84,9 +84,7 @@ fn one_handler_or_all_of_them_are_asked() {
             (Some("plain"), vec!["plain"]),
             (Some("field/spec.field"), vec!["field/spec.field"]),
             (Some("status"), vec![]),
-            (Some("create"), vec![]),
-            (Some("unknown"), vec![]),
-            (Some(""), vec![]),
+            (Some(""), vec!["plain", "field/spec.field"]),
         ] {
             stage.journal.clear();
             let incoming = Incoming {
@@ -98,6 +96,108 @@ fn one_handler_or_all_of_them_are_asked() {
             let allowed = json!({"uid": "u-1", "allowed": true});
             assert_eq!(answer["response"], allowed, "{hint:?}");
             assert_eq!(stage.journal.ids(), expected, "{hint:?}");
+        }
+    });
+}
+
+#[test]
+fn unknown_handler_ids_are_refused_and_never_admitted() {
+    everywhere(async |stage| {
+        let desk = Desk::default();
+        let handlers = [on::validate("plain"), on::create("create")];
+        let _operator = staffed(stage, &desk, handlers).start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        for id in ["unknown", "create", "plain/", "/"] {
+            let incoming = Incoming {
+                review: creation(stage, json!({})),
+                webhook: Some(id.to_owned()),
+                ..Incoming::default()
+            };
+            let refusal = desk.put(incoming).await.unwrap_err();
+            assert_eq!(refusal.code(), 404, "{id}");
+            assert!(refusal.to_string().contains(id), "{refusal}");
+        }
+        assert!(stage.journal.all().is_empty());
+        assert!(
+            stage
+                .log
+                .has("obj", "A review is rejected: there is no admission handler")
+        );
+    });
+}
+
+#[test]
+fn operations_are_enforced_in_reviews() {
+    everywhere(async |stage| {
+        let desk = Desk::default();
+        let handlers = [
+            on::validate("all"),
+            on::validate("creations").operations([Operation::Create]),
+            on::mutate("changes").operations([Operation::Update, Operation::Create]),
+            // The same id and URL for other operations.
+            on::validate("creations").operations([Operation::Delete]),
+        ];
+        let _operator = staffed(stage, &desk, handlers).start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        let thing = || Some(stage.thing("obj", json!({})));
+        for (asked, hint, expected) in [
+            (
+                review(stage, "CREATE", thing(), None),
+                None,
+                vec!["all", "creations", "changes"],
+            ),
+            (
+                review(stage, "UPDATE", thing(), thing()),
+                None,
+                vec!["all", "changes"],
+            ),
+            (
+                review(stage, "UPDATE", thing(), thing()),
+                Some("creations"),
+                vec![],
+            ),
+            (
+                review(stage, "DELETE", None, thing()),
+                Some("creations"),
+                vec!["creations"],
+            ),
+        ] {
+            stage.journal.clear();
+            let operation = asked["request"]["operation"].clone();
+            let incoming = Incoming {
+                review: asked,
+                webhook: hint.map(str::to_owned),
+                ..Incoming::default()
+            };
+            let answer = desk.put(incoming).await.unwrap();
+            assert_eq!(answer["response"]["allowed"], true, "{operation} {hint:?}");
+            assert_eq!(stage.journal.ids(), expected, "{operation} {hint:?}");
+        }
+    });
+}
+
+#[test]
+fn any_subresource_includes_the_main_resource() {
+    everywhere(async |stage| {
+        let desk = Desk::default();
+        let handlers = [
+            on::validate("main"),
+            on::validate("any").subresource("*"),
+            on::validate("status").subresource("status"),
+        ];
+        let _operator = staffed(stage, &desk, handlers).start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        for (subresource, expected) in [
+            (json!(null), vec!["main", "any"]),
+            (json!("status"), vec!["any", "status"]),
+            (json!("scale"), vec!["any"]),
+        ] {
+            stage.journal.clear();
+            let thing = stage.thing("obj", json!({}));
+            let mut asked = review(stage, "UPDATE", Some(thing.clone()), Some(thing));
+            asked["request"]["subResource"] = subresource.clone();
+            desk.ask(asked).await;
+            assert_eq!(stage.journal.ids(), expected, "{subresource}");
         }
     });
 }

@@ -70,15 +70,10 @@ fn webhook<F>(handler: &Handler<F>, name: &str, configured: Configured<'_>) -> V
     });
     let rules: Vec<Value> = selected
         .map(|resource| {
-            let plural = &resource.plural;
-            let path = match &options.subresource {
-                Some(subresource) => format!("{plural}/{subresource}"),
-                None => plural.clone(),
-            };
             json!({
                 "apiGroups": [resource.group],
                 "apiVersions": [resource.version],
-                "resources": [path],
+                "resources": options.rule_resources(&resource.plural),
                 "operations": operations,
                 "scope": "*",
             })

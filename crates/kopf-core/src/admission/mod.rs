@@ -14,21 +14,30 @@ mod mutation;
 mod naming;
 mod operation;
 mod operations;
+mod ownership;
 mod response;
+mod restorations;
 mod review;
 mod selection;
 mod serving;
 #[cfg(test)]
 mod tests;
 mod text;
+mod unreadable;
 
 pub use client_config::{ClientConfig, ServiceReference};
 pub use configuration::{Configured, served, webhooks};
 pub use mutation::json_patch;
 pub use naming::is_called;
 pub use operation::{Operation, UnknownOperation, WebhookType};
+pub use ownership::{
+    Activity, Content, Decision, OWNER_ANNOTATION, Owner, Reason, Relation, Situation, decide,
+    releases,
+};
 pub use response::respond;
+pub use restorations::Restorations;
 pub use review::Review;
-pub use selection::select;
+pub use selection::{check_handler, select};
 pub use serving::{Incoming, Refusal, ServerError, Serving, WebhookServer};
-pub use text::parse;
+pub use text::{ParseError, parse};
+pub use unreadable::{ReviewHead, SCANNED_BYTES, Unreadable};

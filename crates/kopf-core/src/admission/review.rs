@@ -49,7 +49,7 @@ pub struct Review {
     pub headers: BTreeMap<String, String>,
     /// The verified certificate of the client; an empty object if there is none.
     pub sslpeer: Value,
-    /// The id of the one handler that is asked for; none is all of them.
+    /// Id of the handler to call; `None` for all handlers that match. Never empty.
     pub webhook: Option<String>,
     /// Made when it is asked for: most handlers do not.
     diff: OnceLock<Diff>,
@@ -110,7 +110,7 @@ impl Review {
                 Value::Null => Value::Object(Map::new()),
                 sslpeer => sslpeer,
             },
-            webhook: incoming.webhook,
+            webhook: incoming.webhook.filter(|id| !id.is_empty()),
             old,
             new,
             diff: OnceLock::new(),

@@ -1,22 +1,23 @@
-//! Which handlers are to answer a request.
+//! Selection of the handlers that review a request.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use super::naming::is_called;
-use super::{Operation, Review, WebhookType};
+use super::{Operation, Refusal, Review, WebhookType};
 use crate::cause::Cause;
 use crate::filter::{self, Error};
 use crate::handler::{Handler, HandlerKind};
 
-/// The handlers for admission that are to be called, in order, each function once per id.
+/// Returns the admission handlers to call, in registration order, each function once per id.
 ///
-/// The operation is left to the server, which was told of it, except that nothing is changed on
-/// what is to be deleted, unless that is what a handler is for.
+/// A handler is selected if its type, id, operations, subresource and filters match the review.
+/// Mutating handlers are skipped for deletions unless `DELETE` is their only operation: there is
+/// nothing to change in a deleted object. A review without an operation matches all operations.
 ///
 /// # Errors
 ///
-/// If a filter of a handler fails: then nobody knows whether to admit.
+/// If a filter fails: skipping its handler would admit unchecked objects.
 pub fn select<F>(
     handlers: &[Arc<Handler<F>>],
     review: &Review,
@@ -31,7 +32,7 @@ pub fn select<F>(
                 .iter()
                 .any(|other| other.function == handler.function && other.id == handler.id)
         };
-        if is_asked(handler, review, asked)
+        if is_requested(handler, review, asked)
             && !is_repeated()
             && filter::matches(handler, cause, context)?
         {
@@ -41,18 +42,42 @@ pub fn select<F>(
     Ok(selected)
 }
 
-fn is_asked<F>(handler: &Handler<F>, review: &Review, asked: Option<WebhookType>) -> bool {
+/// Checks that the handler named by the path exists.
+///
+/// # Errors
+///
+/// [`Refusal::UnknownHandler`] if no admission handler has this id. Admitting the request instead
+/// would silently disable a webhook whose configuration is outdated or mistyped.
+pub fn check_handler<F>(
+    handlers: &[Arc<Handler<F>>],
+    webhook: Option<&str>,
+) -> Result<(), Refusal> {
+    let Some(id) = webhook.filter(|id| !id.is_empty()) else {
+        return Ok(());
+    };
+    let mut handlers = handlers
+        .iter()
+        .filter(|handler| handler.kind.webhook_type().is_some());
+    if handlers.any(|handler| is_called(&handler.id, id)) {
+        return Ok(());
+    }
+    Err(Refusal::UnknownHandler(id.to_owned()))
+}
+
+fn is_requested<F>(handler: &Handler<F>, review: &Review, asked: Option<WebhookType>) -> bool {
     let HandlerKind::Admission(type_) = handler.kind else {
         return false;
     };
+    let webhook = &handler.webhook;
     let is_deletion = review.operation == Some(Operation::Delete);
-    let changes_what_goes =
-        type_ == WebhookType::Mutating && is_deletion && !handler.webhook.is_for_deletions_only();
+    let mutates_deleted =
+        type_ == WebhookType::Mutating && is_deletion && !webhook.is_for_deletions_only();
     asked.is_none_or(|asked| asked == type_)
         && review
             .webhook
             .as_deref()
             .is_none_or(|called| is_called(&handler.id, called))
-        && !changes_what_goes
-        && handler.webhook.is_for(review.subresource.as_deref())
+        && !mutates_deleted
+        && webhook.covers_operation(review.operation)
+        && webhook.covers_subresource(review.subresource.as_deref())
 }

@@ -17,7 +17,8 @@ use super::ClientConfig;
 pub struct Incoming {
     /// The body: an `AdmissionReview`, best read by [`parse`](super::parse).
     pub review: Value,
-    /// The id of the one handler that is asked for, from the path; all of them if there is none.
+    /// Id of the handler to call, from the path. `None` or an empty string calls all handlers that
+    /// match the review.
     pub webhook: Option<String>,
     /// The headers of the request, with the names as they are usually written (`User-Agent`).
     pub headers: BTreeMap<String, String>,
@@ -43,9 +44,12 @@ pub enum Refusal {
     /// Several kinds are meant.
     #[error("the resource is ambiguous: {0}")]
     Ambiguous(String),
-    /// No kind that the operator has webhooks for.
+    /// No resource that the operator has admission handlers for.
     #[error("the resource is unknown: {0}")]
     Unknown(String),
+    /// The path names a handler that the operator does not have.
+    #[error("there is no admission handler {0:?}: the end of the path must be the id of a handler")]
+    UnknownHandler(String),
     /// The review lacks what it must have, or is no review.
     #[error("the review lacks data: {0}")]
     Missing(String),
@@ -59,7 +63,7 @@ impl Refusal {
     pub fn code(&self) -> u16 {
         match self {
             Self::Ambiguous(_) => 409,
-            Self::Unknown(_) => 404,
+            Self::Unknown(_) | Self::UnknownHandler(_) => 404,
             Self::Missing(_) => 400,
             Self::Internal(_) => 500,
         }

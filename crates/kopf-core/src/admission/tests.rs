@@ -281,7 +281,6 @@ fn a_named_handler_is_selected_alone() {
         ("b/spec.field", vec!["b/spec.field"]),
         ("b", vec![]),
         ("A", vec![]),
-        ("", vec![]),
     ] {
         let mut review = read(request(&json!({}))).unwrap();
         review.webhook = Some(hint.to_owned());
@@ -307,13 +306,49 @@ fn deletions_are_changed_only_by_those_who_are_for_nothing_else() {
         selected(&handlers, &review, None),
         ["validating", "deletions"]
     );
-    let review = read(request(&json!({}))).unwrap();
-    let all = ["validating", "all", "deletions", "both"];
+    let review = read(request(&json!({"operation": "CREATE"}))).unwrap();
     assert_eq!(
         selected(&handlers, &review, None),
-        all,
-        "the server knows the rest"
+        ["validating", "all", "both"]
     );
+}
+
+#[test]
+fn operations_are_compared_unless_the_review_has_none() {
+    let with = |id: &str, operations: &[Operation]| {
+        let mut spec = validating(id);
+        spec.webhook.add_operations(operations.to_vec());
+        spec
+    };
+    let handlers = built([
+        validating("all"),
+        with("creations", &[Operation::Create]),
+        with("changes", &[Operation::Create, Operation::Update]),
+    ]);
+    for (operation, expected) in [
+        (json!("CREATE"), vec!["all", "creations", "changes"]),
+        (json!("UPDATE"), vec!["all", "changes"]),
+        (json!("CONNECT"), vec!["all"]),
+        (json!(null), vec!["all", "creations", "changes"]),
+    ] {
+        let review = read(request(&json!({"operation": operation}))).unwrap();
+        assert_eq!(selected(&handlers, &review, None), expected, "{operation}");
+    }
+}
+
+#[test]
+fn unknown_handlers_are_refused_by_their_ids() {
+    let mut event = validating("event");
+    event.kind = HandlerKind::Event;
+    let handlers = built([validating("a"), event]);
+    for known in [None, Some(""), Some("a")] {
+        assert_eq!(check_handler(&handlers, known), Ok(()), "{known:?}");
+    }
+    for unknown in ["b", "A", "a/", "/", "event"] {
+        let refusal = check_handler(&handlers, Some(unknown)).unwrap_err();
+        assert_eq!(refusal, Refusal::UnknownHandler(unknown.to_owned()));
+        assert_eq!(refusal.code(), 404);
+    }
 }
 
 #[test]

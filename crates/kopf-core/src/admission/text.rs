@@ -1,4 +1,4 @@
-//! Texts of reviews, made to values: the most expensive part of a trivial review by far.
+//! Parsing of reviews: the most expensive part of a trivial review.
 
 use std::fmt;
 
@@ -6,11 +6,35 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// What is sent with every request, and never looked at: the same kind thrice, and options.
+/// Fields of requests that no handler gets.
 const UNUSED: [&str; 4] = ["kind", "options", "requestKind", "requestResource"];
 
-/// Reads a review, except for what a [`Review`](super::Review) does not have: the fields `kind`,
-/// `requestKind`, `requestResource` and `options` of the request. Anything else is as it was sent.
+/// Reason why the body of a review cannot be parsed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseError {
+    /// The body is nested too deeply. The review should be denied: see
+    /// [`Unreadable::TooDeep`](super::Unreadable::TooDeep).
+    #[error("the review is nested too deeply: {0}")]
+    TooDeep(#[source] serde_json::Error),
+    /// The body is not JSON.
+    #[error("the review is not valid JSON: {0}")]
+    Invalid(#[source] serde_json::Error),
+}
+
+impl From<serde_json::Error> for ParseError {
+    fn from(error: serde_json::Error) -> Self {
+        // There is no other way to tell it from syntax errors.
+        if error.to_string().starts_with("recursion limit exceeded") {
+            Self::TooDeep(error)
+        } else {
+            Self::Invalid(error)
+        }
+    }
+}
+
+/// Parses a review without the fields `kind`, `requestKind`, `requestResource` and `options` of the
+/// request, which a [`Review`](super::Review) does not have. The other fields are kept as sent.
 ///
 /// ```
 /// use kopf_core::admission::parse;
@@ -19,13 +43,13 @@ const UNUSED: [&str; 4] = ["kind", "options", "requestKind", "requestResource"];
 /// let text = br#"{"request": {"uid": "x", "kind": {"kind": "Pod"}, "object": {"kind": "Pod"}}}"#;
 /// let review = json!({"request": {"uid": "x", "object": {"kind": "Pod"}}});
 /// assert_eq!(parse(text)?, review);
-/// # Ok::<_, serde_json::Error>(())
+/// # Ok::<_, kopf_core::admission::ParseError>(())
 /// ```
-pub fn parse(text: &[u8]) -> Result<Value, serde_json::Error> {
-    // Checking it at once is faster than string by string.
+pub fn parse(text: &[u8]) -> Result<Value, ParseError> {
+    // Validating UTF-8 once is faster than string by string.
     let Ok(text) = str::from_utf8(text) else {
-        // It fails as well, and says where.
-        return serde_json::from_slice(text);
+        // This fails as well, with the position of the error.
+        return Ok(serde_json::from_slice(text)?);
     };
     let mut reader = serde_json::Deserializer::from_str(text);
     let review = Place::Review.deserialize(&mut reader)?;
@@ -33,7 +57,7 @@ pub fn parse(text: &[u8]) -> Result<Value, serde_json::Error> {
     Ok(review)
 }
 
-/// Where in the text the reader is.
+/// Position of the reader in the review.
 #[derive(Clone, Copy)]
 enum Place {
     Review,
@@ -71,7 +95,7 @@ impl<'de> Visitor<'de> for Place {
         Ok(Value::Object(map))
     }
 
-    // What is there instead of an object is refused later, with a name.
+    // Values other than objects are refused later, by the name of the field.
 
     fn visit_seq<A: SeqAccess<'de>>(self, elements: A) -> Result<Value, A::Error> {
         Value::deserialize(SeqAccessDeserializer::new(elements))
@@ -102,7 +126,7 @@ impl<'de> Visitor<'de> for Place {
     }
 }
 
-/// Nothing is made of it, but it has to be as valid as the rest. (`IgnoredAny` lets more pass.)
+/// A skipped value. It is validated as strictly as the rest, unlike `IgnoredAny`.
 struct Unused;
 
 impl<'de> Deserialize<'de> for Unused {
@@ -160,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_left_out_is_as_it_was_sent() {
+    fn kept_fields_are_as_sent() {
         for text in [
             r#"{"kind": "AdmissionReview", "options": 1, "request": {}}"#,
             r#"{"request": {"object": {"kind": "X", "options": {"a": [1, -2, 3.5, null]}}}}"#,
@@ -185,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_looks_at_is_left_out() {
+    fn unused_fields_are_left_out() {
         let request = json!({
             "uid": "x", "kind": {"kind": "X"}, "requestKind": {"kind": "X"},
             "options": {"a": [1, -2, 0.5, null, true, {}, "ü"]},
@@ -200,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_the_usual_ones() {
+    fn errors_are_those_of_serde_json() {
         let deep = format!("{{\"request\": {}", "[".repeat(1000));
         let unused_and_deep = format!("{{\"request\": {{\"kind\": {}", "[".repeat(1000));
         let texts: [&[u8]; 14] = [
@@ -221,8 +245,17 @@ mod tests {
         ];
         for text in texts {
             let usual = serde_json::from_slice::<Value>(text).unwrap_err();
-            let seen = parse(text).unwrap_err();
-            assert_eq!(seen.to_string(), usual.to_string());
+            let is_deep = usual.to_string().contains("recursion limit");
+            match parse(text).unwrap_err() {
+                ParseError::TooDeep(error) => {
+                    assert!(is_deep, "{usual}");
+                    assert_eq!(error.to_string(), usual.to_string());
+                }
+                ParseError::Invalid(error) => {
+                    assert!(!is_deep, "{usual}");
+                    assert_eq!(error.to_string(), usual.to_string());
+                }
+            }
         }
     }
 }

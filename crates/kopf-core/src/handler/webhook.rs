@@ -1,24 +1,28 @@
-//! What is declared about handlers for admission.
+//! Options of admission handlers.
 
 use crate::admission::Operation;
 
-/// What the API server asks a handler about, and what it may assume of it.
+/// The subresource that stands for the main resource and all its subresources.
+const ANY_SUBRESOURCE: &str = "*";
+
+/// Options of an admission handler: the requests it reviews and the properties of its webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Webhook {
-    /// The operations, each once; none is all of them.
+    /// Operations to review, without duplicates. `None` for all operations.
     pub operations: Option<Vec<Operation>>,
-    /// The subresource, `*` for any. None is the object itself.
+    /// Subresource to review. `None` for the main resource only, `*` for the main resource and all
+    /// its subresources.
     pub subresource: Option<String>,
-    /// Whether the server goes on asking when the operator has ended.
+    /// Keeps the webhook in the managed configuration after the operator has exited.
     pub persistent: bool,
-    /// Whether the handler changes anything outside of the object.
+    /// Declares that the handler changes something outside of the object, except in dry runs.
     pub side_effects: bool,
-    /// Whether the server goes on without an answer if it gets none.
+    /// Admits requests if the webhook cannot be called.
     pub ignore_failures: bool,
 }
 
 impl Webhook {
-    /// Adds operations to those that are there.
+    /// Adds operations, keeping the order of their first appearance.
     pub fn add_operations(&mut self, operations: impl IntoIterator<Item = Operation>) {
         let known = self.operations.get_or_insert_default();
         for operation in operations {
@@ -28,15 +32,35 @@ impl Webhook {
         }
     }
 
-    /// Whether it is for this subresource, or for the object itself.
-    pub fn is_for(&self, subresource: Option<&str>) -> bool {
+    /// Returns `true` if the handler reviews this operation. An absent operation is reviewed by all
+    /// handlers: skipping a validating handler would admit the request unchecked.
+    pub fn covers_operation(&self, operation: Option<Operation>) -> bool {
+        match (&self.operations, operation) {
+            (Some(covered), Some(operation)) => covered.contains(&operation),
+            (None, _) | (_, None) => true,
+        }
+    }
+
+    /// Returns `true` if the handler reviews this subresource; `None` is the main resource.
+    pub fn covers_subresource(&self, subresource: Option<&str>) -> bool {
         match self.subresource.as_deref() {
-            Some("*") => true,
+            Some(ANY_SUBRESOURCE) => true,
             own => own == subresource,
         }
     }
 
-    /// Whether deletions are all that it is for.
+    /// Returns the `resources` of a webhook rule for a resource with this plural name.
+    ///
+    /// The API server reads `things/*` as the subresources only, so that `*` needs two entries.
+    pub fn rule_resources(&self, plural: &str) -> Vec<String> {
+        match self.subresource.as_deref() {
+            None => vec![plural.to_owned()],
+            Some(ANY_SUBRESOURCE) => vec![plural.to_owned(), format!("{plural}/*")],
+            Some(subresource) => vec![format!("{plural}/{subresource}")],
+        }
+    }
+
+    /// Returns `true` if `DELETE` is the only operation.
     pub fn is_for_deletions_only(&self) -> bool {
         self.operations.as_ref().is_some_and(|operations| {
             !operations.is_empty() && operations.iter().all(|one| *one == Operation::Delete)
@@ -47,6 +71,13 @@ impl Webhook {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn of_subresource(subresource: Option<&str>) -> Webhook {
+        Webhook {
+            subresource: subresource.map(str::to_owned),
+            ..Webhook::default()
+        }
+    }
 
     #[test]
     fn operations_are_added_once_in_order() {
@@ -61,11 +92,18 @@ mod tests {
     }
 
     #[test]
+    fn operations_restrict_reviews_unless_the_review_has_none() {
+        let mut webhook = Webhook::default();
+        assert!(webhook.covers_operation(Some(Operation::Connect)));
+        assert!(webhook.covers_operation(None));
+        webhook.add_operations([Operation::Create]);
+        assert!(webhook.covers_operation(Some(Operation::Create)));
+        assert!(!webhook.covers_operation(Some(Operation::Update)));
+        assert!(webhook.covers_operation(None));
+    }
+
+    #[test]
     fn subresources_are_exact_or_any() {
-        let of = |own: Option<&str>| Webhook {
-            subresource: own.map(str::to_owned),
-            ..Webhook::default()
-        };
         let cases = [
             (None, None, true),
             (None, Some("status"), false),
@@ -75,8 +113,27 @@ mod tests {
             (Some("*"), None, true),
             (Some("*"), Some("scale"), true),
         ];
-        for (own, asked, expected) in cases {
-            assert_eq!(of(own).is_for(asked), expected, "{own:?} {asked:?}");
+        for (own, requested, expected) in cases {
+            let webhook = of_subresource(own);
+            assert_eq!(
+                webhook.covers_subresource(requested),
+                expected,
+                "{own:?} {requested:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn rules_of_any_subresource_include_the_main_resource() {
+        for (subresource, expected) in [
+            (None, vec!["things"]),
+            (Some("status"), vec!["things/status"]),
+            (Some("*"), vec!["things", "things/*"]),
+        ] {
+            assert_eq!(
+                of_subresource(subresource).rule_resources("things"),
+                expected
+            );
         }
     }
 }

@@ -1,69 +1,103 @@
-//! Tells the API server what to ask, and whom: keeps one of the webhook configurations up to date.
+//! Reconciliation of one managed webhook configuration.
+//!
+//! ```text
+//! address of the server, resources ─► desired webhooks ─┐
+//! watch of the object, pause, peers ────────────────────┴─► decide ─► write, now or later
+//! ```
+//!
+//! The rules are in [`kopf_core::admission`]: who owns the object, when it is written, and how
+//! changes by other clients are backed off.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_client::Client;
-use kopf_client::patching::{Answer, PatchKind, Target};
-use kopf_core::admission::{ClientConfig, Configured, WebhookType, webhooks};
-use kopf_core::resource::Resource;
+use kopf_core::admission::{
+    Activity, ClientConfig, Configured, Content, Decision, OWNER_ANNOTATION, Owner, Reason,
+    Relation, Restorations, Situation, WebhookType, decide, releases, webhooks,
+};
+use kopf_core::body::Body;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use super::Error;
 use super::kinds::Kinds;
-use super::{Error, GROUP};
-use crate::invocation::Registry;
-use crate::observation::{Insights, Resources};
+use super::object::{ConfigurationObject, configurations};
+use super::watcher::{Present, Seen, Watcher};
+use crate::observation::Insights;
+use crate::shared::Shared;
 
-/// When to try again if the server could not be reached, in spite of all retries.
+/// Delay before a failed write is repeated, in addition to the retries of the client.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// How long a request that is on its way is waited for in the end.
+/// Time for a request in flight when the operator stops.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The annotation of the configurations that says whose they are: the operator that has told of its
-/// webhooks last.
-const OWNER: &str = "kopf.dev/admission-owner";
+/// First delay between conflicting releases; it doubles each time.
+const CONFLICT: Duration = Duration::from_millis(100);
 
-/// Keeps the configuration of one type.
+/// Manager of the configuration of one type.
 #[derive(Debug)]
 pub(super) struct Manager {
     pub(super) type_: WebhookType,
     pub(super) name: String,
-    /// How this operator is called, apart from all others.
-    pub(super) owner: String,
-    pub(super) client: Client,
-    pub(super) registry: Arc<Registry>,
+    pub(super) me: Owner,
+    pub(super) shared: Arc<Shared>,
     pub(super) kinds: Arc<Kinds>,
     pub(super) insights: Insights,
     pub(super) announced: watch::Receiver<Option<ClientConfig>>,
 }
 
-/// What the API server was told last.
-struct Told {
-    /// Where the webhook server was.
-    config: ClientConfig,
-    /// The version of the configuration then; none if it is not known whether it was heard.
+/// A configuration object under management.
+struct Managed {
+    object: Arc<ConfigurationObject>,
+    seen: Option<Seen>,
+    written: Option<Written>,
+    restorations: Restorations,
+    /// The write that is due, or will be.
+    planned: Option<Planned>,
+    /// The owner that this operator has yielded to, to be logged once.
+    yielded_to: Option<Owner>,
+}
+
+/// The last successful write.
+struct Written {
+    /// Webhooks as sent.
+    sent: Value,
+    /// Webhooks as stored, with the defaults of the server.
+    stored: Value,
     version: Option<String>,
 }
 
-impl Told {
-    fn new(config: ClientConfig) -> Self {
-        let version = None;
-        Self { config, version }
-    }
+/// A write that is due at some time.
+#[derive(Clone, Copy, PartialEq)]
+struct Planned {
+    reason: Reason,
+    at: Instant,
+}
+
+/// Condition for the release of an object at exit.
+enum Precondition {
+    /// The object has to be read first.
+    Unknown,
+    /// The object must have this version; `None` if it has none.
+    Version(Option<String>),
 }
 
 impl Manager {
-    /// Keeps it until it is told to halt; then only those webhooks are left that are to stay.
+    /// Manages the configuration until it is stopped. Then only persistent webhooks are left.
     pub(super) async fn run(mut self, halt: CancellationToken) -> Result<(), Error> {
         let beginning = async {
             let (resources, _) = self.insights.next().await?;
-            let resource = configurations(self.type_, &resources);
-            Some(self.create(&resource).await.map(|()| resource))
+            let object = Arc::new(ConfigurationObject {
+                client: self.shared.context.client.clone(),
+                resource: configurations(self.type_, &resources),
+                type_: self.type_,
+                name: self.name.clone(),
+            });
+            Some(create(&object).await.map(|()| object))
         };
         let begun = halt.run_until_cancelled(beginning).await.flatten();
         let Some(created) = begun else {
@@ -71,242 +105,355 @@ impl Manager {
             halt.cancelled().await;
             return Ok(());
         };
-        let resource = created?;
-        let mut configured = None;
-        let kept = self.keep(&resource, &mut configured, &halt).await;
-        if let Some(configured) = configured {
-            self.clean_up(&resource, configured).await;
+        let mut managed = Managed::new(created?);
+        let kept = self.keep(&mut managed, &halt).await;
+        let config = self.announced.borrow().clone();
+        if let Some(config) = config {
+            self.clean_up(&managed, &config).await;
         }
         kept
     }
 
-    /// Tells the server of every change. Where the webhook server was last is noted, also for the
-    /// case that the telling is interrupted.
-    async fn keep(
-        &mut self,
-        resource: &Resource,
-        configured: &mut Option<Told>,
-        halt: &CancellationToken,
-    ) -> Result<(), Error> {
+    /// Reconciles the object after every change: of the webhook server's address, of the cluster's
+    /// resources, of the object itself, of the pause and of the known peers.
+    async fn keep(&mut self, managed: &mut Managed, halt: &CancellationToken) -> Result<(), Error> {
+        let settings = &self.shared.context.settings.watching;
+        let sign = self.shared.inspect.vitals().stream(managed.to_string());
+        let mut watcher = Watcher::new(Arc::clone(&managed.object), settings, sign);
+        let mut peers = self.shared.known_peers.subscribe();
         loop {
             let config = self.announced.borrow_and_update().clone();
-            let mut is_stale = false;
-            if let Some(config) = config {
-                let told = configured.insert(Told::new(config));
-                let (type_, name) = (self.type_, &self.name);
-                info!("Reconfiguring the {type_} webhook {name}.");
-                let outcome = tokio::select! {
-                    outcome = self.configure(resource, &told.config) => outcome,
-                    // If it was dropped at once, it could come after the last one.
-                    () = patience(halt) => return Ok(()),
-                };
-                match outcome {
-                    Ok(version) => told.version = version,
-                    Err(error) if is_passing(&error) => {
-                        is_stale = true;
-                        warn!(
-                            "The {type_} webhook {name} cannot be reconfigured now, it will be \
-                             tried again: {error}"
-                        );
-                    }
-                    Err(error) => return Err(self.explain("patch", resource, error)),
-                }
-            }
+            let desired = config.map(|config| self.webhooks(&config, Kept::All));
+            peers.borrow_and_update();
+            self.plan(managed, desired.as_ref());
+            let due = managed.planned;
             let is_over = tokio::select! {
                 () = halt.cancelled() => return Ok(()),
                 changed = self.announced.changed() => changed.is_err(),
                 changed = self.insights.next() => changed.is_none(),
-                () = sleep(RETRY), if is_stale => false,
+                changed = peers.changed() => changed.is_err(),
+                () = pause_changed(&self.shared) => false,
+                seen = watcher.next() => {
+                    managed.see(seen);
+                    false
+                }
+                reason = at(due) => {
+                    tokio::select! {
+                        written = self.write(managed, desired.as_ref(), reason) => written?,
+                        // A request that is dropped at once could still arrive after the release.
+                        () = patience(halt) => return Ok(()),
+                    }
+                    false
+                }
             };
             if is_over {
-                // Who announces, and who observes, ends only with the operator.
+                // The senders end only with the operator.
                 halt.cancelled().await;
                 return Ok(());
             }
         }
     }
 
-    /// Leaves only those webhooks that are to stay.
-    async fn clean_up(&self, resource: &Resource, told: Told) {
-        let name = &self.name;
+    /// Plans the next write, keeping the time of a write that is already planned.
+    fn plan(&self, managed: &mut Managed, desired: Option<&Value>) {
+        let decision = self.decide(managed, desired);
+        managed.log_yield(decision);
+        let Decision::Write(reason) = decision else {
+            managed.planned = None;
+            return;
+        };
+        if let Some(planned) = &mut managed.planned {
+            // New content does not wait for the delay of a restoration.
+            if reason == planned.reason || reason.is_restoration() {
+                planned.reason = reason;
+                return;
+            }
+        }
+        let delay = if reason.is_restoration() {
+            let now = self.shared.context.clock.now();
+            managed.restorations.delay(now)
+        } else {
+            Duration::ZERO
+        };
+        if !delay.is_zero() {
+            let (type_, name, seconds) = (self.type_, &self.name, delay.as_secs());
+            warn!(
+                "The {type_} webhook configuration {name} is changed repeatedly by another client: \
+                 {reason}. It is restored in {seconds} seconds. If several operators manage it, use \
+                 different names in settings.admission.managed."
+            );
+        }
+        let at = Instant::now() + delay;
+        managed.planned = Some(Planned { reason, at });
+    }
+
+    fn decide(&self, managed: &Managed, desired: Option<&Value>) -> Decision {
+        let (Some(desired), Some(seen)) = (desired, &managed.seen) else {
+            return Decision::Keep;
+        };
+        let (owner, content) = match seen {
+            Seen::Absent { .. } => (None, Content::Absent),
+            Seen::Present(present) => (present.owner.as_ref(), managed.content(present, desired)),
+        };
+        let is_peer = owner.is_some_and(|owner| self.shared.known_peers.has(owner.identity()));
+        let decision = decide(
+            &self.me,
+            Situation {
+                content,
+                owner,
+                relation: if is_peer {
+                    Relation::Peer
+                } else {
+                    Relation::Stranger
+                },
+                activity: if self.shared.pause.is_paused() {
+                    Activity::Paused
+                } else {
+                    Activity::Working
+                },
+            },
+        );
+        match (decision, &managed.written) {
+            // Nothing of this operator is restored before its first write.
+            (Decision::Write(_), None) => Decision::Write(Reason::Outdated),
+            (decision, _) => decision,
+        }
+    }
+
+    /// Writes the desired webhooks.
+    ///
+    /// # Errors
+    ///
+    /// If the first write fails permanently. Failures of later writes are logged and retried.
+    async fn write(
+        &self,
+        managed: &mut Managed,
+        desired: Option<&Value>,
+        reason: Reason,
+    ) -> Result<(), Error> {
+        let Some(desired) = desired else {
+            return Ok(());
+        };
+        let (type_, name) = (self.type_, &self.name);
+        if reason.is_restoration() {
+            info!("Restoring the {type_} webhook configuration {name}: {reason}.");
+            let now = self.shared.context.clock.now();
+            managed.restorations.record(now);
+        } else {
+            info!("Reconfiguring the {type_} webhook {name}.");
+        }
+        let annotation = self.me.annotation();
+        let payload = json!({
+            "metadata": {"annotations": {OWNER_ANNOTATION: annotation}},
+            "webhooks": desired,
+        });
+        let problem = match managed.object.write(&payload).await {
+            Ok(Some(body)) => {
+                managed.planned = None;
+                managed.wrote(desired, &body);
+                return Ok(());
+            }
+            Ok(None) => "it exists when it is created, and does not when it is patched".to_owned(),
+            Err(error) if is_passing(&error) || managed.written.is_some() => error.to_string(),
+            Err(error) => return Err(managed.object.explain("patch", error)),
+        };
+        warn!(
+            "The {type_} webhook {name} cannot be reconfigured now, it will be tried again: {problem}"
+        );
+        let at = Instant::now() + RETRY;
+        managed.planned = Some(Planned { reason, at });
+        Ok(())
+    }
+
+    /// Removes the webhooks that are not persistent, within [`CLEANING`](super::CLEANING).
+    async fn clean_up(&self, managed: &Managed, config: &ClientConfig) {
+        let (type_, name) = (self.type_, &self.name);
         info!("Cleaning up the admission webhook {name}.");
-        let cleaning = timeout(super::CLEANING, self.reduce(resource, told));
+        let cleaning = timeout(super::CLEANING, self.release(managed, config));
         let reason = match cleaning.await {
             Ok(Ok(())) => return,
             Ok(Err(error)) => error.to_string(),
-            Err(_) => "the server does not answer".to_owned(),
+            Err(_) => "the API server does not respond".to_owned(),
         };
         error!(
-            "The admission webhook {name} cannot be cleaned up: {reason}. Its webhooks stay, and the API \
-             server may deny what nobody answers for. To remove them: \
-             kubectl delete {} {name}",
-            resource.plural
+            "The {type_} webhook configuration {name} cannot be cleaned up: {reason}. Its webhooks \
+             remain, and the API server rejects requests that they do not respond to. To remove \
+             them: kubectl delete {} {name}",
+            managed.object.resource.plural
         );
     }
 
-    /// Leaves only those webhooks that are to stay, unless another operator has told of its own since:
-    /// when an operator is replaced by a newer one, they run side by side for a while.
-    async fn reduce(&self, resource: &Resource, told: Told) -> Result<(), kopf_client::Error> {
-        let mut version = told.version;
+    /// Removes the webhooks that are not persistent, and the ownership, unless another operator owns
+    /// the object by now.
+    async fn release(
+        &self,
+        managed: &Managed,
+        config: &ClientConfig,
+    ) -> Result<(), kopf_client::Error> {
+        let object = &managed.object;
+        let kept = self.webhooks(config, Kept::Persistent);
+        let mut precondition = managed.precondition(&self.me);
+        let mut delay = CONFLICT;
         loop {
-            let mut payload = self.payload(&told.config, true);
-            if let (Some(version), Some(fields)) = (&version, payload.as_object_mut()) {
-                let metadata = json!({"resourceVersion": version, "annotations": {OWNER: null}});
-                fields.insert("metadata".to_owned(), metadata);
+            if let Precondition::Version(version) = &precondition {
+                let payload = json!({
+                    "metadata": {"resourceVersion": version, "annotations": {OWNER_ANNOTATION: null}},
+                    "webhooks": kept,
+                });
+                match object.patch(&payload).await {
+                    Err(error) if error.is_conflict() => {
+                        sleep(delay).await;
+                        delay *= 2;
+                    }
+                    outcome => return outcome.map(drop),
+                }
             }
-            match self.patch(resource, &payload).await {
-                Err(error) if error.is_conflict() && version.is_some() => {}
-                outcome => return outcome.map(drop),
-            }
-            // Somebody has changed it since. It can be read in this way without further permissions.
-            let Some(answer) = self.patch(resource, &json!({})).await? else {
+            let Seen::Present(present) = Seen::from(object.read().await?) else {
                 return Ok(());
             };
-            let body = answer.body()?;
-            if body
-                .annotation(OWNER)
-                .is_some_and(|owner| owner != self.owner)
-            {
+            if !releases(&self.me, present.owner.as_ref()) {
                 let name = &self.name;
-                info!(
-                    "The admission webhook {name} is that of another operator now, and is left as \
-                     it is."
-                );
+                info!("The admission webhook {name} belongs to another operator and is kept.");
                 return Ok(());
             }
-            version = body.resource_version().map(str::to_owned);
+            precondition = Precondition::Version(present.version);
         }
     }
 
-    /// Replaces all webhooks of the configuration. Should it be gone meanwhile, there is a new one.
-    /// Returns the version that it has then.
-    async fn configure(
-        &self,
-        resource: &Resource,
-        config: &ClientConfig,
-    ) -> Result<Option<String>, kopf_client::Error> {
-        let mut payload = self.payload(config, false);
-        if let Some(fields) = payload.as_object_mut() {
-            let metadata = json!({"annotations": {OWNER: self.owner}});
-            fields.insert("metadata".to_owned(), metadata);
-        }
-        let mut answer = self.patch(resource, &payload).await?;
-        if answer.is_none() {
-            self.post(resource).await?;
-            answer = self.patch(resource, &payload).await?;
-        }
-        let body = answer.as_ref().map(Answer::part);
-        Ok(body.and_then(|body| body.resource_version().map(str::to_owned)))
-    }
-
-    /// What the configuration is to have.
-    fn payload(&self, config: &ClientConfig, persistent_only: bool) -> Value {
+    fn webhooks(&self, config: &ClientConfig, kept: Kept) -> Value {
         let configured = Configured {
             managed: &self.name,
             resources: &self.kinds.served(),
             client_config: config,
-            persistent_only,
+            persistent_only: kept == Kept::Persistent,
         };
-        json!({"webhooks": webhooks(self.registry.handlers(), self.type_, configured)})
+        let handlers = self.shared.registry.handlers();
+        Value::Array(webhooks(handlers, self.type_, configured))
     }
+}
 
-    async fn patch(
-        &self,
-        resource: &Resource,
-        payload: &Value,
-    ) -> Result<Option<Answer>, kopf_client::Error> {
-        let target = Target {
-            client: &self.client,
-            resource,
-            namespace: None,
-            name: &self.name,
-        };
-        target.patch(None, PatchKind::Merge, payload).await
-    }
+/// Webhooks to be written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    All,
+    Persistent,
+}
 
-    async fn create(&self, resource: &Resource) -> Result<(), Error> {
-        loop {
-            match self.post(resource).await {
-                Ok(()) => return Ok(()),
-                Err(error) if error.is_transient() => {
-                    let (type_, name) = (self.type_, &self.name);
-                    warn!(
-                        "The {type_} webhook {name} cannot be created now, it will be tried again: \
-                         {error}"
-                    );
-                    sleep(RETRY).await;
-                }
-                Err(error) => return Err(self.explain("create", resource, error)),
-            }
+impl Managed {
+    fn new(object: Arc<ConfigurationObject>) -> Self {
+        Self {
+            object,
+            seen: None,
+            written: None,
+            restorations: Restorations::default(),
+            planned: None,
+            yielded_to: None,
         }
     }
 
-    /// Makes the configuration, without webhooks; if it is there already, it stays as it is.
-    async fn post(&self, resource: &Resource) -> Result<(), kopf_client::Error> {
-        let content = json!({
-            "apiVersion": resource.api_version(),
-            "kind": resource.kind,
-            "metadata": {"name": self.name},
+    /// Takes an observed version, unless it is older than the last write.
+    fn see(&mut self, seen: Seen) {
+        let written = self.written.as_ref();
+        let version = written.and_then(|written| written.version.as_deref());
+        if version.is_none_or(|version| !seen.is_older_than(version)) {
+            self.seen = Some(seen);
+        }
+    }
+
+    fn wrote(&mut self, sent: &Value, body: &Body) {
+        let present = Present::from(body);
+        self.written = Some(Written {
+            sent: sent.clone(),
+            stored: present.webhooks.clone(),
+            version: present.version.clone(),
         });
-        let path = resource.url(None, None, None)?;
-        match self.client.post_json(&path, &content).await {
-            Err(error) if !error.is_conflict() => Err(error),
-            Ok(_) | Err(_) => Ok(()),
+        self.seen = Some(Seen::Present(present));
+    }
+
+    fn content(&self, present: &Present, desired: &Value) -> Content {
+        match &self.written {
+            Some(written) if written.sent != *desired => Content::Outdated,
+            Some(written) if written.stored == present.webhooks => Content::Intact,
+            Some(_) => Content::Edited,
+            None => Content::Outdated,
         }
     }
 
-    fn explain(&self, verb: &'static str, resource: &Resource, error: kopf_client::Error) -> Error {
-        let source = Box::new(error);
-        if source.is_forbidden() {
-            return Error::Forbidden {
-                verb,
-                resource: resource.to_string(),
-                source,
-            };
+    /// The version of the object can be used only if it was this operator's when last seen.
+    fn precondition(&self, me: &Owner) -> Precondition {
+        match &self.seen {
+            Some(Seen::Present(present)) if present.owner.as_ref() == Some(me) => {
+                Precondition::Version(present.version.clone())
+            }
+            _ => Precondition::Unknown,
         }
-        Error::Unconfigured {
-            type_: self.type_,
-            name: self.name.clone(),
-            source,
+    }
+
+    fn log_yield(&mut self, decision: Decision) {
+        let owner = match &self.seen {
+            Some(Seen::Present(present)) if decision == Decision::Yield => present.owner.clone(),
+            _ => None,
+        };
+        if let Some(owner) = &owner
+            && self.yielded_to.as_ref() != Some(owner)
+        {
+            info!("{self} belongs to another operator: {owner}.");
+        }
+        self.yielded_to = owner;
+    }
+}
+
+impl std::fmt::Display for Managed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ConfigurationObject { type_, name, .. } = &*self.object;
+        write!(f, "The {type_} webhook configuration {name}")
+    }
+}
+
+async fn create(object: &ConfigurationObject) -> Result<(), Error> {
+    loop {
+        match object.create().await {
+            Ok(()) => return Ok(()),
+            Err(error) if error.is_transient() => {
+                let ConfigurationObject { type_, name, .. } = object;
+                warn!(
+                    "The {type_} webhook {name} cannot be created now, it will be tried again: \
+                     {error}"
+                );
+                sleep(RETRY).await;
+            }
+            Err(error) => return Err(object.explain("create", error)),
         }
     }
 }
 
-/// Whether it may work later.
+/// Returns `true` if the request may succeed later.
 fn is_passing(error: &kopf_client::Error) -> bool {
     error.is_transient() || error.is_conflict()
 }
 
-/// Waits until it is time to give up what has not been told yet.
+/// Waits for the time of a planned write; forever if there is none.
+async fn at(planned: Option<Planned>) -> Reason {
+    match planned {
+        Some(Planned { reason, at }) => {
+            sleep_until(at).await;
+            reason
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until the operator is paused or resumed.
+async fn pause_changed(shared: &Shared) {
+    if shared.pause.is_paused() {
+        shared.pause.resumed().await;
+    } else {
+        shared.pause.paused().await;
+    }
+}
+
+/// Waits until a request in flight is given up.
 async fn patience(halt: &CancellationToken) {
     halt.cancelled().await;
     sleep(PATIENCE).await;
-}
-
-/// The kind of the configurations, in the version that the server prefers.
-fn configurations(type_: WebhookType, resources: &Resources) -> Arc<Resource> {
-    let (plural, kind) = match type_ {
-        WebhookType::Validating => (
-            "validatingwebhookconfigurations",
-            "ValidatingWebhookConfiguration",
-        ),
-        WebhookType::Mutating => (
-            "mutatingwebhookconfigurations",
-            "MutatingWebhookConfiguration",
-        ),
-    };
-    let found = resources.iter().find(|resource| {
-        resource.group == GROUP && resource.plural == plural && resource.preferred
-    });
-    // Every server has this one, even if it does not tell.
-    found.cloned().unwrap_or_else(|| {
-        Arc::new(Resource {
-            group: GROUP.to_owned(),
-            version: "v1".to_owned(),
-            plural: plural.to_owned(),
-            kind: kind.to_owned(),
-            preferred: true,
-            ..Resource::default()
-        })
-    })
 }

@@ -10,10 +10,12 @@
 mod configuration;
 mod kinds;
 mod memories;
+mod object;
 mod reviewer;
 #[cfg(test)]
 mod tests;
 mod warnings;
+mod watcher;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,9 +23,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_client::discovery::Groups;
-use kopf_core::admission::{ClientConfig, Review, WebhookServer, WebhookType};
+use kopf_core::admission::{ClientConfig, Owner, Review, WebhookServer, WebhookType};
 use kopf_core::cause::Cause;
-use kopf_core::handler::{Handler, HandlerId};
+use kopf_core::handler::HandlerId;
 use kopf_core::settings::{Admission as Settings, Settings as AllSettings};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -34,9 +36,8 @@ use self::kinds::Kinds;
 pub(crate) use self::memories::Memos;
 use self::reviewer::Reviewer;
 pub use self::warnings::Warnings;
-use crate::invocation::{Function, Registry};
+use crate::invocation::Registry;
 use crate::observation::Insights;
-use crate::peering::detect_own_identity;
 use crate::shared::Shared;
 
 /// The group of the configurations.
@@ -114,7 +115,7 @@ pub enum Error {
 
 /// Handlers for admission need somebody who takes requests, and addresses of their own.
 pub(crate) fn check(registry: &Registry, settings: &Settings) -> Result<(), Error> {
-    let mut known: HashMap<&HandlerId, (&Arc<Handler<Function>>, WebhookType)> = HashMap::new();
+    let mut known: HashMap<&HandlerId, WebhookType> = HashMap::new();
     let mut ids: Vec<&HandlerId> = Vec::new();
     for handler in registry.handlers() {
         let (id, Some(type_)) = (&handler.id, handler.kind.webhook_type()) else {
@@ -124,17 +125,12 @@ pub(crate) fn check(registry: &Registry, settings: &Settings) -> Result<(), Erro
         if id.split('/').any(|part| matches!(part, "" | "." | "..")) {
             return Err(Error::Unreachable { id: Arc::clone(id) });
         }
-        match known.insert(id, (handler, type_)) {
-            Some((_, other)) if other != type_ => warn!(
-                "The handlers for admission '{id}' are both validating and mutating. With one id, \
-                 they have one address, and are called together; what they change is then refused \
-                 by the API server. Give them different ids."
-            ),
-            Some((other, _)) if are_confused(handler, other) => warn!(
-                "The handlers for admission '{id}' are for different operations. With one id, they \
-                 have one address, and are called together for all of them. Give them different ids."
-            ),
-            _ => {}
+        if known.insert(id, type_).is_some_and(|other| other != type_) {
+            warn!(
+                "Duplicate admission handler id '{id}' of a validating and a mutating handler: they \
+                 share a URL and run together, and the API server rejects patches in responses of \
+                 validating webhooks. Use different ids."
+            );
         }
         ids.push(id);
     }
@@ -144,13 +140,6 @@ pub(crate) fn check(registry: &Registry, settings: &Settings) -> Result<(), Erro
     let quoted: Vec<String> = ids.iter().map(|id| format!("'{id}'")).collect();
     let handlers = quoted.join(", ");
     Err(Error::NoServer { handlers })
-}
-
-/// Whether these are called for each other's operations: those are not looked at in requests.
-fn are_confused(one: &Handler<Function>, other: &Handler<Function>) -> bool {
-    one.selector == other.selector
-        && one.webhook.subresource == other.webhook.subresource
-        && one.webhook.operations != other.webhook.operations
 }
 
 /// The groups to look into, with that of the configurations.
@@ -172,8 +161,8 @@ pub(crate) const CLEANING: Duration = Duration::from_secs(25);
 pub(crate) struct Webhooks {
     server: Arc<dyn WebhookServer>,
     managed: Option<String>,
-    /// How this operator is called, apart from all others.
-    owner: String,
+    /// This operator as the owner of configurations.
+    owner: Owner,
     shared: Arc<Shared>,
     kinds: Arc<Kinds>,
     insights: Insights,
@@ -182,13 +171,13 @@ pub(crate) struct Webhooks {
 }
 
 impl Webhooks {
-    /// None, if there is no server.
-    pub(crate) fn new(shared: &Arc<Shared>, insights: &Insights) -> Option<Self> {
+    /// Returns `None` if there is no server. The identity is that of the operator among its peers.
+    pub(crate) fn new(shared: &Arc<Shared>, insights: &Insights, identity: &str) -> Option<Self> {
         let settings = &shared.context.settings.admission;
         Some(Self {
             server: Arc::clone(settings.server.as_ref()?),
             managed: settings.managed.clone(),
-            owner: detect_own_identity(shared.context.clock),
+            owner: Owner::new(identity, shared.context.clock.now()),
             shared: Arc::clone(shared),
             kinds: Arc::new(Kinds::new(
                 Arc::clone(&shared.registry),
@@ -214,9 +203,8 @@ impl Webhooks {
         let manager = configuration::Manager {
             type_,
             name: self.managed.clone()?,
-            owner: self.owner.clone(),
-            client: self.shared.context.client.clone(),
-            registry: Arc::clone(&self.shared.registry),
+            me: self.owner.clone(),
+            shared: Arc::clone(&self.shared),
             kinds: Arc::clone(&self.kinds),
             insights: self.insights.clone(),
             announced: self.announced.subscribe(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kopf_core::admission::{
-    ClientConfig, Incoming, Operation, Refusal, Review, Serving, WebhookType, is_called,
+    ClientConfig, Incoming, Operation, Refusal, Review, Serving, WebhookType, check_handler,
     json_patch, respond, select,
 };
 use kopf_core::handler::HandlerKind;
@@ -93,17 +93,11 @@ impl Reviewer {
         } = &**admission;
         let poster = self.shared.poster.clone();
         let logger = ObjectLogger::new(Arc::new(review.reference()), Some(poster)).local();
-        if let Some(id) = review.webhook.as_deref()
-            && !self
-                .handlers
-                .iter()
-                .any(|handler| is_called(&handler.id, id))
-        {
+        check_handler(&self.handlers, review.webhook.as_deref()).inspect_err(|refusal| {
             logger.warning(format_args!(
-                "There is no handler for admission '{id}', so that nobody denies or changes anything. \
-                 The address comes from a webhook configuration, and ends with the id."
+                "A review is rejected: {refusal}. The path is set in a webhook configuration."
             ));
-        }
+        })?;
         let filtering = FilterContext::new(Arc::clone(context), memo.clone())
             .with_admission(Arc::clone(admission));
         let handlers = select(&self.handlers, review, None, cause, &filtering)

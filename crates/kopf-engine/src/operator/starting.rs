@@ -14,7 +14,7 @@ use crate::invocation::OperatorContext;
 use crate::observation::{NamespaceObserver, ResourceObserver, insights, wanted_groups};
 use crate::orchestration;
 use crate::pausing::Pause;
-use crate::peering::{detect_own_identity, with_peerings};
+use crate::peering::{KnownPeers, detect_own_identity, with_peerings};
 use crate::permits::Permits;
 use crate::posting::{self, Poster};
 use crate::probing;
@@ -63,6 +63,7 @@ impl Operator {
             )),
             fleet: Fleet::new(root.halt.clone()),
             pause: Pause::default(),
+            known_peers: KnownPeers::default(),
             barrier: Barrier::default(),
             memos: Memos::default(),
             ending: root.halt.clone(),
@@ -108,13 +109,13 @@ impl Operator {
                 serving.map_err(|source| Error::Probing { endpoint, source })
             });
         }
-        if let Some(webhooks) = Webhooks::new(&shared, &insights) {
+        let identity = self.identity.unwrap_or_else(|| detect_own_identity(clock));
+        if let Some(webhooks) = Webhooks::new(&shared, &insights, &identity) {
             root.spawn_webhooks(webhooks);
         }
         let halt = root.halt.clone();
         let pools = [shared.pool.clone(), shared.daemon_pool.clone()];
         let streamed = Arc::clone(&shared);
-        let identity = self.identity.unwrap_or_else(|| detect_own_identity(clock));
         root.spawn_graceful("Multidimensional multitasker", async move {
             let shared = streamed;
             let streaming = orchestration::run(shared, identity, insights, self.ready, halt).await;

@@ -11,6 +11,7 @@
 
 mod board;
 mod command;
+mod known;
 mod outlook;
 mod own_identity;
 mod participation;
@@ -32,6 +33,7 @@ use self::board::Board;
 pub use self::command::{
     Error as CommandError, Told, freeze, own_identity as command_identity, resume,
 };
+pub(crate) use self::known::KnownPeers;
 use self::outlook::Outlook;
 pub(crate) use self::own_identity::detect as detect_own_identity;
 use self::participation::{Participation, Wishes};
@@ -205,6 +207,7 @@ impl Starting {
             wishes: Wishes::default(),
         };
         let sign = self.shared.inspect.vitals().stream(place.to_string());
+        let known = self.shared.known_peers.clone();
         Box::pin(async move {
             debug!("Starting the watch-stream for {place}.");
             let observer = observe(
@@ -213,7 +216,7 @@ impl Starting {
                 place.namespace.clone(),
                 &context.settings.watching,
             );
-            let reading = Outlook::new(&me, flag, sign).run(observer);
+            let reading = Outlook::new(&me, flag, sign).noting(known).run(observer);
             me.run(reading, &stop).await;
             debug!("Stopping the watch-stream for {place}.");
         })

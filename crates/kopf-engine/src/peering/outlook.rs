@@ -7,10 +7,11 @@ use kopf_client::watching::{Item, Observer, Signal};
 use kopf_core::body::Body;
 use kopf_core::cause::EventType;
 use kopf_core::peering::{Assessment, Verdict, listed};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
 
+use super::known::KnownPeers;
 use super::participation::Participation;
 use crate::health::Sign;
 use crate::pausing::Flag;
@@ -47,6 +48,8 @@ pub(super) struct Outlook<'a> {
     began: Instant,
     /// What it tells to those who ask how the operator is.
     sign: Sign,
+    /// Identities of all peers that were seen.
+    known: KnownPeers,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +80,13 @@ impl<'a> Outlook<'a> {
             is_present: false,
             began: Instant::now(),
             sign,
+            known: KnownPeers::default(),
         }
+    }
+
+    /// Adds the identities of all peers to these.
+    pub(super) fn noting(self, known: KnownPeers) -> Self {
+        Self { known, ..self }
     }
 
     /// Looks at what is told, until it is dropped.
@@ -149,6 +158,9 @@ impl<'a> Outlook<'a> {
         match Body::parse(&item.raw) {
             Ok(body) => {
                 self.status = body.value().get("status").cloned().unwrap_or_default();
+                let identities = self.status.as_object().into_iter().flat_map(Map::keys);
+                let others = identities.filter(|identity| **identity != self.me.identity);
+                self.known.add(others.map(String::as_str));
                 self.assess();
             }
             Err(error) => warn!("The peering {} cannot be read: {error}", self.me.board),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::FutureExt as _;
-use http::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, EXPECT};
+use http::header::{CONNECTION, CONTENT_ENCODING, EXPECT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Version};
 use http_body::Body;
 use http_body_util::Full;
-use kopf_core::admission::{Incoming, Serving, parse};
+use kopf_core::admission::{Incoming, ParseError, Serving, Unreadable, parse};
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
@@ -21,7 +21,7 @@ use super::activity::Activity;
 use super::body::{Text, discard, read, unfold};
 use super::headers::headers;
 use super::memory::{Memory, Pool};
-use super::rejection::Rejection;
+use super::rejection::{Rejection, json};
 use crate::Limits;
 
 /// What all answers of a server have in common.
@@ -87,8 +87,7 @@ impl Visit {
             Ok(text) => json(text),
             Err(rejection) => {
                 report(&head, &rejection);
-                // Who waits for permission to send does not send.
-                let is_sending = !head.headers.contains_key(EXPECT) && !body.is_end_stream();
+                let is_sending = !is_waiting(&head.headers) && !body.is_end_stream();
                 if rejection.is_early() && is_sending {
                     discard(&mut body, &self.answering.limits).await;
                 }
@@ -114,7 +113,11 @@ impl Visit {
         if head.method != Method::POST {
             return Err(Rejection::Method);
         }
-        check_content(&head.headers)?;
+        check_encoding(&head.headers)?;
+        if is_waiting(&head.headers) && body.size_hint().lower() > limits.body as u64 {
+            let limit = limits.body;
+            return Err(Rejection::unreadable(Unreadable::TooLarge { limit }, &[]));
+        }
         let text = read(body, &self.memory, limits).await?;
         let under_way = self.activity.review();
         let _unfolded = unfold(&text, &self.memory, limits).await?;
@@ -127,17 +130,25 @@ impl Visit {
         Ok(answer)
     }
 
-    async fn ask(&self, head: &Parts, webhook: String, text: Text) -> Result<Value, Rejection> {
+    async fn ask(
+        &self,
+        head: &Parts,
+        webhook: Option<String>,
+        text: Text,
+    ) -> Result<Value, Rejection> {
         let answering = &*self.answering;
         // It is never closed. Without a turn, nothing is made of the text.
         let turn = answering.turns.acquire().await;
         let _turn = turn.map_err(|_| Rejection::Busy)?;
-        let review = parse(&text.bytes).map_err(Rejection::Json)?;
+        let review = parse(&text.bytes).map_err(|error| match error {
+            ParseError::TooDeep(_) => Rejection::unreadable(Unreadable::TooDeep, &text.bytes),
+            error => Rejection::Json(error),
+        })?;
         // Nobody needs it any more, and others may.
         drop(text);
         let incoming = Incoming {
             review,
-            webhook: Some(webhook),
+            webhook,
             headers: headers(head),
             sslpeer: self.peer.clone(),
         };
@@ -147,15 +158,13 @@ impl Visit {
     }
 }
 
-/// Refuses what is certainly no JSON.
-fn check_content(headers: &HeaderMap) -> Result<(), Rejection> {
-    if let Some(given) = headers.get(CONTENT_TYPE) {
-        let given = String::from_utf8_lossy(given.as_bytes());
-        let essence = given.split(';').next().unwrap_or_default().trim();
-        if !essence.eq_ignore_ascii_case("application/json") {
-            return Err(Rejection::ContentType(given.into_owned()));
-        }
-    }
+/// Returns `true` if the client does not send the body before it gets an interim response.
+fn is_waiting(headers: &HeaderMap) -> bool {
+    headers.contains_key(EXPECT)
+}
+
+/// Rejects compressed bodies. The content type is not checked: `curl -d` sends JSON as a form.
+fn check_encoding(headers: &HeaderMap) -> Result<(), Rejection> {
     if let Some(given) = headers.get(CONTENT_ENCODING)
         && !given.as_bytes().eq_ignore_ascii_case(b"identity")
     {
@@ -165,21 +174,18 @@ fn check_content(headers: &HeaderMap) -> Result<(), Rejection> {
     Ok(())
 }
 
-fn json(text: Vec<u8>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(text)));
-    response.headers_mut().insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("application/json; charset=utf-8"),
-    );
-    response
-}
-
 /// Says what has gone wrong: loudly if it is the operator's fault, as anybody can send nonsense.
 fn report(head: &Parts, rejection: &Rejection) {
     let path = head.uri.path();
     match rejection {
         Rejection::Panic | Rejection::Answer(_) => {
             error!("A request for admission at {path} has failed: {rejection}");
+        }
+        Rejection::Unreadable {
+            reason,
+            head: Some(head),
+        } => {
+            warn!("Denying the review {head} at {path} without calling handlers: {reason}.");
         }
         Rejection::Overdue(_) | Rejection::Busy => {
             warn!("A request for admission at {path} is not answered: {rejection}");
@@ -193,24 +199,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_types_are_checked() {
+    fn encodings_are_checked_and_content_types_are_not() {
         for (name, value, is_accepted) in [
-            ("accept", "text/html", true),
             ("content-type", "application/json", true),
-            ("content-type", "Application/JSON; charset=utf-8", true),
-            ("content-type", "application/json ;x", true),
-            ("content-type", "application/json-patch+json", false),
-            ("content-type", "application/x-www-form-urlencoded", false),
-            ("content-type", "text/plain", false),
-            ("content-type", "", false),
+            ("content-type", "application/x-www-form-urlencoded", true),
+            ("content-type", "", true),
             ("content-encoding", "identity", true),
             ("content-encoding", "gzip", false),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(name, HeaderValue::from_static(value));
-            let checked = check_content(&headers);
+            let checked = check_encoding(&headers);
             assert_eq!(checked.is_ok(), is_accepted, "{name}: {value}");
         }
-        check_content(&HeaderMap::new()).unwrap();
     }
 }

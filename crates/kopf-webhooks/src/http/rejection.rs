@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::Full;
-use kopf_core::admission::Refusal;
+use kopf_core::admission::{ParseError, Refusal, ReviewHead, Unreadable};
 
 /// Why a request gets no review.
 #[derive(Debug, thiserror::Error)]
@@ -17,20 +17,20 @@ pub(super) enum Rejection {
     Path,
     #[error("webhooks are called by POST")]
     Method,
-    #[error("the review must be sent as application/json, not as {0}")]
-    ContentType(String),
-    #[error("the review must be sent as it is, not encoded by {0}")]
+    #[error("unsupported content encoding {0:?}: reviews must not be compressed")]
     ContentEncoding(String),
-    #[error("the review is larger than {0} bytes")]
-    TooLarge(usize),
-    #[error("the review has more values than fit into {0} bytes")]
-    TooRich(usize),
+    #[error("{reason}")]
+    Unreadable {
+        reason: Unreadable,
+        /// Found in the body: the review is denied instead of failing by an HTTP error.
+        head: Option<ReviewHead>,
+    },
     #[error("the review has not come within {0:?}")]
     TooSlow(Duration),
     #[error("the review has not come in full")]
     Broken,
-    #[error("the review is not valid JSON: {0}")]
-    Json(#[source] serde_json::Error),
+    #[error(transparent)]
+    Json(ParseError),
     #[error("too many reviews are under way")]
     Busy,
     #[error("the review has taken longer than {0:?}")]
@@ -44,13 +44,23 @@ pub(super) enum Rejection {
 }
 
 impl Rejection {
+    /// Returns the rejection of a review that cannot be read, which begins like this.
+    pub(super) fn unreadable(reason: Unreadable, beginning: &[u8]) -> Self {
+        let head = ReviewHead::scan(beginning);
+        Self::Unreadable { reason, head }
+    }
+
+    /// Returns the status code of the HTTP response. It is 200 for reviews that are denied.
     pub(super) fn status(&self) -> StatusCode {
         match self {
+            Self::Unreadable { head: Some(_), .. } => StatusCode::OK,
+            Self::Unreadable { reason, head: None } => {
+                StatusCode::from_u16(reason.code()).unwrap_or(StatusCode::BAD_REQUEST)
+            }
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::Path | Self::Broken | Self::Json(_) => StatusCode::BAD_REQUEST,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::ContentType(_) | Self::ContentEncoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::TooLarge(_) | Self::TooRich(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::ContentEncoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Overdue(_) | Self::Panic | Self::Answer(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -67,14 +77,21 @@ impl Rejection {
             Self::NotFound
                 | Self::Path
                 | Self::Method
-                | Self::ContentType(_)
                 | Self::ContentEncoding(_)
-                | Self::TooLarge(_)
+                | Self::Unreadable { .. }
         )
     }
 
-    /// The answer: the code and the reason as a text, which API servers repeat to users.
+    /// Returns the response: a denial, or the code and the reason as plain text, which API servers
+    /// repeat to users.
     pub(super) fn response(&self) -> Response<Full<Bytes>> {
+        if let Self::Unreadable {
+            reason,
+            head: Some(head),
+        } = self
+        {
+            return json(reason.deny(head).to_string().into_bytes());
+        }
         let status = self.status();
         let text = format!("{}: {self}", status.as_u16());
         let mut response = Response::new(Full::new(Bytes::from(text)));
@@ -89,6 +106,16 @@ impl Rejection {
         }
         response
     }
+}
+
+/// Returns a response with a review.
+pub(super) fn json(text: Vec<u8>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("application/json; charset=utf-8"),
+    );
+    response
 }
 
 #[cfg(test)]

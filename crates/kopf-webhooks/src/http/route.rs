@@ -62,13 +62,22 @@ impl Route {
         &self.encoded
     }
 
-    /// The id of the webhook that is asked for by this path.
-    pub(super) fn webhook(&self, path: &str) -> Result<String, Rejection> {
+    /// Returns the handler id in a request path: everything after the root path and a slash.
+    /// `None` if the path is the root itself, which calls all handlers.
+    pub(super) fn webhook(&self, path: &str) -> Result<Option<String>, Rejection> {
+        if !path.starts_with('/') {
+            return Err(Rejection::NotFound);
+        }
         let decoded: Cow<'_, [u8]> = percent_decode_str(path).into();
         let rest = decoded.strip_prefix(self.decoded.as_slice());
-        let id = rest.and_then(|rest| rest.strip_prefix(b"/"));
-        let id = id.ok_or(Rejection::NotFound)?;
-        String::from_utf8(id.to_vec()).map_err(|_| Rejection::Path)
+        match rest.ok_or(Rejection::NotFound)? {
+            b"" | b"/" => Ok(None),
+            rest => {
+                let id = rest.strip_prefix(b"/").ok_or(Rejection::NotFound)?;
+                let id = String::from_utf8(id.to_vec()).map_err(|_| Rejection::Path)?;
+                Ok(Some(id))
+            }
+        }
     }
 }
 
@@ -77,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_all_of_the_rest() {
+    fn ids_are_the_rest_of_the_path() {
         for (root, path, id) in [
             (None, "/check", Some("check")),
             (None, "/a/b/spec.field", Some("a/b/spec.field")),
@@ -90,7 +99,6 @@ mod tests {
             (None, "/a+b", Some("a+b")),
             (None, "/%C3%BC", Some("ü")),
             (None, "/100%", Some("100%")),
-            (None, "/", Some("")),
             (None, "//x", Some("/x")),
             (Some(""), "/x", Some("x")),
             (Some("/"), "/x", Some("x")),
@@ -100,15 +108,40 @@ mod tests {
             (Some("/a b"), "/a%20b/x", Some("x")),
             (Some("/a%20b"), "/a%20b/x", Some("x")),
             (Some("/ü"), "/%C3%BC/x", Some("x")),
-            (Some("/hooks"), "/hooks", None),
-            (Some("/hooks"), "/hooksx/y", None),
-            (Some("/hooks"), "/other/x", None),
-            (Some("/hooks"), "/", None),
-            (None, "*", None),
-            (None, "", None),
         ] {
-            let seen = Route::new(root).unwrap().webhook(path).ok();
+            let seen = Route::new(root).unwrap().webhook(path).unwrap();
             assert_eq!(seen.as_deref(), id, "{root:?} {path}");
+        }
+    }
+
+    #[test]
+    fn root_paths_have_no_id() {
+        for (root, path) in [
+            (None, "/"),
+            (Some("/"), "/"),
+            (Some("/hooks"), "/hooks"),
+            (Some("/hooks"), "/hooks/"),
+            (Some("/hooks/"), "/hooks"),
+        ] {
+            let seen = Route::new(root).unwrap().webhook(path).unwrap();
+            assert_eq!(seen, None, "{root:?} {path}");
+        }
+    }
+
+    #[test]
+    fn paths_outside_of_the_root_are_not_found() {
+        for (root, path) in [
+            (Some("/hooks"), "/hooksx/y"),
+            (Some("/hooks"), "/other/x"),
+            (Some("/hooks"), "/"),
+            (None, "*"),
+            (None, ""),
+        ] {
+            let refused = Route::new(root).unwrap().webhook(path);
+            assert!(
+                matches!(refused, Err(Rejection::NotFound)),
+                "{root:?} {path}"
+            );
         }
     }
 

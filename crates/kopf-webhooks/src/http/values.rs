@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use kopf_core::admission::Unreadable;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::cost::{cost, upper_bound};
@@ -59,7 +60,10 @@ impl Values {
         // It is worth to know it exactly.
         let cost = cost(text);
         let permits = u32::try_from(cost).ok().filter(|_| cost <= self.most);
-        let permits = permits.ok_or(Rejection::TooRich(self.most))?;
+        let permits = permits.ok_or_else(|| {
+            let reason = Unreadable::TooManyValues { limit: self.most };
+            Rejection::unreadable(reason, text)
+        })?;
         let common = Arc::clone(&self.common).acquire_many_owned(permits);
         let permit = if is_known && cost <= self.most / 4 {
             let reserve = Arc::clone(&self.reserve).acquire_many_owned(permits);
@@ -110,7 +114,10 @@ mod tests {
                 .is_none()
         );
         let refused = values.take(dense(3_000).as_bytes(), true).await;
-        assert!(matches!(refused, Err(Rejection::TooRich(1_600_000))));
+        let reason = Unreadable::TooManyValues { limit: 1_600_000 };
+        assert!(
+            matches!(refused, Err(Rejection::Unreadable { reason: seen, .. }) if seen == reason)
+        );
 
         let text = dense(1_400);
         let one = values.take(text.as_bytes(), false).await.unwrap().unwrap();

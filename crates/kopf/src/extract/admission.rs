@@ -41,7 +41,6 @@ impl FilterExtract for Operation {}
 ///     match subresource.as_deref() {
 ///         Some("status") => logger.info("Somebody reports something."),
 ///         Some(other) => logger.info(format_args!("It is about {other}.")),
-///         // Only if others configure the webhooks: `*` stands for subresources there.
 ///         None => logger.info("It is about the object itself."),
 ///     }
 /// }

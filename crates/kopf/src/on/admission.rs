@@ -142,8 +142,8 @@ impl<K: Admitting> HandlerBuilder<K> {
         self.add_operation("operation", operation)
     }
 
-    /// The subresource that it is asked about, as in `status`, or `*` for any; by default, the object
-    /// itself.
+    /// Subresource to review, as in `status`; `*` for the main resource and all its subresources.
+    /// Default: the main resource only.
     pub fn subresource(mut self, subresource: impl Into<String>) -> Self {
         let subresource = subresource.into();
         if subresource.is_empty() {

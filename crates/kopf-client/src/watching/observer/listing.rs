@@ -53,7 +53,12 @@ impl Observer {
             self.state = State::Start;
             return;
         };
-        let call = Call::get(page(path, self.listing.size, &self.listing.token));
+        let mut page = page(path, self.listing.size, &self.listing.token);
+        if !self.selector.is_empty() {
+            page.push(if page.contains('?') { '&' } else { '?' });
+            page.push_str(&self.selector);
+        }
+        let call = Call::get(page);
         let client = self.client.clone();
         self.state = State::Requesting(Box::pin(async move {
             Page::parse(&client.ask_once(&call).await?)

@@ -14,6 +14,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use kopf_core::resource::Resource;
 use kopf_core::settings::Watching;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, Sleep, sleep};
 
@@ -35,6 +36,8 @@ pub struct Observer {
     resource: Arc<Resource>,
     namespace: Option<String>,
     path: Result<String, Error>,
+    /// The selector of listings and watches, as a part of a query; empty for all objects.
+    selector: String,
     settings: Watching,
     state: State,
     listing: Listing,
@@ -104,11 +107,21 @@ impl Observer {
             resource,
             namespace,
             path,
+            selector: String::new(),
             settings,
             state: State::Start,
             versions: Versions::default(),
             pulse: Pulse::new(),
         }
+    }
+
+    /// Observes only the object of this name. Permissions can then be restricted to it by
+    /// `resourceNames`.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
+        self.selector = format!("fieldSelector=metadata.name%3D{name}");
+        self
     }
 
     /// Returns the time of the last response or line from the server, bookmarks included.

@@ -34,6 +34,9 @@ impl Observer {
             return;
         };
         let mut path = format!("{path}?watch=true&allowWatchBookmarks=true");
+        if !self.selector.is_empty() {
+            path = format!("{path}&{}", self.selector);
+        }
         if !self.versions.current().is_empty() {
             let version = utf8_percent_encode(self.versions.current(), NON_ALPHANUMERIC);
             path = format!("{path}&resourceVersion={version}");

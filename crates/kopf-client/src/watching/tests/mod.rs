@@ -175,6 +175,18 @@ async fn objects_are_listed_then_watched() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_object_is_selected_by_its_name() {
+    let (client, script) = Script::new([list(&["a"], "5"), open(vec![])]);
+    let mut observer = observing(client).named("a.b");
+    assert_eq!(next(&mut observer, 3).await, ["listing", "- a", "listed 1"]);
+    quiet(&mut observer, seconds(10)).await;
+    let selector = "&fieldSelector=metadata.name%3Da%2Eb";
+    let paths = script.paths();
+    assert_eq!(paths[0], format!("{LIST}{selector}"));
+    assert!(paths[1].contains(selector), "{}", paths[1]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn pages_are_one_listing() {
     let replies = [
         pages(&["a", "b"], "5", "t1"),

@@ -1,0 +1,354 @@
+//! Ownership of managed webhook configurations: which of several operators writes them, and when.
+//!
+//! Several operators can manage configurations of the same name: during a rolling update, or when a
+//! developer starts a second copy. All of them watch the objects. The owner is stored in an annotation
+//! together with its start time, so that every operator comes to the same decision.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::timestamp;
+
+/// Annotation with the owner of a webhook configuration.
+pub const OWNER_ANNOTATION: &str = "kopf.dev/admission-owner";
+
+/// An operator that owns webhook configurations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    identity: String,
+    /// `None` if the annotation has no start time; such an owner is older than all others.
+    started: Option<Timestamp>,
+}
+
+impl Owner {
+    /// Creates the owner for an operator. The start time is cut to microseconds.
+    ///
+    /// ```
+    /// use kopf_core::admission::Owner;
+    /// use kopf_core::timestamp;
+    ///
+    /// let owner = Owner::new("me@here", timestamp::parse("2026-01-02T03:04:05Z")?);
+    /// let annotation = r#"{"identity":"me@here","started":"2026-01-02T03:04:05.000000+00:00"}"#;
+    /// assert_eq!(owner.annotation(), annotation);
+    /// assert_eq!(Owner::parse(annotation), owner);
+    /// # Ok::<_, timestamp::Error>(())
+    /// ```
+    pub fn new(identity: impl Into<String>, started: Timestamp) -> Self {
+        Self {
+            identity: identity.into(),
+            started: timestamp::parse(&timestamp::format(started)).ok(),
+        }
+    }
+
+    /// Parses the annotation. Anything but the expected JSON is an identity without a start time, as
+    /// written by earlier versions.
+    pub fn parse(annotation: &str) -> Self {
+        let parsed: Value = serde_json::from_str(annotation).unwrap_or_default();
+        let field = |key: &str| parsed.get(key).and_then(Value::as_str);
+        Self {
+            identity: field("identity").unwrap_or(annotation).to_owned(),
+            started: field("started").and_then(|started| timestamp::parse(started).ok()),
+        }
+    }
+
+    /// Returns the value of the annotation.
+    pub fn annotation(&self) -> String {
+        let started = self.started.map(timestamp::format);
+        json!({"identity": self.identity, "started": started}).to_string()
+    }
+
+    /// Returns the identity, which is that of the operator among its peers.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// Returns `true` if this operator has started before the other one. Ties are broken by the
+    /// identities, so that two operators never come to the same conclusion about each other.
+    fn is_older_than(&self, other: &Self) -> bool {
+        (self.started, &self.identity) < (other.started, &other.identity)
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.identity)?;
+        match self.started {
+            Some(started) => write!(f, ", started at {}", timestamp::format(started)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// State of an operator in its peering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// The operator handles objects.
+    Working,
+    /// The operator is paused in favour of a peer.
+    Paused,
+}
+
+/// Relation of an operator to the owner in the annotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// The owner is, or was, in the same peering. If this operator works, the owner is paused or dead.
+    Peer,
+    /// Nothing is known about the owner.
+    Stranger,
+}
+
+/// Content of a configuration object, compared with the last own write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// The object does not exist.
+    Absent,
+    /// The object exists, and this operator has not written the current content yet.
+    Outdated,
+    /// The object has the content that this operator has written.
+    Intact,
+    /// The object has other content than this operator has written.
+    Edited,
+}
+
+/// Observed state of a configuration object.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// Content of the object.
+    pub content: Content,
+    /// Owner in the annotation, if there is one.
+    pub owner: Option<&'a Owner>,
+    /// Relation to that owner.
+    pub relation: Relation,
+    /// State of this operator.
+    pub activity: Activity,
+}
+
+/// Decision about a configuration object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The object is as it should be.
+    Keep,
+    /// The object belongs to another operator, or this one is paused.
+    Yield,
+    /// The object is to be written.
+    Write(Reason),
+}
+
+/// Reason to write a configuration object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The operator has new content: it has started, or handlers' resources or the server's address
+    /// have changed.
+    Outdated,
+    /// The object was removed.
+    Removed,
+    /// The webhooks were edited.
+    Edited,
+    /// The owner has exited and removed its annotation.
+    Abandoned,
+    /// The owner is older than this operator, or is a peer that is paused or dead.
+    Superseded,
+}
+
+impl Reason {
+    /// Returns `true` if the write undoes a change by another client. Such writes are delayed by
+    /// [`Restorations`](super::Restorations).
+    pub fn is_restoration(self) -> bool {
+        self != Self::Outdated
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Outdated => "its content is outdated",
+            Self::Removed => "it was removed",
+            Self::Edited => "it was edited",
+            Self::Abandoned => "its owner has exited",
+            Self::Superseded => "its owner is older, paused or dead",
+        })
+    }
+}
+
+/// Decides what an operator does with a configuration object.
+///
+/// An operator owns the object if it works and the annotation is absent, names an older operator, or
+/// names a peer. The owner maintains its own content even while it is paused, since its server still
+/// responds to reviews.
+pub fn decide(me: &Owner, situation: Situation<'_>) -> Decision {
+    let is_working = situation.activity == Activity::Working;
+    if situation.content == Content::Absent {
+        return if is_working {
+            Decision::Write(Reason::Removed)
+        } else {
+            Decision::Yield
+        };
+    }
+    let reason = match situation.owner {
+        Some(owner) if owner == me => Reason::Edited,
+        _ if !is_working => return Decision::Yield,
+        None => Reason::Abandoned,
+        Some(owner) if situation.relation == Relation::Peer || owner.is_older_than(me) => {
+            Reason::Superseded
+        }
+        Some(_) => return Decision::Yield,
+    };
+    match situation.content {
+        Content::Intact if reason == Reason::Edited => Decision::Keep,
+        Content::Outdated => Decision::Write(Reason::Outdated),
+        _ => Decision::Write(reason),
+    }
+}
+
+/// Returns `true` if an exiting operator removes its webhooks: unless another operator owns them.
+pub fn releases(me: &Owner, owner: Option<&Owner>) -> bool {
+    owner.is_none_or(|owner| owner == me)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(identity: &str, second: u8) -> Owner {
+        let started = format!("2026-01-02T03:04:{second:02}Z");
+        Owner::new(identity, timestamp::parse(&started).unwrap())
+    }
+
+    fn situation(content: Content, owner: Option<&Owner>) -> Situation<'_> {
+        Situation {
+            content,
+            owner,
+            relation: Relation::Stranger,
+            activity: Activity::Working,
+        }
+    }
+
+    #[test]
+    fn annotations_of_any_form_are_parsed() {
+        let me = owner("me", 5);
+        assert_eq!(Owner::parse(&me.annotation()), me);
+        for text in ["", "user@host/2026/abc", "{}", "[1]", "{\"identity\": 5}"] {
+            let parsed = Owner::parse(text);
+            assert_eq!(parsed.identity(), text);
+            assert!(parsed.is_older_than(&me), "{text:?}");
+        }
+        let precise = "2026-01-02T03:04:05.123456789Z".parse().unwrap();
+        let me = Owner::new("me", precise);
+        assert_eq!(Owner::parse(&me.annotation()), me);
+    }
+
+    #[test]
+    fn newest_start_owns() {
+        let (old, new) = (owner("old", 1), owner("new", 2));
+        for content in [Content::Intact, Content::Edited] {
+            let taken = decide(&new, situation(content, Some(&old)));
+            assert_eq!(taken, Decision::Write(Reason::Superseded));
+            let left = decide(&old, situation(content, Some(&new)));
+            assert_eq!(left, Decision::Yield);
+        }
+        assert_eq!(
+            decide(&old, situation(Content::Outdated, Some(&new))),
+            Decision::Yield
+        );
+        assert_eq!(
+            decide(&new, situation(Content::Outdated, Some(&old))),
+            Decision::Write(Reason::Outdated)
+        );
+    }
+
+    #[test]
+    fn simultaneous_starts_have_one_owner() {
+        let (one, two) = (owner("one", 1), owner("two", 1));
+        let decisions = [
+            decide(&one, situation(Content::Edited, Some(&two))),
+            decide(&two, situation(Content::Edited, Some(&one))),
+        ];
+        assert_eq!(
+            decisions,
+            [Decision::Yield, Decision::Write(Reason::Superseded)]
+        );
+    }
+
+    #[test]
+    fn own_content_is_restored() {
+        let me = owner("me", 1);
+        for (content, owner, expected) in [
+            (Content::Intact, Some(&me), Decision::Keep),
+            (Content::Edited, Some(&me), Decision::Write(Reason::Edited)),
+            (
+                Content::Outdated,
+                Some(&me),
+                Decision::Write(Reason::Outdated),
+            ),
+            (Content::Absent, None, Decision::Write(Reason::Removed)),
+            (Content::Intact, None, Decision::Write(Reason::Abandoned)),
+            (Content::Edited, None, Decision::Write(Reason::Abandoned)),
+        ] {
+            assert_eq!(decide(&me, situation(content, owner)), expected);
+        }
+    }
+
+    #[test]
+    fn working_operators_replace_their_peers() {
+        let (old, new) = (owner("old", 1), owner("new", 2));
+        let mut situation = situation(Content::Edited, Some(&new));
+        situation.relation = Relation::Peer;
+        assert_eq!(decide(&old, situation), Decision::Write(Reason::Superseded));
+        situation.activity = Activity::Paused;
+        assert_eq!(decide(&old, situation), Decision::Yield);
+    }
+
+    #[test]
+    fn paused_operators_maintain_only_their_own_content() {
+        let (old, me) = (owner("old", 1), owner("me", 2));
+        for (content, owner, expected) in [
+            (Content::Absent, None, Decision::Yield),
+            (Content::Edited, None, Decision::Yield),
+            (Content::Edited, Some(&old), Decision::Yield),
+            (Content::Edited, Some(&me), Decision::Write(Reason::Edited)),
+            (
+                Content::Outdated,
+                Some(&me),
+                Decision::Write(Reason::Outdated),
+            ),
+        ] {
+            let mut situation = situation(content, owner);
+            situation.activity = Activity::Paused;
+            assert_eq!(decide(&me, situation), expected, "{content:?} {owner:?}");
+        }
+    }
+
+    #[test]
+    fn webhooks_of_others_are_not_released() {
+        let (me, other) = (owner("me", 1), owner("other", 2));
+        assert!(releases(&me, None) && releases(&me, Some(&me)));
+        assert!(!releases(&me, Some(&other)));
+        // The same name after a restart is another operator.
+        assert!(!releases(&me, Some(&owner("me", 2))));
+    }
+
+    /// Any number of strangers, in any order of events, end with the newest as the owner.
+    #[test]
+    fn operators_converge_without_a_fight() {
+        let operators = [owner("a", 3), owner("b", 1), owner("c", 2)];
+        for first in 0..operators.len() {
+            let mut current: Option<&Owner> = None;
+            let mut writes = 0;
+            for turn in first..first + 9 {
+                let me = &operators[turn % operators.len()];
+                let content = match current {
+                    Some(owner) if owner == me => Content::Intact,
+                    _ => Content::Edited,
+                };
+                if let Decision::Write(_) = decide(me, situation(content, current)) {
+                    current = Some(me);
+                    writes += 1;
+                }
+            }
+            assert_eq!(current, Some(&operators[0]));
+            assert!(writes <= operators.len(), "{writes}");
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Managed configurations while other clients change them: other operators, users, tools.
+
+use std::time::Duration;
+
+use kopf_sandbox::fault::{Fault, Verb};
+use serde_json::{Value, json};
+use tracing::Level;
+
+use super::Desk;
+use super::configuration::{KINDS, configuration, managed, managing, path, until, urls};
+use crate::front::{Declaration, on};
+use crate::stage::{Actor, Stage, everywhere, sandboxed};
+
+/// An operator with one webhook at this host. Start times differ by at least a second.
+async fn started<'a>(stage: &'a Stage, host: &str) -> Actor<'a> {
+    let desk = Desk::at(&format!("https://{host}:1/"));
+    let operator = managing(stage, &desk, [handler()]).start().await;
+    stage.pass(1.0).await;
+    operator
+}
+
+/// The same as a peer.
+async fn started_peer<'a>(stage: &'a Stage, name: &str, priority: i64) -> Actor<'a> {
+    let desk = Desk::at(&format!("https://{name}:1/"));
+    let operator = managing(stage, &desk, [handler()]).peer(name, priority);
+    let operator = operator.start().await;
+    stage.pass(1.0).await;
+    operator
+}
+
+fn handler() -> Declaration {
+    on::validate("check").ignore_failures()
+}
+
+/// Waits until the webhook is that of this host.
+async fn until_at(stage: &Stage, host: &str) {
+    let expected = format!("https://{host}:1/check");
+    until(stage, KINDS[0], &expected, |all| urls(all) == [&expected]).await;
+}
+
+async fn is_at(stage: &Stage, host: &str) -> bool {
+    let configuration = configuration(stage, KINDS[0]).await;
+    configuration["webhooks"][0]["clientConfig"]["url"] == format!("https://{host}:1/check")
+}
+
+/// Number of records of this level that contain this text.
+fn logged(stage: &Stage, level: Level, text: &str) -> usize {
+    let records = stage.log.records().into_iter();
+    records
+        .filter(|record| record.level == level && record.message.contains(text))
+        .count()
+}
+
+/// Number of writes to the validating configuration.
+fn writes(stage: &Stage) -> usize {
+    let calls = stage.writes_to(&managed(stage)).into_iter();
+    calls.filter(|call| call.path.contains(KINDS[0])).count()
+}
+
+#[test]
+fn webhooks_come_back_after_a_second_operator_has_exited() {
+    everywhere(async |stage| {
+        let _first = started(stage, "first").await;
+        until_at(stage, "first").await;
+        let second = started(stage, "second").await;
+        until_at(stage, "second").await;
+        stage.settled().await;
+        assert!(is_at(stage, "second").await, "the newest start owns it");
+        second.stop().await;
+        until_at(stage, "first").await;
+    });
+}
+
+#[test]
+fn exit_of_an_operator_that_is_not_the_owner_changes_nothing() {
+    everywhere(async |stage| {
+        let first = started(stage, "first").await;
+        until_at(stage, "first").await;
+        let _second = started(stage, "second").await;
+        until_at(stage, "second").await;
+        first.stop().await;
+        stage.settled().await;
+        assert!(is_at(stage, "second").await);
+    });
+}
+
+#[test]
+fn newest_of_the_remaining_operators_takes_over() {
+    everywhere(async |stage| {
+        let _first = started(stage, "first").await;
+        let _second = started(stage, "second").await;
+        let third = started(stage, "third").await;
+        until_at(stage, "third").await;
+        third.stop().await;
+        until_at(stage, "second").await;
+        stage.settled().await;
+        assert!(is_at(stage, "second").await);
+    });
+}
+
+#[test]
+fn killed_owner_without_peering_is_replaced_at_the_next_start() {
+    everywhere(async |stage| {
+        let _first = started(stage, "first").await;
+        let second = started(stage, "second").await;
+        until_at(stage, "second").await;
+        second.kill().await;
+        stage.settled().await;
+        assert!(is_at(stage, "second").await, "nothing is known of its end");
+        let _third = started(stage, "third").await;
+        until_at(stage, "third").await;
+    });
+}
+
+#[test]
+fn removed_configurations_are_restored() {
+    everywhere(async |stage| {
+        let _operator = started(stage, "host").await;
+        until_at(stage, "host").await;
+        let path = path(KINDS[0], &managed(stage));
+        stage.api.delete(&path).await.expect_code(200);
+        until_at(stage, "host").await;
+        assert_eq!(logged(stage, Level::INFO, ": it was removed."), 1);
+    });
+}
+
+#[test]
+fn edited_webhooks_are_restored() {
+    everywhere(async |stage| {
+        let _operator = started(stage, "host").await;
+        until_at(stage, "host").await;
+        let before = configuration(stage, KINDS[0]).await["webhooks"].take();
+        let path = path(KINDS[0], &managed(stage));
+        let mut edited = before.clone();
+        edited[0]["timeoutSeconds"] = json!(5);
+        for patch in [
+            json!({"webhooks": edited}),
+            json!({"webhooks": []}),
+            json!({"webhooks": null}),
+        ] {
+            stage.api.merge(&path, &patch).await.expect_code(200);
+            until(stage, KINDS[0], "restored", |all| json!(all) == before).await;
+        }
+        assert_eq!(logged(stage, Level::INFO, ": it was edited."), 3);
+    });
+}
+
+#[test]
+fn other_edits_are_left_alone() {
+    everywhere(async |stage| {
+        let _operator = started(stage, "host").await;
+        until_at(stage, "host").await;
+        stage.settled().await;
+        let before = writes(stage);
+        let path = path(KINDS[0], &managed(stage));
+        let patch = json!({"metadata": {"labels": {"edited": "yes"}}});
+        stage.api.merge(&path, &patch).await.expect_code(200);
+        stage.pass(2.0).await;
+        assert_eq!(writes(stage), before);
+    });
+}
+
+#[test]
+fn client_that_keeps_editing_is_backed_off_with_warnings() {
+    sandboxed(async |stage| {
+        let _operator = started(stage, "host").await;
+        until_at(stage, "host").await;
+        let before = writes(stage);
+        let path = path(KINDS[0], &managed(stage));
+        for _ in 0..36_000 {
+            if is_at(stage, "host").await {
+                let patch = json!({"webhooks": []});
+                stage.api.merge(&path, &patch).await.expect_code(200);
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        // In an hour: 1, 2, 4… seconds, then every 5 minutes.
+        let restored = writes(stage) - before;
+        assert!((10..=25).contains(&restored), "{restored}");
+        let warnings = logged(
+            stage,
+            Level::WARN,
+            "is changed repeatedly by another client",
+        );
+        assert!(warnings >= restored - 1, "{warnings} of {restored}");
+        // It is immediate again when the other client has stopped for long enough.
+        until_at(stage, "host").await;
+        stage.pass(1_000.0).await;
+        stage
+            .api
+            .merge(&path, &json!({"webhooks": []}))
+            .await
+            .expect_code(200);
+        stage.pass(0.5).await;
+        assert!(is_at(stage, "host").await);
+    });
+}
+
+#[test]
+fn configurations_are_polled_without_permission_to_watch() {
+    sandboxed(async |stage| {
+        for verb in [Verb::List, Verb::Watch] {
+            let forbidden = Fault::error(403).verb(verb).kind(KINDS[0]);
+            stage.faults().inject(forbidden);
+        }
+        let _operator = started(stage, "host").await;
+        until_at(stage, "host").await;
+        let path = path(KINDS[0], &managed(stage));
+        stage.api.delete(&path).await.expect_code(200);
+        stage.pass(61.0).await;
+        assert!(is_at(stage, "host").await);
+        stage.pass(3_600.0).await;
+        let warnings = logged(
+            stage,
+            Level::WARN,
+            "cannot be watched, and is read every 60 seconds",
+        );
+        assert_eq!(warnings, 1);
+        let reads = stage.writes_to(&managed(stage)).into_iter();
+        let reads = reads.filter(|call| call.body == json!({})).count();
+        assert!((55..=65).contains(&reads), "{reads}");
+    });
+}
+
+#[test]
+fn killed_owner_is_replaced_by_its_peer() {
+    sandboxed(async |stage| {
+        stage.define_peerings().await;
+        stage.create_peering("default").await;
+        let _low = started_peer(stage, "low", 1).await;
+        until_at(stage, "low").await;
+        let high = started_peer(stage, "high", 2).await;
+        until_at(stage, "high").await;
+        high.kill().await;
+        stage.pass(10.0).await;
+        assert!(is_at(stage, "high").await, "it may still be alive");
+        stage.pass(120.0).await;
+        assert!(is_at(stage, "low").await);
+    });
+}
+
+#[test]
+fn paused_operators_do_not_take_over() {
+    sandboxed(async |stage| {
+        stage.define_peerings().await;
+        stage.create_peering("default").await;
+        let high = started_peer(stage, "high", 2).await;
+        until_at(stage, "high").await;
+        let _low = started_peer(stage, "low", 1).await;
+        stage.pass(60.0).await;
+        assert!(is_at(stage, "high").await, "the newer one is paused");
+        let path = path(KINDS[0], &managed(stage));
+        stage.api.delete(&path).await.expect_code(200);
+        until_at(stage, "high").await;
+        high.stop().await;
+        until_at(stage, "low").await;
+    });
+}
+
+#[test]
+fn owners_of_earlier_versions_are_replaced() {
+    everywhere(async |stage| {
+        let name = managed(stage);
+        for kind in KINDS {
+            let collection = path(kind, "");
+            let kind = match kind {
+                "validatingwebhookconfigurations" => "ValidatingWebhookConfiguration",
+                _ => "MutatingWebhookConfiguration",
+            };
+            let object = json!({
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": kind,
+                "metadata": {
+                    "name": name,
+                    "annotations": {"kopf.dev/admission-owner": "someone@somewhere/2099/abc"},
+                },
+            });
+            let collection = collection.trim_end_matches('/');
+            stage.api.create(collection, &object).await.expect_code(201);
+        }
+        let _operator = started(stage, "host").await;
+        until_at(stage, "host").await;
+        let annotations = configuration(stage, KINDS[0]).await["metadata"]["annotations"].take();
+        let owner: Value =
+            serde_json::from_str(annotations["kopf.dev/admission-owner"].as_str().unwrap())
+                .unwrap();
+        assert!(owner["identity"].is_string() && owner["started"].is_string());
+    });
+}

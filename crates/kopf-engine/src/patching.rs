@@ -153,7 +153,7 @@ impl Pending {
             match target.patch(subresource, PatchKind::Json, &payload).await {
                 Ok(Some(accepted)) => answer = Some(accepted),
                 Ok(None) => return Ok(Applied::NotFound),
-                Err(error) if error.is_unprocessable() => {
+                Err(error) if error.is_failed_test() => {
                     let functions = std::mem::take(&mut self.functions);
                     let labels: Vec<_> = functions.iter().map(PatchFn::label).collect();
                     logger.debug(wording::patch_conflict(labels.join(", ")));

@@ -5,10 +5,14 @@
 //! recently seen versions are remembered.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use super::moment::Moment;
 use super::version::reaches;
 use crate::cause::EventType;
+
+/// Time for which events older than an overdue write are ignored.
+const OVERDUE: Duration = Duration::from_secs(60);
 
 /// Number of remembered versions that are not numbers. Of numeric ones, the newest is enough.
 const REMEMBERED: usize = 16;
@@ -18,8 +22,9 @@ const REMEMBERED: usize = 16;
 pub enum Awaited {
     /// An event with this version or a newer one.
     Version(Box<str>),
-    /// The end of the object: the write has removed the last finalizer.
-    End,
+    /// The end of the object: the write has removed the last finalizer. With the version of the
+    /// response, if any.
+    End(Option<Box<str>>),
 }
 
 /// What remains to be done once an own write has arrived.
@@ -44,6 +49,8 @@ struct Pending {
 pub struct Echo {
     seen: VecDeque<Box<str>>,
     pending: Option<Pending>,
+    /// The last write whose event has not arrived in time, and until when older events are ignored.
+    overdue: Option<(Box<str>, Moment)>,
 }
 
 impl Echo {
@@ -114,8 +121,32 @@ impl Echo {
 
     /// Ends the wait if its deadline has passed, and returns what remains to be done.
     pub fn expire(&mut self, now: Moment) -> Option<Remaining> {
-        let expired = self.pending.take_if(|pending| pending.deadline <= now)?;
+        let is_due = self.deadline().is_some_and(|deadline| deadline <= now);
+        is_due.then(|| self.abandon(now))?
+    }
+
+    /// Stops waiting, but ignores older events from now on. Returns what remains to be done.
+    pub fn abandon(&mut self, now: Moment) -> Option<Remaining> {
+        let expired = self.pending.take()?;
+        let version = match expired.awaited {
+            Awaited::Version(version) => Some(version),
+            Awaited::End(version) => version,
+        };
+        self.overdue = version.map(|version| (version, now.after(OVERDUE)));
         Some(expired.remaining)
+    }
+
+    /// Returns `true` if a version is older than a write that the machine has continued from because
+    /// its event was late. Versions are compared for a minute only: a server restored from a backup
+    /// counts from an earlier one.
+    pub fn is_outdated(&self, version: &str, now: Moment) -> bool {
+        let Some((overdue, until)) = &self.overdue else {
+            return false;
+        };
+        match (version.parse::<u128>(), overdue.parse::<u128>()) {
+            (Ok(version), Ok(overdue)) => version < overdue && now < *until,
+            _ => false,
+        }
     }
 }
 
@@ -147,8 +178,6 @@ impl Covered {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const DEADLINE: Moment = Moment::new(Duration::from_secs(5));
@@ -183,7 +212,7 @@ mod tests {
     #[test]
     fn only_the_deadline_ends_the_wait_for_the_end() {
         let mut echo = Echo::default();
-        assert!(echo.expect(Awaited::End, DEADLINE, Remaining::Nothing));
+        assert!(echo.expect(Awaited::End(None), DEADLINE, Remaining::Nothing));
         echo.see("1000");
         assert!(echo.is_pending());
         assert_eq!(echo.expire(Moment::default()), None);

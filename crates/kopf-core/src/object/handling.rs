@@ -9,6 +9,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::attempted::AttemptedEssences;
@@ -19,7 +20,7 @@ use crate::equality::equal;
 use crate::handler::HandlerId;
 use crate::keys::KeyNaming;
 use crate::patch::Patch;
-use crate::progress::state::State;
+use crate::progress::state::{Extra, State};
 use crate::progress::{ProgressRecord, ProgressStorage};
 use crate::storage::StorageError;
 
@@ -151,6 +152,34 @@ pub fn fingerprint(reason: Reason, essences: Essences<'_>, state: &State) -> u64
 }
 
 impl Handling<'_> {
+    /// Activates the selected handlers, and takes over what is left of other causes; the rest of it
+    /// is purged. Returns what is superseded, for the log.
+    pub fn supersede<'a>(
+        &self,
+        state: &mut State,
+        selected: impl Iterator<Item = &'a HandlerId>,
+        now: Timestamp,
+        patch: &mut Patch,
+    ) -> Result<Vec<Extra>, StorageError> {
+        state.activate(selected, self.reason, now);
+        let extras = state.extras(self.reason);
+        if !extras.is_empty() {
+            state.repurpose(self.reason);
+            if state.has_extras(self.reason) {
+                let owned = self.owned.iter();
+                state.purge(self.storages.progress, self.body, patch, owned)?;
+            }
+        }
+        Ok(extras)
+    }
+
+    /// Returns `true` if nothing has changed, but some handlers were called with another essence, so
+    /// that they are owed an update.
+    pub fn is_outdated(&self, attempted: &AttemptedEssences) -> bool {
+        let is_unchanged = matches!(self.reason, Reason::Noop | Reason::Resume);
+        is_unchanged && !attempted.outdated(self.essences.new).is_empty()
+    }
+
     /// Adds the result of a cycle to the patch: records, diff-base, attempted essences.
     pub fn conclude(
         &self,

@@ -63,6 +63,12 @@ impl Machine {
         self.echo.is_pending()
     }
 
+    /// Returns `true` if a version must not become the newest one: it is older than an own write whose
+    /// event is late.
+    pub fn is_outdated(&self, version: &str, now: Moment) -> bool {
+        self.echo.is_outdated(version, now)
+    }
+
     /// Returns `true` if a patch that could not be sent is kept.
     pub fn has_unsent(&self) -> bool {
         matches!(
@@ -123,7 +129,7 @@ impl Machine {
             Input::WriteFailed { rejected } => {
                 self.write_failed(rejected, rules, now, &mut actions);
             }
-            Input::NotFound => self.not_found(&mut actions),
+            Input::NotFound => self.not_found(now, &mut actions),
             Input::NoVersion => self.state = State::Idle,
             Input::Failed => self.failed(rules, now, &mut actions),
             Input::RunnerExited => self.runner_exited(now),

@@ -176,8 +176,13 @@ impl Machine {
     }
 
     /// The object is gone; its `DELETED` event, or the next listing, follows.
-    pub(super) fn not_found(&mut self, actions: &mut Actions) {
-        *self = Self::default();
+    pub(super) fn not_found(&mut self, now: Moment, actions: &mut Actions) {
+        let mut echo = std::mem::take(&mut self.echo);
+        echo.abandon(now);
+        *self = Self {
+            echo,
+            ..Self::default()
+        };
         actions.extend([Action::DropCarried, Action::Log(Message::PatchSkipped)]);
     }
 

@@ -45,14 +45,14 @@ impl Driver {
         holding: &mut Holding,
     ) -> Result<Handled, Error> {
         let context = Arc::clone(&self.context);
-        if cycle.is_outdated() {
+        if cycle.is_outdated(&context) {
             return self.rebase(&context, &cycle, logger);
         }
         let operator = &context.shared.context;
         let memo = self.state.memo(&operator.memo);
         let filtering = FilterContext::new(Arc::clone(operator), memo.clone());
         let handlers = context.handlers.selected(&cycle.cause, &filtering)?;
-        supersede(&context, &mut cycle, &handlers, &mut self.patch, logger)?;
+        self.supersede(&context, &mut cycle, &handlers, logger)?;
         log_beginning(&cycle.cause, logger);
         if handlers.is_empty() {
             return self.handle_without_handlers(&context, &cycle, logger);
@@ -76,6 +76,37 @@ impl Driver {
         let others = self.others;
         let concluded = self.conclude(&context, &cycle, &attempts, others);
         Ok(self.evaluate(reason, &cycle, concluded, attempted, logger))
+    }
+
+    /// Activates the handlers of the cause, and takes over or purges what is left of other causes.
+    fn supersede(
+        &mut self,
+        context: &ResourceContext,
+        cycle: &mut Cycle,
+        handlers: &[Arc<Handler>],
+        logger: &ObjectLogger,
+    ) -> Result<(), Error> {
+        let mut progress = std::mem::take(&mut cycle.progress);
+        let ids = handlers.iter().map(|handler| &handler.id);
+        let now = context.shared.context.clock.now();
+        let superseded = match handling(context, cycle) {
+            Some(handling) => handling.supersede(&mut progress, ids, now, &mut self.patch)?,
+            None => Vec::new(),
+        };
+        cycle.progress = progress;
+        let Some(change) = &cycle.cause.change else {
+            return Ok(());
+        };
+        for extra in superseded {
+            logger.info(wording::superseded(
+                &extra.purpose,
+                change.reason,
+                extra.succeeded,
+                extra.failed,
+                extra.left,
+            ));
+        }
+        Ok(())
     }
 
     /// Adds the progress, the diff-base and the attempted essences to the patch.
@@ -235,7 +266,7 @@ impl Driver {
     }
 }
 
-fn handling<'a>(context: &'a ResourceContext, cycle: &'a Cycle) -> Option<Handling<'a>> {
+pub(super) fn handling<'a>(context: &'a ResourceContext, cycle: &'a Cycle) -> Option<Handling<'a>> {
     Some(Handling {
         storages: context.storages(),
         body: &cycle.cause.body,
@@ -243,43 +274,6 @@ fn handling<'a>(context: &'a ResourceContext, cycle: &'a Cycle) -> Option<Handli
         essences: cycle.essences()?,
         owned: context.handlers.owned(),
     })
-}
-
-/// Activates the handlers of the cause, and takes over or purges what is left of other causes.
-fn supersede(
-    context: &ResourceContext,
-    cycle: &mut Cycle,
-    handlers: &[Arc<Handler>],
-    patch: &mut Patch,
-    logger: &ObjectLogger,
-) -> Result<(), Error> {
-    let Some(change) = &cycle.cause.change else {
-        return Ok(());
-    };
-    let reason = change.reason;
-    let storage = context.storages().progress;
-    let ids = handlers.iter().map(|handler| &handler.id);
-    let now = context.shared.context.clock.now();
-    cycle.progress.activate(ids, reason, now);
-    for extra in cycle.progress.extras(reason) {
-        logger.info(wording::superseded(
-            &extra.purpose,
-            reason,
-            extra.succeeded,
-            extra.failed,
-            extra.left,
-        ));
-    }
-    if cycle.progress.has_extras(reason) {
-        cycle.progress.repurpose(reason);
-        if cycle.progress.has_extras(reason) {
-            let owned = context.handlers.owned_ids();
-            cycle
-                .progress
-                .purge(storage, &cycle.cause.body, patch, owned)?;
-        }
-    }
-    Ok(())
 }
 
 /// Returns the essence with the patch of the cycle applied; the current one if that fails.

@@ -64,10 +64,18 @@ impl Driver {
         let Some(body) = self.parse(&raw) else {
             return self.unreadable(event, taken, holding).await;
         };
+        let now = self.context.now();
+        let is_outdated = event != EventType::Deleted
+            && version
+                .as_deref()
+                .is_some_and(|version| self.machine.is_outdated(version, now));
         self.taken = Some(Version { event, body });
         self.is_indexed = taken.is_indexed;
         self.feed(Input::Event { event, version }, holding).await;
-        self.newest = self.taken.take();
+        let version = self.taken.take();
+        if !is_outdated {
+            self.newest = version;
+        }
         if let (Some(background), Some(newest)) = (&self.state.background, &self.newest) {
             background.refresh(&newest.body);
         }

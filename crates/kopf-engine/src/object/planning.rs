@@ -12,6 +12,7 @@ use kopf_core::object::{AttemptedEssences, Facts, Finalizer, Input, PendingPatch
 use kopf_core::progress::state::State;
 use serde_json::Value;
 
+use super::changing::handling;
 use super::driver::{Driver, Version};
 use super::{ObjectState, ResourceContext};
 use crate::error::{Error, warn_unreadable};
@@ -91,7 +92,10 @@ impl Driver {
             finalizer: Finalizer::new(is_required, is_present),
             reason: change.map(|change| change.reason),
             exiting: tended.delays.into_iter().min(),
-            outdated: self.cycle.as_ref().is_some_and(|cycle| cycle.is_outdated()),
+            outdated: self
+                .cycle
+                .as_ref()
+                .is_some_and(|cycle| cycle.is_outdated(&context)),
             patch: self.pending_patch(),
             fingerprint: self.cycle.as_ref().map_or(0, |cycle| cycle.fingerprint()),
             uncertain,
@@ -162,15 +166,8 @@ impl Cycle {
     }
 
     /// Returns `true` if nothing has changed, but some handlers were called with another essence.
-    pub(super) fn is_outdated(&self) -> bool {
-        let Some(change) = &self.cause.change else {
-            return false;
-        };
-        let (Some(new), Some(_)) = (&change.new, &change.old) else {
-            return false;
-        };
-        let is_unchanged = change.diff.is_empty() && !self.cause.body.is_deleting();
-        is_unchanged && !self.attempted.outdated(new).is_empty()
+    pub(super) fn is_outdated(&self, context: &ResourceContext) -> bool {
+        handling(context, self).is_some_and(|handling| handling.is_outdated(&self.attempted))
     }
 
     fn fingerprint(&self) -> u64 {

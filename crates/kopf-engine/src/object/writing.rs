@@ -173,8 +173,8 @@ impl Driver {
 /// Returns the event that proves that a write has arrived.
 fn awaited(after: &Body) -> Awaited {
     let ends = after.is_deleting() && after.finalizers().next().is_none();
-    match after.resource_version() {
-        Some(version) if !ends => Awaited::Version(version.into()),
-        _ => Awaited::End,
+    match after.resource_version().map(Into::into) {
+        Some(version) if !ends => Awaited::Version(version),
+        version => Awaited::End(version),
     }
 }

@@ -1,0 +1,190 @@
+//! Model checking of the machine: every interleaving of events, edits, deletions, retries, faults
+//! and crashes, up to a bound, satisfies the guarantees of the user guide as far as one object goes.
+//!
+//! `KOPF_MODEL_DEPTH=deep` explores larger bounds (`make extended`).
+
+mod explorer;
+mod hostile;
+mod mutations;
+mod operator;
+mod server;
+mod world;
+
+use std::time::Duration;
+
+use kopf_core::object::Standard;
+
+use explorer::{Explored, explore};
+use operator::{Handlers, Operator};
+use world::{Budget, Universe};
+
+/// The rules with the default settings.
+fn standard() -> Standard {
+    Standard {
+        echo_timeout: Duration::from_secs(5),
+        error_delays: [1, 1, 2, 3, 5, 8, 13, 21].map(Duration::from_secs).to_vec(),
+        touching: false,
+    }
+}
+
+const CHANGING: Handlers = Handlers {
+    changing: &["a", "b"],
+    resuming: &[],
+    deleting: &[],
+    daemon: false,
+};
+
+const DELETING: Handlers = Handlers {
+    changing: &["a"],
+    resuming: &[],
+    deleting: &["d"],
+    daemon: false,
+};
+
+const DAEMON: Handlers = Handlers {
+    changing: &["a"],
+    resuming: &[],
+    deleting: &["d"],
+    daemon: true,
+};
+
+const RESUMING: Handlers = Handlers {
+    changing: &["a"],
+    resuming: &["r"],
+    deleting: &[],
+    daemon: false,
+};
+
+/// One exploration: a name, the handlers, and what may happen.
+struct Exploration {
+    name: &'static str,
+    handlers: Handlers,
+    budget: Budget,
+}
+
+const NONE: Budget = Budget {
+    edits: 0,
+    deletions: 0,
+    crashes: 0,
+    relistings: 0,
+    failures: 0,
+    retries: 0,
+    delays: 2,
+};
+
+const EXPLORATIONS: [Exploration; 7] = [
+    Exploration {
+        name: "edits while another handler is retried",
+        handlers: CHANGING,
+        budget: Budget {
+            edits: 2,
+            retries: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "a crash amid edits and retries",
+        handlers: CHANGING,
+        budget: Budget {
+            edits: 1,
+            retries: 1,
+            crashes: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "failing writes and lost connections",
+        handlers: CHANGING,
+        budget: Budget {
+            edits: 1,
+            failures: 1,
+            relistings: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "deletion amid edits and retries",
+        handlers: DELETING,
+        budget: Budget {
+            edits: 1,
+            deletions: 1,
+            retries: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "deletion with crashes and failing writes",
+        handlers: DELETING,
+        budget: Budget {
+            deletions: 1,
+            crashes: 1,
+            failures: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "deletion with a daemon",
+        handlers: DAEMON,
+        budget: Budget {
+            deletions: 1,
+            retries: 1,
+            failures: 1,
+            ..NONE
+        },
+    },
+    Exploration {
+        name: "resuming amid edits and crashes",
+        handlers: RESUMING,
+        budget: Budget {
+            edits: 2,
+            crashes: 1,
+            retries: 1,
+            ..NONE
+        },
+    },
+];
+
+fn universe(handlers: Handlers) -> Universe<Standard> {
+    Universe {
+        operator: Operator::new(standard(), handlers),
+    }
+}
+
+/// Returns the bound of states and the factor of disturbances.
+fn depth() -> (usize, u8) {
+    match std::env::var("KOPF_MODEL_DEPTH").as_deref() {
+        Ok("deep") => (20_000_000, 1),
+        _ => (400_000, 0),
+    }
+}
+
+#[test]
+fn every_interleaving_satisfies_the_guarantees() {
+    let (bound, more) = depth();
+    let mut total = 0;
+    for Exploration {
+        name,
+        handlers,
+        budget,
+    } in EXPLORATIONS
+    {
+        let universe = universe(handlers);
+        let budget = Budget {
+            edits: budget.edits + more * u8::from(budget.edits > 0),
+            crashes: budget.crashes + more * u8::from(budget.crashes > 0),
+            ..budget
+        };
+        match explore(&universe, universe.begin(budget), bound) {
+            Explored::Violated { property, steps } => panic!("{name}: {property}: {steps:#?}"),
+            Explored::Complete { states } => {
+                total += states;
+                println!("{states:>9} states: {name}");
+            }
+            Explored::Bounded { states } => {
+                total += states;
+                println!("{states:>9} states (bound reached): {name}");
+            }
+        }
+    }
+    println!("{total:>9} states in all");
+}

@@ -17,9 +17,10 @@ configurations="validatingwebhookconfiguration,mutatingwebhookconfiguration"
 
 kubectl() { "$kubectl_binary" --request-timeout=40s "$@"; }
 
-pid=""
+pid="" second=""
 finish() {
     trap - EXIT
+    [ -z "$second" ] || { kill -9 "$second" && wait "$second"; } 2>/dev/null
     [ -z "$pid" ] || { kill -9 "$pid" && wait "$pid"; } 2>/dev/null
     kubectl delete --ignore-not-found "$configurations" auto.kopf.dev >/dev/null 2>&1
     kubectl delete --ignore-not-found clusterrolebinding "$ns" >/dev/null 2>&1
@@ -112,7 +113,37 @@ kubectl --namespace "$ns" annotate kex kopf-example-1 keep- >/dev/null 2>&1
 says "deleted" delete kex kopf-example-1 --as somebody
 verdict "a deletion of others is not" $?
 
-# Nobody is kept from working while the operator ends: requests go on all the time.
+# An object that is nested too deeply for the operator is denied, not passed by an HTTP error.
+brackets() { head -c "$1" /dev/zero | tr '\0' "$2"; }
+deep() {
+    denied "the review is nested deeper than 128 levels" create --dry-run=server --validate=false -f - <<OBJECT
+{"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": {"name": "deep"},
+ "spec": {"field": $(brackets 200 '[')$(brackets 200 ']')}}
+OBJECT
+}
+deep
+verdict "an object that is nested too deeply is denied with the reason" $?
+
+# A second copy takes the webhooks over; when it exits, the first one has them back.
+place() { kubectl get validatingwebhookconfiguration auto.kopf.dev --output jsonpath='{.webhooks[0].clientConfig.url}'; }
+first="$(place)"
+taken() { [ -n "$(place)" ] && [ "$(place)" != "$first" ]; }
+returned() { [ "$(place)" = "$first" ]; }
+"$operator" run --all-namespaces --log-format plain >"$work/second.log" 2>&1 &
+second=$!
+within 30 taken
+verdict "a second copy of the operator takes the webhooks over" $?
+kill -TERM "$second" && wait "$second"
+verdict "the second copy ends well" $?
+within 30 returned
+verdict "the first copy has its webhooks back" $?
+kubectl delete validatingwebhookconfiguration auto.kopf.dev >/dev/null
+within 30 returned
+verdict "a removed configuration is restored" $?
+within 30 asked
+verdict "the restored webhooks are called" $?
+
+# Requests go on while the operator exits: none of them is rejected.
 asking() {
     while [ ! -e "$work/enough" ]; do
         kubectl --namespace "$ns" create --dry-run=server -f - >>"$work/meanwhile" 2>&1 <<'OBJECT'

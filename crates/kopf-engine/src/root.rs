@@ -79,9 +79,8 @@ impl Root {
                 self.spawn_graceful(name, async { Ok(manager.await?) });
             }
         }
-        self.spawn(SERVER, self.halt_last.clone(), async {
-            Ok(webhooks.serve().await?)
-        });
+        let stop = self.halt_last.clone();
+        self.spawn_graceful(SERVER, async { Ok(webhooks.serve(stop).await?) });
     }
 
     /// Waits for a task that ends while none of them should.

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use kopf_core::admission::{ServerError, Serving, WebhookServer};
+use kopf_core::admission::{ServerError, Serving, Shutdown, WebhookServer};
 use tracing::debug;
 
 use crate::detection::guess_host;
@@ -73,14 +73,19 @@ impl WebhookServer for AutoTunnel {
     fn serve(
         self: Arc<Self>,
         operator: Arc<dyn Serving>,
+        mut shutdown: Shutdown,
     ) -> Pin<Box<dyn Future<Output = Result<(), ServerError>> + Send>> {
         Box::pin(async move {
-            if let Some(host) = guess_host(&*operator).await {
+            let host = tokio::select! {
+                host = guess_host(&*operator) => host,
+                () = &mut shutdown => return Ok(()),
+            };
+            if let Some(host) = host {
                 debug!("Cluster detection found the hostname: {host}");
-                Arc::new(self.server(host)).serve(operator).await
+                Arc::new(self.server(host)).serve(operator, shutdown).await
             } else {
                 debug!("Cluster detection failed, using an ngrok tunnel.");
-                Arc::new(self.tunnel()).serve(operator).await
+                Arc::new(self.tunnel()).serve(operator, shutdown).await
             }
         })
     }

@@ -1,45 +1,59 @@
-//! A server that runs: its sockets, its certificate, and where others find it.
+//! A listening server: its sockets, its certificate, and its address.
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kopf_core::admission::{ClientConfig, Serving};
+use kopf_core::admission::{ClientConfig, Serving, Shutdown};
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::address::{accessible, alternative, listened, name, url};
-use crate::http::{Answering, Guests, Listening, Route, Terms};
+use crate::http::{ConnectionConfig, Connections, Listening, Responder, Route};
 use crate::tls::{Bundle, Material, Options, Source};
 use crate::{Error, Limits};
 
-/// How long to wait when the system has nothing left for another connection.
+/// Delay after a connection could not be accepted.
 const EXHAUSTED: Duration = Duration::from_millis(50);
 
-/// How long it takes until everybody has heard of new authorities: the operator tells the cluster, and
-/// that tells its API servers. Nobody is shown a certificate of theirs before.
+/// Time for new certificate authorities to reach all API servers, through the webhook configurations.
+/// Certificates of new authorities are not used before.
 const SPREADING: Duration = Duration::from_secs(30);
 
-/// How often files are looked at, unless the user says otherwise.
+/// Default interval for checking the files.
 pub(crate) const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What a server is made of.
+/// Time for requests under way when the server stops. The operator waits for 5 seconds.
+const STOPPING: Duration = Duration::from_secs(2);
+
+/// Announcement of the address of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Announcement {
+    /// The server announces its own address.
+    OwnAddress,
+    /// A tunnel announces its address instead.
+    ByTunnel,
+}
+
+/// Options of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) addr: Option<String>,
     pub(crate) port: u16,
     pub(crate) path: Option<String>,
-    /// What it is called by others; as it is by its address otherwise.
+    /// Host name in the announced URL; by default, that of the address.
     pub(crate) host: Option<String>,
     pub(crate) tls: Options,
     pub(crate) file_check_interval: Duration,
     pub(crate) limits: Limits,
 }
 
-/// A server that listens. Nobody is answered yet.
+/// A server that listens, and does not accept connections yet.
 pub(crate) struct Endpoint {
     listening: Listening,
     source: Source,
@@ -50,7 +64,7 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Loads certificates and listens.
+    /// Loads certificates and binds the sockets.
     pub(crate) async fn open(plan: &Plan) -> Result<Self, Error> {
         let addr = listened(plan.addr.as_deref())?;
         let route = Route::new(plan.path.as_deref())?;
@@ -80,17 +94,17 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// The port it listens at.
+    /// Returns the port.
     pub(crate) fn port(&self) -> u16 {
         self.listening.port()
     }
 
-    /// The path of the webhooks.
+    /// Returns the root path of the webhooks.
     pub(crate) fn path(&self) -> &str {
         self.route.as_str()
     }
 
-    /// Where others find it, and who vouches for it.
+    /// Returns the address and the CA bundle for API servers.
     fn client_config(&self, bundle: Option<&Bundle>) -> ClientConfig {
         let url = self.url(&self.host);
         debug!("Accessing the webhooks at {url}");
@@ -109,42 +123,65 @@ impl Endpoint {
         url(scheme, host, self.port(), self.route.as_str())
     }
 
-    /// Answers for as long as it is not dropped, and says where it can be found: now, and again
-    /// when certificates have changed. Connections with the old one are ended between requests.
-    pub(crate) async fn serve(mut self, operator: Arc<dyn Serving>, is_announced: bool) {
-        let answering = Answering::new(
+    /// Serves until `shutdown` resolves, and announces the address: at first, and when certificates
+    /// are replaced. Connections with the old certificate are closed between requests.
+    ///
+    /// At the shutdown, the port is closed, and requests under way get [`STOPPING`] to end.
+    pub(crate) async fn serve(
+        mut self,
+        operator: Arc<dyn Serving>,
+        announcement: Announcement,
+        mut shutdown: Shutdown,
+    ) {
+        let responder = Responder::new(
             Arc::clone(&operator),
             self.route.clone(),
             self.limits.clone(),
         );
-        let (retiring, retired) = watch::channel(());
-        let mut hosting = Hosting::new(&self.limits, answering, retired);
-        if is_announced {
-            operator.announce(self.client_config(self.material.bundle.as_ref()));
+        let announcer = match announcement {
+            Announcement::OwnAddress => Some(operator),
+            Announcement::ByTunnel => None,
+        };
+        let mut acceptor = Acceptor::new(&self.limits, responder);
+        tokio::select! {
+            () = &mut shutdown => {}
+            never = self.run(&mut acceptor, announcer.as_deref()) => match never {},
         }
+        let Self { listening, .. } = self;
+        drop(listening);
+        acceptor.stop().await;
+    }
+
+    async fn run(
+        &mut self,
+        acceptor: &mut Acceptor,
+        announcer: Option<&dyn Serving>,
+    ) -> Infallible {
+        self.announce(announcer, self.material.bundle.as_ref());
         loop {
             let renewing = self.source.renewed(&self.material);
-            let renewed = hosting.until(&self.listening, &self.material, renewing);
+            let renewed = acceptor.until(&self.listening, &self.material, renewing);
             let renewed = renewed.await;
             if let Some(both) = renewed.bridge_from(&self.material) {
                 debug!("Announcing the authorities of the renewed SSL certificate files.");
-                if is_announced {
-                    operator.announce(self.client_config(Some(&both)));
-                }
+                self.announce(announcer, Some(&both));
                 self.dump(Some(&both)).await;
                 let spreading = tokio::time::sleep(SPREADING);
-                let spread = hosting.until(&self.listening, &self.material, spreading);
+                let spread = acceptor.until(&self.listening, &self.material, spreading);
                 spread.await;
             }
             debug!("Going on with the renewed SSL certificate files.");
             self.material = renewed;
-            retiring.send_replace(());
-            hosting.retired.mark_unchanged();
+            acceptor.retire();
             let bundle = self.material.bundle.as_ref();
             self.dump(bundle).await;
-            if is_announced {
-                operator.announce(self.client_config(bundle));
-            }
+            self.announce(announcer, bundle);
+        }
+    }
+
+    fn announce(&self, announcer: Option<&dyn Serving>, bundle: Option<&Bundle>) {
+        if let Some(announcer) = announcer {
+            announcer.announce(self.client_config(bundle));
         }
     }
 
@@ -157,74 +194,87 @@ impl Endpoint {
     }
 }
 
-/// What all connections have in common.
-struct Hosting {
-    guests: Guests,
-    answering: Arc<Answering>,
-    retired: watch::Receiver<()>,
-    sweeping: Interval,
+/// The accepting side of a server.
+struct Acceptor {
+    connections: Connections,
+    responder: Arc<Responder>,
+    retiring: watch::Sender<()>,
+    stopping: CancellationToken,
+    idle_check: Interval,
 }
 
-impl Hosting {
-    fn new(limits: &Limits, answering: Answering, retired: watch::Receiver<()>) -> Self {
-        let guests = Guests::new(limits);
-        let mut sweeping = interval(guests.sweeping());
-        sweeping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+impl Acceptor {
+    fn new(limits: &Limits, responder: Responder) -> Self {
+        let connections = Connections::new(limits);
+        let mut idle_check = interval(connections.idle_interval());
+        idle_check.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
-            guests,
-            answering: Arc::new(answering),
-            retired,
-            sweeping,
+            connections,
+            responder: Arc::new(responder),
+            retiring: watch::Sender::new(()),
+            stopping: CancellationToken::new(),
+            idle_check,
         }
     }
 
-    /// Takes connections until something happens.
+    /// Accepts connections until the event resolves.
     async fn until<T>(
         &mut self,
         listening: &Listening,
         material: &Material,
         event: impl Future<Output = T>,
     ) -> T {
-        let guests = &mut self.guests;
         tokio::pin!(event);
         loop {
             tokio::select! {
                 outcome = &mut event => return outcome,
-                () = guests.leave() => {}
-                _ = self.sweeping.tick(), if guests.len() > 0 => guests.sweep(),
-                accepted = listening.accept(), if guests.has_room() => match accepted {
+                () = self.connections.closed() => {}
+                _ = self.idle_check.tick(), if self.connections.len() > 0 => {
+                    self.connections.close_idle();
+                }
+                accepted = listening.accept(), if self.connections.can_accept() => match accepted {
                     Ok(stream) => {
-                        let terms = Terms {
+                        let config = ConnectionConfig {
                             tls: material.config.clone(),
-                            answering: Arc::clone(&self.answering),
-                            retired: self.retired.clone(),
+                            responder: Arc::clone(&self.responder),
+                            retired: self.retiring.subscribe(),
+                            stopping: self.stopping.clone(),
                         };
-                        guests.admit(stream, terms);
+                        self.connections.accept(stream, config);
                     }
-                    Err(error) => cope(&error, guests).await,
+                    Err(error) => self.recover(&error).await,
                 },
             }
         }
     }
+
+    /// Asks the open connections to end between requests: their certificate is replaced.
+    fn retire(&self) {
+        self.retiring.send_replace(());
+    }
+
+    /// Ends all connections: those without requests at once, the others within [`STOPPING`].
+    async fn stop(mut self) {
+        self.stopping.cancel();
+        self.connections.stop(STOPPING).await;
+    }
+
+    /// Waits after a connection could not be accepted, most likely for lack of file descriptors.
+    async fn recover(&mut self, error: &io::Error) {
+        if is_gone(error) {
+            return;
+        }
+        if self.connections.evict() {
+            // Waiting for longer would reward clients that open connections for that purpose.
+            let _ = timeout(EXHAUSTED, self.connections.closed()).await;
+        } else {
+            warn!("A connection to the webhook server cannot be accepted: {error}");
+            tokio::time::sleep(EXHAUSTED).await;
+        }
+    }
 }
 
-/// What to do when a connection cannot be accepted.
-async fn cope(error: &io::Error, guests: &mut Guests) {
-    if is_gone(error) {
-        return;
-    }
-    // Most likely out of file descriptors.
-    if guests.make_room() {
-        // Whoever makes place is on the way out; to wait for longer would be a gift to those who
-        // open connections for the sake of it.
-        let _ = timeout(EXHAUSTED, guests.leave()).await;
-    } else {
-        warn!("A connection to the webhook server cannot be accepted: {error}");
-        tokio::time::sleep(EXHAUSTED).await;
-    }
-}
-
-/// Whether only that one connection is concerned, and not those that come after it.
+/// Returns `true` if the error concerns that one connection only.
 fn is_gone(error: &io::Error) -> bool {
     matches!(
         error.kind(),

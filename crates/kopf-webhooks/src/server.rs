@@ -6,12 +6,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_core::admission::{ServerError, Serving, WebhookServer};
+use kopf_core::admission::{ServerError, Serving, Shutdown, WebhookServer};
 use rustls::ServerConfig;
 use tracing::debug;
 
 use crate::detection::{DOCKER_DESKTOP, K3D, MINIKUBE, guess_host};
-use crate::endpoint::{Endpoint, FILE_CHECK_INTERVAL, Plan};
+use crate::endpoint::{Announcement, Endpoint, FILE_CHECK_INTERVAL, Plan};
 use crate::tls::Options;
 use crate::{Error, Limits, Verify};
 
@@ -248,14 +248,14 @@ impl Server {
         self
     }
 
-    async fn run(&self, operator: Arc<dyn Serving>) -> Result<(), Error> {
+    async fn open(&self, operator: &dyn Serving) -> Result<Endpoint, Error> {
         let mut plan = self.plan.clone();
         plan.host = match (plan.host, self.default_host) {
             (Some(host), _) => Some(host),
             (None, DefaultHost::Address) => None,
             (None, DefaultHost::Known(host)) => Some(host.to_owned()),
             (None, DefaultHost::Detected) => {
-                let host = guess_host(&*operator).await;
+                let host = guess_host(operator).await;
                 if let Some(host) = host {
                     debug!("Cluster detection found the hostname: {host}");
                 } else {
@@ -264,8 +264,17 @@ impl Server {
                 host.map(str::to_owned)
             }
         };
-        let endpoint = Endpoint::open(&plan).await?;
-        endpoint.serve(operator, true).await;
+        Endpoint::open(&plan).await
+    }
+
+    async fn run(&self, operator: Arc<dyn Serving>, mut shutdown: Shutdown) -> Result<(), Error> {
+        let endpoint = tokio::select! {
+            opened = self.open(&*operator) => opened?,
+            () = &mut shutdown => return Ok(()),
+        };
+        endpoint
+            .serve(operator, Announcement::OwnAddress, shutdown)
+            .await;
         Ok(())
     }
 }
@@ -287,7 +296,8 @@ impl WebhookServer for Server {
     fn serve(
         self: Arc<Self>,
         operator: Arc<dyn Serving>,
+        shutdown: Shutdown,
     ) -> Pin<Box<dyn Future<Output = Result<(), ServerError>> + Send>> {
-        Box::pin(async move { Ok(self.run(operator).await?) })
+        Box::pin(async move { Ok(self.run(operator, shutdown).await?) })
     }
 }

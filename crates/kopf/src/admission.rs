@@ -31,7 +31,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use kopf::admission::{ClientConfig, Incoming, ServerError, Serving, WebhookServer};
+//! use kopf::admission::{ClientConfig, Incoming, ServerError, Serving, Shutdown, WebhookServer};
 //! use kopf::prelude::*;
 //!
 //! # async fn next_request() -> Option<Value> { None }
@@ -43,20 +43,25 @@
 //!     fn serve(
 //!         self: Arc<Self>,
 //!         operator: Arc<dyn Serving>,
+//!         mut shutdown: Shutdown,
 //!     ) -> std::pin::Pin<Box<dyn Future<Output = Result<(), ServerError>> + Send>> {
 //!         Box::pin(async move {
 //!             operator.announce(ClientConfig {
 //!                 url: Some("https://webhooks.example.com/".to_owned()),
 //!                 ..ClientConfig::default()
 //!             });
-//!             while let Some(review) = next_request().await {
+//!             loop {
+//!                 let review = tokio::select! {
+//!                     Some(review) = next_request() => review,
+//!                     () = &mut shutdown => return Ok(()),
+//!                     else => return Err("the listener is closed".into()), // this ends the operator
+//!                 };
 //!                 let incoming = Incoming { review, ..Incoming::default() };
 //!                 match operator.review(incoming).await {
 //!                     Ok(response) => answer(response).await,
 //!                     Err(refusal) => answer(json!({"code": refusal.code()})).await,
 //!                 }
 //!             }
-//!             Err("nobody can ask any more".into()) // this ends the operator
 //!         })
 //!     }
 //! }
@@ -69,6 +74,6 @@
 //! ```
 
 pub use kopf_core::admission::{
-    ClientConfig, Incoming, Operation, Refusal, ServerError, ServiceReference, Serving,
-    WebhookServer,
+    ClientConfig, Incoming, Operation, ParseError, Refusal, ReviewHead, ServerError,
+    ServiceReference, Serving, Shutdown, Unreadable, WebhookServer, parse,
 };

@@ -12,7 +12,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use kopf::admission::{ClientConfig, Incoming, Refusal, ServerError, Serving, WebhookServer};
+use kopf::admission::{
+    ClientConfig, Incoming, Refusal, ServerError, Serving, Shutdown, WebhookServer,
+};
 use kopf::prelude::*;
 use kopf_sandbox::Sandbox;
 
@@ -29,11 +31,13 @@ impl WebhookServer for Desk {
     fn serve(
         self: Arc<Self>,
         operator: Arc<dyn Serving>,
+        shutdown: Shutdown,
     ) -> Pin<Box<dyn Future<Output = Result<(), ServerError>> + Send>> {
         Box::pin(async move {
             operator.announce(ClientConfig::default());
             *self.0.lock().unwrap() = Some(operator);
-            std::future::pending().await
+            shutdown.await;
+            Ok(())
         })
     }
 }
@@ -58,7 +62,7 @@ impl Desk {
             review: json!({"request": whole}),
             webhook: Some(id.to_owned()),
             headers: [("X-Test".to_owned(), "yes".to_owned())].into(),
-            sslpeer: json!({"subject": [[["commonName", "apiserver"]]]}),
+            sslpeer: Some(json!({"subject": [[["commonName", "apiserver"]]]})),
         };
         let mut answer = operator.review(incoming).await?;
         Ok(answer["response"].take())

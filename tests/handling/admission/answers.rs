@@ -243,7 +243,7 @@ fn who_goes_away_too_early_is_told_of() {
         let patience = Duration::from_secs(2);
         assert!(tokio::time::timeout(patience, asking).await.is_err());
         let said = stage.log.of("obj").pop().unwrap().message;
-        let expected = "Webhook 'check' is given up after 2.0 seconds: ";
+        let expected = "Webhook 'check' is cancelled after 2.0 seconds: ";
         assert!(said.starts_with(expected), "{said}");
     });
 }

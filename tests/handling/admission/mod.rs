@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kopf_core::admission::{
-    ClientConfig, Incoming, ParseError, Refusal, ReviewHead, ServerError, Serving, Unreadable,
-    WebhookServer, parse,
+    ClientConfig, Incoming, ParseError, Refusal, ReviewHead, ServerError, Serving, Shutdown,
+    Unreadable, WebhookServer, parse,
 };
 use serde_json::{Value, json};
 
@@ -33,6 +33,16 @@ struct Desk(Arc<Mutex<Staff>>);
 struct Staff {
     operator: Option<Arc<dyn Serving>>,
     place: Option<ClientConfig>,
+    ending: Ending,
+}
+
+/// How the desk reacts to the end of the operator.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Ending {
+    #[default]
+    OnSignal,
+    Ignored,
+    Stopped,
 }
 
 impl Desk {
@@ -41,6 +51,18 @@ impl Desk {
         let desk = Self::default();
         desk.lock().place = Some(place(url));
         desk
+    }
+
+    /// Does not stop when it has to.
+    fn ignoring_shutdown() -> Self {
+        let desk = Self::default();
+        desk.lock().ending = Ending::Ignored;
+        desk
+    }
+
+    /// Returns `true` if it was stopped by the signal.
+    fn has_stopped(&self) -> bool {
+        self.lock().ending == Ending::Stopped
     }
 
     /// Moves to another address.
@@ -124,6 +146,7 @@ impl WebhookServer for Desk {
     fn serve(
         self: Arc<Self>,
         operator: Arc<dyn Serving>,
+        shutdown: Shutdown,
     ) -> Pin<Box<dyn Future<Output = Result<(), ServerError>> + Send>> {
         /// Nobody is there when the operator has ended.
         struct Closing(Desk);
@@ -141,7 +164,13 @@ impl WebhookServer for Desk {
             }
             self.lock().operator = Some(operator);
             let _closing = Closing((*self).clone());
-            std::future::pending().await
+            let is_ignored = self.lock().ending == Ending::Ignored;
+            if is_ignored {
+                std::future::pending::<()>().await;
+            }
+            shutdown.await;
+            self.lock().ending = Ending::Stopped;
+            Ok(())
         })
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Desk, creation, review, staffed};
 use crate::front::{done, indexed, look, on};
-use crate::stage::{everywhere, sandboxed};
+use crate::stage::{Stage, everywhere, sandboxed};
 
 #[test]
 fn handlers_get_all_of_the_request() {
@@ -22,7 +22,7 @@ fn handlers_get_all_of_the_request() {
             assert!(review.dryrun);
             assert_eq!(review.userinfo["username"], "someone");
             assert_eq!(review.headers["User-Agent"], "tester");
-            assert_eq!(review.sslpeer["version"], 3);
+            assert_eq!(review.sslpeer, Some(json!({"version": 3})));
             assert_eq!(call.cause().unwrap().resource.plural, "things");
             assert!(call.param.is_some() && call.stopped.is_none() && call.subs.is_none());
             assert_eq!((call.retry, call.event()), (0, None));
@@ -38,7 +38,7 @@ fn handlers_get_all_of_the_request() {
             review: asked,
             webhook: Some("check".to_owned()),
             headers: BTreeMap::from([("User-Agent".to_owned(), "tester".to_owned())]),
-            sslpeer: json!({"version": 3}),
+            sslpeer: Some(json!({"version": 3})),
         };
         let answer = desk.put(incoming).await.unwrap();
         assert_eq!(answer["response"]["allowed"], true, "{answer}");
@@ -371,5 +371,66 @@ fn a_server_can_be_set_by_startup_handlers() {
         assert_eq!(stage.journal.count("check"), 1);
         operator.stop().await;
         assert!(!desk.is_open());
+    });
+}
+
+#[test]
+fn server_is_stopped_by_the_signal_and_awaited() {
+    everywhere(async |stage| {
+        let desk = Desk::default();
+        let operator = staffed(stage, &desk, [on::validate("check")]).start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        assert!(!desk.has_stopped());
+        operator.stop().await;
+        assert!(desk.has_stopped());
+        assert_eq!(hung(stage), 0);
+    });
+}
+
+#[test]
+fn server_that_ignores_the_signal_is_dropped_with_a_warning() {
+    sandboxed(async |stage| {
+        let desk = Desk::ignoring_shutdown();
+        let operator = staffed(stage, &desk, [on::validate("check")]).start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        operator.stop().await;
+        assert!(!desk.is_open() && !desk.has_stopped());
+        assert_eq!(hung(stage), 1);
+    });
+}
+
+/// Number of warnings about tasks that do not end.
+fn hung(stage: &Stage) -> usize {
+    let records = stage.log.records().into_iter();
+    let hung = |message: &str| message == "Hung tasks are aborted: Admission webhook server.";
+    records.filter(|record| hung(&record.message)).count()
+}
+
+#[test]
+fn absent_certificates_are_not_empty_ones() {
+    everywhere(async |stage| {
+        let desk = Desk::default();
+        let check = on::validate("check").does(|call| async move {
+            let admission = call.admission().unwrap();
+            admission
+                .warnings
+                .push(format!("{:?}", admission.review.sslpeer));
+            done()
+        });
+        let _operator = staffed(stage, &desk, [check]).start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        for (sslpeer, expected) in [
+            (None, "None"),
+            (Some(json!(null)), "None"),
+            (Some(json!({})), "Some(Object {})"),
+        ] {
+            let incoming = Incoming {
+                review: creation(stage, json!({})),
+                sslpeer,
+                ..Incoming::default()
+            };
+            let answer = desk.put(incoming).await.unwrap();
+            assert_eq!(answer["response"]["warnings"], json!([expected]));
+        }
     });
 }

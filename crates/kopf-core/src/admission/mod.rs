@@ -38,6 +38,6 @@ pub use response::respond;
 pub use restorations::Restorations;
 pub use review::Review;
 pub use selection::{check_handler, select};
-pub use serving::{Incoming, Refusal, ServerError, Serving, WebhookServer};
+pub use serving::{Incoming, Refusal, ServerError, Serving, Shutdown, WebhookServer};
 pub use text::{ParseError, parse};
 pub use unreadable::{ReviewHead, SCANNED_BYTES, Unreadable};

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// Delay before the second restoration; it doubles with every further one.
+/// Number of restorations without a delay: an operator that exits and a user that removes the object are no
+/// fight.
+const IMMEDIATE: u32 = 2;
+
+/// First delay; it doubles with every further restoration.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 
 /// Longest delay between two restorations.
@@ -16,8 +20,8 @@ const CALM: Duration = Duration::from_secs(900);
 
 /// Counter of restorations of one configuration object.
 ///
-/// The first restoration is immediate. If another client keeps changing the object, the following
-/// ones are delayed: 1, 2, 4… up to 300 seconds.
+/// The first two restorations are immediate. If another client keeps changing the object, the
+/// following ones are delayed: 1, 2, 4… up to 300 seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Restorations {
     count: u32,
@@ -27,7 +31,7 @@ pub struct Restorations {
 impl Restorations {
     /// Returns the delay of a restoration that becomes necessary now.
     pub fn delay(&self, now: Timestamp) -> Duration {
-        match self.recent(now).checked_sub(1) {
+        match self.recent(now).checked_sub(IMMEDIATE) {
             None => Duration::ZERO,
             Some(power) => {
                 let factor = 1_u32.checked_shl(power).unwrap_or(u32::MAX);
@@ -68,7 +72,7 @@ mod tests {
             now += delay;
             restorations.record(now);
         }
-        assert_eq!(delays[..6], [0, 1, 2, 4, 8, 16]);
+        assert_eq!(delays[..7], [0, 0, 1, 2, 4, 8, 16]);
         assert!(delays.windows(2).all(|pair| pair[0] <= pair[1]));
         assert_eq!(delays[99], 300);
     }
@@ -81,8 +85,10 @@ mod tests {
             restorations.record(now);
         }
         now += SignedDuration::from_secs(899);
-        assert_eq!(restorations.delay(now), Duration::from_secs(4));
+        assert_eq!(restorations.delay(now), Duration::from_secs(2));
         now += SignedDuration::from_secs(1);
+        assert_eq!(restorations.delay(now), Duration::ZERO);
+        restorations.record(now);
         assert_eq!(restorations.delay(now), Duration::ZERO);
         restorations.record(now);
         assert_eq!(restorations.delay(now), Duration::from_secs(1));

@@ -47,8 +47,8 @@ pub struct Review {
     pub userinfo: Value,
     /// The headers of the request.
     pub headers: BTreeMap<String, String>,
-    /// The verified certificate of the client; an empty object if there is none.
-    pub sslpeer: Value,
+    /// Verified certificate of the client; `None` if it has shown none.
+    pub sslpeer: Option<Value>,
     /// Id of the handler to call; `None` for all handlers that match. Never empty.
     pub webhook: Option<String>,
     /// Made when it is asked for: most handlers do not.
@@ -106,10 +106,7 @@ impl Review {
             dryrun: request.dry_run == Some(Value::Bool(true)),
             userinfo,
             headers: incoming.headers,
-            sslpeer: match incoming.sslpeer {
-                Value::Null => Value::Object(Map::new()),
-                sslpeer => sslpeer,
-            },
+            sslpeer: incoming.sslpeer.filter(|sslpeer| !sslpeer.is_null()),
             webhook: incoming.webhook.filter(|id| !id.is_empty()),
             old,
             new,

@@ -22,9 +22,9 @@ pub struct Incoming {
     pub webhook: Option<String>,
     /// The headers of the request, with the names as they are usually written (`User-Agent`).
     pub headers: BTreeMap<String, String>,
-    /// The verified certificate of the client, in the form of Python's `getpeercert()`; an empty
-    /// object if there is none.
-    pub sslpeer: Value,
+    /// Verified certificate of the client, in the form of Python's `getpeercert()`. `None` if the
+    /// client has shown none.
+    pub sslpeer: Option<Value>,
 }
 
 // Without objects and credentials, which do not belong into logs.
@@ -90,13 +90,20 @@ pub trait Serving: Send + Sync {
     fn api_version(&self) -> Later<'_, Option<Value>>;
 }
 
+/// Future that resolves when a webhook server has to stop.
+pub type Shutdown = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// A webhook server, or a tunnel to one.
-///
-/// It serves until the returned future is dropped. If that ends by itself, so does the operator.
 pub trait WebhookServer: fmt::Debug + Send + Sync {
-    /// Serves: announces where it can be reached, then has requests reviewed.
+    /// Announces the address of the server, then has requests reviewed until `shutdown` resolves.
+    ///
+    /// After that, the server closes its connections and returns `Ok`. The operator waits for 5
+    /// seconds before it drops the future. By then the webhooks are removed from managed
+    /// configurations, and all reviews have ended. If the future resolves before the shutdown, the
+    /// operator ends with an error.
     fn serve(
         self: Arc<Self>,
         operator: Arc<dyn Serving>,
+        shutdown: Shutdown,
     ) -> Later<'static, Result<(), ServerError>>;
 }

@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 /// within the first 200 bytes.
 pub const SCANNED_BYTES: usize = 64 * 1024;
 
+/// Number of characters of a uid in logs. Those of API servers have 36.
+const LOGGED_CHARS: usize = 64;
+
 /// Nesting depth at which parsing stops: the limit of `serde_json`.
 const MAX_DEPTH: usize = 128;
 
@@ -110,9 +113,11 @@ impl ReviewHead {
     }
 }
 
+/// The uid for logs: quoted and cut, since any client can send any uid.
 impl fmt::Display for ReviewHead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.uid)
+        let shown: String = self.uid.chars().take(LOGGED_CHARS).collect();
+        write!(f, "{shown:?}")
     }
 }
 
@@ -273,6 +278,15 @@ mod tests {
         let older = r#"{"apiVersion":"admission.k8s.io/v1beta1","request":{"uid":"u"}}"#;
         assert_eq!(scan(older), "admission.k8s.io/v1beta1");
         assert_eq!(scan(r#"{"request":{"uid":"u"}}"#), "admission.k8s.io/v1");
+    }
+
+    #[test]
+    fn uids_cannot_forge_log_lines() {
+        let head = ReviewHead::scan(br#"{"request":{"uid":"u\nERROR forged"}}"#).unwrap();
+        assert_eq!(head.to_string(), r#""u\nERROR forged""#);
+        let long = format!("{{\"request\":{{\"uid\":\"{}\"}}}}", "u".repeat(60_000));
+        let head = ReviewHead::scan(long.as_bytes()).unwrap();
+        assert_eq!(head.to_string().len(), LOGGED_CHARS + 2);
     }
 
     #[test]

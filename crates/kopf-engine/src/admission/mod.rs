@@ -212,10 +212,11 @@ impl Webhooks {
         Some(manager.run(halt))
     }
 
-    /// Runs the server; it is not to end before it is dropped.
-    pub(crate) async fn serve(mut self) -> Result<(), Error> {
-        // Before that, all requests would be about unknown kinds.
-        if self.insights.next().await.is_none() {
+    /// Runs the server until it is stopped.
+    pub(crate) async fn serve(mut self, stop: CancellationToken) -> Result<(), Error> {
+        // Before that, all requests would be about unknown resources.
+        let known = stop.run_until_cancelled(self.insights.next()).await;
+        if known.flatten().is_none() {
             return Ok(());
         }
         let mut handlers = self.shared.registry.handlers().iter();
@@ -228,7 +229,7 @@ impl Webhooks {
         }
         let reviewer = Reviewer::new(self.shared, self.kinds, self.announced, self.reviews);
         self.server
-            .serve(Arc::new(reviewer))
+            .serve(Arc::new(reviewer), Box::pin(stop.cancelled_owned()))
             .await
             .map_err(Error::Server)
     }

@@ -1,4 +1,4 @@
-//! Has requests reviewed by the handlers.
+//! Reviews of requests by the handlers.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use kopf_core::admission::{
     ClientConfig, Incoming, Operation, Refusal, Review, Serving, WebhookType, check_handler,
     json_patch, respond, select,
 };
-use kopf_core::handler::HandlerKind;
+use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::outcome::Outcome;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -27,15 +27,16 @@ use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
 use crate::shared::Shared;
 
-/// The operator, as its webhook server sees it.
+/// The operator as seen by its webhook server.
 #[derive(Debug)]
 pub(super) struct Reviewer {
     shared: Arc<Shared>,
     kinds: Arc<Kinds>,
-    /// Those for admission.
-    handlers: Vec<Arc<kopf_core::handler::Handler<Function>>>,
+    /// The admission handlers.
+    handlers: Vec<Arc<Handler<Function>>>,
     announced: watch::Sender<Option<ClientConfig>>,
-    /// Threads of their own: who asks waits for 30 seconds at most, others can have all threads for hours.
+    /// A pool of its own: API servers wait for at most 30 seconds, and other blocking handlers can hold
+    /// all threads of the shared pool for hours.
     pool: BlockingPool,
     reviews: TaskTracker,
 }
@@ -63,11 +64,11 @@ impl Reviewer {
         }
     }
 
-    /// Calls all handlers that are asked, one after another: they share the patch and the warnings.
+    /// Reviews a request with the memo of its object.
     async fn reviewed(&self, incoming: Incoming) -> Result<Value, Refusal> {
         let context = &self.shared.context;
         let review = Review::read(incoming, self.kinds.served().iter())?;
-        let object = remembered(&review);
+        let object = memo_key(&review);
         let memo = match &object {
             Some(object) => self.shared.memos.recall(object, &context.memo),
             None => context.memo.of_object(),
@@ -77,15 +78,15 @@ impl Reviewer {
             review,
             warnings: Warnings::default(),
         });
-        let answer = self.answer(&admission, &memo).await;
+        let response = self.respond(&admission, &memo).await;
         if let Some(object) = &object {
             self.shared.memos.keep(object, &memo);
         }
-        answer
+        response
     }
 
-    async fn answer(&self, admission: &Arc<Admission>, memo: &MemoCell) -> Result<Value, Refusal> {
-        let context = &self.shared.context;
+    /// Calls the selected handlers one after another. They share the patch and the warnings.
+    async fn respond(&self, admission: &Arc<Admission>, memo: &MemoCell) -> Result<Value, Refusal> {
         let Admission {
             cause,
             review,
@@ -98,7 +99,7 @@ impl Reviewer {
                 "A review is rejected: {refusal}. The path is set in a webhook configuration."
             ));
         })?;
-        let filtering = FilterContext::new(Arc::clone(context), memo.clone())
+        let filtering = FilterContext::new(Arc::clone(&self.shared.context), memo.clone())
             .with_admission(Arc::clone(admission));
         let handlers = select(&self.handlers, review, None, cause, &filtering)
             .map_err(|error| internal(&logger, &error))?;
@@ -106,7 +107,7 @@ impl Reviewer {
         let mut outcomes: Vec<Outcome> = Vec::with_capacity(handlers.len());
         for handler in &handlers {
             let trial = Trial {
-                context,
+                context: &self.shared.context,
                 pool: &self.pool,
                 logger: &logger,
                 subject: Subject::Admission(Arc::clone(admission)),
@@ -116,42 +117,55 @@ impl Reviewer {
                 slot: Slot::default(),
                 beside: None,
             };
-            let before = Before {
-                retries: 0,
-                started: context.clock.now(),
-            };
-            let waited_for = WaitedFor {
-                id: &handler.id,
-                since: before.started,
-                clock: context.clock,
-                logger: &logger,
-                is_over: false,
-            };
-            let outcome = trial.attempt(handler, before).await;
-            waited_for.end();
-            outcomes.push(outcome);
+            outcomes.push(self.attempt(handler, trial).await);
         }
         let operations = json_patch(&patch.take(), cause.body.value())
             .map_err(|error| internal(&logger, &error))?;
-        let mutating = HandlerKind::Admission(WebhookType::Mutating);
-        if !operations.is_empty() && handlers.iter().all(|handler| handler.kind != mutating) {
-            logger.warning(
-                "The object is changed by validating handlers, which the server does not accept: \
-                 mutating handlers are for that.",
-            );
-        }
-        if !operations.is_empty() && review.operation == Some(Operation::Delete) {
-            logger.warning(
-                "The object is changed by handlers, but is to be deleted. The server refuses deletions \
-                 with changes.",
-            );
+        if !operations.is_empty() {
+            warn_of_patch(review, &handlers, &logger);
         }
         Ok(respond(review, &outcomes, &warnings.list(), &operations))
     }
+
+    /// Calls one handler. A warning is logged if the client disconnects meanwhile.
+    async fn attempt(&self, handler: &Arc<Handler<Function>>, trial: Trial<'_>) -> Outcome {
+        let clock = self.shared.context.clock;
+        let before = Before {
+            retries: 0,
+            started: clock.now(),
+        };
+        let waited_for = WaitedFor {
+            id: &handler.id,
+            since: before.started,
+            clock,
+            logger: trial.logger,
+            is_over: false,
+        };
+        let outcome = trial.attempt(handler, before).await;
+        waited_for.end();
+        outcome
+    }
 }
 
-/// A handler that is called. Whoever asks can go away at any moment, mostly because it takes too long:
-/// then all of the review is dropped amid the call.
+/// Logs warnings about patches that the API server rejects.
+fn warn_of_patch(review: &Review, handlers: &[Arc<Handler<Function>>], logger: &ObjectLogger) {
+    let mutating = HandlerKind::Admission(WebhookType::Mutating);
+    if handlers.iter().all(|handler| handler.kind != mutating) {
+        logger.warning(
+            "The object is changed by validating handlers, which the server does not accept: \
+             mutating handlers are for that.",
+        );
+    }
+    if review.operation == Some(Operation::Delete) {
+        logger.warning(
+            "The object is changed by handlers, but is to be deleted. The server refuses deletions \
+             with changes.",
+        );
+    }
+}
+
+/// Guard of a running handler. When the client disconnects, usually after a timeout, the review is dropped
+/// together with the guard.
 struct WaitedFor<'a> {
     id: &'a str,
     since: Timestamp,
@@ -172,16 +186,16 @@ impl Drop for WaitedFor<'_> {
             let time = self.clock.now().duration_since(self.since);
             let (id, seconds) = (self.id, time.as_secs_f64());
             self.logger.warning(format_args!(
-                "Webhook '{id}' is given up after {seconds:.1} seconds: the one who asks has gone, \
-                 as API servers do after 30 seconds at most."
+                "Webhook '{id}' is cancelled after {seconds:.1} seconds: the client has \
+                 disconnected. API servers wait for at most 30 seconds."
             ));
         }
     }
 }
 
-/// By what the object is remembered. What is to be created has no identity yet, and may never have
-/// one; what is connected to is not the object itself.
-fn remembered(review: &Review) -> Option<ObjectKey> {
+/// Returns the key of the object's memo. Objects that are being created have no uid yet, and the body of a
+/// connection (`pods/exec`) is not the object itself.
+fn memo_key(review: &Review) -> Option<ObjectKey> {
     if review.operation == Some(Operation::Create) {
         return None;
     }
@@ -190,7 +204,7 @@ fn remembered(review: &Review) -> Option<ObjectKey> {
     Some(ObjectKey::new(&identity, &review.resource))
 }
 
-/// It cannot be reviewed, and the one who asks is not to blame.
+/// Logs an error of the operator itself, and returns the refusal for it.
 fn internal(logger: &ObjectLogger, error: &(dyn std::error::Error + 'static)) -> Refusal {
     let text = describe(error);
     logger.error(format_args!("The object cannot be reviewed: {text}"));
@@ -201,11 +215,8 @@ impl Serving for Reviewer {
     fn review(&self, incoming: Incoming) -> BoxFuture<'_, Result<Value, Refusal>> {
         Box::pin(async {
             let _under_way = self.reviews.token();
-            let answer = self.reviewed(incoming).await;
-            if let Err(refusal) = &answer {
-                debug!("A request for admission is refused: {refusal}");
-            }
-            answer
+            let reviewed = self.reviewed(incoming).await;
+            reviewed.inspect_err(|refusal| debug!("A review is refused: {refusal}"))
         })
     }
 

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use kopf_core::admission::{ClientConfig, ServerError, Serving, WebhookServer, WebhookType};
+use kopf_core::admission::{
+    ClientConfig, ServerError, Serving, Shutdown, WebhookServer, WebhookType,
+};
 use kopf_core::handler::{FunctionId, HandlerKind, HandlerSpec};
 use kopf_core::selector::Selector;
 use kopf_core::settings::Settings;
@@ -62,6 +64,7 @@ impl WebhookServer for Server {
     fn serve(
         self: Arc<Self>,
         operator: Arc<dyn Serving>,
+        mut shutdown: Shutdown,
     ) -> BoxFuture<'static, Result<(), ServerError>> {
         Box::pin(async move {
             *self.operator.lock().unwrap() = Some(Arc::clone(&operator));
@@ -71,12 +74,16 @@ impl WebhookServer for Server {
                     url,
                     ..ClientConfig::default()
                 });
-                tokio::time::sleep(Duration::from_secs(60)).await;
+                tokio::select! {
+                    () = tokio::time::sleep(Duration::from_secs(60)) => {}
+                    () = &mut shutdown => return Ok(()),
+                }
             }
-            match self.ending {
-                Some(ending) => ending.map_err(Into::into),
-                None => std::future::pending().await,
+            if let Some(ending) = self.ending {
+                return ending.map_err(Into::into);
             }
+            shutdown.await;
+            Ok(())
         })
     }
 }
@@ -404,7 +411,7 @@ async fn the_server_starts_after_the_discovery_and_goes_after_the_configurations
     );
     assert_eq!(written(&log, "/validating").len(), 2);
     let left = server.operator.lock().unwrap().take().unwrap();
-    assert_eq!(Arc::strong_count(&left), 1, "the server was dropped");
+    assert_eq!(Arc::strong_count(&left), 1, "the server has ended");
     assert!(
         began.elapsed() >= Duration::from_secs(12),
         "others learn of it later"

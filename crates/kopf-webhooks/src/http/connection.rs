@@ -1,4 +1,4 @@
-//! One connection: TLS, then HTTP/1.1 or HTTP/2, until either side ends it.
+//! One client connection: TLS, then HTTP/1.1 or HTTP/2, until either side closes it.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,131 +10,152 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use rustls::ServerConfig;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::debug;
 
-use super::Answering;
+use super::Responder;
 use super::activity::Activity;
-use super::answering::Visit;
+use super::responder::Session;
 use crate::tls::describe;
 
-/// How many requests at once one HTTP/2 connection can have; others wait. Go opens another
-/// connection then.
+/// Upper bound for concurrent requests on one HTTP/2 connection. Go opens another connection when it
+/// is reached.
 const STREAMS: u32 = 64;
 
-/// How large the headers of a request can be. API servers send less than 1 KiB.
+/// Upper bound for the headers of a request in bytes. API servers send less than 1 KiB.
 const HEADERS: u32 = 16 * 1024;
 
-/// How much of a request is read at once, at most; by HTTP/2, how much of one is sent before it is
-/// read.
+/// Upper bound for one read from a connection in bytes; in HTTP/2, the window of a stream.
 const BUFFER: u32 = 64 * 1024;
 
-/// How much of all requests of one HTTP/2 connection is sent before it is read. It is not counted
-/// anywhere, but some that wait for memory must not stop the others.
+/// Window of an HTTP/2 connection. It is not counted by the memory limits, but streams that wait for
+/// memory must not stall the others.
 const WINDOW: u32 = 8 * BUFFER;
 
-/// On which terms connections are taken.
+/// Configuration of accepted connections.
 #[derive(Clone)]
-pub(crate) struct Terms {
-    /// In plain text if there is none.
+pub(crate) struct ConnectionConfig {
+    /// `None` for plain HTTP.
     pub(crate) tls: Option<Arc<ServerConfig>>,
-    pub(crate) answering: Arc<Answering>,
-    /// Marked when there are other terms.
+    pub(crate) responder: Arc<Responder>,
+    /// Notified when the certificate is replaced.
     pub(crate) retired: watch::Receiver<()>,
+    /// Cancelled when the server stops.
+    pub(crate) stopping: CancellationToken,
 }
 
-/// Serves a connection until it ends, or has to. Dropping it closes the connection, and ends all
-/// requests.
-pub(super) async fn converse(stream: TcpStream, terms: Terms, activity: Arc<Activity>) {
+/// Serves a connection until it ends, is evicted, or the server stops and its requests have ended.
+/// Dropping the future closes the connection and drops its requests.
+pub(super) async fn serve_connection(
+    stream: TcpStream,
+    config: ConnectionConfig,
+    activity: Arc<Activity>,
+) {
     tokio::select! {
-        () = serve(stream, terms, Arc::clone(&activity)) => {}
+        () = serve(stream, config, Arc::clone(&activity)) => {}
         () = activity.dismissed() => {}
     }
 }
 
-async fn serve(stream: TcpStream, terms: Terms, activity: Arc<Activity>) {
-    // Answers are small and urgent. A socket that refuses this works nevertheless.
+async fn serve(stream: TcpStream, config: ConnectionConfig, activity: Arc<Activity>) {
+    // Responses are small and urgent. Sockets that do not support the option work without it.
     let _ = stream.set_nodelay(true);
-    let ended = match &terms.tls {
+    let ended = match &config.tls {
         None => {
-            let visit = terms.visit(activity, Value::Object(Map::new()));
-            serve_http1(TokioIo::new(stream), visit).await
+            let session = config.session(activity, None);
+            serve_http1(TokioIo::new(stream), session, &config.stopping).await
         }
         Some(tls) => {
-            let acceptor = TlsAcceptor::from(Arc::clone(tls));
-            let stream = match acceptor.accept(stream).await {
-                Ok(stream) => stream,
-                Err(error) => {
-                    return debug!("A TLS handshake with the webhook server failed: {error}");
+            let accepting = TlsAcceptor::from(Arc::clone(tls)).accept(stream);
+            match config.stopping.run_until_cancelled(accepting).await {
+                Some(Ok(stream)) => serve_tls(stream, &config, activity).await,
+                Some(Err(error)) => {
+                    debug!("A TLS handshake with the webhook server failed: {error}");
+                    return;
                 }
-            };
-            let (_, session) = stream.get_ref();
-            let is_http2 = session.alpn_protocol() == Some(b"h2");
-            let certificate = session.peer_certificates().and_then(<[_]>::first);
-            if certificate.is_some() {
-                activity.verified();
-            }
-            let peer = certificate.map_or_else(
-                || Value::Object(Map::new()),
-                |certificate| describe(certificate),
-            );
-            let retired = terms.retired.clone();
-            let visit = terms.visit(activity, peer);
-            if is_http2 {
-                serve_http2(TokioIo::new(stream), visit, retired).await
-            } else {
-                serve_http1(TokioIo::new(stream), visit).await
+                None => return,
             }
         }
     };
     if let Err(error) = ended {
-        debug!("A connection to the webhook server has broken: {error}");
+        debug!("A connection to the webhook server failed: {error}");
     }
 }
 
-impl Terms {
-    fn visit(&self, activity: Arc<Activity>, peer: Value) -> Arc<Visit> {
-        let (answering, retired) = (Arc::clone(&self.answering), self.retired.clone());
-        Arc::new(Visit::new(answering, activity, peer, retired))
+async fn serve_tls(
+    stream: TlsStream<TcpStream>,
+    config: &ConnectionConfig,
+    activity: Arc<Activity>,
+) -> Result<(), hyper::Error> {
+    let (_, tls) = stream.get_ref();
+    let is_http2 = tls.alpn_protocol() == Some(b"h2");
+    let certificate = tls.peer_certificates().and_then(<[_]>::first);
+    if certificate.is_some() {
+        activity.verified();
+    }
+    let peer = certificate.map(|certificate| describe(certificate));
+    let session = config.session(activity, peer);
+    let io = TokioIo::new(stream);
+    if is_http2 {
+        serve_http2(io, session, config).await
+    } else {
+        serve_http1(io, session, &config.stopping).await
     }
 }
 
-async fn serve_http1<I>(io: I, visit: Arc<Visit>) -> Result<(), hyper::Error>
-where
-    I: Read + Write + Unpin + Send + 'static,
-{
-    let service = service_fn(move |request: Request<Incoming>| {
-        let visit = Arc::clone(&visit);
-        async move { Ok::<_, Infallible>(visit.answer(request).await) }
-    });
-    http1::Builder::new()
-        // All times are watched from outside, for all kinds of connections alike.
-        .header_read_timeout(None)
-        .max_header_size(HEADERS as usize)
-        .max_buf_size(BUFFER as usize)
-        .serve_connection(io, service)
-        .await
+impl ConnectionConfig {
+    fn session(&self, activity: Arc<Activity>, peer: Option<Value>) -> Arc<Session> {
+        let (responder, retired) = (Arc::clone(&self.responder), self.retired.clone());
+        Arc::new(Session::new(responder, activity, peer, retired))
+    }
 }
 
-async fn serve_http2<I>(
+async fn serve_http1<I>(
     io: I,
-    visit: Arc<Visit>,
-    mut retired: watch::Receiver<()>,
+    session: Arc<Session>,
+    stopping: &CancellationToken,
 ) -> Result<(), hyper::Error>
 where
     I: Read + Write + Unpin + Send + 'static,
 {
     let service = service_fn(move |request: Request<Incoming>| {
-        let visit = Arc::clone(&visit);
-        async move { Ok::<_, Infallible>(visit.answer(request).await) }
+        let session = Arc::clone(&session);
+        async move { Ok::<_, Infallible>(session.respond(request).await) }
+    });
+    let connection = http1::Builder::new()
+        // Times are checked by `Connections`, for both versions of HTTP.
+        .header_read_timeout(None)
+        .max_header_size(HEADERS as usize)
+        .max_buf_size(BUFFER as usize)
+        .serve_connection(io, service);
+    tokio::pin!(connection);
+    tokio::select! {
+        ended = connection.as_mut() => return ended,
+        () = stopping.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    connection.await
+}
+
+async fn serve_http2<I>(
+    io: I,
+    session: Arc<Session>,
+    config: &ConnectionConfig,
+) -> Result<(), hyper::Error>
+where
+    I: Read + Write + Unpin + Send + 'static,
+{
+    let service = service_fn(move |request: Request<Incoming>| {
+        let session = Arc::clone(&session);
+        async move { Ok::<_, Infallible>(session.respond(request).await) }
     });
     let alive = CancellationToken::new();
-    // When this is dropped, so are the streams.
+    // Ends the tasks of the streams when the connection is dropped.
     let _alive = alive.clone().drop_guard();
     let streams = Streams {
         tracker: TaskTracker::new(),
@@ -147,14 +168,17 @@ where
         .initial_connection_window_size(WINDOW)
         .serve_connection(io, service);
     tokio::pin!(connection);
+    let mut retired = config.retired.clone();
     tokio::select! {
         ended = connection.as_mut() => return ended,
-        _ = retired.changed() => connection.as_mut().graceful_shutdown(),
+        _ = retired.changed() => {}
+        () = config.stopping.cancelled() => {}
     }
+    connection.as_mut().graceful_shutdown();
     connection.await
 }
 
-/// Runs what HTTP/2 does in tasks of its own, for as long as the connection lives.
+/// Executor for the streams of one HTTP/2 connection. Their tasks end with it.
 #[derive(Clone)]
 struct Streams {
     tracker: TaskTracker,

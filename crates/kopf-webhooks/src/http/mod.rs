@@ -1,22 +1,22 @@
-//! The HTTP side of a server: connections, requests, answers. It knows nothing of where it can be
-//! reached, or of where certificates come from.
+//! The HTTP side of a server: connections, requests, responses. Addresses and certificates are in
+//! other modules.
 
 mod activity;
-mod answering;
 mod body;
 mod connection;
+mod connections;
 mod cost;
 mod descriptors;
-mod guests;
 mod headers;
 mod listening;
 mod memory;
 mod rejection;
+mod responder;
 mod route;
 mod values;
 
-pub(crate) use self::answering::Answering;
-pub(crate) use self::connection::Terms;
-pub(crate) use self::guests::Guests;
+pub(crate) use self::connection::ConnectionConfig;
+pub(crate) use self::connections::Connections;
 pub(crate) use self::listening::Listening;
+pub(crate) use self::responder::Responder;
 pub(crate) use self::route::Route;

@@ -9,12 +9,12 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use kopf_core::admission::{ClientConfig, ServerError, Serving, WebhookServer};
+use kopf_core::admission::{ClientConfig, ServerError, Serving, Shutdown, WebhookServer};
 use tracing::debug;
 
 use self::process::{Command, Process};
 use crate::address::{accessible, listened, url};
-use crate::endpoint::{Endpoint, FILE_CHECK_INTERVAL, Plan};
+use crate::endpoint::{Announcement, Endpoint, FILE_CHECK_INTERVAL, Plan};
 use crate::tls::Options;
 use crate::{Error, Limits};
 
@@ -123,7 +123,7 @@ impl NgrokTunnel {
         self
     }
 
-    pub(crate) async fn run(&self, operator: Arc<dyn Serving>) -> Result<(), Error> {
+    async fn run(&self, operator: Arc<dyn Serving>, shutdown: Shutdown) -> Result<(), Error> {
         let endpoint = Endpoint::open(&self.plan).await?;
         let addr = listened(self.plan.addr.as_deref())?;
         let upstream = url("http", &accessible(addr), endpoint.port(), "");
@@ -152,10 +152,12 @@ impl NgrokTunnel {
                 public = next;
             }
         };
-        tokio::select! {
-            () = endpoint.serve(operator, false) => Ok(()),
+        let outcome = tokio::select! {
+            () = endpoint.serve(operator, Announcement::ByTunnel, shutdown) => Ok(()),
             outcome = tunnelling => outcome,
-        }
+        };
+        process.stop().await;
+        outcome
     }
 }
 
@@ -176,8 +178,9 @@ impl WebhookServer for NgrokTunnel {
     fn serve(
         self: Arc<Self>,
         operator: Arc<dyn Serving>,
+        shutdown: Shutdown,
     ) -> Pin<Box<dyn Future<Output = Result<(), ServerError>> + Send>> {
-        Box::pin(async move { Ok(self.run(operator).await?) })
+        Box::pin(async move { Ok(self.run(operator, shutdown).await?) })
     }
 }
 

@@ -131,6 +131,12 @@ impl Process {
         }
     }
 
+    /// Kills the program and waits for its end.
+    pub(super) async fn stop(mut self) {
+        // It fails only if the program has ended already.
+        let _ = self.child.kill().await;
+    }
+
     /// What it has said: the URL of a tunnel, or something to remember.
     fn heard(&mut self, line: &str) -> Option<String> {
         let secrets = self.secrets.iter();

@@ -185,6 +185,40 @@ async fn reviews_under_way_are_not_displaced() {
 }
 
 #[tokio::test]
+async fn reviews_under_way_are_finished_when_the_server_stops() {
+    let slow = Play::new(|incoming| async move {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        Ok(allowed(&incoming.review))
+    });
+    let running = slow.run(server(Limits::default())).await;
+    let connecting = Connecting::to(&running.config);
+    let mut idle = connecting.connect().await.unwrap();
+    let mut clients = Vec::new();
+    for is_http2 in [false, true] {
+        let mut connecting = connecting.clone();
+        connecting.is_http2 = is_http2;
+        clients.push(connecting.connect().await.unwrap());
+    }
+    let asked = review("u");
+    let asking = clients
+        .iter_mut()
+        .map(|client| client.review("/check", &asked));
+    let asking = futures::future::join_all(asking);
+    let stopping = async {
+        while running.reviewed().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        running.stop().await;
+    };
+    let (answers, ()) = tokio::join!(asking, stopping);
+    for answer in answers {
+        assert_eq!(answer.unwrap().status, 200);
+    }
+    assert!(idle.review("/check", &asked).await.is_err());
+    assert!(connecting.tcp().await.is_err(), "the port is closed");
+}
+
+#[tokio::test]
 async fn everything_ends_with_the_server() {
     let under_way = Arc::new(());
     let held = Arc::clone(&under_way);

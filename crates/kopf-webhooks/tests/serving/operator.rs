@@ -7,6 +7,7 @@ use kopf_core::admission::{ClientConfig, Incoming, Refusal, ServerError, Serving
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 type Script = dyn Fn(Incoming) -> BoxFuture<'static, Result<Value, Refusal>> + Send + Sync;
 
@@ -90,9 +91,11 @@ impl Play {
             version: self.version,
         });
         let mut task = JoinSet::new();
-        task.spawn(Arc::new(server).serve(Arc::clone(&operator) as Arc<dyn Serving>));
+        let stop = CancellationToken::new();
+        let shutdown = Box::pin(stop.clone().cancelled_owned());
+        task.spawn(Arc::new(server).serve(Arc::clone(&operator) as Arc<dyn Serving>, shutdown));
         tokio::select! {
-            Some(config) = configs.recv() => Ok(Running { operator, config, configs, task }),
+            Some(config) = configs.recv() => Ok(Running { operator, config, configs, stop, task }),
             Some(ended) = task.join_next() => match ended.unwrap() {
                 Ok(()) => panic!("it ended without an error"),
                 Err(error) => Err(error),
@@ -107,6 +110,7 @@ pub(crate) struct Running {
     /// Where it is, as it said last.
     pub(crate) config: ClientConfig,
     configs: mpsc::UnboundedReceiver<ClientConfig>,
+    stop: CancellationToken,
     task: JoinSet<Result<(), ServerError>>,
 }
 
@@ -133,9 +137,11 @@ impl Running {
         ended.unwrap().expect_err("it can end by an error only")
     }
 
-    /// Ends it as operators do, by dropping it.
+    /// Stops it as operators do, by the signal, and waits for its end.
     pub(crate) async fn stop(mut self) {
-        self.task.shutdown().await;
+        self.stop.cancel();
+        let ended = self.task.join_next().await.expect("there is one task");
+        ended.unwrap().expect("it stops without an error");
     }
 
     pub(crate) fn url(&self) -> &str {

@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 
 use kopf_core::admission::Operation;
 use kopf_engine::admission;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejection, View};
 
@@ -212,6 +212,8 @@ asked! {
     DryRun, "DryRun", |asked| Self(asked.review.dryrun);
     UserInfo, "UserInfo", |asked| Self(View::from(asked.review.userinfo.clone()));
     Headers, "Headers", |asked| Self(asked.review.headers.clone());
-    SslPeer, "SslPeer", |asked| Self(View::from(asked.review.sslpeer.clone()));
+    SslPeer, "SslPeer", |asked| Self(View::from(
+        asked.review.sslpeer.clone().unwrap_or_else(|| Value::Object(Map::new()))
+    ));
     Warnings, "Warnings", |asked| Self(asked.warnings.clone());
 }

@@ -1,4 +1,4 @@
-//! Requests and answers: what is asked for, whether it is acceptable, and what the operator says.
+//! Requests and responses: checks of requests, and their reviews by the operator.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -24,59 +24,59 @@ use super::memory::{Memory, Pool};
 use super::rejection::{Rejection, json};
 use crate::Limits;
 
-/// What all answers of a server have in common.
-pub(crate) struct Answering {
+/// State shared by all connections of a server.
+pub(crate) struct Responder {
     operator: Arc<dyn Serving>,
     route: Route,
     limits: Limits,
-    /// The memory for reviews.
+    /// Memory for reviews.
     memory: Arc<Pool>,
-    /// Turns for reviews.
-    turns: Semaphore,
+    /// Permits for concurrent reviews.
+    permits: Semaphore,
 }
 
-impl Answering {
+impl Responder {
     pub(crate) fn new(operator: Arc<dyn Serving>, route: Route, limits: Limits) -> Self {
-        let turns = limits.reviews.clamp(1, Semaphore::MAX_PERMITS);
+        let permits = limits.reviews.clamp(1, Semaphore::MAX_PERMITS);
         Self {
             operator,
             route,
             memory: Arc::new(Pool::new(&limits)),
-            turns: Semaphore::new(turns),
+            permits: Semaphore::new(permits),
             limits,
         }
     }
 }
 
-/// What all answers on one connection have in common.
-pub(super) struct Visit {
-    answering: Arc<Answering>,
+/// State of one connection.
+pub(super) struct Session {
+    responder: Arc<Responder>,
     activity: Arc<Activity>,
     memory: Memory,
-    /// The client's certificate.
-    peer: Value,
-    /// Marked when the server has got another certificate since.
+    /// Verified certificate of the client.
+    peer: Option<Value>,
+    /// Notified when the certificate of the server is replaced.
     retired: watch::Receiver<()>,
 }
 
-impl Visit {
+impl Session {
     pub(super) fn new(
-        answering: Arc<Answering>,
+        responder: Arc<Responder>,
         activity: Arc<Activity>,
-        peer: Value,
+        peer: Option<Value>,
         retired: watch::Receiver<()>,
     ) -> Self {
         Self {
-            memory: Memory::new(Arc::clone(&answering.memory), Arc::clone(&activity)),
-            answering,
+            memory: Memory::new(Arc::clone(&responder.memory), Arc::clone(&activity)),
+            responder,
             activity,
             peer,
             retired,
         }
     }
 
-    /// Answers a request, whatever it is.
-    pub(super) async fn answer<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
+    /// Responds to a request of any kind.
+    pub(super) async fn respond<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -89,13 +89,12 @@ impl Visit {
                 report(&head, &rejection);
                 let is_sending = !is_waiting(&head.headers) && !body.is_end_stream();
                 if rejection.is_early() && is_sending {
-                    discard(&mut body, &self.answering.limits).await;
+                    discard(&mut body, &self.responder.limits).await;
                 }
                 rejection.response()
             }
         };
-        // HTTP/2 has an own way for this; and closing a connection without a word would lose a
-        // request that is on its way.
+        // Closing the connection at once would lose a request in flight. HTTP/2 has its own way.
         if !is_http2 && self.retired.has_changed().unwrap_or(true) {
             let headers = response.headers_mut();
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
@@ -107,9 +106,9 @@ impl Visit {
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let answering = &*self.answering;
-        let limits = &answering.limits;
-        let webhook = answering.route.webhook(head.uri.path())?;
+        let responder = &*self.responder;
+        let limits = &responder.limits;
+        let webhook = responder.route.webhook(head.uri.path())?;
         if head.method != Method::POST {
             return Err(Rejection::Method);
         }
@@ -125,9 +124,9 @@ impl Visit {
         let reviewed = reviewed
             .await
             .map_err(|_| Rejection::Overdue(limits.review_time))??;
-        let answer = serde_json::to_vec(&reviewed).map_err(Rejection::Answer)?;
+        let response = serde_json::to_vec(&reviewed).map_err(Rejection::Answer)?;
         under_way.succeeded();
-        Ok(answer)
+        Ok(response)
     }
 
     async fn ask(
@@ -136,15 +135,15 @@ impl Visit {
         webhook: Option<String>,
         text: Text,
     ) -> Result<Value, Rejection> {
-        let answering = &*self.answering;
-        // It is never closed. Without a turn, nothing is made of the text.
-        let turn = answering.turns.acquire().await;
-        let _turn = turn.map_err(|_| Rejection::Busy)?;
+        let responder = &*self.responder;
+        // The semaphore is never closed. Bodies are not parsed before there is a permit.
+        let permit = responder.permits.acquire().await;
+        let _permit = permit.map_err(|_| Rejection::Busy)?;
         let review = parse(&text.bytes).map_err(|error| match error {
             ParseError::TooDeep(_) => Rejection::unreadable(Unreadable::TooDeep, &text.bytes),
             error => Rejection::Json(error),
         })?;
-        // Nobody needs it any more, and others may.
+        // Frees its memory for other requests.
         drop(text);
         let incoming = Incoming {
             review,
@@ -152,8 +151,8 @@ impl Visit {
             headers: headers(head),
             sslpeer: self.peer.clone(),
         };
-        // Operators catch the panics of handlers. This is for custom ones, which may not.
-        let review = AssertUnwindSafe(answering.operator.review(incoming)).catch_unwind();
+        // The engine catches panics of handlers; other implementations of `Serving` may not.
+        let review = AssertUnwindSafe(responder.operator.review(incoming)).catch_unwind();
         Ok(review.await.map_err(|_| Rejection::Panic)??)
     }
 }
@@ -174,12 +173,12 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// Says what has gone wrong: loudly if it is the operator's fault, as anybody can send nonsense.
+/// Logs a rejection. Invalid requests are logged at the debug level only: any client can send them.
 fn report(head: &Parts, rejection: &Rejection) {
     let path = head.uri.path();
     match rejection {
         Rejection::Panic | Rejection::Answer(_) => {
-            error!("A request for admission at {path} has failed: {rejection}");
+            error!("A review at {path} failed: {rejection}");
         }
         Rejection::Unreadable {
             reason,
@@ -188,9 +187,9 @@ fn report(head: &Parts, rejection: &Rejection) {
             warn!("Denying the review {head} at {path} without calling handlers: {reason}.");
         }
         Rejection::Overdue(_) | Rejection::Busy => {
-            warn!("A request for admission at {path} is not answered: {rejection}");
+            warn!("A review at {path} is aborted: {rejection}");
         }
-        _ => debug!("A request for admission at {path} is refused: {rejection}"),
+        _ => debug!("A request at {path} is rejected: {rejection}"),
     }
 }
 

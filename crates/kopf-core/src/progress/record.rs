@@ -99,6 +99,12 @@ impl Serialize for ProgressRecord {
     }
 }
 
+/// Names of the fields of a record, in the order of the original.
+pub(super) const FIELDS: [&str; 9] = [
+    "started", "stopped", "delayed", "purpose", "retries", "success", "failure", "message",
+    "subrefs",
+];
+
 /// A record with its nulls, in the order of the original.
 #[derive(Debug)]
 pub(super) struct Verbose<'a>(pub(super) &'a ProgressRecord);

@@ -192,7 +192,7 @@ impl Operator {
         let _running = self.inspect.set_runtime(Handle::current());
         debug!("Starting Kopf {}.", env!("CARGO_PKG_VERSION"));
         if self.registry.is_empty() {
-            return Err(Error::NoHandlers);
+            warn!("No handlers are registered: the operator has nothing to do.");
         }
         self.settings.peering.clusterwide = matches!(self.scope, Scope::Cluster);
         for handler in self.registry.handlers() {
@@ -202,6 +202,7 @@ impl Operator {
             }
         }
         self.settings.validate()?;
+        self.settings.normalize();
         namesakes::warn(&self.registry);
         let clock = *self.clock.get_or_insert_with(Clock::system);
         let authentication = Authentication::new(access, &self.registry, clock);
@@ -221,6 +222,7 @@ impl Operator {
             return Ok(());
         };
         self.settings = started?;
+        self.settings.normalize();
         let valid = self.settings.validate().map_err(Error::from);
         let valid = valid
             .and_then(|()| check_ids(&self.registry, &self.settings))

@@ -8,6 +8,7 @@ mod configuration;
 mod golden;
 mod memos;
 mod requests;
+mod workers;
 
 use std::fmt;
 use std::pin::Pin;

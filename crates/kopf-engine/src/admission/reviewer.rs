@@ -35,7 +35,7 @@ pub(super) struct Reviewer {
     /// Those for admission.
     handlers: Vec<Arc<kopf_core::handler::Handler<Function>>>,
     announced: watch::Sender<Option<ClientConfig>>,
-    /// Threads of their own: who asks waits for 30 seconds at most, others can have all threads for hours.
+    /// The pool of all blocking handlers.
     pool: BlockingPool,
     reviews: TaskTracker,
 }
@@ -52,7 +52,7 @@ impl Reviewer {
             .filter(|handler| handler.kind.webhook_type().is_some())
             .cloned()
             .collect();
-        let pool = BlockingPool::new(shared.context.settings.execution.max_workers);
+        let pool = shared.pool.clone();
         Self {
             shared,
             kinds,

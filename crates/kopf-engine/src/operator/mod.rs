@@ -41,6 +41,7 @@ use crate::activities;
 use crate::admission;
 use crate::authentication::{Access, Authentication};
 use crate::clock::Clock;
+use crate::execution::BlockingPool;
 use crate::haste;
 use crate::indexing::Indices;
 use crate::inspect::Inspect;
@@ -227,9 +228,12 @@ impl Operator {
         let valid = valid
             .and_then(|()| check_ids(&self.registry, &self.settings))
             .and_then(|()| Ok(admission::check(&self.registry, &self.settings.admission)?));
+        let pool = BlockingPool::new(self.settings.execution.max_workers);
         if let Err(error) = valid {
-            // What the startup has opened is to be closed, also if it has led nowhere.
-            if let Err(second) = activities::cleanup(&self.registry, &Arc::new(context)).await {
+            // Resources that startup handlers have opened must be closed.
+            if let Err(second) =
+                activities::cleanup(&self.registry, &Arc::new(context), &pool).await
+            {
                 error!("{}", describe(&second));
             }
             return Err(error);
@@ -238,8 +242,10 @@ impl Operator {
         haste::warn(&self.registry, &self.settings);
         let inspect = self.inspect.clone();
         let mut root = Root::default();
-        let shared = self.start(&client, clock, &mut root);
-        if let Some(retriever) = authentication.retriever(&shared.context) {
+        let shared = self.start(&client, clock, pool, &mut root);
+        if let Some(retriever) =
+            authentication.retriever(&shared.registry, &shared.context, &shared.pool)
+        {
             root.spawn(RETRIEVER, root.halt_last.clone(), async move {
                 Err(Error::Login(retriever.await))
             });
@@ -250,7 +256,7 @@ impl Operator {
         };
         inspect.set_stopping();
         root.stop().await;
-        let cleaned = activities::cleanup(&shared.registry, &shared.context).await;
+        let cleaned = activities::cleanup(&shared.registry, &shared.context, &shared.pool).await;
         match (outcome, cleaned) {
             (Err(first), Err(second)) => {
                 error!("{second}");

@@ -115,7 +115,9 @@ pub(crate) fn drop_annotation_entries(
     let Value::Object(map) = essence else { return };
     let metadata = map.get_mut("metadata").and_then(Value::as_object_mut);
     let annotations = metadata.and_then(|metadata| metadata.get_mut("annotations"));
-    if let Some(Value::Object(annotations)) = annotations {
+    if let Some(Value::Object(annotations)) = annotations
+        && annotations.iter().any(|(key, value)| unwanted(key, value))
+    {
         annotations.retain(|key, value| !unwanted(key, value));
     }
     drop_empty(map);

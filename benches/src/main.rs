@@ -34,9 +34,15 @@ struct Args {
     /// Who handles objects, besides the raw client; everybody by default
     #[arg(long, value_delimiter = ',')]
     contestants: Vec<Contestant>,
-    /// How many objects they handle; the budgets are for so many as by default
+    /// Number of objects to handle; the targets are for the default
     #[arg(long, default_value_t = 5000)]
     objects: u32,
+    /// Number of quiet objects; the target is for the default
+    #[arg(long, default_value_t = 100_000)]
+    quiet_objects: u32,
+    /// Number of reviews for the growth of memory; the target is for the default
+    #[arg(long, default_value_t = 1_000_000)]
+    reviews: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -116,13 +122,13 @@ async fn run(args: &Args) -> Result<()> {
         operators::measure(&mut report, contestants, args.objects).await?;
     }
     if wants(Part::Quiet) {
-        operators::quiet::measure(&mut report).await?;
+        operators::quiet::measure(&mut report, args.quiet_objects).await?;
     }
     if wants(Part::Timers) {
         operators::timers::measure(&mut report).await?;
     }
     if wants(Part::Reviews) {
-        operators::reviews::measure(&mut report, contestants).await?;
+        operators::reviews::measure(&mut report, contestants, args.reviews).await?;
     }
     report.print()
 }

@@ -2,7 +2,13 @@
 
 use std::sync::Arc;
 
-use kopf_core::diffbase::{AnnotationsDiffBaseStorage, DiffBaseStorage, StatusDiffBaseStorage};
+use kopf_core::body::Body;
+use kopf_core::diffbase::{
+    AnnotationsDiffBaseStorage, DiffBaseStorage, MultiDiffBaseStorage, StatusDiffBaseStorage,
+    StorageError,
+};
+use kopf_core::field::FieldPath;
+use kopf_core::patch::Patch;
 use kopf_core::progress::{
     AnnotationsProgressStorage, MultiProgressStorage, ProgressStorage, StatusProgressStorage,
 };
@@ -10,7 +16,7 @@ use kopf_tests::objects;
 use serde_json::{Value, json};
 
 use crate::front::{Declaration, done, on, temporary};
-use crate::stage::{annotation, everywhere, own_annotations, progress, sandboxed};
+use crate::stage::{annotation, everywhere, finalizers, own_annotations, progress, sandboxed};
 
 fn failing_once() -> Declaration {
     on::create("make").does(|call| async move {
@@ -326,5 +332,118 @@ fn integers_beyond_64_bits_are_stored_with_their_digits() {
         );
         stage.settled().await;
         assert_eq!(stage.journal.ids(), ["make"]);
+    });
+}
+
+/// Tracks `spec.field` only.
+#[derive(Debug)]
+struct OneField;
+
+impl DiffBaseStorage for OneField {
+    fn build(&self, body: &Body, _: &[FieldPath]) -> Result<Value, StorageError> {
+        assert_eq!(body.name(), Some("obj"), "the object is identified");
+        Ok(json!({"spec": {"field": body.value()["spec"]["field"]}}))
+    }
+
+    fn strip(&self, _: &Body, _: &mut Value) {}
+
+    fn fetch(&self, _: &Body) -> Result<Option<Value>, StorageError> {
+        Ok(None)
+    }
+
+    fn store(&self, _: &Body, _: &mut Patch, _: &Value) -> Result<(), StorageError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn every_storage_of_several_builds_the_essence() {
+    everywhere(async |stage| {
+        let _operator = stage
+            .operator([on::create("make"), on::update("updated")])
+            .settings(|settings| {
+                let usual: Arc<dyn DiffBaseStorage> =
+                    Arc::new(AnnotationsDiffBaseStorage::default());
+                let storages = [usual, Arc::new(OneField)];
+                settings.persistence.diffbase_storage =
+                    Arc::new(MultiDiffBaseStorage::new(storages));
+            })
+            .start()
+            .await;
+        let key = "kopf.zalando.org/last-handled-configuration";
+        stage.create("obj", json!({"field": 1, "other": 1})).await;
+        let object = stage
+            .until("obj", "handled", |object| {
+                !annotation(object, key).is_empty()
+            })
+            .await;
+        let stored = annotation(&object, key);
+        assert_eq!(stored, "{\"spec\":{\"field\":1}}\n");
+        stage.settled().await;
+        stage.merge("obj", json!({"spec": {"other": 2}})).await;
+        stage.settled().await;
+        stage.merge("obj", json!({"spec": {"field": 2}})).await;
+        stage
+            .until_so("the update", || stage.journal.count("updated") > 0)
+            .await;
+        stage.settled().await;
+        assert_eq!(stage.journal.ids(), ["make", "updated"]);
+    });
+}
+
+#[test]
+fn state_can_be_kept_without_a_prefix() {
+    everywhere(async |stage| {
+        let _operator = stage
+            .operator([failing_once(), on::update("updated")])
+            .settings(|settings| {
+                let persistence = &mut settings.persistence;
+                let progress = AnnotationsProgressStorage::new("").unwrap();
+                persistence.progress_storage = Arc::new(progress);
+                let diffbase = AnnotationsDiffBaseStorage::new("").unwrap();
+                persistence.diffbase_storage = Arc::new(diffbase);
+                persistence.finalizer = "marker".to_owned();
+            })
+            .start()
+            .await;
+        stage.create("obj", json!({"field": 1})).await;
+        stage
+            .until("obj", "in progress", |object| {
+                !annotation(object, "make").is_empty()
+            })
+            .await;
+        let object = stage
+            .until("obj", "handled", |object| {
+                !annotation(object, "last-handled-configuration").is_empty()
+            })
+            .await;
+        assert_eq!(
+            annotation(&object, "last-handled-configuration"),
+            "{\"spec\":{\"field\":1}}\n"
+        );
+        stage.settled().await;
+        assert_eq!(
+            stage.journal.ids(),
+            ["make", "make"],
+            "no updates by own writes"
+        );
+    });
+}
+
+#[test]
+fn finalizers_need_no_domain() {
+    everywhere(async |stage| {
+        let _operator = stage
+            .operator([on::delete("unmake")])
+            .settings(|settings| settings.persistence.finalizer = "marker".to_owned())
+            .start()
+            .await;
+        stage.create("obj", json!({})).await;
+        stage
+            .until("obj", "guarded", |object| finalizers(object) == ["marker"])
+            .await;
+        stage.delete("obj").await;
+        stage.until_gone("obj").await;
+        assert_eq!(stage.journal.ids(), ["unmake"]);
     });
 }

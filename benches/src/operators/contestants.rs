@@ -20,7 +20,7 @@ pub(crate) enum Contestant {
     Kube,
     /// The original from the Python registry, with uvloop
     Original,
-    /// No operator: only the patches, by 32 connections
+    /// No operator: only the patches, by 96 connections
     #[value(skip)]
     Raw,
 }

@@ -1,12 +1,12 @@
-//! What is different between two states of an object.
+//! Differences between two states of an object.
 //!
-//! Diffs decide whether there is something to handle, and handlers get them. Objects are compared
-//! key by key, everything else (lists too) as a whole. A key with null is the same as no key.
-//! Nothing is copied unless it differs.
+//! Diffs decide whether there is something to handle, and are arguments of handlers. Objects are
+//! compared key by key, everything else, including lists, as a whole. A key with null equals an absent
+//! key. Only differing values are copied.
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -17,19 +17,19 @@ use crate::literal::{Literal, Text};
 
 static NULL: Value = Value::Null;
 
-/// What happened to a field.
+/// A change of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DiffOperation {
-    /// It was not there, now it is.
+    /// The field was absent and is present.
     Add,
-    /// It has another value.
+    /// The field has another value.
     Change,
-    /// It is not there anymore.
+    /// The field was present and is absent.
     Remove,
 }
 
 impl DiffOperation {
-    /// The name in diffs: `add`, `change`, `remove`.
+    /// Returns the name in diffs: `add`, `change`, `remove`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Add => "add",
@@ -54,9 +54,9 @@ impl Serialize for DiffOperation {
 /// One difference. Serialised as a list: `["change", ["spec", "field"], 1, 2]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiffItem {
-    /// What happened.
+    /// The kind of the change.
     pub operation: DiffOperation,
-    /// Where, relative to the compared values.
+    /// The path of the field, relative to the compared values.
     pub field: FieldPath,
     /// The value before; null if added.
     pub old: Value,
@@ -80,12 +80,35 @@ impl fmt::Display for DiffItem {
 }
 
 /// All differences between two values, in a stable order. Cheap to clone.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Diff(Arc<[DiffItem]>);
+///
+/// Diffs made by [`between`](Self::between) are computed when they are first read: most handlers of
+/// creations never read them.
+#[derive(Clone, Default)]
+pub struct Diff(Option<Arc<Lazy>>);
+
+struct Lazy {
+    old: Option<Arc<Value>>,
+    new: Option<Arc<Value>>,
+    items: OnceLock<Box<[DiffItem]>>,
+}
 
 impl Diff {
-    /// The same changes as seen from one field: what is inside it, with shorter paths, and what
-    /// has changed in it together with its parents. Changes elsewhere are left out.
+    /// Returns the differences from the old state to the new one. They are computed on the first use.
+    pub fn between(old: Option<Arc<Value>>, new: Option<Arc<Value>>) -> Self {
+        let is_same = match (&old, &new) {
+            (Some(old), Some(new)) => Arc::ptr_eq(old, new),
+            (None, None) => true,
+            _ => false,
+        };
+        if is_same {
+            return Self::default();
+        }
+        let items = OnceLock::new();
+        Self(Some(Arc::new(Lazy { old, new, items })))
+    }
+
+    /// Returns the same changes as seen from one field: changes inside of it, with shorter paths, and
+    /// changes of the field together with its parents. Changes elsewhere are omitted.
     #[must_use]
     pub fn reduce(&self, path: &FieldPath) -> Self {
         if path.is_root() {
@@ -112,8 +135,8 @@ impl Diff {
         items.into_iter().collect()
     }
 
-    /// The merge-patch that makes the same changes to something else, such as a child that follows
-    /// its parent. What the other has in addition stays there.
+    /// Returns the merge-patch that makes the same changes to another value, such as a child that
+    /// follows its parent. Additional fields of the other value are kept.
     ///
     /// ```
     /// use kopf_core::diff::diff;
@@ -133,7 +156,7 @@ impl Diff {
                 place = &mut place[step.as_ref()];
             }
             *place = match (&item.new, &item.old) {
-                // As a whole it would also take what the other has in addition.
+                // Removing it as a whole would also remove additional fields of the other value.
                 (Value::Null, Value::Object(old)) => {
                     old.keys().map(|key| (key.clone(), Value::Null)).collect()
                 }
@@ -148,13 +171,38 @@ impl Deref for Diff {
     type Target = [DiffItem];
 
     fn deref(&self) -> &[DiffItem] {
-        &self.0
+        let Some(lazy) = &self.0 else { return &[] };
+        lazy.items.get_or_init(|| {
+            let old = lazy.old.as_deref().unwrap_or(&NULL);
+            let new = lazy.new.as_deref().unwrap_or(&NULL);
+            walk(old, new, false).into()
+        })
+    }
+}
+
+impl PartialEq for Diff {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl fmt::Debug for Diff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Diff").field(&&**self).finish()
     }
 }
 
 impl FromIterator<DiffItem> for Diff {
     fn from_iter<I: IntoIterator<Item = DiffItem>>(items: I) -> Self {
-        Self(items.into_iter().collect())
+        let items: Box<[DiffItem]> = items.into_iter().collect();
+        if items.is_empty() {
+            return Self::default();
+        }
+        Self(Some(Arc::new(Lazy {
+            old: None,
+            new: None,
+            items: OnceLock::from(items),
+        })))
     }
 }
 
@@ -163,7 +211,7 @@ impl<'a> IntoIterator for &'a Diff {
     type IntoIter = std::slice::Iter<'a, DiffItem>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
+        self.iter()
     }
 }
 
@@ -182,7 +230,7 @@ impl fmt::Display for Diff {
     }
 }
 
-/// The inside of a Python tuple: a single item is followed by a comma.
+/// Writes the inside of a Python tuple: a single item is followed by a comma.
 fn write_tuple<T: fmt::Display>(
     f: &mut fmt::Formatter<'_>,
     items: impl ExactSizeIterator<Item = T>,
@@ -194,7 +242,7 @@ fn write_tuple<T: fmt::Display>(
     f.write_str(if single { "," } else { "" })
 }
 
-/// The differences from the old value to the new one.
+/// Returns the differences from the old value to the new one.
 ///
 /// ```
 /// use kopf_core::diff::{DiffOperation, diff};
@@ -206,15 +254,15 @@ fn write_tuple<T: fmt::Display>(
 /// assert_eq!(found[0].field.to_string(), "spec.b");
 /// ```
 pub fn diff(old: &Value, new: &Value) -> Diff {
-    walk(old, new, false)
+    walk(old, new, false).into_iter().collect()
 }
 
-/// The differences in those keys only that the left value has: how much of it is in the right one.
+/// Returns the differences in the keys of the left value only: how much of it is in the right one.
 pub fn diff_left_scoped(left: &Value, right: &Value) -> Diff {
-    walk(left, right, true)
+    walk(left, right, true).into_iter().collect()
 }
 
-fn walk(a: &Value, b: &Value, left_only: bool) -> Diff {
+fn walk(a: &Value, b: &Value, left_only: bool) -> Vec<DiffItem> {
     let mut items = Vec::new();
     Walk {
         left_only,
@@ -222,7 +270,7 @@ fn walk(a: &Value, b: &Value, left_only: bool) -> Diff {
         items: &mut items,
     }
     .compare(a, b);
-    items.into_iter().collect()
+    items
 }
 
 struct Walk<'v, 'i> {
@@ -237,7 +285,7 @@ impl<'v> Walk<'v, '_> {
             (Value::Null, Value::Null) => {}
             (Value::Null, _) => self.report(DiffOperation::Add, a, b),
             (_, Value::Null) => self.report(DiffOperation::Remove, a, b),
-            // Not checked for equality first: if they are equal, the walk finds nothing.
+            // Without a check for equality: the walk of equal objects finds nothing.
             (Value::Object(a), Value::Object(b)) => self.compare_objects(a, b),
             _ if equal(a, b) => {}
             _ => self.report(DiffOperation::Change, a, b),
@@ -245,7 +293,7 @@ impl<'v> Walk<'v, '_> {
     }
 
     fn compare_objects(&mut self, a: &'v Map<String, Value>, b: &'v Map<String, Value>) {
-        // The usual case by far, without looking keys up: both maps are sorted.
+        // The most frequent case, without looking keys up: both maps are sorted.
         if a.len() == b.len() && a.keys().eq(b.keys()) {
             for ((key, value), other) in a.iter().zip(b.values()) {
                 self.compare_at(key, value, other);
@@ -291,6 +339,29 @@ mod tests {
 
     fn found(old: &Value, new: &Value) -> Value {
         serde_json::to_value(diff(old, new)).unwrap()
+    }
+
+    #[test]
+    fn lazy_diffs_equal_computed_ones() {
+        let values = [
+            None,
+            Some(json!({"a": 1})),
+            Some(json!({"a": 2, "b": [1]})),
+            Some(json!(null)),
+        ];
+        for old in &values {
+            for new in &values {
+                let shared = |side: &Option<Value>| side.clone().map(Arc::new);
+                let null = Value::Null;
+                let eager = diff(old.as_ref().unwrap_or(&null), new.as_ref().unwrap_or(&null));
+                let lazy = Diff::between(shared(old), shared(new));
+                assert_eq!(lazy, eager);
+                assert_eq!(lazy.clone().len(), eager.len());
+                assert_eq!(format!("{lazy:?}"), format!("{eager:?}"));
+            }
+        }
+        let same = Arc::new(json!({"a": 1}));
+        assert!(Diff::between(Some(Arc::clone(&same)), Some(same)).is_empty());
     }
 
     #[test]

@@ -73,6 +73,9 @@ impl Formatter for AsciiFormatter {
         writer: &mut W,
         fragment: &str,
     ) -> io::Result<()> {
+        if fragment.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            return writer.write_all(fragment.as_bytes());
+        }
         let mut rest = fragment;
         while let Some(start) = rest.find(|char: char| !matches!(char, ' '..='~')) {
             let (plain, tail) = rest.split_at(start);

@@ -69,6 +69,32 @@ pub fn build(
     Ok(Value::Object(essence))
 }
 
+/// Returns the object with its tracked part replaced by an essence: to derive another essence from it.
+///
+/// Fields of `metadata` other than labels and annotations are kept, because they identify the object.
+pub(crate) fn graft(body: &Body, essence: Value) -> Body {
+    let Value::Object(essence) = essence else {
+        return Body::new(essence);
+    };
+    let mut whole = Map::new();
+    for key in ["apiVersion", "kind"] {
+        if let Some(value) = body.value().get(key) {
+            whole.insert(key.to_owned(), value.clone());
+        }
+    }
+    let mut metadata = body.metadata().clone();
+    metadata.remove("labels");
+    metadata.remove("annotations");
+    for (key, value) in essence {
+        match (key.as_str(), value) {
+            ("metadata", Value::Object(tracked)) => metadata.extend(tracked),
+            (_, value) => drop(whole.insert(key, value)),
+        }
+    }
+    whole.insert("metadata".to_owned(), Value::Object(metadata));
+    Body::new(Value::Object(whole))
+}
+
 /// Removes `metadata.annotations`, `metadata.labels`, `metadata` and `status` if they are empty.
 pub fn drop_empty_stanzas(essence: &mut Value) {
     if let Value::Object(map) = essence {
@@ -78,11 +104,21 @@ pub fn drop_empty_stanzas(essence: &mut Value) {
 
 /// Removes those annotations from an essence that the predicate names, and then what got empty.
 pub(crate) fn drop_annotations(essence: &mut Value, mut unwanted: impl FnMut(&str) -> bool) {
+    drop_annotation_entries(essence, |key, _| unwanted(key));
+}
+
+/// Removes annotations by their names and values, and the stanzas that become empty.
+pub(crate) fn drop_annotation_entries(
+    essence: &mut Value,
+    mut unwanted: impl FnMut(&str, &Value) -> bool,
+) {
     let Value::Object(map) = essence else { return };
     let metadata = map.get_mut("metadata").and_then(Value::as_object_mut);
     let annotations = metadata.and_then(|metadata| metadata.get_mut("annotations"));
-    if let Some(Value::Object(annotations)) = annotations {
-        annotations.retain(|key, _| !unwanted(key));
+    if let Some(Value::Object(annotations)) = annotations
+        && annotations.iter().any(|(key, value)| unwanted(key, value))
+    {
+        annotations.retain(|key, value| !unwanted(key, value));
     }
     drop_empty(map);
 }

@@ -29,11 +29,18 @@ const NAME_LIMIT: usize = 63;
 const PREFIX_LIMIT: usize = 253 - 1 - NAME_LIMIT;
 
 /// Why a prefix cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
-    /// The prefix is empty.
-    #[error("annotations storages must have a prefix")]
-    NoPrefix,
+    /// The API server rejects annotations with this prefix, and with them every patch of the operator.
+    #[error(
+        "invalid prefix of annotations {prefix:?}: must be a domain name such as \"example.com\", or \
+         empty"
+    )]
+    Prefix {
+        /// The prefix as given.
+        prefix: String,
+    },
 }
 
 /// An id that Kubernetes would not accept as the name of an annotation.
@@ -67,13 +74,16 @@ impl Default for KeyNaming {
 }
 
 impl KeyNaming {
-    /// Names under the prefix; with `v1`, also in the older form.
+    /// Returns the names under the prefix; with `v1`, also in the older form.
+    ///
+    /// With an empty prefix, annotations have plain names. That is not recommended: other operators
+    /// cannot recognise them and take their changes for changes of the object.
     pub fn new(prefix: impl Into<String>, v1: bool) -> Result<Self, Error> {
         let prefix = prefix.into();
-        if prefix.is_empty() {
-            Err(Error::NoPrefix)
-        } else {
+        if prefix.is_empty() || is_valid_prefix(&prefix) {
             Ok(Self { prefix, v1 })
+        } else {
+            Err(Error::Prefix { prefix })
         }
     }
 
@@ -93,11 +103,13 @@ impl KeyNaming {
         self.prefix.chars().count() > PREFIX_LIMIT
     }
 
-    /// Whether an annotation is under this prefix.
+    /// Returns `true` if an annotation is under this prefix. Without a prefix, there are none.
     pub fn owns(&self, annotation: &str) -> bool {
-        annotation
-            .strip_prefix(&*self.prefix)
-            .is_some_and(|rest| rest.starts_with('/'))
+        let has_prefix = !self.prefix.is_empty();
+        has_prefix
+            && annotation
+                .strip_prefix(&*self.prefix)
+                .is_some_and(|rest| rest.starts_with('/'))
     }
 
     /// The annotations of the key on this object: V2 first, then V1 if it is on and different.
@@ -113,9 +125,10 @@ impl KeyNaming {
     /// Finds those ids with which the server would refuse all that is written.
     pub fn check(&self, id: &str) -> Result<(), InvalidId> {
         let forms = self.forms(id);
-        let names = forms
-            .iter()
-            .filter_map(|form| form.get(self.prefix.len() + 1..));
+        let names = forms.iter().map(|form| {
+            form.rsplit_once('/')
+                .map_or(form.as_str(), |(_, name)| name)
+        });
         match names.into_iter().find(|name| !is_valid_name(name)) {
             None => Ok(()),
             Some(name) => Err(InvalidId {
@@ -125,9 +138,9 @@ impl KeyNaming {
         }
     }
 
-    /// Whether others cannot know by the prefix alone that it is Kopf's.
+    /// Returns `true` if other operators cannot recognise the prefix as Kopf's without a marker.
     pub fn needs_mark(&self) -> bool {
-        !self.prefix.starts_with("kopf.")
+        !self.prefix.is_empty() && !self.prefix.starts_with("kopf.")
     }
 
     /// Marks the prefix as Kopf's in the patch, unless it is marked already or well known.
@@ -148,7 +161,7 @@ impl KeyNaming {
         // Nearly all keys need neither a hash nor a replacement, and this is done for every event.
         let is_plain = |byte: &u8| byte.is_ascii() && !matches!(byte, b'/' | b'<' | b'>');
         if self.prefix.len() + 1 + key.len() <= NAME_LIMIT && key.as_bytes().iter().all(is_plain) {
-            return vec![[&*self.prefix, "/", key].concat()];
+            return vec![self.full(key)];
         }
         let safe: String = key.chars().map(safe_char).collect();
         let length = safe.chars().count();
@@ -165,17 +178,18 @@ impl KeyNaming {
         if length > NAME_LIMIT {
             let suffix = suffix(key);
             let head = head(safe, NAME_LIMIT - suffix.len());
-            format!("{}/{head}{suffix}", self.prefix)
+            self.full(&[head, &suffix].concat())
         } else {
-            format!("{}/{safe}", self.prefix)
+            self.full(safe)
         }
     }
 
     /// The prefix and the name are limited together; the hash is of the safe key.
     fn v1(&self, safe: &str, length: usize) -> String {
-        let prefix_length = self.prefix.chars().count() + 1;
+        let slash = usize::from(!self.prefix.is_empty());
+        let prefix_length = self.prefix.chars().count() + slash;
         if prefix_length + length <= NAME_LIMIT {
-            return format!("{}/{safe}", self.prefix);
+            return self.full(safe);
         }
         let suffix = suffix(safe);
         // With a long prefix there is no room; the original then counts from the end of the key.
@@ -183,11 +197,40 @@ impl KeyNaming {
             Some(room) => room,
             None => (length + NAME_LIMIT).saturating_sub(prefix_length + suffix.len()),
         };
-        format!("{}/{}{suffix}", self.prefix, head(safe, kept))
+        self.full(&[head(safe, kept), &suffix].concat())
+    }
+
+    /// Returns the name with the prefix.
+    fn full(&self, name: &str) -> String {
+        if self.prefix.is_empty() {
+            name.to_owned()
+        } else {
+            [&*self.prefix, "/", name].concat()
+        }
     }
 }
 
-/// Whether the server accepts it after the slash.
+/// Returns `true` if the API server accepts it as the name of a finalizer or an annotation, with or
+/// without a prefix.
+pub(crate) fn is_qualified_name(name: &str) -> bool {
+    match name.split_once('/') {
+        Some((prefix, name)) => is_valid_prefix(prefix) && is_valid_name(name),
+        None => is_valid_name(name),
+    }
+}
+
+/// Returns `true` if the API server accepts it before the slash: a domain name in any case.
+fn is_valid_prefix(prefix: &str) -> bool {
+    let is_inner = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
+    let is_part = |part: &str| {
+        let part = part.as_bytes();
+        let is_outer = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+        is_outer(part.first()) && is_outer(part.last()) && part.iter().all(is_inner)
+    };
+    prefix.len() <= 253 && prefix.split('.').all(is_part)
+}
+
+/// Returns `true` if the API server accepts it after the slash.
 fn is_valid_name(name: &str) -> bool {
     let name = name.as_bytes();
     let is_inner = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
@@ -249,10 +292,16 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
+    /// Returns the naming of any prefix, also of those that the API server rejects.
+    fn unchecked(prefix: &str) -> KeyNaming {
+        KeyNaming {
+            prefix: prefix.to_owned(),
+            v1: true,
+        }
+    }
+
     fn names(prefix: &str, key: &str) -> Vec<String> {
-        let keys = KeyNaming::new(prefix, true)
-            .unwrap()
-            .keys(key, &Body::new(json!({})));
+        let keys = unchecked(prefix).keys(key, &Body::new(json!({})));
         let start = format!("{prefix}/");
         keys.iter()
             .map(|key| key.strip_prefix(&start).unwrap().to_owned())
@@ -370,7 +419,7 @@ mod tests {
         );
         let prefix = "p".repeat(300);
         assert_eq!(names(&prefix, "abcdefgh")[1], suffix("abcdefgh"));
-        assert!(KeyNaming::new(prefix, true).unwrap().is_prefix_too_long());
+        assert!(unchecked(&prefix).is_prefix_too_long());
         assert!(
             !KeyNaming::new("p".repeat(189), true)
                 .unwrap()
@@ -379,10 +428,24 @@ mod tests {
     }
 
     #[test]
-    fn v1_can_be_off_and_the_prefix_cannot_be_empty() {
+    fn v1_can_be_off_and_the_prefix_can_be_empty() {
         let naming = KeyNaming::default().with_v1(false);
         assert_eq!(naming.keys(&"a".repeat(64), &Body::new(json!({}))).len(), 1);
-        assert_eq!(KeyNaming::new("", true), Err(Error::NoPrefix));
+        for prefix in ["my op", "/", "a/b", ".x", "x.", "-x", "exämple"] {
+            let error = Error::Prefix {
+                prefix: prefix.to_owned(),
+            };
+            assert_eq!(KeyNaming::new(prefix, true), Err(error));
+        }
+        let naming = KeyNaming::new("", true).unwrap();
+        let body = Body::new(json!({}));
+        assert_eq!(naming.keys("fn/a", &body), ["fn.a"]);
+        assert!(!naming.needs_mark() && !naming.owns("fn.a"));
+        assert_eq!(naming.check("fn"), Ok(()));
+        assert!(naming.check("f n").is_err());
+        assert_eq!(naming.keys(&"x".repeat(63), &body), ["x".repeat(63)]);
+        let long = naming.keys(&"x".repeat(64), &body);
+        assert_eq!(long, ["x".repeat(56) + "-SItAqA"], "both forms are equal");
     }
 
     #[test]
@@ -463,7 +526,7 @@ mod tests {
     proptest! {
         #[test]
         fn names_fit(key in ".{0,200}", prefix in "[a-z.]{1,80}") {
-            let naming = KeyNaming::new(prefix.clone(), true).unwrap();
+            let naming = unchecked(&prefix);
             let keys = naming.keys(&key, &Body::new(json!({})));
             let name = keys[0].strip_prefix(&format!("{prefix}/")).unwrap();
             prop_assert!(name.chars().count() <= 63);

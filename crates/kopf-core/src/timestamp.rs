@@ -1,14 +1,13 @@
-//! Moments of time in stored records: `2026-01-02T03:04:05.678901+00:00`.
+//! Timestamps in stored records: `2026-01-02T03:04:05.678901+00:00`.
 //!
-//! Always UTC, always six digits, so that the texts can be compared by eye and sorted. Reading is
-//! lenient: older records have no offset and mean UTC. Moments that others can write and that are
-//! beyond what can be calculated with here are the first or the last moment there is.
+//! Always in UTC with six digits, so that the texts can be sorted. Parsing is lenient: older records
+//! have no offset and are in UTC. Timestamps outside of the supported range saturate.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
 
-/// Why a text is not a moment of time.
+/// A text that is not a timestamp.
 #[derive(Debug, thiserror::Error)]
 #[error("not an ISO-8601 date and time: {text:?}")]
 pub struct Error {
@@ -17,7 +16,7 @@ pub struct Error {
     source: jiff::Error,
 }
 
-/// Writes a moment, cut to microseconds.
+/// Formats a timestamp, truncated to microseconds.
 ///
 /// ```
 /// use kopf_core::timestamp;
@@ -27,20 +26,42 @@ pub struct Error {
 /// # Ok::<_, timestamp::Error>(())
 /// ```
 pub fn format(moment: Timestamp) -> String {
+    // Every progress record has up to three of them, and `format!` takes ten times as long.
     let moment = Offset::UTC.to_datetime(moment);
-    format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}+00:00",
-        moment.year(),
-        moment.month(),
-        moment.day(),
-        moment.hour(),
-        moment.minute(),
-        moment.second(),
-        moment.subsec_nanosecond() / 1_000,
-    )
+    let mut text = String::with_capacity("2026-01-02T03:04:05.678901+00:00".len());
+    if moment.year() < 0 {
+        text.push('-');
+    }
+    push(&mut text, u32::from(moment.year().unsigned_abs()), 4);
+    for (separator, part) in [
+        ('-', moment.month()),
+        ('-', moment.day()),
+        ('T', moment.hour()),
+        (':', moment.minute()),
+        (':', moment.second()),
+    ] {
+        text.push(separator);
+        push(&mut text, u32::from(part.unsigned_abs()), 2);
+    }
+    text.push('.');
+    push(
+        &mut text,
+        moment.subsec_nanosecond().unsigned_abs() / 1_000,
+        6,
+    );
+    text.push_str("+00:00");
+    text
 }
 
-/// Reads a moment with an offset, with `Z`, or without any (then it is UTC).
+/// Appends the last decimal digits of a number.
+fn push(text: &mut String, number: u32, digits: u32) {
+    for place in (0..digits).rev() {
+        let digit = number / 10_u32.pow(place) % 10;
+        text.push(char::from_digit(digit, 10).unwrap_or('0'));
+    }
+}
+
+/// Parses a timestamp with an offset, with `Z`, or without any of them (then it is in UTC).
 pub fn parse(text: &str) -> Result<Timestamp, Error> {
     let failed = |source| Error {
         text: text.to_owned(),

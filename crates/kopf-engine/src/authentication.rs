@@ -55,15 +55,12 @@ pub(crate) struct Authentication {
     client: Client,
     vault: Option<Vault>,
     login: Option<Arc<dyn Login>>,
-    handlers: Activities,
 }
 
 impl Authentication {
     pub(crate) fn new(access: Access, registry: &Registry, clock: Clock) -> Self {
-        // A pool of its own: the threads of all other handlers can be waiting for the login.
-        let pool = BlockingPool::new(None);
-        let handlers = Activities::new(Activity::Authentication, registry, pool);
-        if !handlers.is_empty() && !matches!(access, Access::Login) {
+        let has_handlers = !registry.activities(Activity::Authentication).is_empty();
+        if has_handlers && !matches!(access, Access::Login) {
             tracing::info!("Login handlers are not called: the operator is given its access.");
         }
         let (client, vault, login) = match access {
@@ -81,7 +78,6 @@ impl Authentication {
             client,
             vault,
             login,
-            handlers,
         }
     }
 
@@ -89,16 +85,17 @@ impl Authentication {
         &self.client
     }
 
-    /// Keeps the operator logged in, until that is in vain for good; nothing if that is somebody
-    /// else's business.
+    /// Re-authenticates until login fails permanently. `None` if the client was supplied by the caller.
     pub(crate) fn retriever(
         self,
+        registry: &Registry,
         context: &Arc<OperatorContext>,
+        pool: &BlockingPool,
     ) -> Option<impl Future<Output = LoginError> + Send + use<>> {
         let vault = self.vault?;
         let login = self.login.unwrap_or_else(|| {
             Arc::new(Handlers {
-                handlers: self.handlers,
+                handlers: Activities::new(Activity::Authentication, registry, pool.urgent()),
                 context: Arc::clone(context),
             })
         });
@@ -185,7 +182,9 @@ mod tests {
     async fn ask(registry: &Registry) -> Result<(), kopf_client::Error> {
         let authentication = Authentication::new(Access::Login, registry, Clock::system());
         let client = authentication.client().clone();
-        let retriever = authentication.retriever(&context(&client)).unwrap();
+        let retriever =
+            authentication.retriever(registry, &context(&client), &BlockingPool::new(None));
+        let retriever = retriever.unwrap();
         tokio::select! {
             biased;
             answer = client.get_json("/version") => answer.map(drop),
@@ -242,6 +241,8 @@ mod tests {
         let authentication = Authentication::new(client.into(), &registry, Clock::system());
         let client = authentication.client().clone();
         client.get_json("/version").await.unwrap();
-        assert!(authentication.retriever(&context(&client)).is_none());
+        let pool = BlockingPool::new(None);
+        let retriever = authentication.retriever(&registry, &context(&client), &pool);
+        assert!(retriever.is_none());
     }
 }

@@ -1,17 +1,33 @@
-//! Handlers that would be called again and again without a pause, if they fail.
+//! Warnings about handlers that are called again and again without a pause.
+
+use std::time::Duration;
 
 use kopf_core::handler::{ErrorsMode, HandlerKind};
 use kopf_core::settings::Settings;
 
 use crate::invocation::{Handler, Registry};
 
-/// Warns of handlers that are tried again at once and without a limit.
+/// Timer resolution: shorter intervals are rounded up to it.
+const RESOLUTION: Duration = Duration::from_millis(1);
+
+/// Warns about handlers that are retried at once and without a limit, and about timers without a pause.
 pub(crate) fn warn(registry: &Registry, settings: &Settings) {
     for handler in registry.handlers() {
+        if let HandlerKind::Timer(timing) = handler.kind
+            && timing
+                .interval
+                .is_some_and(|interval| interval < RESOLUTION)
+        {
+            tracing::warn!(
+                "Timer '{}' has an interval below 0.001 seconds: it is called a thousand times per \
+                 second for every object.",
+                handler.id
+            );
+        }
         if is_hasty(handler, settings) {
             tracing::warn!(
-                "Handler '{}' is called again at once whenever it fails, without a limit: let it wait \
-                 by `backoff`, or limit it by `retries` or `timeout`.",
+                "Handler '{}' is retried at once and without a limit whenever it fails. Set `backoff`, \
+                 `retries` or `timeout`.",
                 handler.id
             );
         }
@@ -25,7 +41,7 @@ fn is_hasty(handler: &Handler, settings: &Settings) -> bool {
         .backoff
         .unwrap_or(settings.execution.default_backoff);
     let is_limited = retrying.retries.is_some() || retrying.timeout.is_some();
-    // Indexers are tried again with the next change of their objects.
+    // Index handlers are retried on the next change of their objects.
     let is_repeated = handler.kind != HandlerKind::Index && errors == ErrorsMode::Temporary;
     is_repeated && backoff.is_zero() && !is_limited
 }
@@ -33,9 +49,8 @@ fn is_hasty(handler: &Handler, settings: &Settings) -> bool {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
 
-    use kopf_core::handler::{Cancellation, FunctionId, HandlerSpec, Retrying};
+    use kopf_core::handler::{Cancellation, FunctionId, HandlerSpec, Retrying, Timing};
     use kopf_core::selector::Selector;
     use tracing::Level;
 
@@ -43,10 +58,13 @@ mod tests {
     use crate::captured::capture;
     use crate::invocation::Nothing;
 
-    /// How often it is warned of a daemon like this.
+    /// Returns the number of warnings about a daemon with these limits.
     fn warnings(retrying: Retrying, settings: &Settings) -> usize {
+        warnings_of(HandlerKind::Daemon(Cancellation::NONE), retrying, settings)
+    }
+
+    fn warnings_of(kind: HandlerKind, retrying: Retrying, settings: &Settings) -> usize {
         let captured = capture(Level::WARN);
-        let kind = HandlerKind::Daemon(Cancellation::NONE);
         let mut spec = HandlerSpec::new("fn", FunctionId::Number(1), kind);
         spec.selector = Some(Selector::everything());
         spec.retrying = retrying;
@@ -57,7 +75,20 @@ mod tests {
     }
 
     #[test]
-    fn only_endless_loops_without_pauses_are_warned_of() {
+    fn timers_without_pauses_cause_warnings() {
+        for (seconds, expected) in [(0.0, 1), (0.0009, 1), (0.001, 0), (10.0, 0)] {
+            let timing = Timing {
+                interval: Some(Duration::from_secs_f64(seconds)),
+                ..Timing::ONCE
+            };
+            let kind = HandlerKind::Timer(timing);
+            let count = warnings_of(kind, Retrying::default(), &Settings::default());
+            assert_eq!(count, expected, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn endless_retries_without_pauses_cause_warnings() {
         let settings = Settings::default();
         let hasty = Retrying {
             backoff: Some(Duration::ZERO),

@@ -162,8 +162,10 @@ impl ObjectLogger {
     fn is_written(&self, level: Level) -> bool {
         macro_rules! enabled {
             ($target:expr) => {
-                match level {
-                    Level::Debug => tracing::enabled!(target: $target, tracing::Level::DEBUG),
+                match level.rounded() {
+                    Level::Debug | Level::Other(_) => {
+                        tracing::enabled!(target: $target, tracing::Level::DEBUG)
+                    }
                     Level::Info => tracing::enabled!(target: $target, tracing::Level::INFO),
                     Level::Warning => tracing::enabled!(target: $target, tracing::Level::WARN),
                     Level::Error => tracing::enabled!(target: $target, tracing::Level::ERROR),
@@ -189,9 +191,11 @@ impl ObjectLogger {
     }
 
     fn is_wanted(&self, level: Level) -> bool {
-        match level {
+        match level.rounded() {
             _ if self.reach != Reach::Terse => true,
-            Level::Debug => tracing::enabled!(target: TARGET, tracing::Level::TRACE),
+            Level::Debug | Level::Other(_) => {
+                tracing::enabled!(target: TARGET, tracing::Level::TRACE)
+            }
             Level::Info => tracing::enabled!(target: TARGET, tracing::Level::DEBUG),
             Level::Warning | Level::Error => true,
         }
@@ -234,8 +238,8 @@ impl ObjectLogger {
                 )
             };
         }
-        match level {
-            Level::Debug => record!(DEBUG),
+        match level.rounded() {
+            Level::Debug | Level::Other(_) => record!(DEBUG),
             Level::Info => record!(INFO),
             Level::Warning => record!(WARN),
             Level::Error => record!(ERROR),
@@ -255,8 +259,8 @@ fn trace_activity(activity: Activity, level: Level, message: &dyn Display, detai
             )
         };
         ($target:expr) => {
-            match level {
-                Level::Debug => record!($target, DEBUG),
+            match level.rounded() {
+                Level::Debug | Level::Other(_) => record!($target, DEBUG),
                 Level::Info => record!($target, INFO),
                 Level::Warning => record!($target, WARN),
                 Level::Error => record!($target, ERROR),

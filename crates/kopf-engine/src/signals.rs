@@ -101,7 +101,7 @@ async fn second_signal(signals: impl Stream<Item = &'static str> + Send, stop: &
         tracing::info!("Signal {name} is received. Operator is stopping.");
         stop.cancel();
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Waits for the operator to begin to stop, then until it must not be waited for.

@@ -9,6 +9,7 @@ mod golden;
 mod memos;
 mod reconciliation;
 mod requests;
+mod workers;
 
 use std::fmt;
 use std::pin::Pin;

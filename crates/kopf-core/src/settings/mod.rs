@@ -29,6 +29,7 @@ pub use networking::{Networking, Watching};
 pub use persistence::Persistence;
 pub use posting::Posting;
 
+use crate::keys;
 pub use crate::wording::Level;
 
 /// The settings of one operator.
@@ -106,8 +107,11 @@ pub enum Error {
         /// The name as given.
         managed: String,
     },
-    /// The server would not accept a finalizer of this form.
-    #[error("settings.persistence.finalizer must look like domain/name, got {finalizer:?}")]
+    /// The API server rejects a finalizer of this form, and with it every patch that adds it.
+    #[error(
+        "invalid settings.persistence.finalizer {finalizer:?}: must be a name of letters, digits, '-', \
+         '_' and '.', such as \"marker\" or \"example.com/marker\""
+    )]
     Finalizer {
         /// The finalizer as given.
         finalizer: String,
@@ -122,11 +126,11 @@ impl Settings {
         self.validate_durations()?;
         self.validate_names()?;
         let finalizer = &self.persistence.finalizer;
-        match finalizer.split_once('/') {
-            Some((domain, name)) if !domain.is_empty() && !name.is_empty() => Ok(()),
-            _ => Err(Error::Finalizer {
-                finalizer: finalizer.clone(),
-            }),
+        if keys::is_qualified_name(finalizer) {
+            Ok(())
+        } else {
+            let finalizer = finalizer.clone();
+            Err(Error::Finalizer { finalizer })
         }
     }
 
@@ -165,15 +169,11 @@ impl Settings {
     }
 
     fn validate_durations(&self) -> Result<(), Error> {
-        let (watching, networking) = (&self.watching, &self.networking);
+        let watching = &self.watching;
         let lifetime = Some(self.peering.lifetime);
         let positive = [
             ("watching.inactivity_timeout", watching.inactivity_timeout),
-            ("watching.server_timeout", watching.server_timeout),
-            ("watching.client_timeout", watching.client_timeout),
             ("peering.lifetime", lifetime),
-            ("networking.request_timeout", networking.request_timeout),
-            ("networking.connect_timeout", networking.connect_timeout),
         ];
         let is_zero = |duration: Option<Duration>| duration == Some(Duration::ZERO);
         if let Some((setting, _)) = positive.into_iter().find(|(_, d)| is_zero(*d)) {
@@ -212,6 +212,18 @@ impl Settings {
                 managed: managed.clone(),
             }),
             _ => Ok(()),
+        }
+    }
+
+    /// Replaces values that the original accepts in another meaning: timeouts of zero are no timeouts.
+    pub fn normalize(&mut self) {
+        for timeout in [
+            &mut self.watching.server_timeout,
+            &mut self.watching.client_timeout,
+            &mut self.networking.request_timeout,
+            &mut self.networking.connect_timeout,
+        ] {
+            timeout.take_if(|timeout| timeout.is_zero());
         }
     }
 }
@@ -369,8 +381,9 @@ mod tests {
                 "settings.watching.inactivity_timeout must not be zero",
             ),
             (
-                |settings| settings.persistence.finalizer = "marker".to_owned(),
-                "settings.persistence.finalizer must look like domain/name, got \"marker\"",
+                |settings| settings.persistence.finalizer = "a b".to_owned(),
+                "invalid settings.persistence.finalizer \"a b\": must be a name of letters, \
+                 digits, '-', '_' and '.', such as \"marker\" or \"example.com/marker\"",
             ),
         ];
         for (spoil, expected) in cases {
@@ -385,5 +398,42 @@ mod tests {
         settings.watching.server_timeout = Some(CENTURY);
         settings.watching.inactivity_timeout = None;
         settings.validate().unwrap();
+    }
+
+    #[test]
+    fn finalizers_need_no_domain() {
+        for finalizer in [
+            "marker",
+            "Marker_1.x",
+            "example.com/marker",
+            "Example.com/M",
+        ] {
+            let mut settings = Settings::default();
+            settings.persistence.finalizer = finalizer.to_owned();
+            assert_eq!(settings.validate(), Ok(()), "{finalizer}");
+        }
+        for finalizer in ["-x", "a/b/c", "/x", "x/", "a b/c", "exämple"] {
+            let mut settings = Settings::default();
+            settings.persistence.finalizer = finalizer.to_owned();
+            assert!(settings.validate().is_err(), "{finalizer}");
+        }
+    }
+
+    #[test]
+    fn zero_timeouts_are_no_timeouts() {
+        let mut settings = Settings::default();
+        settings.watching.server_timeout = Some(Duration::ZERO);
+        settings.watching.client_timeout = Some(Duration::ZERO);
+        settings.networking.request_timeout = Some(Duration::ZERO);
+        settings.networking.connect_timeout = Some(Duration::from_secs(1));
+        settings.validate().unwrap();
+        settings.normalize();
+        assert_eq!(settings.watching.server_timeout, None);
+        assert_eq!(settings.watching.client_timeout, None);
+        assert_eq!(settings.networking.request_timeout, None);
+        assert_eq!(
+            settings.networking.connect_timeout,
+            Some(Duration::from_secs(1))
+        );
     }
 }

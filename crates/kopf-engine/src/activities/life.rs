@@ -1,4 +1,4 @@
-//! The beginning and the end of an operator.
+//! Startup and cleanup of an operator.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use super::{Activities, Error};
 use crate::execution::BlockingPool;
 use crate::invocation::{OperatorContext, Registry, SettingsDraft};
 
-/// Calls the startup handlers, and says what they have made of the settings.
+/// Calls the startup handlers and returns the settings as changed by them.
 ///
-/// Every handler sees the settings as the ones before have left them.
+/// Every handler gets the settings as left by the handlers before it.
 pub(crate) async fn startup(
     registry: &Registry,
     context: OperatorContext,
@@ -31,14 +31,13 @@ pub(crate) async fn startup(
     Ok(draft.get())
 }
 
-/// Calls the cleanup handlers.
+/// Calls the cleanup handlers. `pool` is the pool of the handlers that ran before.
 pub(crate) async fn cleanup(
     registry: &Registry,
     context: &Arc<OperatorContext>,
+    pool: &BlockingPool,
 ) -> Result<(), Error> {
-    // Threads of their own: those that do not end can have all others.
-    let pool = BlockingPool::new(context.settings.execution.max_workers);
-    let activities = Activities::new(Activity::Cleanup, registry, pool);
+    let activities = Activities::new(Activity::Cleanup, registry, pool.urgent());
     activities.run(|| Arc::clone(context)).await?;
     Ok(())
 }

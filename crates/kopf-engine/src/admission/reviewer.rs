@@ -35,8 +35,7 @@ pub(super) struct Reviewer {
     /// The admission handlers.
     handlers: Vec<Arc<Handler<Function>>>,
     announced: watch::Sender<Option<ClientConfig>>,
-    /// A pool of its own: API servers wait for at most 30 seconds, and other blocking handlers can hold
-    /// all threads of the shared pool for hours.
+    /// The pool of all blocking handlers.
     pool: BlockingPool,
     reviews: TaskTracker,
 }
@@ -53,7 +52,7 @@ impl Reviewer {
             .filter(|handler| handler.kind.webhook_type().is_some())
             .cloned()
             .collect();
-        let pool = BlockingPool::new(shared.context.settings.execution.max_workers);
+        let pool = shared.pool.clone();
         Self {
             shared,
             kinds,

@@ -1,4 +1,4 @@
-//! Threads for functions that block: as many at once as the settings say.
+//! Threads for blocking functions, up to the limit of the settings.
 
 use std::num::NonZeroUsize;
 use std::pin::pin;
@@ -10,22 +10,32 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-/// As many threads as functions that mostly wait for something need on a small machine.
+/// Threads beyond the number of processors if there is no limit. Blocking functions mostly wait.
 const AT_LEAST: usize = 32;
 
-/// How long functions wait for a thread without anybody being told.
+/// Time after which a function that waits for a thread causes a warning.
 const BUSY: Duration = Duration::from_secs(60);
 
-/// Cheap to clone: clones share the threads.
+/// A bounded pool of threads. Cheap to clone: clones share the threads.
 #[derive(Debug, Clone)]
 pub(crate) struct BlockingPool {
     places: Arc<Semaphore>,
     running: TaskTracker,
     is_warned: Arc<AtomicBool>,
+    full: Full,
+}
+
+/// Behaviour of a pool without free places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Full {
+    /// Functions wait for a place.
+    Wait,
+    /// Functions exceed the limit.
+    Exceed,
 }
 
 impl BlockingPool {
-    /// With at most so many threads; by default, as many as there are processors and some more.
+    /// Returns a pool of at most `max_workers` threads; by default, 32 more than there are processors.
     pub(crate) fn new(max_workers: Option<usize>) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let places = max_workers.unwrap_or(processors + AT_LEAST).max(1);
@@ -33,10 +43,23 @@ impl BlockingPool {
             places: Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS))),
             running: TaskTracker::new(),
             is_warned: Arc::default(),
+            full: Full::Wait,
         }
     }
 
-    /// Says what still runs when nobody waits for it any more.
+    /// Returns the same pool for functions that must not wait: they take a free place, or exceed the
+    /// limit if there is none.
+    ///
+    /// For login handlers, because handlers that wait for the login can hold all places; and for
+    /// cleanup handlers, because abandoned handlers can.
+    pub(crate) fn urgent(&self) -> Self {
+        Self {
+            full: Full::Exceed,
+            ..self.clone()
+        }
+    }
+
+    /// Warns about functions that still run and are not awaited any longer.
     pub(crate) fn report_left(&self) {
         let left = self.running.len();
         if left > 0 {
@@ -47,11 +70,14 @@ impl BlockingPool {
         }
     }
 
-    /// Waits for a place for a function that is to be run. Cancel-safe.
+    /// Waits for a place for a function. Cancel-safe.
     pub(crate) async fn enter(&self, seat: &Seat) {
+        if self.full == Full::Exceed {
+            return seat.try_take(&self.places);
+        }
         let mut taking = pin!(seat.take(&self.places));
         if timeout(BUSY, &mut taking).await.is_err() {
-            // Once: who runs out of threads does it again and again.
+            // Once per pool: a pool that is too small is exhausted again and again.
             if !self.is_warned.swap(true, Ordering::Relaxed) {
                 tracing::warn!(
                     "All threads for blocking handlers are busy: {} run, and others wait for more \
@@ -64,10 +90,10 @@ impl BlockingPool {
         }
     }
 
-    /// Runs a function in a thread. Its panic is an error with the payload of the panic.
+    /// Runs a function in a thread. A panic is returned as an error with its payload.
     ///
     /// # Cancellation
-    /// A function that has begun runs to its end; its place is taken until then.
+    /// A function that has started runs to its end and holds its place until then.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         seat: Seat,
@@ -76,7 +102,7 @@ impl BlockingPool {
         if !seat.is_taken() {
             self.enter(&seat).await;
         }
-        // Also when it panics.
+        // Dropped on panics as well.
         let leaving = Leaving(seat);
         let thread = self.running.spawn_blocking(move || {
             let _leaving = leaving;
@@ -91,8 +117,7 @@ impl BlockingPool {
         }
     }
 
-    /// Waits for others on behalf of a function that runs: meanwhile, its place is free, so that
-    /// those it waits for can have it.
+    /// Waits for other functions of the pool on behalf of a running one, whose place is free meanwhile.
     pub(crate) async fn wait<T>(&self, seat: &Seat, others: impl Future<Output = T>) -> T {
         seat.stand_up();
         let standing = Standing(seat);
@@ -106,7 +131,7 @@ impl BlockingPool {
 }
 
 /// The place of one function: taken while it runs, free while it waits for others of the pool.
-/// Cheap to clone: clones are the same place.
+/// Cheap to clone: clones share the place.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seat(Arc<Mutex<Place>>);
 
@@ -129,6 +154,14 @@ impl Seat {
         }
     }
 
+    fn try_take(&self, places: &Arc<Semaphore>) {
+        let permit = Arc::clone(places).try_acquire_owned().ok();
+        let mut place = self.lock();
+        if !place.is_over {
+            place.permit = permit;
+        }
+    }
+
     fn is_taken(&self) -> bool {
         self.lock().permit.is_some()
     }
@@ -144,7 +177,7 @@ impl Seat {
     }
 }
 
-/// Ends the stay.
+/// Frees the place for good when dropped.
 struct Leaving(Seat);
 
 impl Drop for Leaving {
@@ -155,7 +188,7 @@ impl Drop for Leaving {
     }
 }
 
-/// One wait.
+/// One of the waits of a function.
 struct Standing<'a>(&'a Seat);
 
 impl Standing<'_> {
@@ -178,7 +211,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn no_more_run_at_once_than_allowed() {
+    async fn limit_bounds_concurrency() {
         let pool = BlockingPool::new(Some(2));
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let runs = (0..8).map(|_| {
@@ -195,7 +228,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_comes_back_and_frees_its_place() {
+    async fn urgent_functions_exceed_the_limit() {
+        let pool = BlockingPool::new(Some(1));
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let mut running = std::pin::pin!(pool.run(Seat::default(), move || ended.recv()));
+        assert!(futures::poll!(&mut running).is_pending());
+        assert_eq!(pool.urgent().run(Seat::default(), || 5).await.unwrap(), 5);
+        assert_eq!(pool.places.available_permits(), 0);
+        drop(end);
+        let _ = running.await;
+        assert_eq!(pool.urgent().run(Seat::default(), || 5).await.unwrap(), 5);
+        assert_eq!(pool.places.available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn panic_is_returned_and_frees_the_place() {
         let pool = BlockingPool::new(Some(1));
         let panic = pool
             .run(Seat::default(), || panic!("oops"))
@@ -206,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_for_others_leaves_its_place_to_them() {
+    async fn waiting_function_frees_its_place_for_others() {
         let pool = BlockingPool::new(Some(1));
         let (seat, inner) = (Seat::default(), pool.clone());
         let handle = tokio::runtime::Handle::current();
@@ -224,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_place_is_not_taken_by_whoever_is_over() {
+    async fn finished_function_takes_no_place() {
         let pool = BlockingPool::new(Some(1));
         let seat = Seat::default();
         pool.run(seat.clone(), || ()).await.unwrap();
@@ -233,7 +280,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_that_are_left_are_counted() {
+    async fn running_functions_are_reported() {
         let captured = crate::captured::capture(tracing::Level::WARN);
         let pool = BlockingPool::new(None);
         pool.report_left();

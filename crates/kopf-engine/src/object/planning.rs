@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kopf_core::body::Body;
 use kopf_core::cause::{Cause, Change, EventType, Reason, detect};
-use kopf_core::diff::{Diff, diff};
+use kopf_core::diff::Diff;
 use kopf_core::finalizer;
 use kopf_core::object::handling::{Essences, Others, fingerprint, load_attempted, validate};
 use kopf_core::object::{AttemptedEssences, Facts, Finalizer, Input, PendingPatch};
@@ -199,17 +199,14 @@ fn changing_cause(
     } else {
         fetch_base(context, body, logger)?.map(Arc::new)
     };
-    let diff: Diff = match &old {
-        Some(old) if Arc::ptr_eq(old, &new) => Diff::default(),
-        Some(old) => diff(old, &new),
-        None => diff(&Value::Null, &new),
-    };
+    let diff = Diff::between(old.clone(), Some(Arc::clone(&new)));
     let detected = detect(
         event,
         body,
         &persistence.finalizer,
         old.is_some(),
-        diff.is_empty(),
+        // Creations are recognised without their diff, which is computed only if it is read.
+        old.is_some() && diff.is_empty(),
         state.initial(),
     );
     Ok(Some(Cause {

@@ -12,9 +12,6 @@ use crate::probing::Endpoint;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There are no handlers.
-    #[error("no handlers are registered, there is nothing to do for the operator")]
-    NoHandlers,
     /// A front has declared a handler of an index, and not given the index.
     #[error("there is nothing to keep the entries of the index '{id}' in")]
     NoIndex {

@@ -42,6 +42,7 @@ use crate::admission;
 use crate::authentication::{Access, Authentication};
 use crate::clock::Clock;
 use crate::error::describe;
+use crate::execution::BlockingPool;
 use crate::haste;
 use crate::indexing::Indices;
 use crate::inspect::Inspect;
@@ -192,7 +193,7 @@ impl Operator {
         let _running = self.inspect.set_runtime(Handle::current());
         debug!("Starting Kopf {}.", env!("CARGO_PKG_VERSION"));
         if self.registry.is_empty() {
-            return Err(Error::NoHandlers);
+            warn!("No handlers are registered: the operator has nothing to do.");
         }
         self.settings.peering.clusterwide = matches!(self.scope, Scope::Cluster);
         for handler in self.registry.handlers() {
@@ -202,6 +203,7 @@ impl Operator {
             }
         }
         self.settings.validate()?;
+        self.settings.normalize();
         namesakes::warn(&self.registry);
         let clock = *self.clock.get_or_insert_with(Clock::system);
         let authentication = Authentication::new(access, &self.registry, clock);
@@ -221,13 +223,17 @@ impl Operator {
             return Ok(());
         };
         self.settings = started?;
+        self.settings.normalize();
         let valid = self.settings.validate().map_err(Error::from);
         let valid = valid
             .and_then(|()| check_ids(&self.registry, &self.settings))
             .and_then(|()| Ok(admission::check(&self.registry, &self.settings.admission)?));
+        let pool = BlockingPool::new(self.settings.execution.max_workers);
         if let Err(error) = valid {
-            // What the startup has opened is to be closed, also if it has led nowhere.
-            if let Err(second) = activities::cleanup(&self.registry, &Arc::new(context)).await {
+            // Resources that startup handlers have opened must be closed.
+            if let Err(second) =
+                activities::cleanup(&self.registry, &Arc::new(context), &pool).await
+            {
                 error!("{}", describe(&second));
             }
             return Err(error);
@@ -236,8 +242,10 @@ impl Operator {
         haste::warn(&self.registry, &self.settings);
         let inspect = self.inspect.clone();
         let mut root = Root::default();
-        let shared = self.start(&client, clock, &mut root);
-        if let Some(retriever) = authentication.retriever(&shared.context) {
+        let shared = self.start(&client, clock, pool, &mut root);
+        if let Some(retriever) =
+            authentication.retriever(&shared.registry, &shared.context, &shared.pool)
+        {
             root.spawn(RETRIEVER, root.halt_last.clone(), async move {
                 Err(Error::Login(retriever.await))
             });
@@ -248,7 +256,7 @@ impl Operator {
         };
         inspect.set_stopping();
         root.stop().await;
-        let cleaned = activities::cleanup(&shared.registry, &shared.context).await;
+        let cleaned = activities::cleanup(&shared.registry, &shared.context, &shared.pool).await;
         match (outcome, cleaned) {
             (Err(first), Err(second)) => {
                 error!("{second}");

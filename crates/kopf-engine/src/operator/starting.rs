@@ -21,12 +21,19 @@ use crate::probing;
 use crate::root::{POSTER, Root};
 use crate::shared::Shared;
 
-/// How many blocking daemons run at once, if the settings do not say.
+/// Maximum number of blocking daemons. They hold their threads for as long as their objects exist, so
+/// `execution.max_workers` does not apply: the daemons of the next objects would never start.
 const DAEMON_THREADS: usize = 512;
 
 impl Operator {
     /// Starts everything that does not depend on how the operator logs in.
-    pub(super) fn start(self, client: &Client, clock: Clock, root: &mut Root) -> Arc<Shared> {
+    pub(super) fn start(
+        self,
+        client: &Client,
+        clock: Clock,
+        pool: BlockingPool,
+        root: &mut Root,
+    ) -> Arc<Shared> {
         let settings = Arc::new(self.settings);
         self.inspect.set_settings(Arc::clone(&settings));
         let client = client.with_networking(&settings.networking);
@@ -57,10 +64,8 @@ impl Operator {
             lifecycle: self.lifecycle,
             poster: poster.clone(),
             permits: Permits::new(settings.networking.concurrency),
-            pool: BlockingPool::new(settings.execution.max_workers),
-            daemon_pool: BlockingPool::new(Some(
-                settings.execution.max_workers.unwrap_or(DAEMON_THREADS),
-            )),
+            pool,
+            daemon_pool: BlockingPool::new(Some(DAEMON_THREADS)),
             fleet: Fleet::new(root.halt.clone()),
             pause: Pause::default(),
             known_peers: KnownPeers::default(),

@@ -35,12 +35,21 @@ fn quiet(asked: &Asked) -> Answer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_without_handlers_is_refused() {
-    let (client, log) = serve(quiet);
-    let operator = Operator::new(Registry::default());
-    let outcome = operator.run(client, CancellationToken::new()).await;
-    assert!(matches!(outcome, Err(Error::NoHandlers)), "{outcome:?}");
-    assert!(log.all().is_empty());
+async fn operator_without_handlers_runs_with_a_warning() {
+    let captured = capture(Level::WARN);
+    let (client, _) = serve(quiet);
+    let (told, ready) = oneshot::channel();
+    let operator = Operator::new(Registry::default()).on_ready(told);
+    let stop = CancellationToken::new();
+    let stopping = async {
+        ready.await.unwrap();
+        stop.cancel();
+    };
+    let (outcome, ()) = tokio::join!(operator.run(client, stop.clone()), stopping);
+    outcome.unwrap();
+    let warnings = captured.messages(Level::WARN);
+    let expected = "No handlers are registered: the operator has nothing to do.";
+    assert_eq!(warnings, [expected]);
 }
 
 #[test]
@@ -113,7 +122,7 @@ async fn doubtful_handlers_are_warned_of_at_the_start() {
     let warnings = captured.messages(Level::WARN);
     for text in [
         "Several functions have the id 'fn'",
-        "Handler 'fn' is called again at once",
+        "Handler 'fn' is retried at once",
     ] {
         let told = warnings.iter().filter(|warning| warning.starts_with(text));
         assert_eq!(told.count(), 1, "{warnings:?}");

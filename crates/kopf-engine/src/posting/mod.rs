@@ -250,11 +250,12 @@ fn is_event(object: &ObjectReference) -> bool {
 
 /// Returns the type of events of a level.
 fn type_of(level: Level) -> &'static str {
-    match level {
-        Level::Debug => "Debug",
-        Level::Info => "Normal",
-        Level::Warning => "Warning",
-        Level::Error => "Error",
+    match level.number() {
+        50.. => "Fatal",
+        40..50 => "Error",
+        30..40 => "Warning",
+        20..30 => "Normal",
+        _ => "Debug",
     }
 }
 

@@ -25,7 +25,6 @@ use super::Endpoint;
 use super::listening::Doors;
 use super::prober::{Desk, Prober, report};
 use crate::activities::Activities;
-use crate::execution::BlockingPool;
 use crate::inspect::Inspect;
 use crate::shared::Shared;
 
@@ -63,9 +62,7 @@ pub(crate) async fn serve(
     debug!("Serving health status at {endpoint}");
     let is_honest = shared.context.settings.process.honest_liveness;
     let inspect = shared.inspect.clone();
-    // Threads of their own: daemons can have all others, and nothing is wrong with that.
-    let pool = BlockingPool::new(None);
-    let activities = Activities::new(Activity::Probe, &shared.registry, pool);
+    let activities = Activities::new(Activity::Probe, &shared.registry, shared.pool.clone());
     let (desk, prober) = Prober::new(async move || {
         let context = || Arc::clone(&shared.context);
         report(activities.run(context).await)

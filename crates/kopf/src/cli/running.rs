@@ -71,12 +71,6 @@ fn try_run(builder: OperatorBuilder, options: RunOptions) -> Result<End, Failure
             ),
         );
     }
-    if builder.is_empty() {
-        return Err(Failure::plain(
-            "No handlers are registered, there is nothing to do for the operator",
-        )
-        .advise("declare one, such as #[kopf::on::create(\"pods\")], in a linked crate"));
-    }
     let target = target(&options)?;
     let operator = configure(builder, options)?;
     let runtime = runtime()

@@ -1,8 +1,7 @@
-//! The log of an operator's process: which records are written, and how they look.
+//! The log of an operator's process: filtering and formatting of records.
 //!
-//! Records come from `tracing`, whoever makes them; they go to stderr, one write each. Those about
-//! objects have the target `kopf.objects` and the fields `k8s.*` ([`record`]). Nothing here
-//! decides what is logged; whoever logs never puts a secret into a record.
+//! Records come from `tracing` and go to stderr, one write each. Records about objects have the target
+//! `kopf.objects` and the fields `k8s.*` ([`record`]). Records never contain secrets.
 
 mod json;
 mod levels;
@@ -23,7 +22,8 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer as _, Registry};
 
 pub(super) use self::levels::Verbosity;
-use self::record::Record;
+use self::record::{Details, Record};
+use self::text::Heading;
 use super::args::LogFormat;
 
 /// What the user asks for.
@@ -42,7 +42,7 @@ pub(super) struct Options {
 pub(super) fn install(options: Options) {
     let format = Format {
         options,
-        timezone: TimeZone::system(),
+        heading: Heading::new(TimeZone::system()),
         now: Timestamp::now,
     };
     // The only way to fail is that there is another one.
@@ -88,8 +88,7 @@ where
 /// Turns events into lines.
 struct Format {
     options: Options,
-    /// Of people: for lines that people read.
-    timezone: TimeZone,
+    heading: Heading,
     now: fn() -> Timestamp,
 }
 
@@ -112,7 +111,6 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let record = Record::of(event);
         let now = (self.now)();
         let Options {
             format,
@@ -120,15 +118,20 @@ where
             prefix,
             ..
         } = &self.options;
+        let details = match format {
+            LogFormat::Plain | LogFormat::Full => Details::Name,
+            LogFormat::Json => Details::All,
+        };
+        let record = Record::of(event, details);
         match format {
             LogFormat::Plain => text::message(&mut writer, &record, *prefix)?,
             LogFormat::Full => {
-                text::heading(&mut writer, &record, &now.to_zoned(self.timezone.clone()))?;
+                self.heading.write(&mut writer, &record, now)?;
                 text::message(&mut writer, &record, *prefix)?;
             }
             LogFormat::Json => json::line(&mut writer, record, now, refkey, *prefix)?,
         }
-        writeln!(writer)
+        writer.write_char('\n')
     }
 }
 
@@ -169,7 +172,7 @@ mod tests {
                 refkey: "object".to_owned(),
                 prefix,
             },
-            timezone: TimeZone::fixed(jiff::tz::offset(1)),
+            heading: Heading::new(TimeZone::fixed(jiff::tz::offset(1))),
             now: || "2026-11-15T00:38:15.408901Z".parse().unwrap(),
         };
         let writer = written.clone();

@@ -1,4 +1,4 @@
-//! One record of the log, taken out of an event of `tracing`.
+//! One record of the log, made of an event of `tracing`.
 
 use std::error::Error;
 use std::fmt::{self, Write as _};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level};
 
-/// Everything that a record says.
+/// The parts of an event that are written.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) level: Level,
@@ -19,9 +19,19 @@ pub(super) struct Record {
     pub(super) object: Object,
     /// All other fields, in their order.
     pub(super) extras: Vec<(&'static str, Value)>,
+    details: Details,
 }
 
-/// Which object it is about, if any.
+/// The fields of the object that a format writes. The others are not copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Details {
+    /// The namespace and the name.
+    Name,
+    /// All of them.
+    All,
+}
+
+/// The object of a record, if any.
 #[derive(Debug, Default)]
 pub(super) struct Object {
     pub(super) api_version: Option<String>,
@@ -37,19 +47,29 @@ impl Object {
     }
 }
 
-/// How messages about an object begin.
+/// The prefix of messages about an object.
 impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.namespace, &self.name) {
             (_, None) => Ok(()),
-            (None, Some(name)) => write!(f, "[{name}] "),
-            (Some(namespace), Some(name)) => write!(f, "[{namespace}/{name}] "),
+            (None, Some(name)) => {
+                f.write_str("[")?;
+                f.write_str(name)?;
+                f.write_str("] ")
+            }
+            (Some(namespace), Some(name)) => {
+                f.write_str("[")?;
+                f.write_str(namespace)?;
+                f.write_str("/")?;
+                f.write_str(name)?;
+                f.write_str("] ")
+            }
         }
     }
 }
 
 impl Record {
-    pub(super) fn of(event: &Event<'_>) -> Self {
+    pub(super) fn of(event: &Event<'_>, details: Details) -> Self {
         let metadata = event.metadata();
         let mut record = Self {
             level: *metadata.level(),
@@ -58,6 +78,7 @@ impl Record {
             exc_info: None,
             object: Object::default(),
             extras: Vec::new(),
+            details,
         };
         event.record(&mut record);
         record
@@ -99,6 +120,11 @@ impl Visit for Record {
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
+        let is_needed = self.details == Details::All
+            || !matches!(field.name(), "k8s.api_version" | "k8s.kind" | "k8s.uid");
+        if !is_needed {
+            return;
+        }
         self.add(field, Value::from(value));
     }
 
@@ -118,7 +144,7 @@ impl Visit for Record {
         self.add(field, Value::from(value));
     }
 
-    /// An error without its causes is half of the story.
+    /// Records an error with its causes.
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
         let mut text = value.to_string();
         let mut next = value.source();

@@ -1,36 +1,85 @@
-//! Records for people: the formats `plain` and `full`.
+//! Human-readable records: the formats `plain` and `full`.
 
 use std::fmt::{self, Write};
+use std::sync::{Mutex, PoisonError};
 
-use jiff::Zoned;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde_json::Value;
 use tracing::Level;
 
 use super::record::Record;
 
-/// `[2026-11-15 00:38:15,408] kopf.objects         [DEBUG   ] `
-pub(super) fn heading(writer: &mut impl Write, record: &Record, now: &Zoned) -> fmt::Result {
-    let level = match record.level {
-        Level::ERROR => "ERROR",
-        Level::WARN => "WARNING",
-        Level::INFO => "INFO",
-        _ => "DEBUG",
-    };
-    write!(
-        writer,
-        "[{:04}-{:02}-{:02} {:02}:{:02}:{:02},{:03}] {:20.20} [{level:8.8}] ",
-        now.year(),
-        now.month(),
-        now.day(),
-        now.hour(),
-        now.minute(),
-        now.second(),
-        now.millisecond(),
-        record.target,
-    )
+/// Width of the logger's name.
+const TARGET_WIDTH: usize = 20;
+
+/// Writes headings such as `[2026-11-15 00:38:15,408] kopf.objects         [DEBUG   ] `.
+pub(super) struct Heading {
+    timezone: TimeZone,
+    /// The last written second, as converting to local time and formatting costs as much as the rest
+    /// of a line.
+    last: Mutex<(i64, String)>,
 }
 
-/// The message with its object, its fields and its error.
+impl Heading {
+    /// Returns headings with the time of this time zone.
+    pub(super) fn new(timezone: TimeZone) -> Self {
+        Self {
+            timezone,
+            last: Mutex::new((i64::MIN, String::new())),
+        }
+    }
+
+    pub(super) fn write(
+        &self,
+        writer: &mut impl Write,
+        record: &Record,
+        now: Timestamp,
+    ) -> fmt::Result {
+        let level = match record.level {
+            Level::ERROR => "ERROR   ",
+            Level::WARN => "WARNING ",
+            Level::INFO => "INFO    ",
+            _ => "DEBUG   ",
+        };
+        let target = record.target.get(..TARGET_WIDTH).unwrap_or(record.target);
+        self.write_second(writer, now)?;
+        // Before 1970, milliseconds are negative.
+        let milliseconds = now.as_millisecond().rem_euclid(1000);
+        write!(writer, ",{milliseconds:03}] ")?;
+        writer.write_str(target)?;
+        for _ in target.len()..TARGET_WIDTH {
+            writer.write_char(' ')?;
+        }
+        writer.write_str(" [")?;
+        writer.write_str(level)?;
+        writer.write_str("] ")
+    }
+
+    /// Writes `[2026-11-15 00:38:15`.
+    fn write_second(&self, writer: &mut impl Write, now: Timestamp) -> fmt::Result {
+        let second = now.as_millisecond().div_euclid(1000);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.0 != second {
+            let now = now.to_zoned(self.timezone.clone());
+            last.1.clear();
+            write!(
+                last.1,
+                "[{:04}-{:02}-{:02} {:02}:{:02}:{:02}",
+                now.year(),
+                now.month(),
+                now.day(),
+                now.hour(),
+                now.minute(),
+                now.second(),
+            )?;
+            last.0 = second;
+        }
+        writer.write_str(&last.1)
+    }
+}
+
+/// Writes the message with its object, its fields and its error.
 pub(super) fn message(writer: &mut impl Write, record: &Record, prefix: bool) -> fmt::Result {
     let mut writer = Harmless(writer);
     if prefix {
@@ -52,17 +101,21 @@ pub(super) fn message(writer: &mut impl Write, record: &Record, prefix: bool) ->
     }
 }
 
-/// Whether a value is clear without quotes.
+/// Returns `true` if a value needs no quotes.
 fn is_word(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '='))
 }
 
-/// Whatever is in a message, it cannot control the terminal on which it is shown: objects and
-/// answers of servers have their say in messages, too.
+/// Escapes control characters: messages contain texts of objects and servers, which must not control
+/// the terminal.
 struct Harmless<'a, W>(&'a mut W);
 
 impl<W: Write> Write for Harmless<'_, W> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
+        let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+        if text.bytes().all(is_plain) {
+            return self.0.write_str(text);
+        }
         let mut rest = text;
         while let Some(at) = rest.find(|c: char| c.is_control() && !matches!(c, '\n' | '\t')) {
             let (before, after) = rest.split_at(at);
@@ -87,6 +140,24 @@ mod tests {
         let writing = Harmless(&mut text).write_str("a\tb\nc\r\u{1b}[1m\u{9b}ü\u{7f}");
         writing.unwrap();
         assert_eq!(text, "a\tb\nc\\x0d\\x1b[1m\\x9bü\\x7f");
+    }
+
+    #[test]
+    fn headings_follow_the_time() {
+        let heading = Heading::new(TimeZone::UTC);
+        let mut text = String::new();
+        for (millisecond, expected) in [
+            (999, "[1970-01-01 00:00:00"),
+            (1_000, "[1970-01-01 00:00:01"),
+            (1_999, "[1970-01-01 00:00:01"),
+            (999, "[1970-01-01 00:00:00"),
+            (-1, "[1969-12-31 23:59:59"),
+        ] {
+            text.clear();
+            let now = Timestamp::from_millisecond(millisecond).unwrap();
+            heading.write_second(&mut text, now).unwrap();
+            assert_eq!(text, expected);
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ TOOLS := $(CACHE)/tools
 CARGO_DENY_VERSION := 0.20.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e lint fmt bench chaos need-cargo need-cargo-deny
+.PHONY: help demo test e2e lint fmt bench chaos extended need-cargo need-cargo-deny
 
 help: ## Show this list
 	@echo "make demo   shows an operator at work on a sandbox, and stays up to be played with, until Ctrl-C"
@@ -20,6 +20,8 @@ help: ## Show this list
 	@echo "            (the first time, cargo-deny is built: some minutes)"
 	@echo "make chaos  kills an operator again and again amid faults, for some minutes, and looks for what is lost"
 	@echo "            (SEED=… repeats a run, LENGTH=… is its length in seconds)"
+	@echo "make extended  runs the checks that take too long for every change: larger bounds of the model, 20 seeds of chaos"
+	@echo "            (SEEDS=… and LENGTH=… change the number of seeds and their seconds; about 45 minutes)"
 	@echo "make fmt    formats the code"
 	@echo "make bench  measures the sandbox next to kube-apiserver and etcd, and an operator next to the original"
 	@echo "            and to kube-rs (needs Go and Python 3.10+; the first time some 30 minutes, then 15)"
@@ -67,6 +69,16 @@ chaos: need-cargo
 	@cargo build --quiet --package kopf-chaos
 	@cargo run --quiet --package kopf-chaos -- $(if $(SEED),--seed $(SEED)) \
 		$(if $(LENGTH),--seconds $(LENGTH))
+
+extended: need-cargo
+	@echo "Model checking with larger bounds…"
+	KOPF_MODEL_DEPTH=deep cargo test --release --package kopf-core --test model -- --nocapture
+	@echo "Chaos…"
+	@cargo build --quiet --package kopf-chaos
+	@for number in $$(seq $(or $(SEEDS),20)); do \
+		seed=$$RANDOM$$RANDOM; echo "Seed $$seed ($$number of $(or $(SEEDS),20))"; \
+		cargo run --quiet --package kopf-chaos -- --seed $$seed --seconds $(or $(LENGTH),100) || exit 1; \
+	done
 
 bench: need-cargo
 	@echo "Building with optimisation (some ten minutes, once)…"

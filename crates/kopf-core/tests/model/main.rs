@@ -153,7 +153,7 @@ fn universe(handlers: Handlers) -> Universe<Standard> {
 /// Returns the bound of states and the factor of disturbances.
 fn depth() -> (usize, u8) {
     match std::env::var("KOPF_MODEL_DEPTH").as_deref() {
-        Ok("deep") => (20_000_000, 1),
+        Ok("deep") => (3_000_000, 1),
         _ => (400_000, 0),
     }
 }

@@ -6,21 +6,20 @@
 pub mod activities;
 pub mod admission;
 pub mod authentication;
-pub mod background;
 #[cfg(test)]
 mod captured;
 pub mod clock;
-mod current;
+pub mod daemons;
+mod errors;
 pub mod execution;
 #[cfg(test)]
 mod fake_api;
 mod haste;
 pub mod health;
+mod identity;
 pub mod indexing;
 pub mod inspect;
 pub mod invocation;
-pub mod logger;
-pub mod memos;
 mod namesakes;
 mod observation;
 pub mod operator;
@@ -35,5 +34,5 @@ mod root;
 mod shared;
 pub mod signals;
 
-pub use current::current;
+pub use invocation::{current, logger, memos};
 pub use operator::Operator;

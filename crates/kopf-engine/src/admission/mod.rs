@@ -13,16 +13,13 @@ mod memories;
 mod reviewer;
 #[cfg(test)]
 mod tests;
-mod warnings;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_client::discovery::Groups;
-use kopf_core::admission::{ClientConfig, Review, WebhookServer, WebhookType};
-use kopf_core::cause::Cause;
+use kopf_core::admission::{ClientConfig, WebhookServer, WebhookType};
 use kopf_core::handler::{Handler, HandlerId};
 use kopf_core::settings::{Admission as Settings, Settings as AllSettings};
 use tokio::sync::watch;
@@ -33,7 +30,7 @@ use tracing::{info, warn};
 use self::kinds::Kinds;
 pub(crate) use self::memories::Memos;
 use self::reviewer::Reviewer;
-pub use self::warnings::Warnings;
+pub use crate::invocation::{Admission, Warnings};
 use crate::invocation::{Function, Registry};
 use crate::observation::Insights;
 use crate::peering::detect_own_identity;
@@ -41,23 +38,6 @@ use crate::shared::Shared;
 
 /// The group of the configurations.
 const GROUP: &str = "admissionregistration.k8s.io";
-
-/// What is asked, as handlers and filters see it.
-#[non_exhaustive]
-pub struct Admission {
-    /// The object, as for handlers of all kinds.
-    pub cause: Arc<Cause>,
-    /// The request.
-    pub review: Review,
-    /// What is told to the one who asks, whatever the answer is. Shared by all handlers of the request.
-    pub warnings: Warnings,
-}
-
-impl fmt::Debug for Admission {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.review.fmt(f)
-    }
-}
 
 /// Why there can be no webhooks.
 #[derive(Debug, thiserror::Error)]
@@ -226,7 +206,7 @@ impl Webhooks {
 
     /// Runs the server; it is not to end before it is dropped.
     pub(crate) async fn serve(mut self) -> Result<(), Error> {
-        // Before that, all requests would be about unknown kinds.
+        // PriorAttempts that, all requests would be about unknown kinds.
         if self.insights.next().await.is_none() {
             return Ok(());
         }

@@ -16,15 +16,14 @@ use tokio_util::task::TaskTracker;
 use tracing::debug;
 
 use super::kinds::Kinds;
-use super::{Admission, Warnings};
 use crate::clock::Clock;
-use crate::execution::{Before, BlockingPool, Trial};
+use crate::execution::{AttemptContext, PriorAttempts};
+use crate::identity::Identity;
 use crate::indexing::ObjectKey;
-use crate::invocation::{FilterContext, Function, SharedPatch, Slot, Subject};
+use crate::invocation::{Admission, FilterContext, Function, SharedPatch, Subject};
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
 use crate::processing::describe;
-use crate::queueing::Identity;
 use crate::shared::Shared;
 
 /// The operator, as its webhook server sees it.
@@ -35,8 +34,6 @@ pub(super) struct Reviewer {
     /// Those for admission.
     handlers: Vec<Arc<kopf_core::handler::Handler<Function>>>,
     announced: watch::Sender<Option<ClientConfig>>,
-    /// Threads of their own: who asks waits for 30 seconds at most, others can have all threads for hours.
-    pool: BlockingPool,
     reviews: TaskTracker,
 }
 
@@ -52,13 +49,11 @@ impl Reviewer {
             .filter(|handler| handler.kind.webhook_type().is_some())
             .cloned()
             .collect();
-        let pool = BlockingPool::new(shared.context.settings.execution.max_workers);
         Self {
             shared,
             kinds,
             handlers,
             announced,
-            pool,
             reviews,
         }
     }
@@ -72,11 +67,7 @@ impl Reviewer {
             Some(object) => self.shared.memos.recall(object, &context.memo),
             None => context.memo.of_object(),
         };
-        let admission = Arc::new(Admission {
-            cause: Arc::new(review.cause()),
-            review,
-            warnings: Warnings::default(),
-        });
+        let admission = Arc::new(Admission::new(review));
         let answer = self.answer(&admission, &memo).await;
         if let Some(object) = &object {
             self.shared.memos.keep(object, &memo);
@@ -111,18 +102,12 @@ impl Reviewer {
         let patch = SharedPatch::default();
         let mut outcomes: Vec<Outcome> = Vec::with_capacity(handlers.len());
         for handler in &handlers {
-            let trial = Trial {
-                context,
-                pool: &self.pool,
-                logger: &logger,
-                subject: Subject::Admission(Arc::clone(admission)),
-                patch: patch.clone(),
-                subs: None,
-                memo: memo.clone(),
-                slot: Slot::default(),
-                beside: None,
-            };
-            let before = Before {
+            let subject = Subject::Admission(Arc::clone(admission));
+            let pool = &self.shared.executor.pool;
+            let calling = AttemptContext::new(context, pool, &logger, subject)
+                .with_memo(memo.clone())
+                .with_patch(patch.clone());
+            let before = PriorAttempts {
                 retries: 0,
                 started: context.clock.now(),
             };
@@ -133,7 +118,7 @@ impl Reviewer {
                 logger: &logger,
                 is_over: false,
             };
-            let outcome = trial.attempt(handler, before).await;
+            let outcome = calling.attempt(handler, before).await;
             waited_for.end();
             outcomes.push(outcome);
         }

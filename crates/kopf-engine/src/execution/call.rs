@@ -9,10 +9,9 @@ use kopf_core::outcome::HandlerError;
 use kopf_core::panicking;
 use tokio::time::timeout;
 
+use super::Subs;
 use super::pool::{BlockingPool, Seat};
-use crate::background::Stopped;
-use crate::current::{within, within_blocking};
-use crate::invocation::{Call, Function, HandlerResult, Work};
+use crate::invocation::{Call, Function, HandlerResult, Stopped, Work, within, within_blocking};
 
 /// Calls the function, then its sub-handlers if it did not do so itself.
 ///
@@ -20,10 +19,10 @@ use crate::invocation::{Call, Function, HandlerResult, Work};
 pub(crate) async fn call(
     function: &Function,
     call: Call,
+    subs: Option<Subs>,
     pool: &BlockingPool,
     time_left: Option<Duration>,
 ) -> HandlerResult {
-    let subs = call.subs.clone();
     let stopped = call.stopped.clone();
     let prepared = catch_unwind(AssertUnwindSafe(|| function.invoke(call.clone())));
     let (interruptible, running) = match prepared {

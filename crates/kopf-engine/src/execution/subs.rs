@@ -1,7 +1,7 @@
-//! Handlers inside of handlers.
+//! Sub-handlers: handlers inside of handlers.
 //!
-//! A handler declares its sub-handlers anew each time it is called. They have their own progress
-//! on the object, under the parent's id. The parent is not over before all of them are.
+//! A handler registers its sub-handlers in each call. They have progress records of their own on
+//! the object, under the parent's id. The parent is finished when all of them are.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,23 +16,21 @@ use kopf_core::lifecycle::Lifecycle;
 use kopf_core::outcome::HandlerError;
 use kopf_core::progress::state::State;
 use kopf_core::registry::select_from;
-use kopf_core::storage::StorageError;
 
-use super::Execution;
 use super::pool::Seat;
-use crate::invocation::Handler;
-use crate::processing::warn_unreadable;
+use super::{Execution, warn_unreadable};
+use crate::invocation::{Handler, RegistrationError, RunSubHandlers, SubHandlers};
 
-/// Where a running handler registers its sub-handlers. Cheap to clone: clones are the same place.
+/// The sub-handlers of one call of a handler. Cheap to clone: clones belong to the same call.
 #[derive(Debug, Clone)]
-pub struct SubHandlers(Arc<Inner>);
+pub(super) struct Subs(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     execution: Execution,
     parent: HandlerId,
     parent_kind: HandlerKind,
-    outer: Option<SubHandlers>,
+    outer: Option<Subs>,
     registered: Mutex<Vec<Arc<Handler>>>,
     executed: AtomicBool,
     refused: Mutex<Option<HandlerError>>,
@@ -43,25 +41,7 @@ struct Inner {
     seat: OnceLock<Seat>,
 }
 
-/// Why a sub-handler cannot be registered.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RegistrationError {
-    /// There is nothing to compare with.
-    #[error(
-        "sub-handler '{id}' has the filters old/new, which only sub-handlers of handlers for \
-         updates and fields can have"
-    )]
-    NoChanges {
-        /// The full id of the sub-handler.
-        id: HandlerId,
-    },
-    /// Its progress could never be stored.
-    #[error("a sub-handler cannot be registered: {0}")]
-    Id(#[source] StorageError),
-}
-
-impl SubHandlers {
+impl Subs {
     pub(super) fn new(execution: &Execution, parent: &Handler, outer: Option<Self>) -> Self {
         let mut execution = execution.clone();
         // Children see what their parent sees.
@@ -88,79 +68,9 @@ impl SubHandlers {
         let _ = self.0.seat.set(seat);
     }
 
-    /// Adds a sub-handler, to be run by [`execute`](Self::execute). Its id gets the parent's id in
-    /// front of it.
-    pub fn register(&self, handler: Handler) -> Result<(), RegistrationError> {
-        let handler = self.adopt(handler)?;
-        lock(&self.0.registered).push(Arc::new(handler));
-        Ok(())
-    }
-
-    /// Makes the handler fail instead of running its sub-handlers: for those fronts where
-    /// registering has no other way to fail. The first error counts.
-    pub fn refuse(&self, error: HandlerError) {
-        lock(&self.0.refused).get_or_insert(error);
-    }
-
-    fn adopt(&self, mut handler: Handler) -> Result<Handler, RegistrationError> {
-        handler.id = format!("{}/{}", self.0.parent, handler.id).into();
-        let persistence = &self.0.execution.shared.context.settings.persistence;
-        persistence
-            .progress_storage
-            .check_id(&handler.id)
-            .map_err(RegistrationError::Id)?;
-        handler.selector = None;
-        let needs_change = self.0.parent_kind.needs_field_change();
-        if !needs_change && (handler.filters.old.is_some() || handler.filters.new.is_some()) {
-            return Err(RegistrationError::NoChanges { id: handler.id });
-        }
-        handler.kind = HandlerKind::Sub { needs_change };
-        Ok(handler)
-    }
-
-    /// Runs the registered sub-handlers that are due. Done by itself when the handler returns
-    /// without an error, and at most once for each call of it.
-    ///
-    /// # Errors
-    /// While not all of them are over: to be returned from the handler as it is, so that it is
-    /// called again. And if one was [refused](Self::refuse).
-    pub fn execute(&self) -> BoxFuture<'static, Result<(), HandlerError>> {
-        let this = self.clone();
-        async move {
-            if let Some(error) = lock(&this.0.refused).clone() {
-                return Err(error);
-            }
-            if this.0.executed.swap(true, Ordering::SeqCst) {
-                return Ok(());
-            }
-            let registered = std::mem::take(&mut *lock(&this.0.registered));
-            this.run(&registered, None).await
-        }
-        .boxed()
-    }
-
-    /// Runs these sub-handlers, beside those that are registered; with another way to choose from
-    /// them, if one is given.
-    ///
-    /// # Errors
-    /// As [`execute`](Self::execute), and if one of them cannot be registered.
-    pub fn execute_these(
-        &self,
-        handlers: Vec<Handler>,
-        lifecycle: Option<Arc<dyn Lifecycle>>,
-    ) -> BoxFuture<'static, Result<(), HandlerError>> {
-        let this = self.clone();
-        async move {
-            let adopted: Result<Vec<_>, _> = handlers
-                .into_iter()
-                .map(|handler| this.adopt(handler).map(Arc::new))
-                .collect();
-            let adopted = adopted.map_err(|error| HandlerError::Permanent {
-                message: error.to_string(),
-            })?;
-            this.run(&adopted, lifecycle).await
-        }
-        .boxed()
+    /// The handle for the front.
+    pub(super) fn handle(&self) -> SubHandlers {
+        SubHandlers::new(Arc::clone(&self.0) as _)
     }
 
     async fn run(
@@ -175,14 +85,14 @@ impl SubHandlers {
         if let Some(lifecycle) = lifecycle {
             execution.lifecycle = lifecycle;
         }
-        let context = Arc::clone(&execution.shared.context);
+        let context = Arc::clone(&execution.executor.context);
         let storage = &context.settings.persistence.progress_storage;
         let cause = Arc::clone(&execution.cause);
         let reason = cause
             .change
             .as_ref()
             .map_or(Reason::Noop, |change| change.reason);
-        let selected = select_from(handlers, &cause, &execution.context()).map_err(framework)?;
+        let selected = select_from(handlers, &cause, &execution.filtering()).map_err(framework)?;
         let ids = || handlers.iter().map(|handler| &handler.id);
         let mut state = State::load(storage.as_ref(), &cause.body, ids()).map_err(framework)?;
         for error in state.unreadable() {
@@ -194,9 +104,9 @@ impl SubHandlers {
             context.clock.now(),
         );
         self.refer(state.ids());
-        let round = execution.round(&selected, &mut state, Some(self));
+        let round = execution.round_of(Some(self), &selected, &mut state);
         match self.0.seat.get() {
-            Some(seat) => execution.shared.pool.wait(seat, round).await,
+            Some(seat) => execution.executor.pool.wait(seat, round).await,
             None => round.await,
         };
         execution
@@ -216,7 +126,7 @@ impl SubHandlers {
     /// Executes what the handler did not execute itself. If it has ignored that some of them are
     /// not over, it is not over either.
     pub(super) async fn finish(&self) -> Result<(), HandlerError> {
-        self.execute().await?;
+        Arc::clone(&self.0).execute().await?;
         match *lock(&self.0.unfinished) {
             None => Ok(()),
             delay => Err(HandlerError::Unfinished { delay }),
@@ -240,6 +150,68 @@ impl SubHandlers {
 
     pub(super) fn references(&self) -> BTreeSet<HandlerId> {
         lock(&self.0.references).clone()
+    }
+}
+
+impl Inner {
+    fn adopt(&self, mut handler: Handler) -> Result<Handler, RegistrationError> {
+        handler.id = format!("{}/{}", self.parent, handler.id).into();
+        let persistence = &self.execution.executor.context.settings.persistence;
+        persistence
+            .progress_storage
+            .check_id(&handler.id)
+            .map_err(RegistrationError::Id)?;
+        handler.selector = None;
+        let needs_change = self.parent_kind.needs_field_change();
+        if !needs_change && (handler.filters.old.is_some() || handler.filters.new.is_some()) {
+            return Err(RegistrationError::NoChanges { id: handler.id });
+        }
+        handler.kind = HandlerKind::Sub { needs_change };
+        Ok(handler)
+    }
+}
+
+impl RunSubHandlers for Inner {
+    fn register(&self, handler: Handler) -> Result<(), RegistrationError> {
+        let handler = self.adopt(handler)?;
+        lock(&self.registered).push(Arc::new(handler));
+        Ok(())
+    }
+
+    fn refuse(&self, error: HandlerError) {
+        lock(&self.refused).get_or_insert(error);
+    }
+
+    fn execute(self: Arc<Self>) -> BoxFuture<'static, Result<(), HandlerError>> {
+        async move {
+            if let Some(error) = lock(&self.refused).clone() {
+                return Err(error);
+            }
+            if self.executed.swap(true, Ordering::SeqCst) {
+                return Ok(());
+            }
+            let registered = std::mem::take(&mut *lock(&self.registered));
+            Subs(self).run(&registered, None).await
+        }
+        .boxed()
+    }
+
+    fn execute_these(
+        self: Arc<Self>,
+        handlers: Vec<Handler>,
+        lifecycle: Option<Arc<dyn Lifecycle>>,
+    ) -> BoxFuture<'static, Result<(), HandlerError>> {
+        async move {
+            let adopted: Result<Vec<_>, _> = handlers
+                .into_iter()
+                .map(|handler| self.adopt(handler).map(Arc::new))
+                .collect();
+            let adopted = adopted.map_err(|error| HandlerError::Permanent {
+                message: error.to_string(),
+            })?;
+            Subs(self).run(&adopted, lifecycle).await
+        }
+        .boxed()
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use kopf_core::resource::Resource;
 
-use crate::queueing::Identity;
+use crate::identity::Identity;
 
 /// The object that entries of an index belong to. Objects of several kinds can be in one index.
 #[derive(Clone, PartialEq, Eq, Hash)]

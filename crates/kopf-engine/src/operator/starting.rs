@@ -6,9 +6,9 @@ use kopf_client::Client;
 
 use super::{Error, Operator};
 use crate::admission::{self, Memos, Webhooks};
-use crate::background::{Fleet, killer};
 use crate::clock::Clock;
-use crate::execution::BlockingPool;
+use crate::daemons::{Daemons, killer};
+use crate::execution::Executor;
 use crate::indexing::Barrier;
 use crate::invocation::OperatorContext;
 use crate::observation::{NamespaceObserver, ResourceObserver, insights, wanted_groups};
@@ -20,9 +20,6 @@ use crate::probing;
 use crate::queueing::Turns;
 use crate::root::{POSTER, Root};
 use crate::shared::Shared;
-
-/// How many blocking daemons run at once, if the settings do not say.
-const DAEMON_THREADS: usize = 512;
 
 impl Operator {
     /// Starts everything that does not depend on how the operator logs in.
@@ -47,21 +44,24 @@ impl Operator {
             vitals: self.inspect.vitals().clone(),
             findings: findings.namespaces,
         };
+        let context = Arc::new(
+            OperatorContext::new(client.clone(), Arc::clone(&settings), clock, self.front)
+                .with_indices(self.indices)
+                .with_memo(self.memo),
+        );
+        let executor = Arc::new(Executor::new(Arc::clone(&context), self.lifecycle));
+        let daemons = Daemons::new(
+            Arc::clone(&executor),
+            self.inspect.clone(),
+            root.halt.clone(),
+        );
         let shared = Arc::new(Shared {
-            context: Arc::new(
-                OperatorContext::new(client.clone(), Arc::clone(&settings), clock, self.front)
-                    .with_indices(self.indices)
-                    .with_memo(self.memo),
-            ),
+            context,
             registry: Arc::new(self.registry),
-            lifecycle: self.lifecycle,
+            executor,
             poster: poster.clone(),
             turns: Turns::new(settings.networking.concurrency),
-            pool: BlockingPool::new(settings.execution.max_workers),
-            daemon_pool: BlockingPool::new(Some(
-                settings.execution.max_workers.unwrap_or(DAEMON_THREADS),
-            )),
-            fleet: Fleet::new(root.halt.clone()),
+            daemons: Arc::new(daemons),
             pause: Pause::default(),
             barrier: Barrier::default(),
             memos: Memos::default(),
@@ -75,7 +75,11 @@ impl Operator {
             root.grace = root
                 .grace
                 .max(killer::grace(&shared.registry, &settings.background));
-            let killing = killer::run(Arc::clone(&shared), root.halt.clone());
+            let killing = killer::run(
+                Arc::clone(&shared.daemons),
+                shared.pause.clone(),
+                root.halt.clone(),
+            );
             root.spawn_graceful("Daemon killer", async move {
                 killing.await;
                 Ok(())
@@ -110,7 +114,10 @@ impl Operator {
             root.spawn_webhooks(webhooks);
         }
         let halt = root.halt.clone();
-        let pools = [shared.pool.clone(), shared.daemon_pool.clone()];
+        let pools = [
+            shared.executor.pool.clone(),
+            shared.executor.daemon_pool.clone(),
+        ];
         let streamed = Arc::clone(&shared);
         let identity = self.identity.unwrap_or_else(|| detect_own_identity(clock));
         root.spawn_graceful("Multidimensional multitasker", async move {

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{Error, applying};
 use crate::execution::Execution;
-use crate::invocation::{FilterContext, SharedPatch, Slot};
+use crate::invocation::FilterContext;
 use crate::logger::ObjectLogger;
 use crate::queueing::{Holding, Kind, Memory};
 
@@ -122,17 +122,10 @@ pub(crate) async fn handle(
         memory.fully_handled_once = true;
         return Ok(Handled::without_handlers(patch));
     }
-    let execution = Execution {
-        shared: Arc::clone(&kind.shared),
-        cause: Arc::new(cause),
-        patch: SharedPatch::new(patch),
-        logger: logger.clone(),
-        lifecycle: Arc::clone(&kind.shared.lifecycle),
-        memo,
-        slot: Slot::default(),
-    };
+    let execution =
+        Execution::new(&kind.shared.executor, cause, logger.clone(), memo).with_patch(patch);
     holding.give_away();
-    let attempted = execution.round(&handlers, &mut state, None).await;
+    let attempted = execution.round(&handlers, &mut state).await;
     holding.take_again().await;
 
     // From here on, an error must not lose what has come out of the handlers.

@@ -9,9 +9,9 @@ use kopf_core::handler::HandlerId;
 use kopf_core::indexing::Effect;
 
 use super::Error;
-use crate::execution::Execution;
+use crate::execution::{Execution, Indexed, PriorAttempts};
 use crate::indexing::{Entries, ObjectKey};
-use crate::invocation::{FilterContext, SharedPatch, Slot};
+use crate::invocation::FilterContext;
 use crate::logger::ObjectLogger;
 use crate::queueing::{Holding, Kind, Memory};
 
@@ -51,22 +51,16 @@ pub(crate) async fn index(
         return;
     }
     let mut attempts = memory.indexing.take().unwrap_or_default();
-    let execution = Execution {
-        shared: Arc::clone(&kind.shared),
-        cause: Arc::new(cause),
-        // It can be written to, and goes nowhere.
-        patch: SharedPatch::default(),
-        logger: logger.terse(),
-        lifecycle: Arc::clone(&kind.shared.lifecycle),
-        memo,
-        slot: Slot::default(),
-    };
+    // The patch of index handlers is never written.
+    let execution = Execution::new(&kind.shared.executor, cause, logger.terse(), memo);
     holding.give_away();
     for handler in handlers {
         let Some(before) = attempts.next(&handler.id, context.clock.now()) else {
             continue;
         };
-        let (outcome, entries) = execution.indexed(&handler, before).await;
+        let (retries, started) = before;
+        let prior = PriorAttempts { retries, started };
+        let Indexed { outcome, entries } = execution.indexed(&handler, prior).await;
         let now = context.clock.now();
         attempts.note(&handler.id, before, &outcome, now);
         let effect = Effect::of(&outcome, entries.is_some());

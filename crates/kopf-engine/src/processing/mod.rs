@@ -15,9 +15,8 @@ pub(crate) use cycle::{Cycle, Decided, Verdict};
 pub(crate) use indexing::index;
 pub(crate) use watching::watch;
 
-use kopf_core::storage::StorageError;
-
-use crate::logger::ObjectLogger;
+pub(crate) use crate::errors::describe;
+pub(crate) use crate::execution::warn_unreadable;
 
 /// What can fail in a cycle that is no handler's fault. The object is tried again later.
 #[derive(Debug, thiserror::Error)]
@@ -47,26 +46,6 @@ pub(crate) enum Error {
     GivenUp,
     #[error("a filter, a storage, a lifecycle or a transformation has panicked: {0}")]
     Panic(String),
-}
-
-/// What is deleted must not stay because of what is written on it: that counts as absent.
-pub(crate) fn warn_unreadable(error: &StorageError, logger: &ObjectLogger) {
-    let error = describe(error);
-    logger.warning(format_args!(
-        "The object is being deleted as if it had no such state: {error}"
-    ));
-}
-
-/// The message with its causes.
-pub(crate) fn describe(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        use std::fmt::Write as _;
-        let _ = write!(text, ": {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 impl Error {

@@ -9,7 +9,7 @@ use kopf_core::cause::{Cause, EventType};
 use kopf_core::handler::{HandlerKind, Timing};
 
 use super::Error;
-use crate::background::Background;
+use crate::daemons::ObjectDaemons;
 use crate::invocation::{FilterContext, Handler};
 use crate::logger::ObjectLogger;
 use crate::queueing::{Holding, Kind, Memory};
@@ -70,7 +70,8 @@ pub(crate) async fn spawn(
         let background = memory.background.get_or_insert_with(|| {
             let resource = Arc::clone(&kind.resource);
             let serving = kind.stop.clone();
-            Background::new(Arc::clone(shared), resource, logger.clone(), memo, serving)
+            let daemons = Arc::clone(&shared.daemons);
+            ObjectDaemons::new(daemons, resource, logger.clone(), memo, serving)
         });
         if kind.handlers.spawning.iter().any(|handler| idles(handler)) {
             let persistence = &shared.context.settings.persistence;

@@ -8,7 +8,7 @@ use kopf_core::patch::Patch;
 
 use super::Error;
 use crate::execution::Execution;
-use crate::invocation::{FilterContext, SharedPatch, Slot};
+use crate::invocation::FilterContext;
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
 use crate::queueing::{Holding, Kind};
@@ -38,15 +38,7 @@ pub(crate) async fn watch(
         return Patch::default();
     }
     holding.give_away();
-    let execution = Execution {
-        shared: Arc::clone(&kind.shared),
-        cause: Arc::new(cause),
-        patch: SharedPatch::default(),
-        logger: logger.clone(),
-        lifecycle: Arc::clone(&kind.shared.lifecycle),
-        memo,
-        slot: Slot::default(),
-    };
+    let execution = Execution::new(&kind.shared.executor, cause, logger.clone(), memo);
     for handler in handlers {
         execution.once(&handler).await;
     }

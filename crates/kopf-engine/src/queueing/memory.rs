@@ -5,7 +5,7 @@ use kopf_core::patch::PatchFn;
 
 use super::mailbox::Queued;
 use super::own::Own;
-use crate::background::Background;
+use crate::daemons::ObjectDaemons;
 use crate::memos::MemoCell;
 
 /// The record of one object. Small: there is one for every object in the cluster.
@@ -24,7 +24,7 @@ pub(crate) struct Memory {
     /// What handlers remember of the object, if they do.
     memo: Option<MemoCell>,
     /// Its daemons and timers, if it has them, or had them.
-    pub(crate) background: Option<Background>,
+    pub(crate) background: Option<ObjectDaemons>,
 }
 
 impl Memory {

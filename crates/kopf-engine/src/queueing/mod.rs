@@ -3,7 +3,6 @@
 //!
 //! A quiet object has no task: only its identity and a few flags are kept.
 
-mod identity;
 mod load;
 mod mailbox;
 mod memory;
@@ -13,7 +12,6 @@ mod turns;
 mod versions;
 mod worker;
 
-pub(crate) use identity::Identity;
 pub(crate) use memory::Memory;
 pub(crate) use stream::{Kind, Stream};
 pub(crate) use turns::Turns;

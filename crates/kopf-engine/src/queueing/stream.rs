@@ -24,13 +24,13 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
-use super::identity::Identity;
 use super::load::Load;
 use super::mailbox::{Mailbox, Queued};
 use super::memory::Memory;
 use super::worker::{Finished, Worker};
 use crate::execution::describe_panic;
 use crate::health::Sign;
+use crate::identity::Identity;
 use crate::indexing::{Blocker, KindIndices, ObjectKey};
 use crate::inspect::{Counted, Guard, Inspect};
 use crate::invocation::Function;

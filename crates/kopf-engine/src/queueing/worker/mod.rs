@@ -24,10 +24,10 @@ pub(crate) use holding::Holding;
 use waiting::{Gate, Wake};
 use writing::Unsent;
 
-use super::identity::Identity;
 use super::mailbox::{Mailbox, Queued};
 use super::memory::Memory;
 use super::stream::Kind;
+use crate::identity::Identity;
 use crate::indexing::{Blocker, ObjectKey};
 use crate::inspect::{Counted, Guard};
 use crate::logger::ObjectLogger;

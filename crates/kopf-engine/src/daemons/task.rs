@@ -14,16 +14,16 @@ use kopf_core::wording;
 use tokio::time::Instant;
 
 use super::runner::Runner;
-use crate::execution::{Before, Execution, describe_panic};
+use crate::execution::{Execution, PriorAttempts, RunnerHandles, describe_panic};
 use crate::inspect::{Counted, Guard};
-use crate::invocation::{FilterContext, SharedPatch, Slot};
+use crate::invocation::FilterContext;
 
 /// Without it, a timer without an interval would leave no time to others.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// What is known of one daemon or timer while it works.
 #[derive(Debug)]
-pub(super) struct Work {
+pub(super) struct RunnerTask {
     pub(super) runner: Arc<Runner>,
     retries: u32,
     started: Timestamp,
@@ -42,14 +42,14 @@ enum Attempted {
     Ended,
 }
 
-impl Work {
+impl RunnerTask {
     pub(super) fn new(runner: Arc<Runner>) -> Self {
-        let shared = &runner.object.shared;
+        let daemons = &runner.object.daemons;
         Self {
             retries: 0,
-            started: shared.context.clock.now(),
+            started: daemons.context().clock.now(),
             carried: Vec::new(),
-            busy: Some(shared.inspect.count(Counted::Working)),
+            busy: Some(daemons.inspect.count(Counted::Working)),
             runner,
         }
     }
@@ -113,7 +113,7 @@ impl Work {
             Some(InitialDelay::Fixed(delay)) => self.sleep(*delay).await,
             Some(InitialDelay::Function(function)) => {
                 let object = Arc::clone(&self.runner.object);
-                let context = &object.shared.context;
+                let context = &object.daemons.context();
                 let filtering = FilterContext::new(Arc::clone(context), object.memo.clone());
                 while !self.runner.stopped.is_set() {
                     let cause = self.cause();
@@ -141,7 +141,7 @@ impl Work {
     /// Begins to count from the beginning.
     fn renew(&mut self) {
         self.retries = 0;
-        self.started = self.runner.object.shared.context.clock.now();
+        self.started = self.runner.object.daemons.context().clock.now();
     }
 
     /// Sleeps, unless it is told to end.
@@ -194,31 +194,26 @@ impl Work {
 
     async fn attempt(&mut self) -> Attempted {
         let runner = Arc::clone(&self.runner);
-        let shared = &runner.object.shared;
+        let daemons = &runner.object.daemons;
         // How long a daemon takes is its own business.
         let is_timer = runner.counted() == Counted::Timer;
-        self.busy = is_timer.then(|| shared.inspect.count(Counted::Working));
+        self.busy = is_timer.then(|| daemons.inspect.count(Counted::Working));
         let carried = Patch {
             fns: std::mem::take(&mut self.carried),
             ..Patch::default()
         };
-        let execution = Execution {
-            shared: Arc::clone(shared),
-            cause: Arc::new(self.cause()),
-            patch: SharedPatch::new(carried),
-            logger: runner.object.logger.clone(),
-            lifecycle: Arc::clone(&shared.lifecycle),
-            memo: runner.object.memo.clone(),
-            slot: Slot::default(),
-        };
-        let before = Before {
+        let (logger, memo) = (runner.object.logger.clone(), runner.object.memo.clone());
+        let execution =
+            Execution::new(&daemons.executor, self.cause(), logger, memo).with_patch(carried);
+        let before = PriorAttempts {
             retries: self.retries,
             started: self.started,
         };
-        let (stopped, live) = (runner.stopped.clone(), runner.live.clone());
-        let outcome = execution
-            .beside(&runner.handler, before, stopped, live)
-            .await;
+        let handles = RunnerHandles {
+            stopped: runner.stopped.clone(),
+            live: runner.live.clone(),
+        };
+        let outcome = execution.run_daemon(&runner.handler, before, handles).await;
         if outcome.verdict == Verdict::Cancelled {
             return Attempted::Ended;
         }
@@ -226,7 +221,7 @@ impl Work {
         let patch = execution.patch.take();
         drop(execution);
         if outcome.is_final && self.is_last(outcome.error.is_some()) {
-            // Before the writing: the cycle that it sets off must not count on it any more.
+            // PriorAttempts the writing: the cycle that it sets off must not count on it any more.
             runner.retire();
         }
         self.write(patch).await;

@@ -10,14 +10,14 @@ use crate::inspect::{Counted, Guard};
 
 /// Belongs to the task: when it is dropped, the task is over.
 #[derive(Debug)]
-pub(super) struct Exit {
+pub(super) struct ExitGuard {
     runner: Arc<Runner>,
     _counted: Guard,
 }
 
-impl Exit {
+impl ExitGuard {
     pub(super) fn new(runner: Arc<Runner>) -> Self {
-        let counted = runner.object.shared.inspect.count(runner.counted());
+        let counted = runner.object.daemons.inspect.count(runner.counted());
         Self {
             runner,
             _counted: counted,
@@ -25,7 +25,7 @@ impl Exit {
     }
 }
 
-impl Drop for Exit {
+impl Drop for ExitGuard {
     fn drop(&mut self) {
         let runner = &self.runner;
         let object = &runner.object;
@@ -42,7 +42,7 @@ impl Drop for Exit {
             state.live = None;
         }
         drop(state);
-        object.shared.fleet.leave(runner);
+        object.daemons.leave(runner);
         // Threads that are left over see it, too.
         runner.stopped.set(StopReason::DONE);
         if was_told {

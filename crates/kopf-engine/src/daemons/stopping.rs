@@ -21,7 +21,7 @@ impl Runner {
 
     /// Lets it end, if it does so at once: to spare the writes and the waiting for it.
     async fn chance_to_end(&self) {
-        let settings = &self.object.shared.context.settings.background;
+        let settings = &self.object.daemons.context().settings.background;
         if let Some(limit) = settings.instant_exit_timeout {
             let _ = timeout(limit, self.stopped.done()).await;
             return;
@@ -52,7 +52,7 @@ impl Runner {
 
     /// One look at it. Returns when to look again, if ever.
     async fn step(&self) -> Option<Duration> {
-        let settings = &self.object.shared.context.settings.background;
+        let settings = &self.object.daemons.context().settings.background;
         let polling = settings.cancellation_polling;
         let cancellation = self.cancellation();
         let next = || {

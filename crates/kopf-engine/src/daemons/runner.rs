@@ -7,17 +7,15 @@ use kopf_core::handler::{Cancellation, HandlerKind};
 use kopf_core::wording;
 use tokio::task::AbortHandle;
 
-use super::exit::Exit;
-use super::live::LiveBody;
+use super::exit_guard::ExitGuard;
 use super::object::Object;
-use super::stopped::Stopped;
-use super::work::Work;
+use super::task::RunnerTask;
 use crate::inspect::Counted;
-use crate::invocation::Handler;
+use crate::invocation::{Handler, LiveBody, Stopped};
 
 /// One daemon or timer of one object, from its start to its end.
 pub(crate) struct Runner {
-    /// Its number in the fleet.
+    /// Its number among all runners of the operator.
     pub(super) number: u64,
     pub(super) handler: Arc<Handler>,
     pub(super) object: Arc<Object>,
@@ -29,8 +27,8 @@ pub(crate) struct Runner {
 impl Runner {
     /// Starts it, unless the operator ends.
     pub(super) fn start(object: &Arc<Object>, handler: Arc<Handler>, live: LiveBody) {
-        let fleet = &object.shared.fleet;
-        let started = fleet.enter(|number| {
+        let daemons = &object.daemons;
+        let started = daemons.enter(|number| {
             Arc::new(Self {
                 number,
                 handler,
@@ -42,15 +40,15 @@ impl Runner {
         });
         let Some(runner) = started else { return };
         object.state().running.push(Arc::clone(&runner));
-        let exit = Exit::new(Arc::clone(&runner));
-        let work = Work::new(Arc::clone(&runner));
-        let task = fleet.tasks.spawn(async move {
+        let exit = ExitGuard::new(Arc::clone(&runner));
+        let work = RunnerTask::new(Arc::clone(&runner));
+        let task = daemons.tasks.spawn(async move {
             // It is dropped also where the task is aborted, even before it has begun.
             let _exit = exit;
             work.run().await;
         });
         let _ = runner.task.set(task.abort_handle());
-        if fleet.is_closed() {
+        if daemons.is_closed() {
             // The one who would have aborted it may have been too early.
             task.abort();
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kopf_core::patch::Patch;
 use kopf_core::wording;
 
-use super::work::Work;
+use super::task::RunnerTask;
 use crate::inspect::Counted;
 use crate::processing::{Applied, Pending};
 
@@ -19,7 +19,7 @@ const LAST_TRIES: usize = 10;
 /// With what is not written yet, trying again is not up to the settings.
 const RESEND: Duration = Duration::from_secs(1);
 
-impl Work {
+impl RunnerTask {
     /// Writes the patch, and tries again for as long as that can help. What is refused because of a
     /// newer version of the object is carried over to the next attempt.
     pub(super) async fn write(&mut self, patch: Patch) {
@@ -28,14 +28,14 @@ impl Work {
         }
         let runner = Arc::clone(&self.runner);
         let (object, stopped) = (&runner.object, &runner.stopped);
-        let context = &object.shared.context;
+        let context = &object.daemons.context();
         let logger = object.logger.local();
         let delays = &context.settings.queueing.error_delays;
         let mut pending = Pending::new(patch, &object.resource);
         let mut failures = 0_usize;
         loop {
             let was_stopped = stopped.is_set();
-            self.busy = Some(object.shared.inspect.count(Counted::Working));
+            self.busy = Some(object.daemons.inspect.count(Counted::Working));
             let body = runner.live.get();
             let applying = pending.apply(&context.client, &object.resource, &body, &object.logger);
             let applied = tokio::select! {

@@ -1,17 +1,16 @@
-//! Which call is running here, for functions that are called from deep inside of a handler and are
-//! not handed its arguments.
+//! The running call, for functions deep inside of a handler that do not receive its arguments.
 
 use std::future::Future;
 
-use crate::invocation::Call;
+use super::Call;
 
 tokio::task_local! {
     static CURRENT: Call;
 }
 
-/// The call of the handler that this code runs in; `None` outside of handlers.
+/// Returns the call of the handler that this code runs in; `None` outside of handlers.
 ///
-/// Tasks and threads which a handler starts on its own are outside.
+/// Tasks and threads that a handler starts are outside.
 pub fn current() -> Option<Call> {
     CURRENT.try_with(Clone::clone).ok()
 }

@@ -45,7 +45,7 @@ impl LiveBody {
     }
 
     /// One of those who look at it does not for so long.
-    pub(super) fn rest(&self, time: Duration) {
+    pub(crate) fn rest(&self, time: Duration) {
         if time < LONG {
             return;
         }

@@ -9,14 +9,13 @@ use kopf_core::resource::Resource;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::live::LiveBody;
 use super::object::Object;
+use super::registry::Daemons;
 use super::runner::Runner;
 use super::stopping;
-use crate::invocation::Handler;
+use crate::invocation::{Handler, LiveBody};
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
-use crate::shared::Shared;
 
 /// When to look again for one that is still leaving from the last time.
 const LEAVING: Duration = Duration::from_secs(1);
@@ -24,21 +23,21 @@ const LEAVING: Duration = Duration::from_secs(1);
 /// What is remembered of an object that has daemons or timers, or had them. When it is dropped, the
 /// object is not known any more, and they are stopped.
 #[derive(Debug)]
-pub(crate) struct Background {
+pub(crate) struct ObjectDaemons {
     object: Arc<Object>,
     /// Cancelled when the objects of the kind are not served any more, or are about to be served anew.
     serving: CancellationToken,
 }
 
-impl Background {
+impl ObjectDaemons {
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        daemons: Arc<Daemons>,
         resource: Arc<Resource>,
         logger: ObjectLogger,
         memo: MemoCell,
         serving: CancellationToken,
     ) -> Self {
-        let object = Arc::new(Object::new(shared, resource, logger, memo));
+        let object = Arc::new(Object::new(daemons, resource, logger, memo));
         Self { object, serving }
     }
 
@@ -65,16 +64,14 @@ impl Background {
         let mut running = state.running.iter();
         if let Some(runner) = running.find(|runner| runner.handler.id == handler.id) {
             // Its end is noticed without looking.
-            let polling = object
-                .shared
-                .context
-                .settings
-                .background
-                .cancellation_polling;
+            let settings = &object.daemons.context().settings.background;
+            let polling = settings.cancellation_polling;
             return runner.stopped.is_set().then_some(polling);
         }
-        let fleet = &object.shared.fleet;
-        if fleet.is_leaving(object.logger.reference(), &handler.id) {
+        if object
+            .daemons
+            .is_leaving(object.logger.reference(), &handler.id)
+        {
             return Some(LEAVING);
         }
         let live = state
@@ -110,7 +107,7 @@ impl Background {
     }
 }
 
-impl Drop for Background {
+impl Drop for ObjectDaemons {
     fn drop(&mut self) {
         let runners = self.object.running();
         if !runners.is_empty() {
@@ -120,7 +117,7 @@ impl Drop for Background {
             } else {
                 StopReason::RESOURCE_DELETED
             };
-            self.object.shared.fleet.release(runners, reason);
+            self.object.daemons.release(runners, reason);
         }
     }
 }

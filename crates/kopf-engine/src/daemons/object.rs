@@ -14,16 +14,16 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::live::LiveBody;
+use super::registry::Daemons;
 use super::runner::Runner;
+use crate::invocation::LiveBody;
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
-use crate::shared::Shared;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Object {
-    pub(super) shared: Arc<Shared>,
+    pub(super) daemons: Arc<Daemons>,
     pub(super) resource: Arc<Resource>,
     pub(super) logger: ObjectLogger,
     pub(super) memo: MemoCell,
@@ -58,13 +58,13 @@ impl State {
 
 impl Object {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        daemons: Arc<Daemons>,
         resource: Arc<Resource>,
         logger: ObjectLogger,
         memo: MemoCell,
     ) -> Self {
         Self {
-            shared,
+            daemons,
             resource,
             logger,
             memo,

@@ -10,10 +10,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::runner::Runner;
+use crate::execution::Executor;
+use crate::inspect::Inspect;
+use crate::invocation::OperatorContext;
 
-/// See the module.
-#[derive(Debug, Default)]
-pub(crate) struct Fleet {
+/// All daemons and timers of one operator.
+#[derive(Debug)]
+pub(crate) struct Daemons {
+    pub(super) executor: Arc<Executor>,
+    pub(super) inspect: Inspect,
     inner: Mutex<Inner>,
     pub(super) tasks: TaskTracker,
     releases: Notify,
@@ -31,16 +36,25 @@ struct Inner {
     is_closed: bool,
 }
 
-impl Fleet {
-    /// A fleet of an operator that ends when this is cancelled.
-    pub(crate) fn new(halt: CancellationToken) -> Self {
-        let fleet = Self {
+impl Daemons {
+    /// Starts without runners. When `halt` is cancelled, the operator ends.
+    pub(crate) fn new(executor: Arc<Executor>, inspect: Inspect, halt: CancellationToken) -> Self {
+        let tasks = TaskTracker::new();
+        // A closed tracker can be awaited at any time.
+        tasks.close();
+        Self {
+            executor,
+            inspect,
+            inner: Mutex::default(),
+            tasks,
+            releases: Notify::new(),
             halt,
-            ..Self::default()
-        };
-        // It can be waited for at any time.
-        fleet.tasks.close();
-        fleet
+        }
+    }
+
+    /// Context of all handlers of the operator.
+    pub(super) fn context(&self) -> &Arc<OperatorContext> {
+        &self.executor.context
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

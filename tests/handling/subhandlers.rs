@@ -335,7 +335,7 @@ fn children_whose_progress_cannot_be_stored_are_refused() {
         assert_eq!(stage.journal.ids(), ["make"]);
         assert!(stage.log.has(
             "obj",
-            "Handler 'make' failed permanently: a sub-handler cannot be registered: the id \
+            "Handler 'make' failed permanently: cannot register a sub-handler: the id \
              \"make/a b\" cannot be kept in an annotation"
         ));
     });

@@ -1,8 +1,12 @@
 //! A second front: functions as closures over the engine's own [`Call`], without extractors and
-//! without macros. It is all that a front must do, and it proves that the seam needs no more.
+//! without macros. It proves that the seam is sufficient for a front.
+//!
+//! With `KOPF_TEST_FRONT=foreign` in the environment, the same functions run in an event loop in
+//! another thread: a third front (see [`event_loop`]).
 
 mod admission;
 mod background;
+mod event_loop;
 mod indices;
 mod notes;
 mod outcomes;
@@ -22,6 +26,7 @@ use kopf_core::selector::{Selector, SelectorSpec};
 use kopf_engine::invocation::{Call, Function, Handler, HandlerResult, Invoke, Registry, Work};
 use kopf_testing::recording::Recorder;
 
+pub(crate) use self::event_loop::{EventLoop, is_foreign};
 pub(crate) use self::indices::{indexed, indices, look};
 pub(crate) use self::notes::{Notebook, notes, notes_of};
 pub(crate) use self::outcomes::{arbitrary, denied, done, gives, permanent, temporary};
@@ -223,7 +228,10 @@ impl Declaration {
     where
         F: Fn(&Cause) -> bool + Send + Sync + 'static,
     {
-        self.filters.when = Some(when_fn(move |cause: &Cause, _| Ok(filter(cause))));
+        self.filters.when = Some(when_fn(move |cause: &Cause, _| {
+            event_loop::check_thread();
+            Ok(filter(cause))
+        }));
         self
     }
 
@@ -233,6 +241,7 @@ impl Declaration {
         F: Fn(&serde_json::Map<String, serde_json::Value>) -> bool + Send + Sync + 'static,
     {
         self.filters.when = Some(when_fn(move |_: &Cause, context| {
+            event_loop::check_thread();
             let context = context.downcast_ref().expect("filters have a context");
             Ok(filter(&notes_of(context)))
         }));
@@ -320,11 +329,16 @@ pub(crate) fn build_sub(call: &Call, handler: &Declaration) -> Handler {
 pub(crate) struct Witness {
     journal: Journal,
     recorder: Recorder,
+    event_loop: Option<EventLoop>,
 }
 
 impl Witness {
-    pub(crate) fn new(journal: Journal, recorder: Recorder) -> Self {
-        Self { journal, recorder }
+    pub(crate) fn new(journal: Journal, recorder: Recorder, event_loop: Option<EventLoop>) -> Self {
+        Self {
+            journal,
+            recorder,
+            event_loop,
+        }
     }
 }
 
@@ -341,6 +355,10 @@ impl Invoke for Closure {
             .iter()
             .filter(|call| call.is_accepted() && !call.is_event());
         self.witness.journal.note(&call, accepted.count());
-        (self.run)(call)
+        let work = (self.run)(call);
+        match &self.witness.event_loop {
+            Some(event_loop) => event_loop.submit(work),
+            None => work,
+        }
     }
 }

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{Kind, Stage};
-use crate::front::{Declaration, Notebook, Witness, indices, registry};
+use crate::front::{Declaration, EventLoop, Notebook, Witness, indices, registry};
 
 /// An operator to be started.
 #[must_use = "an operator does nothing until `.start().await`"]
@@ -107,7 +107,12 @@ impl<'a> Setup<'a> {
     }
 
     fn operator(&self) -> Operator {
-        let witness = Witness::new(self.stage.journal.clone(), self.stage.recorder.clone());
+        let event_loop = EventLoop::start();
+        let witness = Witness::new(
+            self.stage.journal.clone(),
+            self.stage.recorder.clone(),
+            event_loop.clone(),
+        );
         let group = self.stage.api.group();
         let indices = indices(&self.handlers);
         self.stage.keep(indices.clone());
@@ -118,6 +123,9 @@ impl<'a> Setup<'a> {
             .memos(Arc::new(self.notes.clone()))
             .clock(self.stage.clock)
             .scope(self.served());
+        if let Some(event_loop) = event_loop {
+            operator = operator.host(Arc::new(event_loop));
+        }
         if let Some(identity) = &self.identity {
             operator = operator.identity(identity);
         }

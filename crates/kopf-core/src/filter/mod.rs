@@ -44,6 +44,27 @@ pub struct Filters {
     pub when: Option<Arc<dyn WhenFilter>>,
 }
 
+impl Filters {
+    /// Returns `true` if any filter is a function of the user.
+    ///
+    /// ```
+    /// use kopf_core::filter::{Filters, when_fn};
+    ///
+    /// let mut filters = Filters::default();
+    /// filters.labels.insert("app".to_owned(), "web".into());
+    /// assert!(!filters.has_callbacks());
+    /// filters.when = Some(when_fn(|_, _| Ok(true)));
+    /// assert!(filters.has_callbacks());
+    /// ```
+    pub fn has_callbacks(&self) -> bool {
+        let mut meta = self.labels.values().chain(self.annotations.values());
+        let mut values = [&self.value, &self.old, &self.new].into_iter().flatten();
+        self.when.is_some()
+            || meta.any(|criterion| matches!(criterion, MetaCriterion::Callback(_)))
+            || values.any(|criterion| matches!(criterion, ValueCriterion::Callback(_)))
+    }
+}
+
 impl fmt::Debug for Filters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Filters")

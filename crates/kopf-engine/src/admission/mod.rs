@@ -29,7 +29,7 @@ use tracing::{info, warn};
 
 use self::kinds::Kinds;
 pub(crate) use self::memories::Memos;
-use self::reviewer::Reviewer;
+use self::reviewer::{Reviewer, Served};
 pub use crate::invocation::{Admission, Warnings};
 use crate::invocation::{Function, Registry};
 use crate::observation::Insights;
@@ -220,7 +220,7 @@ impl Webhooks {
         }
         let reviewer = Reviewer::new(self.shared, self.kinds, self.announced, self.reviews);
         self.server
-            .serve(Arc::new(reviewer))
+            .serve(Arc::new(Served(Arc::new(reviewer))))
             .await
             .map_err(Error::Server)
     }

@@ -20,7 +20,7 @@ use crate::clock::Clock;
 use crate::execution::{AttemptContext, PriorAttempts};
 use crate::identity::Identity;
 use crate::indexing::ObjectKey;
-use crate::invocation::{Admission, FilterContext, Function, SharedPatch, Subject};
+use crate::invocation::{Admission, FilterContext, Function, Hosting, SharedPatch, Subject};
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
 use crate::processing::describe;
@@ -35,6 +35,8 @@ pub(super) struct Reviewer {
     handlers: Vec<Arc<kopf_core::handler::Handler<Function>>>,
     announced: watch::Sender<Option<ClientConfig>>,
     reviews: TaskTracker,
+    /// Where reviews are polled.
+    hosting: Hosting,
 }
 
 impl Reviewer {
@@ -48,8 +50,10 @@ impl Reviewer {
         let handlers = handlers
             .filter(|handler| handler.kind.webhook_type().is_some())
             .cloned()
-            .collect();
+            .collect::<Vec<_>>();
+        let has_callbacks = handlers.iter().any(|handler| handler.has_callbacks());
         Self {
+            hosting: Hosting::of(&shared.context, has_callbacks),
             shared,
             kinds,
             handlers,
@@ -188,27 +192,33 @@ fn internal(logger: &ObjectLogger, error: &(dyn std::error::Error + 'static)) ->
     Refusal::Internal(text)
 }
 
-impl Serving for Reviewer {
+/// The reviewer behind a webhook server.
+#[derive(Debug)]
+pub(super) struct Served(pub(super) Arc<Reviewer>);
+
+impl Serving for Served {
     fn review(&self, incoming: Incoming) -> BoxFuture<'_, Result<Value, Refusal>> {
-        Box::pin(async {
-            let _under_way = self.reviews.token();
-            let answer = self.reviewed(incoming).await;
+        let reviewer = Arc::clone(&self.0);
+        let review = async move {
+            let _under_way = reviewer.reviews.token();
+            let answer = reviewer.reviewed(incoming).await;
             if let Err(refusal) = &answer {
                 debug!("A request for admission is refused: {refusal}");
             }
             answer
-        })
+        };
+        self.0.hosting.run(&self.0.shared.context, review)
     }
 
     fn announce(&self, config: ClientConfig) {
-        self.announced.send_replace(Some(config));
+        self.0.announced.send_replace(Some(config));
     }
 
     fn api_certificate(&self) -> BoxFuture<'_, Option<Vec<u8>>> {
-        Box::pin(self.shared.context.client.server_certificate())
+        Box::pin(self.0.shared.context.client.server_certificate())
     }
 
     fn api_version(&self) -> BoxFuture<'_, Option<Value>> {
-        Box::pin(async { self.shared.context.client.get_json("/version").await.ok() })
+        Box::pin(async { self.0.shared.context.client.get_json("/version").await.ok() })
     }
 }

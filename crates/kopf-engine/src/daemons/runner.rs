@@ -11,7 +11,7 @@ use super::exit_guard::ExitGuard;
 use super::object::Object;
 use super::task::RunnerTask;
 use crate::inspect::Counted;
-use crate::invocation::{Handler, LiveBody, Stopped};
+use crate::invocation::{Handler, Hosting, LiveBody, Stopped};
 
 /// One daemon or timer of one object, from its start to its end.
 pub(crate) struct Runner {
@@ -42,11 +42,19 @@ impl Runner {
         object.state().running.push(Arc::clone(&runner));
         let exit = ExitGuard::new(Arc::clone(&runner));
         let work = RunnerTask::new(Arc::clone(&runner));
-        let task = daemons.tasks.spawn(async move {
-            // It is dropped also where the task is aborted, even before it has begun.
+        let context = daemons.context();
+        let hosting = Hosting::of(context, runner.handler.has_callbacks());
+        let running = async move {
+            // Dropped also if the task is aborted, even before it has begun.
             let _exit = exit;
             work.run().await;
-        });
+        };
+        // Boxed only where it must be: there can be tens of thousands of runners.
+        let task = if hosting.is_native() {
+            daemons.tasks.spawn(running)
+        } else {
+            daemons.tasks.spawn(hosting.run(context, running))
+        };
         let _ = runner.task.set(task.abort_handle());
         if daemons.is_closed() {
             // The one who would have aborted it may have been too early.

@@ -26,7 +26,14 @@ impl Runner {
             let _ = timeout(limit, self.stopped.done()).await;
             return;
         }
-        for _ in 0..settings.instant_exit_zero_time_cycles.unwrap_or(0) {
+        let cycles = settings.instant_exit_zero_time_cycles.unwrap_or(0);
+        if self.stopped.is_foreign() {
+            // Yields of this runtime are over before another scheduler has woken up.
+            let limit = Duration::from_millis(u64::from(cycles));
+            let _ = timeout(limit, self.stopped.done()).await;
+            return;
+        }
+        for _ in 0..cycles {
             if self.has_ended() {
                 return;
             }

@@ -8,7 +8,7 @@ use kopf_core::handler::HandlerKind;
 use kopf_core::outcome::{Attempt, Outcome, decide, forbidden};
 use kopf_core::wording;
 
-use super::call::call;
+use super::call::Calling;
 use super::{BlockingPool, Execution, Subs};
 use crate::invocation::{
     Call, Handler, LiveBody, OperatorContext, SharedPatch, Slot, Stopped, Subject,
@@ -121,9 +121,14 @@ impl<'a> AttemptContext<'a> {
         let (context, subs) = (Arc::clone(self.context), self.subs.clone());
         let timeout = handler.retrying.timeout;
         let time_left = timeout.map(|timeout| timeout.saturating_sub(attempt.runtime));
-        let pool = self.pool;
+        let calling = Calling {
+            subs: self.subs.clone(),
+            pool: self.pool,
+            time_left,
+        };
         let prepared = self.prepare(handler, prior, attempt.runtime);
-        let result = call(&handler.run, prepared, subs.clone(), pool, time_left).await;
+        // Boxed: a worker that waits should not have room for a call.
+        let result = Box::pin(calling.call(&handler.run, prepared)).await;
         if let Some(subs) = &subs {
             subs.forget();
         }

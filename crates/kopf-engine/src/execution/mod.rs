@@ -6,6 +6,7 @@
 mod attempt;
 mod call;
 mod executor;
+mod foreign;
 mod indexed;
 mod pool;
 mod round;

@@ -19,7 +19,7 @@ use kopf_core::registry::select_from;
 
 use super::pool::Seat;
 use super::{Execution, warn_unreadable};
-use crate::invocation::{Handler, RegistrationError, RunSubHandlers, SubHandlers};
+use crate::invocation::{Handler, Hosting, RegistrationError, RunSubHandlers, SubHandlers};
 
 /// The sub-handlers of one call of a handler. Cheap to clone: clones belong to the same call.
 #[derive(Debug, Clone)]
@@ -92,7 +92,7 @@ impl Subs {
             .change
             .as_ref()
             .map_or(Reason::Noop, |change| change.reason);
-        let selected = select_from(handlers, &cause, &execution.filtering()).map_err(framework)?;
+        let selected = select(handlers, &execution).await?;
         let ids = || handlers.iter().map(|handler| &handler.id);
         let mut state = State::load(storage.as_ref(), &cause.body, ids()).map_err(framework)?;
         for error in state.unreadable() {
@@ -213,6 +213,24 @@ impl RunSubHandlers for Inner {
         }
         .boxed()
     }
+}
+
+/// Selects the sub-handlers for the cause. Their filters are called where the front wants it: the
+/// parent's resource may have no other callbacks.
+async fn select(
+    handlers: &[Arc<Handler>],
+    execution: &Execution,
+) -> Result<Vec<Arc<Handler>>, HandlerError> {
+    let context = &execution.executor.context;
+    let has_callbacks = handlers.iter().any(|handler| handler.has_callbacks());
+    let hosting = Hosting::of(context, has_callbacks);
+    let filtering = execution.filtering();
+    if hosting.is_native() {
+        return select_from(handlers, &execution.cause, &filtering).map_err(framework);
+    }
+    let (handlers, cause) = (handlers.to_vec(), Arc::clone(&execution.cause));
+    let selecting = async move { select_from(&handlers, &cause, &filtering).map_err(framework) };
+    hosting.run(context, selecting).await
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

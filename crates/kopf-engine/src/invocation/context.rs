@@ -7,8 +7,8 @@ use std::sync::Arc;
 use kopf_client::Client;
 use kopf_core::settings::Settings;
 
-use super::SettingsDraft;
 use super::memos::MemoCell;
+use super::{Host, Leftovers, SettingsDraft};
 use crate::clock::Clock;
 use crate::indexing::Indices;
 
@@ -30,6 +30,10 @@ pub struct OperatorContext {
     pub indices: Indices,
     /// The operator's own memo; memos of objects are made from it.
     pub memo: MemoCell,
+    /// The place of the front where tasks with callbacks are polled.
+    pub(crate) host: Option<Arc<dyn Host>>,
+    /// Foreign work whose caller is gone.
+    pub(crate) leftovers: Leftovers,
 }
 
 impl OperatorContext {
@@ -48,6 +52,8 @@ impl OperatorContext {
             draft: None,
             indices: Indices::default(),
             memo: MemoCell::of_operator(Arc::new(())),
+            host: None,
+            leftovers: Leftovers::default(),
         }
     }
 
@@ -61,6 +67,12 @@ impl OperatorContext {
     #[must_use]
     pub fn with_memo(self, memo: MemoCell) -> Self {
         Self { memo, ..self }
+    }
+
+    /// Sets the host.
+    #[must_use]
+    pub fn with_host(self, host: Option<Arc<dyn Host>>) -> Self {
+        Self { host, ..self }
     }
 }
 

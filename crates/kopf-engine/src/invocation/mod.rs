@@ -33,6 +33,8 @@ mod context;
 mod current;
 mod draft;
 mod filter;
+mod host;
+mod leftovers;
 mod live;
 pub mod logger;
 pub mod memos;
@@ -55,13 +57,16 @@ pub use self::current::current;
 pub(crate) use self::current::{within, within_blocking};
 pub use self::draft::SettingsDraft;
 pub use self::filter::FilterContext;
+pub(crate) use self::host::Hosting;
+pub use self::host::{Host, Hosted};
+pub(crate) use self::leftovers::Leftovers;
 pub use self::live::LiveBody;
 pub use self::patch::SharedPatch;
 pub use self::slot::Slot;
 pub use self::stopped::Stopped;
 pub(crate) use self::subs::RunSubHandlers;
 pub use self::subs::{RegistrationError, SubHandlers};
-pub use self::work::Work;
+pub use self::work::{Cancel, Work};
 
 /// A function as the engine sees it.
 pub type Function = Arc<dyn Invoke>;

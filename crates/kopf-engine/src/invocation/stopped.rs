@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ struct Flag {
     tasks: Notify,
     /// For those who wait in threads; with the mutex above.
     threads: Condvar,
+    /// Whether the function runs outside of the engine.
+    foreign: AtomicBool,
 }
 
 impl Default for Stopped {
@@ -38,6 +40,7 @@ impl Stopped {
             since: Mutex::new(None),
             tasks: Notify::new(),
             threads: Condvar::new(),
+            foreign: AtomicBool::new(false),
         }))
     }
 
@@ -99,6 +102,22 @@ impl Stopped {
     pub(crate) async fn cancelled(&self) {
         self.until(|reason| reason.contains(StopReason::DAEMON_CANCELLED))
             .await;
+    }
+
+    /// Waits until the cancellation stage is over. Cancel-safe.
+    pub(crate) async fn given_up(&self) {
+        let over = StopReason::DAEMON_CANCELLED | StopReason::DAEMON_ABANDONED;
+        self.until(|reason| reason.contains(over)).await;
+    }
+
+    /// The function runs outside of the engine.
+    pub(crate) fn set_foreign(&self) {
+        self.0.foreign.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns `true` if the function runs outside of the engine.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.0.foreign.load(Ordering::Relaxed)
     }
 
     async fn until(&self, is_so: impl Fn(StopReason) -> bool) {

@@ -43,7 +43,7 @@ use crate::clock::Clock;
 use crate::haste;
 use crate::indexing::Indices;
 use crate::inspect::Inspect;
-use crate::invocation::{OperatorContext, Registry};
+use crate::invocation::{Host, OperatorContext, Registry};
 use crate::memos::{MemoCell, MemoFactory};
 use crate::namesakes;
 use crate::probing::Endpoint;
@@ -65,6 +65,7 @@ pub struct Operator {
     ready: Option<oneshot::Sender<()>>,
     identity: Option<String>,
     liveness: Option<Endpoint>,
+    host: Option<Arc<dyn Host>>,
 }
 
 impl Operator {
@@ -83,6 +84,7 @@ impl Operator {
             ready: None,
             identity: None,
             liveness: None,
+            host: None,
         }
     }
 
@@ -150,6 +152,15 @@ impl Operator {
         }
     }
 
+    /// Has the tasks of resources with callbacks polled by the front. By default, all tasks are
+    /// polled by the runtime.
+    pub fn host(self, host: Arc<dyn Host>) -> Self {
+        Self {
+            host: Some(host),
+            ..self
+        }
+    }
+
     /// A window into the operator when it runs.
     pub fn inspect(&self) -> Inspect {
         self.inspect.clone()
@@ -211,7 +222,8 @@ impl Operator {
             Arc::clone(&self.front),
         )
         .with_indices(self.indices.clone())
-        .with_memo(self.memo.clone());
+        .with_memo(self.memo.clone())
+        .with_host(self.host.clone());
         let starting = activities::startup(&self.registry, context.clone());
         let Some(started) = stop.run_until_cancelled(starting).await else {
             warn!("Startup activity is only partially executed due to cancellation.");
@@ -233,7 +245,7 @@ impl Operator {
         haste::warn(&self.registry, &self.settings);
         let inspect = self.inspect.clone();
         let mut root = Root::default();
-        let shared = self.start(&client, clock, &mut root);
+        let shared = self.start(&context, &mut root);
         if let Some(retriever) = authentication.retriever(&shared.context) {
             root.spawn(RETRIEVER, root.halt_last.clone(), async move {
                 Err(Error::Login(retriever.await))
@@ -245,6 +257,7 @@ impl Operator {
         };
         inspect.set_stopping();
         root.stop().await;
+        shared.context.leftovers.settle().await;
         let cleaned = activities::cleanup(&shared.registry, &shared.context).await;
         match (outcome, cleaned) {
             (Err(first), Err(second)) => {

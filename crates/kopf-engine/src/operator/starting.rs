@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use kopf_client::Client;
-
 use super::{Error, Operator};
 use crate::admission::{self, Memos, Webhooks};
-use crate::clock::Clock;
 use crate::daemons::{Daemons, killer};
 use crate::execution::Executor;
 use crate::indexing::Barrier;
@@ -23,10 +20,11 @@ use crate::shared::Shared;
 
 impl Operator {
     /// Starts everything that does not depend on how the operator logs in.
-    pub(super) fn start(self, client: &Client, clock: Clock, root: &mut Root) -> Arc<Shared> {
+    pub(super) fn start(self, started: &OperatorContext, root: &mut Root) -> Arc<Shared> {
         let settings = Arc::new(self.settings);
         self.inspect.set_settings(Arc::clone(&settings));
-        let client = client.with_networking(&settings.networking);
+        let clock = started.clock;
+        let client = started.client.with_networking(&settings.networking);
         let poster = Poster::new(Arc::clone(&settings), clock);
         let (findings, insights) = insights();
         let groups = with_peerings(wanted_groups(self.registry.selectors()), &settings.peering);
@@ -44,11 +42,11 @@ impl Operator {
             vitals: self.inspect.vitals().clone(),
             findings: findings.namespaces,
         };
-        let context = Arc::new(
-            OperatorContext::new(client.clone(), Arc::clone(&settings), clock, self.front)
-                .with_indices(self.indices)
-                .with_memo(self.memo),
-        );
+        let context = Arc::new(OperatorContext {
+            client: client.clone(),
+            settings: Arc::clone(&settings),
+            ..started.clone()
+        });
         let executor = Arc::new(Executor::new(Arc::clone(&context), self.lifecycle));
         let daemons = Daemons::new(
             Arc::clone(&executor),

@@ -33,7 +33,7 @@ use crate::health::Sign;
 use crate::identity::Identity;
 use crate::indexing::{Blocker, KindIndices, ObjectKey};
 use crate::inspect::{Counted, Guard, Inspect};
-use crate::invocation::Function;
+use crate::invocation::{Function, Hosting};
 use crate::shared::Shared;
 
 /// How long a stream may not be read before that is worth a warning.
@@ -68,6 +68,8 @@ pub(crate) struct Kind {
     /// How many objects may be worked on at once, if that is limited.
     pub(crate) limit: Option<Semaphore>,
     pub(crate) stop: CancellationToken,
+    /// Where the workers are polled.
+    hosting: Hosting,
 }
 
 /// A known object.
@@ -165,7 +167,9 @@ impl Stream {
     /// `queueing.exit_timeout` says.
     pub(crate) async fn run(self, stop: CancellationToken) {
         let settings = Arc::clone(&self.shared.context.settings);
+        let has_callbacks = self.handlers.has_callbacks();
         let kind = Kind {
+            hosting: Hosting::of(&self.shared.context, has_callbacks),
             handlers: self.handlers,
             indices: self.indices,
             is_reviewed: self.is_reviewed,
@@ -553,7 +557,7 @@ fn start(
     let worker = Worker::new(Arc::clone(kind), Arc::clone(&mailbox), object, memory);
     let worker = Box::new(worker);
     let resource = Arc::clone(&kind.resource);
-    workers.spawn(async move {
+    let worker = async move {
         // Panics of handlers are caught where handlers are called: this one would be ours.
         let memory = match AssertUnwindSafe(worker.run()).catch_unwind().await {
             Ok(memory) => memory,
@@ -564,6 +568,12 @@ fn start(
             }
         };
         Finished { identity, memory }
-    });
+    };
+    // Boxed only where it must be: there can be thousands of workers.
+    if kind.hosting.is_native() {
+        workers.spawn(worker);
+    } else {
+        workers.spawn(kind.hosting.run(&kind.shared.context, worker));
+    }
     State::Working(mailbox)
 }

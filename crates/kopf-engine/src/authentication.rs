@@ -55,17 +55,12 @@ pub(crate) struct Authentication {
     client: Client,
     vault: Option<Vault>,
     login: Option<Arc<dyn Login>>,
-    handlers: Activities,
+    is_given: bool,
 }
 
 impl Authentication {
-    pub(crate) fn new(access: Access, registry: &Registry, clock: Clock) -> Self {
-        // A pool of its own: the threads of all other handlers can be waiting for the login.
-        let pool = BlockingPool::new(None);
-        let handlers = Activities::new(Activity::Authentication, registry, pool);
-        if !handlers.is_empty() && !matches!(access, Access::Login) {
-            tracing::info!("Login handlers are not called: the operator is given its access.");
-        }
+    pub(crate) fn new(access: Access, clock: Clock) -> Self {
+        let is_given = !matches!(access, Access::Login);
         let (client, vault, login) = match access {
             Access::Client(client) => (client, None, None),
             Access::Custom(login) => {
@@ -81,7 +76,7 @@ impl Authentication {
             client,
             vault,
             login,
-            handlers,
+            is_given,
         }
     }
 
@@ -94,11 +89,18 @@ impl Authentication {
     pub(crate) fn retriever(
         self,
         context: &Arc<OperatorContext>,
+        registry: &Registry,
     ) -> Option<impl Future<Output = LoginError> + Send + use<>> {
+        // A pool of its own: the threads of all other handlers can be waiting for the login.
+        let pool = BlockingPool::new(None);
+        let handlers = Activities::new(Activity::Authentication, registry, pool);
+        if !handlers.is_empty() && self.is_given {
+            tracing::info!("Login handlers are not called: the operator is given its access.");
+        }
         let vault = self.vault?;
         let login = self.login.unwrap_or_else(|| {
             Arc::new(Handlers {
-                handlers: self.handlers,
+                handlers,
                 context: Arc::clone(context),
             })
         });
@@ -183,9 +185,11 @@ mod tests {
 
     /// Asks once, while it is logged in.
     async fn ask(registry: &Registry) -> Result<(), kopf_client::Error> {
-        let authentication = Authentication::new(Access::Login, registry, Clock::system());
+        let authentication = Authentication::new(Access::Login, Clock::system());
         let client = authentication.client().clone();
-        let retriever = authentication.retriever(&context(&client)).unwrap();
+        let retriever = authentication
+            .retriever(&context(&client), registry)
+            .unwrap();
         tokio::select! {
             biased;
             answer = client.get_json("/version") => answer.map(drop),
@@ -239,9 +243,13 @@ mod tests {
     async fn with_a_client_nobody_logs_in() {
         let (client, _) = serve(|_| Answer::Json(200, serde_json::json!({})));
         let registry = registry(vec![("bad", vec![Err(HandlerError::permanent("never"))])]);
-        let authentication = Authentication::new(client.into(), &registry, Clock::system());
+        let authentication = Authentication::new(client.into(), Clock::system());
         let client = authentication.client().clone();
         client.get_json("/version").await.unwrap();
-        assert!(authentication.retriever(&context(&client)).is_none());
+        assert!(
+            authentication
+                .retriever(&context(&client), &registry)
+                .is_none()
+        );
     }
 }

@@ -11,6 +11,7 @@ mod indices;
 mod notes;
 mod outcomes;
 
+use std::any::Any;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,12 +19,16 @@ use std::time::Duration;
 
 use kopf_core::cause::Cause;
 use kopf_core::field::FieldPath;
-use kopf_core::filter::{Filters, MetaCriterion, ValueCriterion, when_fn};
+use kopf_core::filter::{Filters, MetaCriterion, ValueCriterion, WhenFilter, when_fn};
 use kopf_core::handler::{
-    ErrorsMode, FunctionId, HandlerKind, HandlerSpec, InitialDelay, Param, Retrying, Webhook,
+    Activity, ErrorsMode, FunctionId, HandlerKind, HandlerSpec, InitialDelay, Param, Retrying,
+    Webhook,
 };
+use kopf_core::patch::BoxError;
 use kopf_core::selector::{Selector, SelectorSpec};
-use kopf_engine::invocation::{Call, Function, Handler, HandlerResult, Invoke, Registry, Work};
+use kopf_engine::invocation::{
+    Call, FilterContext, Function, Handler, HandlerResult, Invoke, Registry, Work,
+};
 use kopf_testing::recording::Recorder;
 
 pub(crate) use self::event_loop::{EventLoop, is_foreign};
@@ -167,6 +172,20 @@ impl Declaration {
         self
     }
 
+    /// What the handler does, as the engine sees it.
+    pub(crate) fn works<F>(mut self, function: F) -> Self
+    where
+        F: Fn(Call) -> Work + Send + Sync + 'static,
+    {
+        self.run = Arc::new(function);
+        self
+    }
+
+    /// Whether it is called before all others.
+    pub(crate) fn is_startup(&self) -> bool {
+        self.kind == HandlerKind::Activity(Activity::Startup)
+    }
+
     /// The same function as a handler of another kind, as decorators are stacked.
     pub(crate) fn also(&self, other: Self) -> Self {
         Self {
@@ -248,6 +267,12 @@ impl Declaration {
         self
     }
 
+    /// A filter that looks at the `param` of its handler, and logs it.
+    pub(crate) fn when_param(mut self, filter: fn(&str, &Cause) -> bool) -> Self {
+        self.filters.when = Some(Arc::new(ByParam(filter)));
+        self
+    }
+
     /// A filter that fails.
     pub(crate) fn when_fails(mut self, message: &'static str) -> Self {
         self.filters.when = Some(when_fn(move |_: &Cause, _| Err(message.into())));
@@ -300,7 +325,11 @@ impl Declaration {
 }
 
 /// The engine's registry of these handlers.
-pub(crate) fn registry(handlers: &[Declaration], group: &str, witness: &Witness) -> Registry {
+pub(crate) fn registry<'a>(
+    handlers: impl IntoIterator<Item = &'a Declaration>,
+    group: &str,
+    witness: &Witness,
+) -> Registry {
     let mut registry = Registry::default();
     for handler in handlers {
         registry.add(handler.build(group, witness));
@@ -322,6 +351,30 @@ pub(crate) fn build_sub(call: &Call, handler: &Declaration) -> Handler {
         "",
         witness.expect("it was given to the operator by this front"),
     )
+}
+
+struct ByParam(fn(&str, &Cause) -> bool);
+
+impl WhenFilter for ByParam {
+    fn matches(&self, _: &Cause, _: &dyn Any) -> Result<bool, BoxError> {
+        Err("filters are called with the param".into())
+    }
+
+    fn matches_for(
+        &self,
+        cause: &Cause,
+        context: &dyn Any,
+        param: Option<&Param>,
+    ) -> Result<bool, BoxError> {
+        event_loop::check_thread();
+        let context: &FilterContext = context.downcast_ref().ok_or("there is no context")?;
+        let param = param.and_then(|param| param.downcast_ref::<&'static str>());
+        let param = param.ok_or("there is no param")?;
+        context
+            .logger
+            .info(format_args!("The filter has the param {param}."));
+        Ok((self.0)(param, cause))
+    }
 }
 
 /// What all functions of this front have in common: they are noted when they are called.

@@ -8,6 +8,8 @@ use kopf_core::namespace::{NamespacePattern, Scope};
 use kopf_core::settings::Settings;
 use kopf_engine::Operator;
 use kopf_engine::inspect::Inspect;
+use kopf_engine::invocation::Pulse;
+use kopf_engine::operator::Declarations;
 use kopf_testing::recording::Line;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -27,6 +29,8 @@ pub(crate) struct Setup<'a> {
     scope: Option<Scope>,
     notes: Notebook,
     is_probed: bool,
+    pulse: Option<Arc<dyn Pulse>>,
+    declares_late: bool,
 }
 
 impl<'a> Setup<'a> {
@@ -45,6 +49,8 @@ impl<'a> Setup<'a> {
             scope: None,
             notes: Notebook::default(),
             is_probed: false,
+            pulse: None,
+            declares_late: false,
         }
     }
 
@@ -71,6 +77,18 @@ impl<'a> Setup<'a> {
     /// It answers probes, at some free port.
     pub(crate) fn probed(mut self) -> Self {
         self.is_probed = true;
+        self
+    }
+
+    /// Health probes require these signs of life.
+    pub(crate) fn pulse(mut self, pulse: impl Pulse + 'static) -> Self {
+        self.pulse = Some(Arc::new(pulse));
+        self
+    }
+
+    /// Only startup handlers are declared before the startup, the others after it.
+    pub(crate) fn declares_late(mut self) -> Self {
+        self.declares_late = true;
         self
     }
 
@@ -116,10 +134,18 @@ impl<'a> Setup<'a> {
         let group = self.stage.api.group();
         let indices = indices(&self.handlers);
         self.stage.keep(indices.clone());
-        let mut operator = Operator::new(registry(&self.handlers, &group, &witness))
+        let all = registry(&self.handlers, &group, &witness);
+        let operator = if self.declares_late {
+            let startup: Vec<_> = self.handlers.iter().filter(|h| h.is_startup()).collect();
+            let startup = registry(startup, &group, &witness);
+            let declared = Declarations::new(all, indices);
+            Operator::new(startup).declare_after_startup(|_| Ok(declared))
+        } else {
+            Operator::new(all).indices(indices)
+        };
+        let mut operator = operator
             .settings(self.settings.clone())
             .front(Arc::new(witness))
-            .indices(indices)
             .memos(Arc::new(self.notes.clone()))
             .clock(self.stage.clock)
             .scope(self.served());
@@ -132,6 +158,9 @@ impl<'a> Setup<'a> {
         if self.is_probed {
             let endpoint = "http://127.0.0.1:0/healthz".parse();
             operator = operator.liveness(endpoint.expect("it is a valid address"));
+        }
+        if let Some(pulse) = &self.pulse {
+            operator = operator.pulse(Arc::clone(pulse));
         }
         if let Some(lifecycle) = &self.lifecycle {
             operator = operator.lifecycle(Arc::clone(lifecycle));

@@ -11,8 +11,10 @@ mod verification;
 
 use serde_json::{Map, Value};
 
-pub use self::calls::{Error, JsonCalls, MergeCalls, json_calls, with_version_test};
-pub use self::function::{BoxError, PatchFn};
+pub use self::calls::{
+    Error, JsonCalls, MergeCalls, json_calls, json_calls_between, transform, with_version_test,
+};
+pub use self::function::{BoxError, PatchFn, Transformed};
 pub use self::verification::inconsistencies;
 
 use crate::field::{self, FieldPath, object_at};

@@ -6,10 +6,11 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kopf_core::admission::{
     ClientConfig, Incoming, Operation, Refusal, Review, Serving, WebhookType, is_called,
-    json_patch, respond, select,
+    json_patch, json_patch_awaited, respond, select,
 };
 use kopf_core::handler::HandlerKind;
 use kopf_core::outcome::Outcome;
+use kopf_core::patch::PatchFn;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
@@ -99,7 +100,7 @@ impl Reviewer {
                  The address comes from a webhook configuration, and ends with the id."
             ));
         }
-        let filtering = FilterContext::new(Arc::clone(context), memo.clone())
+        let filtering = FilterContext::new(Arc::clone(context), memo.clone(), &logger)
             .with_admission(Arc::clone(admission));
         let handlers = select(&self.handlers, review, None, cause, &filtering)
             .map_err(|error| internal(&logger, &error))?;
@@ -126,8 +127,13 @@ impl Reviewer {
             waited_for.end();
             outcomes.push(outcome);
         }
-        let operations = json_patch(&patch.take(), cause.body.value())
-            .map_err(|error| internal(&logger, &error))?;
+        let patch = patch.take();
+        let operations = if patch.fns.iter().any(PatchFn::is_awaited) {
+            json_patch_awaited(&patch, cause.body.value()).await
+        } else {
+            json_patch(&patch, cause.body.value())
+        };
+        let operations = operations.map_err(|error| internal(&logger, &error))?;
         let mutating = HandlerKind::Admission(WebhookType::Mutating);
         if !operations.is_empty() && handlers.iter().all(|handler| handler.kind != mutating) {
             logger.warning(

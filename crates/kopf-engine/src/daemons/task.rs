@@ -114,11 +114,13 @@ impl RunnerTask {
             Some(InitialDelay::Function(function)) => {
                 let object = Arc::clone(&self.runner.object);
                 let context = &object.daemons.context();
-                let filtering = FilterContext::new(Arc::clone(context), object.memo.clone());
+                let filtering =
+                    FilterContext::new(Arc::clone(context), object.memo.clone(), &object.logger);
                 while !self.runner.stopped.is_set() {
                     let cause = self.cause();
-                    let asked =
-                        catch_unwind(AssertUnwindSafe(|| function.delay(&cause, &filtering)));
+                    let asked = catch_unwind(AssertUnwindSafe(|| {
+                        function.delay_for(&cause, &filtering, handler.param.as_ref())
+                    }));
                     let problem = match asked {
                         Ok(Ok(delay)) => return self.sleep(delay).await,
                         Ok(Err(error)) => error.to_string(),

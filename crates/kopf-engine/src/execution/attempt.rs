@@ -110,10 +110,8 @@ impl<'a> AttemptContext<'a> {
             None => self.call(handler, prior, &attempt).await,
         };
         let (level, message) = outcome.log(&label);
-        match &outcome.details {
-            Some(details) => logger.error_with(message, details),
-            None => logger.log(level, message),
-        }
+        let details = outcome.details.as_deref();
+        logger.log_outcome(level, message, details, outcome.attachment.as_ref());
         outcome
     }
 

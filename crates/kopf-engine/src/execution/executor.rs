@@ -84,6 +84,7 @@ impl Execution {
 
     /// Returns the context for filters and lifecycles.
     pub(super) fn filtering(&self) -> FilterContext {
-        FilterContext::new(Arc::clone(&self.executor.context), self.memo.clone())
+        let context = Arc::clone(&self.executor.context);
+        FilterContext::new(context, self.memo.clone(), &self.logger)
     }
 }

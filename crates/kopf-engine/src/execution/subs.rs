@@ -4,7 +4,6 @@
 //! the object, under the parent's id. The parent is finished when all of them are.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -14,8 +13,11 @@ use kopf_core::cause::Reason;
 use kopf_core::handler::{HandlerId, HandlerKind};
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::outcome::HandlerError;
+use kopf_core::patch::Patch;
+use kopf_core::progress::ProgressSession;
 use kopf_core::progress::state::State;
 use kopf_core::registry::select_from;
+use kopf_core::storage::StorageError;
 
 use super::pool::Seat;
 use super::{Execution, warn_unreadable};
@@ -32,7 +34,6 @@ struct Inner {
     parent_kind: HandlerKind,
     outer: Option<Subs>,
     registered: Mutex<Vec<Arc<Handler>>>,
-    executed: AtomicBool,
     refused: Mutex<Option<HandlerError>>,
     /// When the first of those is due that are not over.
     unfinished: Mutex<Option<Duration>>,
@@ -54,7 +55,6 @@ impl Subs {
             parent_kind: parent.kind,
             outer,
             registered: Mutex::default(),
-            executed: AtomicBool::new(false),
             refused: Mutex::default(),
             unfinished: Mutex::default(),
             references: Mutex::default(),
@@ -85,42 +85,55 @@ impl Subs {
         if let Some(lifecycle) = lifecycle {
             execution.lifecycle = lifecycle;
         }
-        let context = Arc::clone(&execution.executor.context);
-        let storage = &context.settings.persistence.progress_storage;
-        let cause = Arc::clone(&execution.cause);
-        let reason = cause
-            .change
-            .as_ref()
-            .map_or(Reason::Noop, |change| change.reason);
+        let clock = execution.executor.context.clock;
         let selected = select(handlers, &execution).await?;
-        let ids = || handlers.iter().map(|handler| &handler.id);
-        let mut state = State::load(storage.as_ref(), &cause.body, ids()).map_err(framework)?;
-        for error in state.unreadable() {
-            warn_unreadable(error, &execution.logger);
-        }
-        state.activate(
-            selected.iter().map(|handler| &handler.id),
-            reason,
-            context.clock.now(),
-        );
-        self.refer(state.ids());
-        let round = execution.round_of(Some(self), &selected, &mut state);
-        match self.0.seat.get() {
-            Some(seat) => execution.executor.pool.wait(seat, round).await,
-            None => round.await,
-        };
-        execution
-            .patch
-            .with(|patch| state.store(storage.as_ref(), &cause.body, patch))
-            .map_err(framework)?;
+        let state = self.run_selected(&execution, handlers, &selected).await;
+        let state = state.map_err(framework)?;
         if state.is_done() {
             return Ok(());
         }
-        let delay = state.delays(context.clock.now()).into_iter().min();
+        let delay = state.delays(clock.now()).into_iter().min();
         let delay = delay.unwrap_or_default();
         let mut unfinished = lock(&self.0.unfinished);
         *unfinished = Some(unfinished.map_or(delay, |other| delay.min(other)));
         Err(HandlerError::Unfinished { delay: Some(delay) })
+    }
+
+    /// Runs the due ones of the selected sub-handlers. Loads and stores the progress of all.
+    async fn run_selected(
+        &self,
+        execution: &Execution,
+        handlers: &[Arc<Handler>],
+        selected: &[Arc<Handler>],
+    ) -> Result<State, StorageError> {
+        let (context, body) = (&execution.executor.context, &execution.cause.body);
+        let storage = context.settings.persistence.progress_storage.as_ref();
+        let ids: Vec<HandlerId> = handlers
+            .iter()
+            .map(|handler| Arc::clone(&handler.id))
+            .collect();
+        let session = ProgressSession::open(storage, &ids, body).await?;
+        let mut state = State::load(session.storage(), body, ids.iter())?;
+        for error in state.unreadable() {
+            warn_unreadable(error, &execution.logger);
+        }
+        let change = execution.cause.change.as_ref();
+        state.activate(
+            selected.iter().map(|handler| &handler.id),
+            change.map_or(Reason::Noop, |change| change.reason),
+            context.clock.now(),
+        );
+        self.refer(state.ids());
+        let round = execution.round_of(Some(self), selected, &mut state);
+        match self.0.seat.get() {
+            Some(seat) => execution.executor.pool.wait(seat, round).await,
+            None => round.await,
+        };
+        let mut changes = Patch::default();
+        state.store(session.storage(), body, &mut changes)?;
+        session.commit(body, &mut changes).await?;
+        execution.patch.with(|patch| patch.merge_from(changes));
+        Ok(state)
     }
 
     /// Executes what the handler did not execute itself. If it has ignored that some of them are
@@ -187,9 +200,6 @@ impl RunSubHandlers for Inner {
             if let Some(error) = lock(&self.refused).clone() {
                 return Err(error);
             }
-            if self.executed.swap(true, Ordering::SeqCst) {
-                return Ok(());
-            }
             let registered = std::mem::take(&mut *lock(&self.registered));
             Subs(self).run(&registered, None).await
         }
@@ -239,8 +249,5 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A storage or a filter has failed: the parent is tried again later, as after any error.
 fn framework(error: impl std::error::Error) -> HandlerError {
-    HandlerError::Arbitrary {
-        message: error.to_string(),
-        details: None,
-    }
+    HandlerError::arbitrary(error.to_string())
 }

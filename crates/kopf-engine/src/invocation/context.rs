@@ -8,7 +8,7 @@ use kopf_client::Client;
 use kopf_core::settings::Settings;
 
 use super::memos::MemoCell;
-use super::{Host, Leftovers, SettingsDraft};
+use super::{Host, Leftovers, Pulse, SettingsDraft};
 use crate::clock::Clock;
 use crate::indexing::Indices;
 
@@ -32,6 +32,8 @@ pub struct OperatorContext {
     pub memo: MemoCell,
     /// The place of the front where tasks with callbacks are polled.
     pub(crate) host: Option<Arc<dyn Host>>,
+    /// Signs of life of the front, for health probes.
+    pub(crate) pulse: Option<Arc<dyn Pulse>>,
     /// Foreign work whose caller is gone.
     pub(crate) leftovers: Leftovers,
 }
@@ -53,6 +55,7 @@ impl OperatorContext {
             indices: Indices::default(),
             memo: MemoCell::of_operator(Arc::new(())),
             host: None,
+            pulse: None,
             leftovers: Leftovers::default(),
         }
     }
@@ -71,8 +74,14 @@ impl OperatorContext {
 
     /// Sets the host.
     #[must_use]
-    pub fn with_host(self, host: Option<Arc<dyn Host>>) -> Self {
+    pub(crate) fn with_host(self, host: Option<Arc<dyn Host>>) -> Self {
         Self { host, ..self }
+    }
+
+    /// Sets the signs of life of the front.
+    #[must_use]
+    pub(crate) fn with_pulse(self, pulse: Option<Arc<dyn Pulse>>) -> Self {
+        Self { pulse, ..self }
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use super::logger::ObjectLogger;
 use super::memos::MemoCell;
 use super::{Admission, OperatorContext};
 
 /// The context that filters, lifecycles and initial delays of one object receive through
-/// `kopf-core`.
+/// `kopf-core`. Filters receive the `param` of their handler as well: see
+/// [`WhenFilter::matches_for`](kopf_core::filter::WhenFilter::matches_for).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FilterContext {
@@ -14,16 +16,19 @@ pub struct FilterContext {
     pub operator: Arc<OperatorContext>,
     /// The memo of the object.
     pub memo: MemoCell,
+    /// Logs in the name of the object. Its records are not posted as events.
+    pub logger: ObjectLogger,
     /// The admission request; only for handlers for admission.
     pub admission: Option<Arc<Admission>>,
 }
 
 impl FilterContext {
     /// Creates a context for one object.
-    pub fn new(operator: Arc<OperatorContext>, memo: MemoCell) -> Self {
+    pub fn new(operator: Arc<OperatorContext>, memo: MemoCell, logger: &ObjectLogger) -> Self {
         Self {
             operator,
             memo,
+            logger: logger.local(),
             admission: None,
         }
     }

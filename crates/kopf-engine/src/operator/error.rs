@@ -12,6 +12,9 @@ use crate::probing::Endpoint;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// The front cannot declare its handlers after the startup.
+    #[error("cannot declare the handlers after the startup")]
+    Declaration(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// There are no handlers.
     #[error("no handlers are registered, there is nothing to do for the operator")]
     NoHandlers,

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use kopf_core::handler::HandlerKind;
 use kopf_core::lifecycle::{Asap, Lifecycle};
 use kopf_core::namespace::Scope;
+use kopf_core::patch::BoxError;
 use kopf_core::settings::Settings;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -43,7 +44,7 @@ use crate::clock::Clock;
 use crate::haste;
 use crate::indexing::Indices;
 use crate::inspect::Inspect;
-use crate::invocation::{Host, OperatorContext, Registry};
+use crate::invocation::{Host, OperatorContext, Pulse, Registry};
 use crate::memos::{MemoCell, MemoFactory};
 use crate::namesakes;
 use crate::probing::Endpoint;
@@ -66,6 +67,8 @@ pub struct Operator {
     identity: Option<String>,
     liveness: Option<Endpoint>,
     host: Option<Arc<dyn Host>>,
+    pulse: Option<Arc<dyn Pulse>>,
+    declare: Option<Declare>,
 }
 
 impl Operator {
@@ -85,6 +88,8 @@ impl Operator {
             identity: None,
             liveness: None,
             host: None,
+            pulse: None,
+            declare: None,
         }
     }
 
@@ -161,6 +166,39 @@ impl Operator {
         }
     }
 
+    /// Has health probes require signs of life of the front.
+    pub fn pulse(self, pulse: Arc<dyn Pulse>) -> Self {
+        Self {
+            pulse: Some(pulse),
+            ..self
+        }
+    }
+
+    /// Replaces the handlers and the indices after the startup activity, when the settings are
+    /// known: startup handlers of some fronts register other handlers. The startup handlers
+    /// themselves are those that the operator was created with.
+    ///
+    /// ```
+    /// use kopf_engine::Operator;
+    /// use kopf_engine::indexing::Indices;
+    /// use kopf_engine::invocation::Registry;
+    /// use kopf_engine::operator::Declarations;
+    ///
+    /// let startup = Registry::default();
+    /// let operator = Operator::new(startup).declare_after_startup(|_settings| {
+    ///     Ok(Declarations::new(Registry::default(), Indices::default()))
+    /// });
+    /// ```
+    pub fn declare_after_startup(
+        self,
+        declare: impl FnOnce(&Settings) -> Result<Declarations, BoxError> + Send + 'static,
+    ) -> Self {
+        Self {
+            declare: Some(Box::new(declare)),
+            ..self
+        }
+    }
+
     /// A window into the operator when it runs.
     pub fn inspect(&self) -> Inspect {
         self.inspect.clone()
@@ -197,56 +235,35 @@ impl Operator {
         access: impl Into<Access>,
         stop: CancellationToken,
     ) -> Result<(), Error> {
-        let access = access.into();
         let _life = self.inspect.vitals().live();
         debug!("Starting Kopf {}.", env!("CARGO_PKG_VERSION"));
-        if self.registry.is_empty() {
-            return Err(Error::NoHandlers);
-        }
         self.settings.peering.clusterwide = matches!(self.scope, Scope::Cluster);
-        for handler in self.registry.handlers() {
-            if handler.kind == HandlerKind::Index && self.indices.get(&handler.id).is_none() {
-                let id = Arc::clone(&handler.id);
-                return Err(Error::NoIndex { id });
-            }
+        if self.declare.is_none() {
+            self.check_handlers()?;
         }
         self.settings.validate()?;
-        namesakes::warn(&self.registry);
         let clock = *self.clock.get_or_insert_with(Clock::system);
-        let authentication = Authentication::new(access, &self.registry, clock);
-        let client = authentication.client().clone();
-        let context = OperatorContext::new(
-            client.clone(),
-            Arc::new(self.settings),
-            clock,
-            Arc::clone(&self.front),
-        )
-        .with_indices(self.indices.clone())
-        .with_memo(self.memo.clone())
-        .with_host(self.host.clone());
+        let authentication = Authentication::new(access.into(), clock);
+        let mut context = self.context(&authentication, clock);
         let starting = activities::startup(&self.registry, context.clone());
         let Some(started) = stop.run_until_cancelled(starting).await else {
             warn!("Startup activity is only partially executed due to cancellation.");
+            context.leftovers.settle().await;
             return Ok(());
         };
         self.settings = started?;
-        let valid = self.settings.validate().map_err(Error::from);
-        let valid = valid
-            .and_then(|()| check_ids(&self.registry, &self.settings))
-            .and_then(|()| Ok(admission::check(&self.registry, &self.settings.admission)?));
-        if let Err(error) = valid {
-            // What the startup has opened is to be closed, also if it has led nowhere.
-            if let Err(second) = activities::cleanup(&self.registry, &Arc::new(context)).await {
+        let registry = self.registry.clone();
+        if let Err(error) = self.settle_declarations(&mut context) {
+            // Resources that the startup handlers have opened are closed in any case.
+            if let Err(second) = activities::cleanup(&registry, &Arc::new(context)).await {
                 error!("{}", describe(&second));
             }
             return Err(error);
         }
-
-        haste::warn(&self.registry, &self.settings);
         let inspect = self.inspect.clone();
         let mut root = Root::default();
         let shared = self.start(&context, &mut root);
-        if let Some(retriever) = authentication.retriever(&shared.context) {
+        if let Some(retriever) = authentication.retriever(&shared.context, &shared.registry) {
             root.spawn(RETRIEVER, root.halt_last.clone(), async move {
                 Err(Error::Login(retriever.await))
             });
@@ -267,7 +284,70 @@ impl Operator {
             (outcome, cleaned) => Ok(outcome.and(cleaned.map_err(Error::from))?),
         }
     }
+
+    /// Returns the context of the startup handlers.
+    fn context(&self, authentication: &Authentication, clock: Clock) -> OperatorContext {
+        OperatorContext::new(
+            authentication.client().clone(),
+            Arc::new(self.settings.clone()),
+            clock,
+            Arc::clone(&self.front),
+        )
+        .with_indices(self.indices.clone())
+        .with_memo(self.memo.clone())
+        .with_host(self.host.clone())
+        .with_pulse(self.pulse.clone())
+    }
+
+    /// Takes the handlers over that were declared during the startup, and checks everything.
+    fn settle_declarations(&mut self, context: &mut OperatorContext) -> Result<(), Error> {
+        self.settings.validate()?;
+        if let Some(declare) = self.declare.take() {
+            let declared = declare(&self.settings).map_err(Error::Declaration)?;
+            self.registry = declared.registry;
+            self.indices = declared.indices;
+            context.indices = self.indices.clone();
+            self.check_handlers()?;
+        }
+        check_ids(&self.registry, &self.settings)?;
+        admission::check(&self.registry, &self.settings.admission)?;
+        haste::warn(&self.registry, &self.settings);
+        Ok(())
+    }
+
+    fn check_handlers(&self) -> Result<(), Error> {
+        if self.registry.is_empty() {
+            return Err(Error::NoHandlers);
+        }
+        for handler in self.registry.handlers() {
+            if handler.kind == HandlerKind::Index && self.indices.get(&handler.id).is_none() {
+                let id = Arc::clone(&handler.id);
+                return Err(Error::NoIndex { id });
+            }
+        }
+        namesakes::warn(&self.registry);
+        Ok(())
+    }
 }
+
+/// Handlers and indices that are declared during the startup.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Declarations {
+    /// All handlers.
+    pub registry: Registry,
+    /// One index for the id of each index handler.
+    pub indices: Indices,
+}
+
+impl Declarations {
+    /// Joins the parts.
+    pub fn new(registry: Registry, indices: Indices) -> Self {
+        Self { registry, indices }
+    }
+}
+
+type Declare = Box<dyn FnOnce(&Settings) -> Result<Declarations, BoxError> + Send>;
 
 /// Handlers of changes need a place for their progress.
 fn check_ids(registry: &Registry, settings: &Settings) -> Result<(), Error> {

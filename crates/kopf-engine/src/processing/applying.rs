@@ -1,12 +1,15 @@
 //! From a patch to calls of the API: at most four, each only if there is something to say.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 
+use futures::FutureExt as _;
 use kopf_client::Client;
 use kopf_client::patching::{Answer, PatchKind, Target};
 use kopf_core::body::Body;
 use kopf_core::diff::Diff;
-use kopf_core::patch::{Patch, PatchFn, inconsistencies, json_calls, with_version_test};
+use kopf_core::patch::{
+    Patch, PatchFn, inconsistencies, json_calls_between, transform, with_version_test,
+};
 use kopf_core::resource::Resource;
 use kopf_core::wording;
 use serde_json::{Map, Value, json};
@@ -115,10 +118,10 @@ impl Pending {
             Some(answer) => answer.body()?,
             None => body.clone(),
         };
-        let calls = catch_unwind(AssertUnwindSafe(|| {
-            json_calls(&self.functions, freshest.value(), resource.has_status())
-        }));
-        let calls = calls.map_err(|panic| Error::Panic(describe_panic(&*panic)))??;
+        let changing = AssertUnwindSafe(transform(&self.functions, freshest.value()));
+        let changed = changing.catch_unwind().await;
+        let changed = changed.map_err(|panic| Error::Panic(describe_panic(&*panic)))??;
+        let calls = json_calls_between(freshest.value(), &changed, resource.has_status())?;
         for (subresource, operations) in [(None, calls.main), (Some("status"), calls.status)] {
             if operations.is_empty() {
                 continue;

@@ -79,7 +79,7 @@ pub(crate) async fn handle(
 
     let owned = || kind.handlers.owned_ids();
     let memo = memory.memo(&context.memo);
-    let filtering = FilterContext::new(Arc::clone(&kind.shared.context), memo.clone());
+    let filtering = FilterContext::new(Arc::clone(&kind.shared.context), memo.clone(), logger);
     let handlers = kind.handlers.selected(&cause, &filtering)?;
     let mut state = State::load(progress.as_ref(), &cause.body, owned())?;
     for error in state.unreadable() {

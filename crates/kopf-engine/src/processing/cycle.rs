@@ -73,7 +73,7 @@ impl Cycle<'_> {
             logger,
         } = self;
         let memo = memory.memo(&kind.shared.context.memo);
-        let context = FilterContext::new(Arc::clone(&kind.shared.context), memo);
+        let context = FilterContext::new(Arc::clone(&kind.shared.context), memo, logger);
         let finalizer = &kind.shared.context.settings.persistence.finalizer;
         // What was refused comes first: what is decided below is decided after it.
         let carried = !memory.remaining.is_empty();

@@ -36,7 +36,7 @@ pub(crate) async fn index(
         change: None,
     };
     let memo = memory.memo(&context.memo);
-    let filtering = FilterContext::new(Arc::clone(context), memo.clone());
+    let filtering = FilterContext::new(Arc::clone(context), memo.clone(), logger);
     let mut effects: HashMap<HandlerId, (Effect, Option<Entries>)> = HashMap::new();
     let handlers = kind.handlers.indexing_for(&cause, &filtering, |error| {
         // Nobody knows whether the object matches: then all stays as it is.

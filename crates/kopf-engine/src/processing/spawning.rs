@@ -46,7 +46,7 @@ pub(crate) async fn spawn(
         change: None,
     };
     let memo = memory.memo(&shared.context.memo);
-    let context = FilterContext::new(Arc::clone(&shared.context), memo.clone());
+    let context = FilterContext::new(Arc::clone(&shared.context), memo.clone(), logger);
     let (mut unknown, mut trouble) = (Vec::new(), None);
     let mut wanted = kind
         .handlers

@@ -28,7 +28,7 @@ pub(crate) async fn watch(
         event: Some(event),
         change: None,
     };
-    let context = FilterContext::new(Arc::clone(&kind.shared.context), memo.clone());
+    let context = FilterContext::new(Arc::clone(&kind.shared.context), memo.clone(), logger);
     let handlers = kind.handlers.watching_for(&cause, &context, |error| {
         // The others are not to blame.
         let error = Error::from(error).chain();

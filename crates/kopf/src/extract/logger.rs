@@ -6,14 +6,14 @@ use std::sync::Arc;
 use kopf_core::wording::Level;
 use kopf_engine::logger::ObjectLogger;
 
-use super::{Context, Extract, Rejection};
+use super::{Context, Extract, FilterExtract, Rejection};
 
 /// Writes to the log in the name of the object; in handlers of the operator's own life, such as
 /// `on::startup`, in the name of that. Cheap to clone.
 ///
 /// Records of the level INFO and above are also posted as events of the object, unless the
-/// settings say otherwise (`posting.loggers`, `posting.level`); those of `on::event` handlers are
-/// not.
+/// settings say otherwise (`posting.loggers`, `posting.level`); those of `on::event` handlers and
+/// of filters are not.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -75,6 +75,8 @@ impl Default for Logger {
 
 impl Extract for Logger {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
-        Ok(Self(context.call("Logger")?.logger.clone()))
+        Ok(Self(context.logger().clone()))
     }
 }
+
+impl FilterExtract for Logger {}

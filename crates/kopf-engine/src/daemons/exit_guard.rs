@@ -1,4 +1,4 @@
-//! What happens when a daemon or a timer ends, however it ends.
+//! The end of a daemon or a timer.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use kopf_core::wording;
 use super::runner::Runner;
 use crate::inspect::{Counted, Guard};
 
-/// Belongs to the task: when it is dropped, the task is over.
+/// Owned by the task of a runner. Dropping it, also by an abort, marks the runner as ended.
 #[derive(Debug)]
 pub(super) struct ExitGuard {
     runner: Arc<Runner>,
@@ -43,7 +43,7 @@ impl Drop for ExitGuard {
         }
         drop(state);
         object.daemons.leave(runner);
-        // Threads that are left over see it, too.
+        // Threads that are still running see the flag as well.
         runner.stopped.set(StopReason::DONE);
         if was_told {
             object.exits.notify_one();

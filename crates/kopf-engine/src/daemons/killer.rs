@@ -1,5 +1,5 @@
-//! The one who stops daemons and timers where no cycle of their object does: when the object is not
-//! known any more, while the operator is paused, and when it ends.
+//! The daemon killer: stops daemons and timers outside of the cycles of their objects. That is
+//! when the object is gone, while the operator is paused, and when the operator ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use crate::pausing::Pause;
 
 use super::registry::Daemons;
 
-/// How long those that are left over can take to end before they are aborted.
+/// Upper bound for the remaining runners to end before they are aborted.
 const HUNG: Duration = Duration::from_secs(5);
 
-/// How often to look for new ones while the operator is paused.
+/// Interval of looking for new runners while the operator is paused.
 const PAUSE_CHECK: Duration = Duration::from_secs(1);
 
-/// How long the killer can take to end.
+/// Returns the upper bound for the killer to end.
 pub(crate) fn grace(registry: &Registry, settings: &Background) -> Duration {
     let kinds = registry.handlers().iter().map(|handler| handler.kind);
     let chance = settings.instant_exit_timeout.unwrap_or_default();
@@ -31,8 +31,8 @@ pub(crate) fn grace(registry: &Registry, settings: &Background) -> Duration {
     longest.saturating_add(HUNG)
 }
 
-/// Runs until the operator ends and nothing is left to be stopped. When it is dropped, all daemons
-/// and timers are aborted.
+/// Runs until the operator ends and all runners are stopped. Dropping it aborts all daemons and
+/// timers.
 pub(crate) fn run(
     daemons: Arc<Daemons>,
     pause: Pause,
@@ -78,7 +78,7 @@ pub(crate) fn run(
     }
 }
 
-/// Whoever has it decides about the life of all daemons and timers.
+/// Aborts all daemons and timers when it is dropped.
 struct Owner(Arc<Daemons>);
 
 impl Drop for Owner {

@@ -1,18 +1,17 @@
-//! Daemons and timers: handlers that run beside objects for as long as those match.
+//! Daemons and timers: handlers that run beside objects for as long as their filters match.
 //!
 //! ```text
 //! worker ── ObjectDaemons ──► Object ──┬─ Runner ◄── task: daemon or timer
-//!           (in the memory)         └─ Runner ◄── task
+//!           (object state)             └─ Runner ◄── task
 //! Daemon killer ──► Daemons: all runners of the operator
 //! ```
 //!
-//! Cycles of the object start them and stop them stage by stage, together with the delays of its
-//! handlers ([`ObjectDaemons`]). Where there is no cycle to wait for — the object is gone, the operator
-//! is paused or ends — the killer does it ([`killer`]). What is decided is decided in
-//! `kopf_core::background`.
+//! Cycles of the object start and stop them, stage by stage ([`ObjectDaemons`]). Where no cycle
+//! follows (the object is gone, the operator is paused or ends), the [`killer`] stops them. The
+//! rules are in `kopf_core::background`.
 //!
-//! There can be tens of thousands of them: a sleeping one is a task of a few hundred bytes, and
-//! shares all else with the others of its object.
+//! There can be tens of thousands of runners: a sleeping one is a task of a few hundred bytes, and
+//! shares everything else with the others of its object.
 
 mod exit_guard;
 pub(crate) mod killer;

@@ -1,4 +1,4 @@
-//! The daemons and timers of one object, in the hands of its worker.
+//! The daemons and timers of one object, owned by its worker.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +17,14 @@ use crate::invocation::{Handler, LiveBody};
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
 
-/// When to look again for one that is still leaving from the last time.
+/// Delay before the next check for a former runner that has not ended yet.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// What is remembered of an object that has daemons or timers, or had them. When it is dropped, the
-/// object is not known any more, and they are stopped.
+/// The daemons and timers of one object. Dropping it stops them: the object is gone.
 #[derive(Debug)]
 pub(crate) struct ObjectDaemons {
     object: Arc<Object>,
-    /// Cancelled when the objects of the kind are not served any more, or are about to be served anew.
+    /// Cancelled when the stream of the resource ends.
     serving: CancellationToken,
 }
 
@@ -41,23 +40,23 @@ impl ObjectDaemons {
         Self { object, serving }
     }
 
-    /// There is a newer version of the object.
+    /// Replaces the live body by a newer version of the object.
     pub(crate) fn refresh(&self, body: &Body) {
         self.object.refresh(body);
     }
 
-    /// This is what matters of the object now: timers that wait for it to rest look at that.
+    /// Compares the essence with the former one, for timers with `idle`.
     pub(crate) fn compare(&self, essence: &Value) {
         self.object.compare(essence);
     }
 
-    /// Whether this handler has ended by itself: then it is not started again.
+    /// Returns `true` if this handler has ended by itself and is not to be started again.
     pub(crate) fn is_over(&self, handler: &Handler) -> bool {
         self.object.state().forever_stopped.contains(&handler.id)
     }
 
-    /// Starts this handler, unless it is running. Returns when to try again, if it is still ending:
-    /// because it did not match, because of a pause, or from an earlier life of the object here.
+    /// Starts this handler, unless it is running. If a former runner of it is still ending, returns
+    /// the delay before the next try.
     pub(crate) fn start(&self, handler: &Arc<Handler>, body: &Body) -> Option<Duration> {
         let object = &self.object;
         let mut state = object.state();
@@ -83,14 +82,14 @@ impl ObjectDaemons {
         None
     }
 
-    /// Whether any of these runs.
+    /// Returns `true` if any of these handlers runs.
     pub(crate) fn runs(&self, is_meant: impl Fn(&Handler) -> bool) -> bool {
         let state = self.object.state();
         state.running.iter().any(|runner| is_meant(&runner.handler))
     }
 
-    /// Goes on with stopping of these, if it is time. Returns when to go on; nothing if nothing is
-    /// waited for.
+    /// Advances the stopping of these handlers. Returns the delays before the next stages; none if
+    /// all have ended or are abandoned.
     pub(crate) async fn stop(
         &self,
         reason: StopReason,
@@ -101,7 +100,7 @@ impl ObjectDaemons {
         stopping::advance(runners, reason).await
     }
 
-    /// Waits until one ends that was told to. Cancel-safe.
+    /// Waits until a runner ends that was told to. Cancel-safe.
     pub(crate) async fn exit(&self) {
         self.object.exits.notified().await;
     }
@@ -111,7 +110,7 @@ impl Drop for ObjectDaemons {
     fn drop(&mut self) {
         let runners = self.object.running();
         if !runners.is_empty() {
-            // Of an object that is not served, nobody knows whether it is gone.
+            // The end of the stream does not tell whether the object still exists.
             let reason = if self.serving.is_cancelled() {
                 StopReason::OPERATOR_PAUSING
             } else {

@@ -1,4 +1,4 @@
-//! Writing of what a daemon or a timer wants to be changed on its object, after each attempt.
+//! Patches of daemons and timers, sent after each attempt.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use super::task::RunnerTask;
 use crate::inspect::Counted;
 use crate::processing::{Applied, Pending};
 
-/// How long to wait for the version of the object that was in the way.
+/// Delay before a refused patch is sent again after the last attempt.
 const REFUSED: Duration = Duration::from_secs(1);
 
-/// How often to try that when nobody else will.
+/// Number of such tries.
 const LAST_TRIES: usize = 10;
 
-/// With what is not written yet, trying again is not up to the settings.
+/// Retry delay for unsent patches when `error_delays` is empty.
 const RESEND: Duration = Duration::from_secs(1);
 
 impl RunnerTask {
-    /// Writes the patch, and tries again for as long as that can help. What is refused because of a
-    /// newer version of the object is carried over to the next attempt.
+    /// Sends the patch, and retries after errors that can be temporary. Transformations that are
+    /// refused because of a newer version of the object are carried over to the next attempt.
     pub(super) async fn write(&mut self, patch: Patch) {
         if patch.is_empty() {
             return;
@@ -68,7 +68,7 @@ impl RunnerTask {
         }
     }
 
-    /// The last attempt is over, and the server has refused something of it.
+    /// Sends the transformations that were refused after the last attempt.
     pub(super) async fn flush(&mut self) {
         for _ in 0..LAST_TRIES {
             let stopped = self.runner.stopped.clone();

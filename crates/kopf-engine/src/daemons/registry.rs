@@ -29,9 +29,9 @@ pub(crate) struct Daemons {
 struct Inner {
     next: u64,
     runners: HashMap<u64, Arc<Runner>>,
-    /// Those whose object is not known any more, and which are still to be stopped.
+    /// Runners whose object is gone, and which the killer has not begun to stop yet.
     released: Vec<(Arc<Runner>, StopReason)>,
-    /// The same ones, until they have ended.
+    /// Runners whose object is gone, until they have ended.
     leaving: HashMap<u64, Arc<Runner>>,
     is_closed: bool,
 }
@@ -61,7 +61,7 @@ impl Daemons {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in one more; `None` if the operator ends.
+    /// Adds a runner; `None` if the operator ends.
     pub(super) fn enter(&self, make: impl FnOnce(u64) -> Arc<Runner>) -> Option<Arc<Runner>> {
         let mut inner = self.inner();
         if inner.is_closed || self.halt.is_cancelled() {
@@ -74,14 +74,15 @@ impl Daemons {
         Some(runner)
     }
 
-    /// It has ended.
+    /// Removes a runner that has ended.
     pub(super) fn leave(&self, runner: &Runner) {
         let mut inner = self.inner();
         inner.runners.remove(&runner.number);
         inner.leaving.remove(&runner.number);
     }
 
-    /// Their object is not known any more, for this reason, unless the operator ends.
+    /// Hands runners whose object is gone over to the killer. If the operator ends, that is the
+    /// reason instead of the given one.
     pub(super) fn release(&self, runners: Vec<Arc<Runner>>, reason: StopReason) {
         let reason = if self.halt.is_cancelled() {
             StopReason::OPERATOR_EXITING
@@ -98,7 +99,7 @@ impl Daemons {
         self.releases.notify_one();
     }
 
-    /// Waits for those that are released. Cancel-safe.
+    /// Waits for runners whose object is gone. Cancel-safe.
     pub(super) async fn released(&self) -> Vec<(Arc<Runner>, StopReason)> {
         loop {
             let released = std::mem::take(&mut self.inner().released);
@@ -109,7 +110,7 @@ impl Daemons {
         }
     }
 
-    /// Whether one of the same object with the same id was released, and has not ended yet.
+    /// Returns `true` if a former runner of this handler of this object has not ended yet.
     pub(super) fn is_leaving(&self, object: &ObjectReference, id: &str) -> bool {
         let inner = self.inner();
         inner.leaving.values().any(|runner| {
@@ -117,12 +118,12 @@ impl Daemons {
         })
     }
 
-    /// All that run now.
+    /// Returns all runners.
     pub(super) fn all(&self) -> Vec<Arc<Runner>> {
         self.inner().runners.values().cloned().collect()
     }
 
-    /// Takes in nothing more.
+    /// Refuses new runners from now on.
     pub(super) fn close(&self) {
         self.inner().is_closed = true;
     }

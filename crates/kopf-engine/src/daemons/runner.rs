@@ -25,7 +25,7 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    /// Starts it, unless the operator ends.
+    /// Starts a runner, unless the operator ends.
     pub(super) fn start(object: &Arc<Object>, handler: Arc<Handler>, live: LiveBody) {
         let daemons = &object.daemons;
         let started = daemons.enter(|number| {
@@ -57,13 +57,13 @@ impl Runner {
         };
         let _ = runner.task.set(task.abort_handle());
         if daemons.is_closed() {
-            // The one who would have aborted it may have been too early.
+            // The killer may have looked at the runners before this one was added.
             task.abort();
         }
     }
 
-    /// It ends by itself, unless it was told to end before: from now on the object does without it,
-    /// although it may still have something to write.
+    /// Marks the runner as ended by itself, unless it was told to end. It may still have a patch to
+    /// write; the cycle that this triggers must not count on the runner any more.
     pub(super) fn retire(&self) {
         let mut state = self.object.state();
         if !self.stopped.is_set() {
@@ -71,12 +71,12 @@ impl Runner {
         }
     }
 
-    /// How it is called in the log.
+    /// Returns the name for log records.
     pub(super) fn label(&self) -> impl fmt::Display {
         wording::label(self.handler.kind, &self.handler.id)
     }
 
-    /// How it is made to end. Timers are only told to.
+    /// Returns the stages of stopping. Timers have none.
     pub(super) fn cancellation(&self) -> Cancellation {
         match self.handler.kind {
             HandlerKind::Daemon(cancellation) => cancellation,
@@ -84,7 +84,7 @@ impl Runner {
         }
     }
 
-    /// What it is counted as.
+    /// Returns the counter of the runner.
     pub(super) fn counted(&self) -> Counted {
         match self.handler.kind {
             HandlerKind::Daemon(_) => Counted::Daemon,

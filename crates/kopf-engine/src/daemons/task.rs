@@ -1,4 +1,4 @@
-//! What a daemon or a timer does from its start to its end.
+//! The task of one daemon or timer: delays, attempts, retries.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,27 +18,27 @@ use crate::execution::{Execution, PriorAttempts, RunnerHandles, describe_panic};
 use crate::inspect::{Counted, Guard};
 use crate::invocation::FilterContext;
 
-/// Without it, a timer without an interval would leave no time to others.
+/// Lower bound of the interval: a timer with zero would starve other tasks.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// What is known of one daemon or timer while it works.
+/// The state of one daemon or timer.
 #[derive(Debug)]
 pub(super) struct RunnerTask {
     pub(super) runner: Arc<Runner>,
     retries: u32,
     started: Timestamp,
-    /// Transformations which the server has refused because the object had changed meanwhile.
+    /// Transformations refused by the server because the object has changed, for the next attempt.
     pub(super) carried: Vec<PatchFn>,
-    /// While it does what will be over soon.
+    /// Counts the task as working; `None` while it sleeps.
     pub(super) busy: Option<Guard>,
 }
 
-/// What has become of an attempt.
+/// The result of an attempt.
 enum Attempted {
     Succeeded,
     /// To be tried again.
     Unfinished(Option<Duration>),
-    /// It will not work, or it was cancelled.
+    /// Failed for good, or cancelled.
     Ended,
 }
 
@@ -68,7 +68,7 @@ impl RunnerTask {
     async fn daemon(&mut self) {
         self.renew();
         while !self.runner.stopped.is_set() {
-            // Attempts need much more room than sleeping does.
+            // Boxed: a sleeping task should not have room for an attempt.
             match Box::pin(self.attempt()).await {
                 Attempted::Unfinished(delay) => self.sleep(delay.unwrap_or_default()).await,
                 Attempted::Succeeded | Attempted::Ended => return,
@@ -140,13 +140,13 @@ impl RunnerTask {
         }
     }
 
-    /// Begins to count from the beginning.
+    /// Resets the counters for a new round.
     fn renew(&mut self) {
         self.retries = 0;
         self.started = self.runner.object.daemons.context().clock.now();
     }
 
-    /// Sleeps, unless it is told to end.
+    /// Sleeps until the delay is over or the runner is told to end.
     pub(super) async fn sleep(&mut self, delay: Duration) {
         if delay.is_zero() {
             return tokio::task::yield_now().await;
@@ -156,7 +156,7 @@ impl RunnerTask {
         self.runner.stopped.wait(Some(delay)).await;
     }
 
-    /// Waits until the object was not changed for long enough.
+    /// Waits until the object is unchanged for the `idle` time.
     async fn idle(&mut self, timing: &Timing) {
         while !self.runner.stopped.is_set()
             && let Some(left) = idle_left(timing, self.runner.object.unchanged())
@@ -165,7 +165,7 @@ impl RunnerTask {
         }
     }
 
-    /// Waits until the object has changed since then.
+    /// Waits until the number of changes differs from this one.
     async fn change(&mut self, changes: u64) {
         self.busy = None;
         self.runner.live.rest(Duration::MAX);
@@ -175,7 +175,7 @@ impl RunnerTask {
         }
     }
 
-    /// Whether no attempt comes after one that is over for good.
+    /// Returns `true` if no attempt follows a final one.
     fn is_last(&self, has_failed: bool) -> bool {
         match &self.runner.handler.kind {
             HandlerKind::Timer(timing) => {
@@ -197,7 +197,7 @@ impl RunnerTask {
     async fn attempt(&mut self) -> Attempted {
         let runner = Arc::clone(&self.runner);
         let daemons = &runner.object.daemons;
-        // How long a daemon takes is its own business.
+        // A daemon runs for as long as it likes; waiting for it would never end.
         let is_timer = runner.counted() == Counted::Timer;
         self.busy = is_timer.then(|| daemons.inspect.count(Counted::Working));
         let carried = Patch {

@@ -1,4 +1,4 @@
-//! Threads for functions that block: as many at once as the settings say.
+//! Threads for blocking functions, bounded by the settings.
 
 use std::num::NonZeroUsize;
 use std::pin::pin;
@@ -10,13 +10,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-/// As many threads as functions that mostly wait for something need on a small machine.
+/// Number of threads beyond one per processor, by default: blocking functions mostly wait.
 const AT_LEAST: usize = 32;
 
-/// How long functions wait for a thread without anybody being told.
+/// Time of waiting for a thread after which a warning is logged.
 const BUSY: Duration = Duration::from_secs(60);
 
-/// Cheap to clone: clones share the threads.
+/// A bounded pool of threads. Cheap to clone: clones share the threads.
 #[derive(Debug, Clone)]
 pub(crate) struct BlockingPool {
     places: Arc<Semaphore>,
@@ -25,7 +25,7 @@ pub(crate) struct BlockingPool {
 }
 
 impl BlockingPool {
-    /// With at most so many threads; by default, as many as there are processors and some more.
+    /// Creates a pool with this number of threads; by default, one per processor and 32 more.
     pub(crate) fn new(max_workers: Option<usize>) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let places = max_workers.unwrap_or(processors + AT_LEAST).max(1);
@@ -36,7 +36,7 @@ impl BlockingPool {
         }
     }
 
-    /// Says what still runs when nobody waits for it any more.
+    /// Logs the number of functions that still run.
     pub(crate) fn report_left(&self) {
         let left = self.running.len();
         if left > 0 {
@@ -51,7 +51,7 @@ impl BlockingPool {
     pub(crate) async fn enter(&self, seat: &Seat) {
         let mut taking = pin!(seat.take(&self.places));
         if timeout(BUSY, &mut taking).await.is_err() {
-            // Once: who runs out of threads does it again and again.
+            // Logged once: it would be repeated for each function.
             if !self.is_warned.swap(true, Ordering::Relaxed) {
                 tracing::warn!(
                     "All threads for blocking handlers are busy: {} run, and others wait for more \

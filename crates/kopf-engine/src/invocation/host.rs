@@ -24,11 +24,9 @@ use super::OperatorContext;
 /// ```
 /// use std::sync::Mutex;
 ///
-/// use futures::executor::LocalPool;
-/// use futures::task::{LocalSpawnExt as _, SpawnExt as _};
 /// use kopf_engine::invocation::{Host, Hosted};
 ///
-/// /// A queue that a thread with an executor takes from.
+/// /// A queue; a thread of the front takes the tasks out and polls them.
 /// struct Queue(Mutex<Vec<Hosted>>);
 ///
 /// impl Host for Queue {

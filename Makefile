@@ -44,6 +44,8 @@ demo: need-cargo
 test: need-cargo
 	@echo "All tests; the API behaviour suite runs against the sandbox in process…"
 	cargo test --workspace --no-fail-fast
+	@echo "The behaviour suite of operators with a front in another thread…"
+	KOPF_TEST_FRONT=foreign cargo test --package kopf-tests --test handling
 	@echo "The API behaviour suite against the sandbox over TLS…"
 	KOPF_TEST_API=sandbox-tls cargo test --workspace --test api
 

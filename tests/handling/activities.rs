@@ -97,3 +97,23 @@ fn what_was_started_up_is_cleaned_up_also_if_the_settings_are_wrong() {
         assert_eq!(stage.journal.ids(), ["configure", "end"]);
     });
 }
+
+#[test]
+fn handlers_can_be_declared_after_the_startup() {
+    everywhere(async |stage| {
+        stage.create("obj", json!({"key": "a"})).await;
+        let find = on::index("find").does(|call| async move {
+            let key = call.body().spec()["key"].as_str().unwrap_or_default();
+            crate::front::indexed(&call, json!({ key: true }))
+        });
+        let end = on::cleanup("end");
+        let handlers = [on::startup("begin"), find, on::create("make"), end];
+        let operator = stage.operator(handlers).declares_late().start().await;
+        stage.until_handled("obj").await;
+        assert_eq!(stage.index("find"), json!({"a": [true]}));
+        operator.stop().await;
+        let mut ids = stage.journal.ids();
+        ids.dedup();
+        assert_eq!(ids, ["begin", "find", "make", "find", "end"]);
+    });
+}

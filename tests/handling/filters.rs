@@ -349,3 +349,19 @@ fn an_object_that_is_not_for_any_handler_any_more_keeps_its_state_and_loses_its_
         );
     });
 }
+
+#[test]
+fn filters_have_the_param_of_their_handler_and_a_logger() {
+    everywhere(async |stage| {
+        let filter: fn(&str, &kopf_core::cause::Cause) -> bool =
+            |param, cause| cause.body.spec()["size"] == param;
+        let handlers =
+            ["small", "large"].map(|size| on::create(size).param(size).when_param(filter));
+        let _operator = stage.run(handlers).await;
+        stage.create("obj", json!({"size": "large"})).await;
+        stage.until_handled("obj").await;
+        assert_eq!(stage.journal.ids(), ["large"]);
+        assert!(stage.log.has("obj", "The filter has the param small."));
+        assert!(stage.posts().is_empty());
+    });
+}

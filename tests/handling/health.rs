@@ -1,5 +1,9 @@
 //! Whether an operator tells the truth about itself.
 
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use kopf_engine::invocation::Pulse;
 use kopf_sandbox::fault::{Fault, Verb};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -29,12 +33,12 @@ fn an_outage_is_told_and_is_over_when_it_is_over() {
         let watch = stage.faults().inject(outage().verb(Verb::Watch));
         let list = stage.faults().inject(outage().verb(Verb::List));
         stage.faults().kill_watches();
-        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
         assert!(
             operator.inspect().health().is_alive(),
             "it can be over soon"
         );
-        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
         let health = operator.inspect().health();
         assert!(!health.is_alive(), "{health}");
         let reason = health.to_string();
@@ -56,7 +60,7 @@ fn what_is_forbidden_is_noted_only() {
         let forbidden = || Fault::error(403).kind("things");
         stage.faults().inject(forbidden().verb(Verb::List));
         let operator = stage.run([on::create("make")]).await;
-        tokio::time::sleep(std::time::Duration::from_secs(1_000)).await;
+        tokio::time::sleep(Duration::from_secs(1_000)).await;
         let health = operator.inspect().health();
         assert!(health.is_alive(), "{health}");
         assert!(health.notes[0].contains("refused"), "{health}");
@@ -67,7 +71,7 @@ fn what_is_forbidden_is_noted_only() {
 fn who_is_busy_is_not_deaf() {
     sandboxed(async |stage| {
         let slow = on::create("make").does(|_| async {
-            tokio::time::sleep(std::time::Duration::from_secs(600)).await;
+            tokio::time::sleep(Duration::from_secs(600)).await;
             done()
         });
         let operator = stage
@@ -81,7 +85,7 @@ fn who_is_busy_is_not_deaf() {
         for name in ["a", "b", "c", "d"] {
             stage.create(name, json!({})).await;
         }
-        tokio::time::sleep(std::time::Duration::from_secs(500)).await;
+        tokio::time::sleep(Duration::from_secs(500)).await;
         let health = operator.inspect().health();
         assert!(health.is_alive(), "{health}");
         assert!(health.notes[0].contains("read slowly"), "{health}");
@@ -113,7 +117,7 @@ fn namespaces_and_definitions_are_to_be_heard_of_too() {
                     .inject(Fault::error(500).kind(kind).verb(verb))
             });
             stage.faults().kill_watches();
-            tokio::time::sleep(std::time::Duration::from_secs(200)).await;
+            tokio::time::sleep(Duration::from_secs(200)).await;
             let reason = operator.inspect().health().to_string();
             let name = kind.split('.').next().unwrap_or_default();
             assert!(
@@ -155,7 +159,7 @@ fn the_settings_say_whether_probes_are_told_of_it() {
             let outage = Fault::error(503).kind("things");
             let outage = stage.faults().inject(outage);
             stage.faults().kill_watches();
-            tokio::time::sleep(std::time::Duration::from_secs(200)).await;
+            tokio::time::sleep(Duration::from_secs(200)).await;
             assert!(!operator.inspect().health().is_alive());
             assert_eq!(probe(&operator).await, expected);
             stage.faults().remove(outage);
@@ -186,5 +190,30 @@ fn probes_that_fail_are_told_at_once() {
             .await;
         assert_eq!(probe(&operator).await, "500");
         operator.stop().await;
+    });
+}
+
+/// A front that reacts after so many seconds.
+struct Reacts(u64);
+
+impl Pulse for Reacts {
+    fn beat(&self) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(Duration::from_secs(self.0)))
+    }
+}
+
+#[test]
+fn a_front_that_does_not_react_is_not_healthy() {
+    sandboxed(async |stage| {
+        for (seconds, expected) in [(9, "200"), (11, "500")] {
+            let operator = stage
+                .operator([on::create("make")])
+                .pulse(Reacts(seconds))
+                .probed()
+                .start()
+                .await;
+            assert_eq!(probe(&operator).await, expected, "after {seconds} seconds");
+            operator.stop().await;
+        }
     });
 }

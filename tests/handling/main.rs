@@ -29,6 +29,7 @@ mod events;
 mod faults;
 mod filters;
 mod finalizers;
+mod foreign;
 mod health;
 mod indexing;
 mod outcomes;

@@ -1,7 +1,10 @@
 //! From what handlers want to be written to calls of the API (§13).
 
+use std::sync::Arc;
+
 use kopf_core::field::FieldPath;
-use kopf_core::patch::PatchFn;
+use kopf_core::lifecycle::AllAtOnce;
+use kopf_core::patch::{Patch, PatchFn};
 use kopf_sandbox::fault::{Fault, Verb};
 use kopf_testing::recording::Moment;
 use serde_json::{Value, json};
@@ -390,5 +393,69 @@ fn results_that_the_kind_has_no_place_for_are_lost_with_a_warning() {
         let object = stage.api.get(&format!("{path}/settings")).await;
         let essence = json!({"data": {"a": "1"}});
         assert_eq!(last_handled(&object.json), essence);
+    });
+}
+
+#[test]
+fn transformations_can_be_awaited() {
+    everywhere(async |stage| {
+        let make = on::create("make").does(|call| async move {
+            let later = PatchFn::awaited("later", |mut body| {
+                Box::pin(async move {
+                    tokio::task::yield_now().await;
+                    let steps = body["spec"]["steps"].as_array_mut();
+                    steps.ok_or("there are no steps")?.push(json!("awaited"));
+                    Ok(body)
+                })
+            });
+            call.patch.with(|patch| {
+                patch.add_fn(put(&["spec", "steps"], json!(["plain"])));
+                patch.add_fn(later);
+            });
+            done()
+        });
+        let _operator = stage.run([make]).await;
+        stage.create("obj", json!({})).await;
+        let object = stage
+            .until("obj", "written", |object| {
+                object["spec"]["steps"].is_array()
+            })
+            .await;
+        assert_eq!(object["spec"]["steps"], json!(["plain", "awaited"]));
+    });
+}
+
+#[test]
+fn the_front_can_replace_its_part_of_the_patch() {
+    everywhere(async |stage| {
+        let part = |key: &str| {
+            let mut patch = Patch::default();
+            patch.set(&FieldPath::parse(&format!("status.{key}")), json!(true));
+            patch
+        };
+        let first = on::create("first").does(move |call| async move {
+            let cell = call.patch.cell(|| Arc::new("kept".to_owned()));
+            assert!(cell.is::<String>());
+            call.patch.replace(part("one"));
+            gives(json!(1))
+        });
+        let second = on::create("second").does(move |call| async move {
+            let cell = call.patch.cell(|| Arc::new(()));
+            assert_eq!(cell.downcast_ref::<String>().unwrap(), "kept");
+            call.patch.replace(part("two"));
+            gives(json!(2))
+        });
+        let setup = stage.operator([first, second]).lifecycle(AllAtOnce);
+        let _operator = setup.start().await;
+        stage.create("obj", json!({})).await;
+        let object = stage
+            .until("obj", "written", |object| {
+                is_handled(object) && object["status"]["two"] == true
+            })
+            .await;
+        assert_eq!(
+            object["status"],
+            json!({"first": 1, "second": 2, "two": true})
+        );
     });
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kopf_sandbox::fault::{Fault, Verb};
 use serde_json::json;
 
-use crate::front::{Declaration, done, gives, on, temporary};
+use crate::front::{Declaration, done, gives, is_foreign, on, temporary};
 use crate::stage::{everywhere, finalizers, is_handled, sandboxed};
 
 /// A handler that takes ten seconds, and tells how many of its kind ran at once at most.
@@ -254,6 +254,11 @@ fn fresh_changes_overtake_what_is_listed() {
         let order: Vec<_> = stage.journal.all().into_iter().map(|e| e.object).collect();
         assert_eq!(order.len(), 201);
         let position = order.iter().position(|name| name == "fresh").unwrap();
+        // With handlers in another thread, all listed objects can be in their handlers by then:
+        // permits are not held meanwhile.
+        if is_foreign() {
+            return;
+        }
         assert!(position < 30, "it was the {position}th of {}", order.len());
     });
 }

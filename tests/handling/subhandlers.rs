@@ -196,6 +196,38 @@ fn children_can_be_executed_in_the_middle() {
 }
 
 #[test]
+fn children_registered_after_an_execution_run_later() {
+    everywhere(async |stage| {
+        let make = on::create("make").does(|call| async move {
+            let subs = call.subs.clone().unwrap();
+            register(&call, &obedient("first"));
+            subs.execute().await?;
+            register(&call, &obedient("second"));
+            subs.execute().await?;
+            let given = vec![build_sub(&call, &obedient("given"))];
+            subs.execute_these(given, None).await?;
+            register(&call, &obedient("last"));
+            done()
+        });
+        let _operator = stage.run([make]).await;
+        stage.create("obj", json!({})).await;
+        let object = stage
+            .until("obj", "handled with all results", |object| {
+                is_handled(object) && object["status"]["make/last"].is_object()
+            })
+            .await;
+        assert_eq!(object["status"]["make/second"], json!({"item": "second"}));
+        let children = ["make/first", "make/second", "make/given", "make/last"];
+        for child in children {
+            assert_eq!(stage.journal.count(child), 1, "{child}");
+        }
+        let ids = stage.journal.ids();
+        let order: Vec<_> = ids.iter().filter(|id| children.contains(&&***id)).collect();
+        assert_eq!(order, children);
+    });
+}
+
+#[test]
 fn children_can_be_given_explicitly_with_another_lifecycle() {
     everywhere(async |stage| {
         let make = on::create("make").does(|call| async move {
@@ -335,7 +367,7 @@ fn children_whose_progress_cannot_be_stored_are_refused() {
         assert_eq!(stage.journal.ids(), ["make"]);
         assert!(stage.log.has(
             "obj",
-            "Handler 'make' failed permanently: a sub-handler cannot be registered: the id \
+            "Handler 'make' failed permanently: cannot register a sub-handler: the id \
              \"make/a b\" cannot be kept in an annotation"
         ));
     });

@@ -3,8 +3,13 @@
 //! Shared by [progress](crate::progress) and [diff-base](crate::diffbase) storages, because users
 //! who write their own usually write both.
 
+use std::pin::Pin;
+
 use crate::essence;
 use crate::keys;
+
+/// The result of a call of an asynchronous storage, when it is ready.
+pub type StorageFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StorageError>> + Send + 'a>>;
 
 /// Why a storage cannot read or write. It stops the cycle of that object, not its handlers.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +59,11 @@ pub enum StorageError {
         /// The limit in bytes.
         limit: usize,
     },
+    /// An asynchronous storage was called outside of a session.
+    #[error(
+        "the storage is asynchronous and was not loaded: it cannot be used inside of another storage"
+    )]
+    NotLoaded,
     /// An error of a custom storage.
     #[error("the custom storage failed")]
     Custom(#[source] Box<dyn std::error::Error + Send + Sync>),

@@ -55,14 +55,12 @@ pub(crate) struct Authentication {
     client: Client,
     vault: Option<Vault>,
     login: Option<Arc<dyn Login>>,
+    is_given: bool,
 }
 
 impl Authentication {
-    pub(crate) fn new(access: Access, registry: &Registry, clock: Clock) -> Self {
-        let has_handlers = !registry.activities(Activity::Authentication).is_empty();
-        if has_handlers && !matches!(access, Access::Login) {
-            tracing::info!("Login handlers are not called: the operator is given its access.");
-        }
+    pub(crate) fn new(access: Access, clock: Clock) -> Self {
+        let is_given = !matches!(access, Access::Login);
         let (client, vault, login) = match access {
             Access::Client(client) => (client, None, None),
             Access::Custom(login) => {
@@ -78,6 +76,7 @@ impl Authentication {
             client,
             vault,
             login,
+            is_given,
         }
     }
 
@@ -88,14 +87,18 @@ impl Authentication {
     /// Re-authenticates until login fails permanently. `None` if the client was supplied by the caller.
     pub(crate) fn retriever(
         self,
-        registry: &Registry,
         context: &Arc<OperatorContext>,
+        registry: &Registry,
         pool: &BlockingPool,
     ) -> Option<impl Future<Output = LoginError> + Send + use<>> {
+        let handlers = Activities::new(Activity::Authentication, registry, pool.urgent());
+        if !handlers.is_empty() && self.is_given {
+            tracing::info!("Login handlers are not called: the operator is given its access.");
+        }
         let vault = self.vault?;
         let login = self.login.unwrap_or_else(|| {
             Arc::new(Handlers {
-                handlers: Activities::new(Activity::Authentication, registry, pool.urgent()),
+                handlers,
                 context: Arc::clone(context),
             })
         });
@@ -180,11 +183,11 @@ mod tests {
 
     /// Asks once, while it is logged in.
     async fn ask(registry: &Registry) -> Result<(), kopf_client::Error> {
-        let authentication = Authentication::new(Access::Login, registry, Clock::system());
+        let authentication = Authentication::new(Access::Login, Clock::system());
         let client = authentication.client().clone();
-        let retriever =
-            authentication.retriever(registry, &context(&client), &BlockingPool::new(None));
-        let retriever = retriever.unwrap();
+        let retriever = authentication
+            .retriever(&context(&client), registry, &BlockingPool::new(None))
+            .unwrap();
         tokio::select! {
             biased;
             answer = client.get_json("/version") => answer.map(drop),
@@ -238,11 +241,11 @@ mod tests {
     async fn with_a_client_nobody_logs_in() {
         let (client, _) = serve(|_| Answer::Json(200, serde_json::json!({})));
         let registry = registry(vec![("bad", vec![Err(HandlerError::permanent("never"))])]);
-        let authentication = Authentication::new(client.into(), &registry, Clock::system());
+        let authentication = Authentication::new(client.into(), Clock::system());
         let client = authentication.client().clone();
         client.get_json("/version").await.unwrap();
         let pool = BlockingPool::new(None);
-        let retriever = authentication.retriever(&registry, &context(&client), &pool);
+        let retriever = authentication.retriever(&context(&client), &registry, &pool);
         assert!(retriever.is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use kopf_core::storage::StorageError;
 
-use crate::logger::ObjectLogger;
+use crate::errors::describe;
 
 /// A failure of the framework in a cycle. The object is tried again later.
 #[derive(Debug, thiserror::Error)]
@@ -42,25 +42,4 @@ impl Error {
     pub(crate) fn chain(&self) -> String {
         describe(self)
     }
-}
-
-/// Logs state that cannot be read on an object that is being deleted. It counts as absent, because
-/// otherwise the object could never be deleted.
-pub(crate) fn warn_unreadable(error: &StorageError, logger: &ObjectLogger) {
-    let error = describe(error);
-    logger.warning(format_args!(
-        "The object is being deleted as if it had no such state: {error}"
-    ));
-}
-
-/// Returns the message of an error with its causes.
-pub(crate) fn describe(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        use std::fmt::Write as _;
-        let _ = write!(text, ": {cause}");
-        source = cause.source();
-    }
-    text
 }

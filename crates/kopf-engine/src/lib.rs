@@ -6,12 +6,12 @@
 pub mod activities;
 pub mod admission;
 pub mod authentication;
-pub mod background;
 #[cfg(test)]
 mod captured;
 pub mod clock;
-mod current;
+pub mod daemons;
 mod error;
+mod errors;
 pub mod execution;
 #[cfg(test)]
 mod fake_api;
@@ -21,8 +21,6 @@ mod identity;
 pub mod indexing;
 pub mod inspect;
 pub mod invocation;
-pub mod logger;
-pub mod memos;
 mod namesakes;
 mod object;
 mod observation;
@@ -39,5 +37,5 @@ mod root;
 mod shared;
 pub mod signals;
 
-pub use current::current;
+pub use invocation::{current, logger, memos};
 pub use operator::Operator;

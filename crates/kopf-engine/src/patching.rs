@@ -1,12 +1,15 @@
 //! From a patch to API requests: at most four, each only if there is something to send.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 
+use futures::FutureExt as _;
 use kopf_client::Client;
 use kopf_client::patching::{Answer, PatchKind, Target};
 use kopf_core::body::Body;
 use kopf_core::diff::Diff;
-use kopf_core::patch::{Patch, PatchFn, inconsistencies, json_calls, with_version_test};
+use kopf_core::patch::{
+    Patch, PatchFn, inconsistencies, json_calls_between, transform, with_version_test,
+};
 use kopf_core::resource::Resource;
 use kopf_core::wording;
 use serde_json::{Value, json};
@@ -135,10 +138,10 @@ impl Pending {
             None => body.clone(),
         };
         let has_status = target.resource.has_status();
-        let calls = catch_unwind(AssertUnwindSafe(|| {
-            json_calls(&self.functions, freshest.value(), has_status)
-        }));
-        let calls = calls.map_err(|panic| Error::Panic(describe_panic(&*panic)))??;
+        let changing = AssertUnwindSafe(transform(&self.functions, freshest.value()));
+        let changed = changing.catch_unwind().await;
+        let changed = changed.map_err(|panic| Error::Panic(describe_panic(&*panic)))??;
+        let calls = json_calls_between(freshest.value(), &changed, has_status)?;
         for (subresource, operations) in [(None, calls.main), (Some("status"), calls.status)] {
             if operations.is_empty() {
                 continue;

@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, error, warn};
 
 use crate::admission::{CLEANING, Webhooks};
-use crate::error::describe;
+use crate::errors::describe;
 use crate::operator::Error;
 use crate::signals::report_blocked;
 

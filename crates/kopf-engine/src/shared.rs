@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use kopf_core::lifecycle::Lifecycle;
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::Memos;
-use crate::background::Fleet;
-use crate::execution::BlockingPool;
+use crate::daemons::Daemons;
+use crate::execution::Executor;
 use crate::indexing::Barrier;
 use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
@@ -23,18 +22,14 @@ pub(crate) struct Shared {
     pub(crate) context: Arc<OperatorContext>,
     /// All handlers.
     pub(crate) registry: Arc<Registry>,
-    /// Which of the due handlers run in a cycle.
-    pub(crate) lifecycle: Arc<dyn Lifecycle>,
+    /// Calls handlers.
+    pub(crate) executor: Arc<Executor>,
     /// Where k8s-events go.
     pub(crate) poster: Poster,
     /// Permits for planning and writing.
     pub(crate) permits: Permits,
-    /// Where blocking handlers run.
-    pub(crate) pool: BlockingPool,
-    /// Where blocking daemons run.
-    pub(crate) daemon_pool: BlockingPool,
     /// All daemons and timers.
-    pub(crate) fleet: Fleet,
+    pub(crate) daemons: Arc<Daemons>,
     /// Whether nothing new is to be started now.
     pub(crate) pause: Pause,
     /// Identities of the operator's peers.

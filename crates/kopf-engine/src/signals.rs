@@ -14,8 +14,8 @@ use kopf_core::settings::{Process, Queueing};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::current::polled;
 use crate::inspect::Inspect;
+use crate::invocation::polled;
 use crate::root::HUNG;
 
 /// The same signal within this time counts once: some programs, such as `timeout`, send it to the

@@ -325,7 +325,10 @@ mod tests {
 
     #[test]
     fn other_errors_keep_their_causes_for_the_log() {
-        let HandlerError::Arbitrary { message, details } = outer().into_engine() else {
+        let HandlerError::Arbitrary {
+            message, details, ..
+        } = outer().into_engine()
+        else {
             panic!("not arbitrary");
         };
         assert_eq!(message, "outer");

@@ -370,7 +370,7 @@ async fn sub_handlers_have_their_own_retries_and_results() {
     }
     for expected in [
         "'parent' failed permanently: a handler has an empty id",
-        "'parent' failed permanently: a sub-handler cannot be registered: the id \"parent/a b\"",
+        "'parent' failed permanently: cannot register a sub-handler: the id \"parent/a b\"",
     ] {
         cluster.eventually_event(expected).await;
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kopf_engine::background::StopReason;
+use kopf_engine::daemons::StopReason;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 

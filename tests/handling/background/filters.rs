@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use kopf_core::filter::{MetaCriterion, ValueCriterion};
-use kopf_engine::background::StopReason;
+use kopf_engine::daemons::StopReason;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 

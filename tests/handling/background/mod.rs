@@ -14,7 +14,7 @@ mod vanishing;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kopf_engine::background::{StopReason, Stopped};
+use kopf_engine::daemons::{StopReason, Stopped};
 use kopf_engine::invocation::Call;
 use serde_json::json;
 use tokio::time::sleep;

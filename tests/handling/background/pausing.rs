@@ -1,6 +1,6 @@
 //! Daemons and timers of a paused operator (§5.5): stopped, and started again by the listing after it.
 
-use kopf_engine::background::StopReason;
+use kopf_engine::daemons::StopReason;
 use serde_json::json;
 
 use super::{Flags, silent, slow};

@@ -1,6 +1,6 @@
 //! Objects that go without being marked for deletion, or while nobody looks; kinds that go.
 
-use kopf_engine::background::StopReason;
+use kopf_engine::daemons::StopReason;
 use serde_json::json;
 
 use super::{Flags, silent};

@@ -38,6 +38,7 @@ impl Declaration {
         F: Fn(&Review) -> bool + Send + Sync + 'static,
     {
         self.filters.when = Some(when_fn(move |_, context| {
+            super::event_loop::check_thread();
             let context = context.downcast_ref::<FilterContext>();
             let admission = context.and_then(|context| context.admission.as_ref());
             Ok(filter(&admission.expect("it is for admission").review))

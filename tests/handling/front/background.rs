@@ -94,6 +94,7 @@ where
     F: Fn(&Cause) -> Result<f64, &'static str> + Send + Sync,
 {
     fn delay(&self, cause: &Cause, _: &dyn Any) -> Result<Duration, BoxError> {
+        super::event_loop::check_thread();
         Ok(secs((self.0)(cause)?))
     }
 }

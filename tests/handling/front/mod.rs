@@ -1,12 +1,17 @@
 //! A second front: functions as closures over the engine's own [`Call`], without extractors and
-//! without macros. It is all that a front must do, and it proves that the seam needs no more.
+//! without macros. It proves that the seam is sufficient for a front.
+//!
+//! With `KOPF_TEST_FRONT=foreign` in the environment, the same functions run in an event loop in
+//! another thread: a third front (see [`event_loop`]).
 
 mod admission;
 mod background;
+mod event_loop;
 mod indices;
 mod notes;
 mod outcomes;
 
+use std::any::Any;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,14 +19,19 @@ use std::time::Duration;
 
 use kopf_core::cause::Cause;
 use kopf_core::field::FieldPath;
-use kopf_core::filter::{Filters, MetaCriterion, ValueCriterion, when_fn};
+use kopf_core::filter::{Filters, MetaCriterion, ValueCriterion, WhenFilter, when_fn};
 use kopf_core::handler::{
-    ErrorsMode, FunctionId, HandlerKind, HandlerSpec, InitialDelay, Param, Retrying, Webhook,
+    Activity, ErrorsMode, FunctionId, HandlerKind, HandlerSpec, InitialDelay, Param, Retrying,
+    Webhook,
 };
+use kopf_core::patch::BoxError;
 use kopf_core::selector::{Selector, SelectorSpec};
-use kopf_engine::invocation::{Call, Function, Handler, HandlerResult, Invoke, Registry, Work};
+use kopf_engine::invocation::{
+    Call, FilterContext, Function, Handler, HandlerResult, Invoke, Registry, Work,
+};
 use kopf_testing::recording::Recorder;
 
+pub(crate) use self::event_loop::{EventLoop, is_foreign};
 pub(crate) use self::indices::{indexed, indices, look};
 pub(crate) use self::notes::{Notebook, notes, notes_of};
 pub(crate) use self::outcomes::{arbitrary, denied, done, gives, permanent, temporary};
@@ -162,6 +172,20 @@ impl Declaration {
         self
     }
 
+    /// What the handler does, as the engine sees it.
+    pub(crate) fn works<F>(mut self, function: F) -> Self
+    where
+        F: Fn(Call) -> Work + Send + Sync + 'static,
+    {
+        self.run = Arc::new(function);
+        self
+    }
+
+    /// Whether it is called before all others.
+    pub(crate) fn is_startup(&self) -> bool {
+        self.kind == HandlerKind::Activity(Activity::Startup)
+    }
+
     /// The same function as a handler of another kind, as decorators are stacked.
     pub(crate) fn also(&self, other: Self) -> Self {
         Self {
@@ -223,7 +247,10 @@ impl Declaration {
     where
         F: Fn(&Cause) -> bool + Send + Sync + 'static,
     {
-        self.filters.when = Some(when_fn(move |cause: &Cause, _| Ok(filter(cause))));
+        self.filters.when = Some(when_fn(move |cause: &Cause, _| {
+            event_loop::check_thread();
+            Ok(filter(cause))
+        }));
         self
     }
 
@@ -233,9 +260,16 @@ impl Declaration {
         F: Fn(&serde_json::Map<String, serde_json::Value>) -> bool + Send + Sync + 'static,
     {
         self.filters.when = Some(when_fn(move |_: &Cause, context| {
+            event_loop::check_thread();
             let context = context.downcast_ref().expect("filters have a context");
             Ok(filter(&notes_of(context)))
         }));
+        self
+    }
+
+    /// A filter that looks at the `param` of its handler, and logs it.
+    pub(crate) fn when_param(mut self, filter: fn(&str, &Cause) -> bool) -> Self {
+        self.filters.when = Some(Arc::new(ByParam(filter)));
         self
     }
 
@@ -291,7 +325,11 @@ impl Declaration {
 }
 
 /// The engine's registry of these handlers.
-pub(crate) fn registry(handlers: &[Declaration], group: &str, witness: &Witness) -> Registry {
+pub(crate) fn registry<'a>(
+    handlers: impl IntoIterator<Item = &'a Declaration>,
+    group: &str,
+    witness: &Witness,
+) -> Registry {
     let mut registry = Registry::default();
     for handler in handlers {
         registry.add(handler.build(group, witness));
@@ -315,16 +353,45 @@ pub(crate) fn build_sub(call: &Call, handler: &Declaration) -> Handler {
     )
 }
 
+struct ByParam(fn(&str, &Cause) -> bool);
+
+impl WhenFilter for ByParam {
+    fn matches(&self, _: &Cause, _: &dyn Any) -> Result<bool, BoxError> {
+        Err("filters are called with the param".into())
+    }
+
+    fn matches_for(
+        &self,
+        cause: &Cause,
+        context: &dyn Any,
+        param: Option<&Param>,
+    ) -> Result<bool, BoxError> {
+        event_loop::check_thread();
+        let context: &FilterContext = context.downcast_ref().ok_or("there is no context")?;
+        let param = param.and_then(|param| param.downcast_ref::<&'static str>());
+        let param = param.ok_or("there is no param")?;
+        context
+            .logger
+            .info(format_args!("The filter has the param {param}."));
+        Ok((self.0)(param, cause))
+    }
+}
+
 /// What all functions of this front have in common: they are noted when they are called.
 #[derive(Clone)]
 pub(crate) struct Witness {
     journal: Journal,
     recorder: Recorder,
+    event_loop: Option<EventLoop>,
 }
 
 impl Witness {
-    pub(crate) fn new(journal: Journal, recorder: Recorder) -> Self {
-        Self { journal, recorder }
+    pub(crate) fn new(journal: Journal, recorder: Recorder, event_loop: Option<EventLoop>) -> Self {
+        Self {
+            journal,
+            recorder,
+            event_loop,
+        }
     }
 }
 
@@ -341,6 +408,10 @@ impl Invoke for Closure {
             .iter()
             .filter(|call| call.is_accepted() && !call.is_event());
         self.witness.journal.note(&call, accepted.count());
-        (self.run)(call)
+        let work = (self.run)(call);
+        match &self.witness.event_loop {
+            Some(event_loop) => event_loop.submit(work),
+            None => work,
+        }
     }
 }

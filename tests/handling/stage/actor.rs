@@ -8,13 +8,15 @@ use kopf_core::namespace::{NamespacePattern, Scope};
 use kopf_core::settings::Settings;
 use kopf_engine::Operator;
 use kopf_engine::inspect::Inspect;
+use kopf_engine::invocation::Pulse;
+use kopf_engine::operator::Declarations;
 use kopf_testing::recording::Line;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{Kind, Stage};
-use crate::front::{Declaration, Notebook, Witness, indices, registry};
+use crate::front::{Declaration, EventLoop, Notebook, Witness, indices, registry};
 
 /// An operator to be started.
 #[must_use = "an operator does nothing until `.start().await`"]
@@ -27,6 +29,8 @@ pub(crate) struct Setup<'a> {
     scope: Option<Scope>,
     notes: Notebook,
     is_probed: bool,
+    pulse: Option<Arc<dyn Pulse>>,
+    declares_late: bool,
 }
 
 impl<'a> Setup<'a> {
@@ -45,6 +49,8 @@ impl<'a> Setup<'a> {
             scope: None,
             notes: Notebook::default(),
             is_probed: false,
+            pulse: None,
+            declares_late: false,
         }
     }
 
@@ -71,6 +77,18 @@ impl<'a> Setup<'a> {
     /// It answers probes, at some free port.
     pub(crate) fn probed(mut self) -> Self {
         self.is_probed = true;
+        self
+    }
+
+    /// Health probes require these signs of life.
+    pub(crate) fn pulse(mut self, pulse: impl Pulse + 'static) -> Self {
+        self.pulse = Some(Arc::new(pulse));
+        self
+    }
+
+    /// Only startup handlers are declared before the startup, the others after it.
+    pub(crate) fn declares_late(mut self) -> Self {
+        self.declares_late = true;
         self
     }
 
@@ -107,23 +125,42 @@ impl<'a> Setup<'a> {
     }
 
     fn operator(&self) -> Operator {
-        let witness = Witness::new(self.stage.journal.clone(), self.stage.recorder.clone());
+        let event_loop = EventLoop::start();
+        let witness = Witness::new(
+            self.stage.journal.clone(),
+            self.stage.recorder.clone(),
+            event_loop.clone(),
+        );
         let group = self.stage.api.group();
         let indices = indices(&self.handlers);
         self.stage.keep(indices.clone());
-        let mut operator = Operator::new(registry(&self.handlers, &group, &witness))
+        let all = registry(&self.handlers, &group, &witness);
+        let operator = if self.declares_late {
+            let startup: Vec<_> = self.handlers.iter().filter(|h| h.is_startup()).collect();
+            let startup = registry(startup, &group, &witness);
+            let declared = Declarations::new(all, indices);
+            Operator::new(startup).declare_after_startup(|_| Ok(declared))
+        } else {
+            Operator::new(all).indices(indices)
+        };
+        let mut operator = operator
             .settings(self.settings.clone())
             .front(Arc::new(witness))
-            .indices(indices)
             .memos(Arc::new(self.notes.clone()))
             .clock(self.stage.clock)
             .scope(self.served());
+        if let Some(event_loop) = event_loop {
+            operator = operator.host(Arc::new(event_loop));
+        }
         if let Some(identity) = &self.identity {
             operator = operator.identity(identity);
         }
         if self.is_probed {
             let endpoint = "http://127.0.0.1:0/healthz".parse();
             operator = operator.liveness(endpoint.expect("it is a valid address"));
+        }
+        if let Some(pulse) = &self.pulse {
+            operator = operator.pulse(Arc::clone(pulse));
         }
         if let Some(lifecycle) = &self.lifecycle {
             operator = operator.lifecycle(Arc::clone(lifecycle));

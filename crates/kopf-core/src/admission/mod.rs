@@ -27,7 +27,7 @@ mod unreadable;
 
 pub use client_config::{ClientConfig, ServiceReference};
 pub use configuration::{Configured, served, webhooks};
-pub use mutation::json_patch;
+pub use mutation::{json_patch, json_patch_awaited};
 pub use naming::is_called;
 pub use operation::{Operation, UnknownOperation, WebhookType};
 pub use ownership::{

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::operations::operations;
 use crate::panicking::caught;
-use crate::patch::{Error, Patch};
+use crate::patch::{Error, Patch, transform};
 
 /// The operations that make the wishes true on this object; none if they are already.
 ///
@@ -27,10 +27,7 @@ pub fn json_patch(patch: &Patch, body: &Value) -> Result<Vec<Value>, Error> {
     if patch.is_empty() {
         return Ok(Vec::new());
     }
-    let mut changed = body.clone();
-    if let Value::Object(fields) = &mut changed {
-        merge(fields, &patch.merge);
-    }
+    let mut changed = merged(patch, body);
     for function in &patch.fns {
         let called = caught(|| function.call(&mut changed));
         called
@@ -40,10 +37,35 @@ pub fn json_patch(patch: &Patch, body: &Value) -> Result<Vec<Value>, Error> {
                 source,
             })?;
     }
+    compared(body, &changed)
+}
+
+/// The same as [`json_patch`]; awaits the functions that must be awaited. Panics of functions are
+/// not caught.
+///
+/// # Errors
+/// Of the first function that fails, and if the functions leave something that is not an object.
+pub async fn json_patch_awaited(patch: &Patch, body: &Value) -> Result<Vec<Value>, Error> {
+    if patch.is_empty() {
+        return Ok(Vec::new());
+    }
+    let changed = transform(&patch.fns, &merged(patch, body)).await?;
+    compared(body, &changed)
+}
+
+fn merged(patch: &Patch, body: &Value) -> Value {
+    let mut changed = body.clone();
+    if let Value::Object(fields) = &mut changed {
+        merge(fields, &patch.merge);
+    }
+    changed
+}
+
+fn compared(body: &Value, changed: &Value) -> Result<Vec<Value>, Error> {
     if !changed.is_object() {
         return Err(Error::NotAnObject);
     }
-    Ok(operations(body, &changed))
+    Ok(operations(body, changed))
 }
 
 fn merge(fields: &mut Map<String, Value>, wishes: &Map<String, Value>) {

@@ -4,6 +4,7 @@
 //! of updates react to. Storages read from bodies and write to patches; they never talk.
 
 mod annotations;
+mod asynchronous;
 mod multi;
 mod status;
 
@@ -12,6 +13,7 @@ use std::fmt::Debug;
 use serde_json::Value;
 
 pub use self::annotations::AnnotationsDiffBaseStorage;
+pub use self::asynchronous::{AsyncDiffBaseStorage, AwaitedDiffBaseStorage, DiffBaseSession};
 pub use self::multi::MultiDiffBaseStorage;
 pub use self::status::StatusDiffBaseStorage;
 pub use crate::storage::StorageError;
@@ -66,6 +68,11 @@ pub trait DiffBaseStorage: Send + Sync + Debug {
 
     /// Stores an essence, usually by adding it to the patch.
     fn store(&self, body: &Body, patch: &mut Patch, essence: &Value) -> Result<(), StorageError>;
+
+    /// The asynchronous storage behind this one, if there is any: see [`AwaitedDiffBaseStorage`].
+    fn asynchronous(&self) -> Option<&dyn AsyncDiffBaseStorage> {
+        None
+    }
 }
 
 /// Reads an encoded essence; null is the same as none.

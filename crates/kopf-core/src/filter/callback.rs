@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::cause::Cause;
+use crate::handler::Param;
 use crate::patch::BoxError;
 
 /// A function that looks at the whole cause.
@@ -15,12 +16,33 @@ use crate::patch::BoxError;
 pub trait WhenFilter: Send + Sync {
     /// Whether the handler is for this cause.
     fn matches(&self, cause: &Cause, context: &dyn Any) -> Result<bool, BoxError>;
+
+    /// The same, with the `param` of the handler. Ignores it by default.
+    fn matches_for(
+        &self,
+        cause: &Cause,
+        context: &dyn Any,
+        _param: Option<&Param>,
+    ) -> Result<bool, BoxError> {
+        self.matches(cause, context)
+    }
 }
 
 /// A function that looks at one value: of a label, of an annotation, of a field.
 pub trait ValueFilter: Send + Sync {
     /// Whether the handler is for this value; absent ones are null.
     fn matches(&self, value: &Value, cause: &Cause, context: &dyn Any) -> Result<bool, BoxError>;
+
+    /// The same, with the `param` of the handler. Ignores it by default.
+    fn matches_for(
+        &self,
+        value: &Value,
+        cause: &Cause,
+        context: &dyn Any,
+        _param: Option<&Param>,
+    ) -> Result<bool, BoxError> {
+        self.matches(value, cause, context)
+    }
 }
 
 /// Makes a filter of a function.
@@ -137,11 +159,30 @@ impl<F: WhenFilter + ?Sized> WhenFilter for Combined<F> {
     fn matches(&self, cause: &Cause, context: &dyn Any) -> Result<bool, BoxError> {
         self.ask(|filter| filter.matches(cause, context))
     }
+
+    fn matches_for(
+        &self,
+        cause: &Cause,
+        context: &dyn Any,
+        param: Option<&Param>,
+    ) -> Result<bool, BoxError> {
+        self.ask(|filter| filter.matches_for(cause, context, param))
+    }
 }
 
 impl<F: ValueFilter + ?Sized> ValueFilter for Combined<F> {
     fn matches(&self, value: &Value, cause: &Cause, context: &dyn Any) -> Result<bool, BoxError> {
         self.ask(|filter| filter.matches(value, cause, context))
+    }
+
+    fn matches_for(
+        &self,
+        value: &Value,
+        cause: &Cause,
+        context: &dyn Any,
+        param: Option<&Param>,
+    ) -> Result<bool, BoxError> {
+        self.ask(|filter| filter.matches_for(value, cause, context, param))
     }
 }
 

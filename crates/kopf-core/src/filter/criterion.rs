@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::ValueFilter;
 use crate::cause::Cause;
 use crate::equality::equal;
+use crate::handler::Param;
 use crate::patch::BoxError;
 
 static NULL: Value = Value::Null;
@@ -32,12 +33,15 @@ impl MetaCriterion {
         value: Option<&Value>,
         cause: &Cause,
         context: &dyn Any,
+        param: Option<&Param>,
     ) -> Result<bool, BoxError> {
         match self {
             Self::Literal(literal) => Ok(value.is_some_and(|value| *value == **literal)),
             Self::Present => Ok(value.is_some()),
             Self::Absent => Ok(value.is_none()),
-            Self::Callback(filter) => filter.matches(value.unwrap_or(&NULL), cause, context),
+            Self::Callback(filter) => {
+                filter.matches_for(value.unwrap_or(&NULL), cause, context, param)
+            }
         }
     }
 }
@@ -78,12 +82,15 @@ impl ValueCriterion {
         value: Option<&Value>,
         cause: &Cause,
         context: &dyn Any,
+        param: Option<&Param>,
     ) -> Result<bool, BoxError> {
         match self {
             Self::Literal(literal) => Ok(value.is_some_and(|value| equal(value, literal))),
             Self::Present => Ok(value.is_some()),
             Self::Absent => Ok(value.is_none()),
-            Self::Callback(filter) => filter.matches(value.unwrap_or(&NULL), cause, context),
+            Self::Callback(filter) => {
+                filter.matches_for(value.unwrap_or(&NULL), cause, context, param)
+            }
         }
     }
 }

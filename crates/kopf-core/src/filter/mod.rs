@@ -21,7 +21,7 @@ pub use criterion::{MetaCriterion, ValueCriterion};
 use crate::cause::{Cause, Change};
 use crate::equality::equal;
 use crate::field::{FieldPath, resolve_lenient};
-use crate::handler::{Handler, HandlerId, HandlerKind};
+use crate::handler::{Handler, HandlerId, HandlerKind, Param};
 use crate::panicking::caught;
 use crate::patch::BoxError;
 
@@ -42,6 +42,27 @@ pub struct Filters {
     pub new: Option<ValueCriterion>,
     /// A function that has to accept the cause.
     pub when: Option<Arc<dyn WhenFilter>>,
+}
+
+impl Filters {
+    /// Returns `true` if any filter is a function of the user.
+    ///
+    /// ```
+    /// use kopf_core::filter::{Filters, when_fn};
+    ///
+    /// let mut filters = Filters::default();
+    /// filters.labels.insert("app".to_owned(), "web".into());
+    /// assert!(!filters.has_callbacks());
+    /// filters.when = Some(when_fn(|_, _| Ok(true)));
+    /// assert!(filters.has_callbacks());
+    /// ```
+    pub fn has_callbacks(&self) -> bool {
+        let mut meta = self.labels.values().chain(self.annotations.values());
+        let mut values = [&self.value, &self.old, &self.new].into_iter().flatten();
+        self.when.is_some()
+            || meta.any(|criterion| matches!(criterion, MetaCriterion::Callback(_)))
+            || values.any(|criterion| matches!(criterion, ValueCriterion::Callback(_)))
+    }
 }
 
 impl fmt::Debug for Filters {
@@ -123,6 +144,7 @@ struct Asked<'a> {
     change: Option<&'a Change>,
     cause: &'a Cause,
     context: &'a dyn Any,
+    param: Option<&'a Param>,
 }
 
 impl<'a> Asked<'a> {
@@ -134,6 +156,7 @@ impl<'a> Asked<'a> {
             change: cause.change.as_ref().filter(|_| handler.kind.is_change()),
             cause,
             context,
+            param: handler.param.as_ref(),
         }
     }
 
@@ -159,7 +182,7 @@ impl<'a> Asked<'a> {
         present: impl Fn() -> &'m Map<String, Value>,
     ) -> Result<bool, Error> {
         for (key, criterion) in criteria {
-            let fits = || criterion.fits(present().get(key), self.cause, self.context);
+            let fits = || criterion.fits(present().get(key), self.cause, self.context, self.param);
             if !self.ask(filter, fits)? {
                 return Ok(false);
             }
@@ -178,7 +201,9 @@ impl<'a> Asked<'a> {
             .as_ref()
             .unwrap_or(&ValueCriterion::Present);
         let fits = |value: Option<&Value>| {
-            self.ask("value", || criterion.fits(value, self.cause, self.context))
+            self.ask("value", || {
+                criterion.fits(value, self.cause, self.context, self.param)
+            })
         };
         match self.change {
             Some(change) => {
@@ -209,7 +234,7 @@ impl<'a> Asked<'a> {
         ];
         for (filter, criterion, value) in sides {
             if let Some(criterion) = criterion {
-                let fits = || criterion.fits(value, self.cause, self.context);
+                let fits = || criterion.fits(value, self.cause, self.context, self.param);
                 if !self.ask(filter, fits)? {
                     return Ok(false);
                 }
@@ -220,7 +245,9 @@ impl<'a> Asked<'a> {
 
     fn when(&self) -> Result<bool, Error> {
         match &self.filters.when {
-            Some(when) => self.ask("when", || when.matches(self.cause, self.context)),
+            Some(when) => self.ask("when", || {
+                when.matches_for(self.cause, self.context, self.param)
+            }),
             None => Ok(true),
         }
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Param;
 use crate::cause::Cause;
 use crate::patch::BoxError;
 
@@ -64,6 +65,16 @@ pub enum InitialDelay {
 pub trait DelayFunction: Send + Sync {
     /// The delay for this object.
     fn delay(&self, cause: &Cause, context: &dyn Any) -> Result<Duration, BoxError>;
+
+    /// The same, with the `param` of the handler. Ignores it by default.
+    fn delay_for(
+        &self,
+        cause: &Cause,
+        context: &dyn Any,
+        _param: Option<&Param>,
+    ) -> Result<Duration, BoxError> {
+        self.delay(cause, context)
+    }
 }
 
 impl fmt::Debug for InitialDelay {

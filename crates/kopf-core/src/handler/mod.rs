@@ -224,6 +224,15 @@ pub struct Handler<F> {
     pub run: F,
 }
 
+impl<F> Handler<F> {
+    /// Returns `true` if callbacks of the user decide about its calls: functions in filters, or a
+    /// function for the initial delay.
+    pub fn has_callbacks(&self) -> bool {
+        self.filters.has_callbacks()
+            || matches!(self.initial_delay, Some(InitialDelay::Function(_)))
+    }
+}
+
 impl<F> fmt::Debug for Handler<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handler")

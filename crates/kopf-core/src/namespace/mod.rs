@@ -7,6 +7,7 @@ mod glob;
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use glob::Glob;
 use regex::Regex;
@@ -32,10 +33,21 @@ pub struct NamespacePattern {
     kind: Kind,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 enum Kind {
     Globs(Vec<Rule>),
     Regex(Regex),
+    Predicate(Arc<dyn Fn(&str) -> bool + Send + Sync>),
+}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Globs(rules) => f.debug_tuple("Globs").field(rules).finish(),
+            Self::Regex(regex) => f.debug_tuple("Regex").field(regex).finish(),
+            Self::Predicate(_) => f.write_str("Predicate"),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -107,10 +119,30 @@ impl NamespacePattern {
         })
     }
 
+    /// Takes a function that decides about names. The label stands for it in logs.
+    ///
+    /// ```
+    /// use kopf_core::namespace::NamespacePattern;
+    ///
+    /// let short = NamespacePattern::predicate("short names", |name| name.len() < 10);
+    /// assert!(short.matches("default"));
+    /// assert!(!short.matches("kube-system"));
+    /// ```
+    pub fn predicate(
+        label: impl Into<String>,
+        predicate: impl Fn(&str) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            text: label.into(),
+            kind: Kind::Predicate(Arc::new(predicate)),
+        }
+    }
+
     /// Whether a namespace of this name is meant.
     pub fn matches(&self, name: &str) -> bool {
         let rules = match &self.kind {
             Kind::Regex(regex) => return regex.is_match(name),
+            Kind::Predicate(predicate) => return predicate(name),
             Kind::Globs(rules) => rules,
         };
         let mut rules = rules.iter();

@@ -20,6 +20,7 @@ use crate::body::Body;
 use crate::encoding::to_json_text;
 use crate::equality::equal;
 use crate::essence::drop_annotations;
+use crate::field::FieldPath;
 use crate::keys::KeyNaming;
 use crate::lenient;
 use crate::patch::Patch;
@@ -113,7 +114,10 @@ impl AttemptedEssences {
         });
         let attempt = Attempt {
             essence: position,
-            started: record.started,
+            // Stored records have microseconds.
+            started: record
+                .started
+                .and_then(|t| Timestamp::from_microsecond(t.as_microsecond()).ok()),
             retries: record.retries,
         };
         self.attempts.insert(id.to_owned(), attempt);
@@ -129,7 +133,9 @@ impl AttemptedEssences {
     pub fn validate<'a>(&mut self, record: impl Fn(&str) -> Option<&'a ProgressRecord>) {
         self.attempts.retain(|id, attempt| {
             record(id).is_some_and(|record| {
-                record.started == attempt.started && record.retries == attempt.retries
+                let started = record.started.map(Timestamp::as_microsecond);
+                started == attempt.started.map(Timestamp::as_microsecond)
+                    && record.retries == attempt.retries
             })
         });
         self.drop_unused();
@@ -211,8 +217,40 @@ impl AttemptedEssences {
     }
 }
 
-fn annotation_path(key: &str) -> crate::field::FieldPath {
-    crate::field::FieldPath::root()
+/// Returns the essence that an attempt is recorded with: the predicted one with the patch applied,
+/// because own changes are not news. Where the prediction equals the diff-base but not the current
+/// essence, it is likely to be reverted by the server as it was before (a normalised or pruned value),
+/// and the current value is taken: otherwise updates would follow forever.
+pub fn settle_prediction(old: Option<&Value>, current: &Value, predicted: &Value) -> Value {
+    settle(old, Some(current), Some(predicted)).unwrap_or(Value::Null)
+}
+
+fn settle(
+    old: Option<&Value>,
+    current: Option<&Value>,
+    predicted: Option<&Value>,
+) -> Option<Value> {
+    if let (Some(Value::Object(now)), Some(Value::Object(then))) = (current, predicted) {
+        let keys: BTreeSet<&String> = now.keys().chain(then.keys()).collect();
+        let fields = keys.into_iter().filter_map(|key| {
+            let old = old.and_then(|old| old.get(key));
+            Some((key.clone(), settle(old, now.get(key), then.get(key))?))
+        });
+        return Some(Value::Object(fields.collect()));
+    }
+    let is_reverted = match (old, predicted) {
+        (Some(old), Some(predicted)) => equal(old, predicted),
+        _ => false,
+    };
+    if is_reverted {
+        current.cloned()
+    } else {
+        predicted.cloned()
+    }
+}
+
+fn annotation_path(key: &str) -> FieldPath {
+    FieldPath::root()
         .join("metadata")
         .join("annotations")
         .join(key)
@@ -369,6 +407,18 @@ mod tests {
                 .outdated(&json!({"spec": {"x": 2, "y": 2, "l": [1]}}))
                 .len(),
             1
+        );
+    }
+
+    #[test]
+    fn a_prediction_that_was_reverted_before_is_not_repeated() {
+        let current = json!({"spec": {"cpu": "1", "x": 1}});
+        let predicted = json!({"spec": {"cpu": "1000m", "x": 2, "y": 3}});
+        assert_eq!(settle_prediction(None, &current, &predicted), predicted);
+        let old = json!({"spec": {"cpu": "1000m", "x": 0}});
+        assert_eq!(
+            settle_prediction(Some(&old), &current, &predicted),
+            json!({"spec": {"cpu": "1", "x": 2, "y": 3}})
         );
     }
 

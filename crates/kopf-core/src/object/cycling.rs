@@ -74,20 +74,19 @@ impl Machine {
                     Some(_) => Then::Cycle,
                     None => sleep_or_finish(facts.exiting),
                 };
+                if facts.uncertain {
+                    actions.push(Action::ReportFailure(None));
+                }
                 self.write_first(change, then, now, actions);
             }
             Plan::Handle(reason) => {
-                if let Some(until) = self.stall.begin(facts.fingerprint, rules, now) {
-                    let delay = until.since(now);
-                    actions.push(Action::Log(Message::Stalled(delay)));
-                    self.state = State::BackingOff(BackingOff {
-                        until,
-                        reason: Setback::Stall,
-                    });
-                    return;
+                let fingerprint = facts.fingerprint;
+                if let Some(until) = self.stall.blocked_until(fingerprint, rules, now) {
+                    return self.stall(facts, until, now, actions);
                 }
                 self.futile = 0;
                 self.state = State::Running(Running {
+                    fingerprint,
                     holds_deletion,
                     exiting: facts.exiting,
                     uncertain: facts.uncertain,
@@ -110,6 +109,20 @@ impl Machine {
                 self.end_cycle(&end, rules, now, actions);
             }
         }
+    }
+
+    /// Waits before handlers are called again for a cause on which they had no visible effect.
+    fn stall(&mut self, facts: &Facts, until: Moment, now: Moment, actions: &mut Actions) {
+        if facts.patch != PendingPatch::Empty {
+            return self.write_first(None, Then::Cycle, now, actions);
+        }
+        actions.push(Action::Log(Message::Stalled(until.since(now))));
+        // Stopping daemons does not wait.
+        let exiting = facts.exiting.map(|delay| now.after(delay));
+        self.state = State::BackingOff(BackingOff {
+            until: exiting.map_or(until, |exiting| exiting.min(until)),
+            reason: Setback::Stall,
+        });
     }
 
     fn skip(&mut self, facts: &Facts, reason: Option<Reason>, actions: &mut Actions) {
@@ -154,9 +167,12 @@ impl Machine {
         now: Moment,
         actions: &mut Actions,
     ) {
-        let State::Running(running) = std::mem::take(&mut self.state) else {
+        let State::Running(running) = self.state.clone() else {
             return;
         };
+        if handled.attempted {
+            self.stall.note(running.fingerprint, now);
+        }
         let end = End {
             holds_deletion: running.holds_deletion,
             exiting: running.exiting,
@@ -174,14 +190,18 @@ impl Machine {
             runners: end.exiting.is_some(),
             retry: end.failure == Failure::Handling,
         };
-        let delay = earliest(end.exiting, end.due);
-        if end.holds_deletion && rules.releases(&left) {
-            let change = FinalizerChange::Release;
-            if let Some(until) = self.finalizer.blocked_until(change, rules, now) {
+        let change = FinalizerChange::Release;
+        let blocked = self.finalizer.blocked_until(change, rules, now);
+        let releases = end.holds_deletion && rules.releases(&left);
+        let delay = match blocked.filter(|_| releases) {
+            Some(until) => {
                 let delay = until.since(now);
                 actions.push(Action::Log(Message::FinalizerReverted(delay)));
-                return self.sleep(delay, now, actions);
+                Some(delay)
             }
+            None => earliest(end.exiting, end.due),
+        };
+        if releases && blocked.is_none() {
             self.finalizer.count(change, now);
             actions.push(Action::Log(Message::RemovingFinalizer));
             self.state = State::Writing(Unsent {

@@ -49,8 +49,14 @@ struct Pending {
 pub struct Echo {
     seen: VecDeque<Box<str>>,
     pending: Option<Pending>,
-    /// The last write whose event has not arrived in time, and until when older events are ignored.
-    overdue: Option<(Box<str>, Moment)>,
+    overdue: Option<Overdue>,
+}
+
+/// An own write whose event has not arrived in time. Older events are ignored for a while.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Overdue {
+    version: Box<str>,
+    until: Moment,
 }
 
 impl Echo {
@@ -132,7 +138,10 @@ impl Echo {
             Awaited::Version(version) => Some(version),
             Awaited::End(version) => version,
         };
-        self.overdue = version.map(|version| (version, now.after(OVERDUE)));
+        self.overdue = version.map(|version| Overdue {
+            version,
+            until: now.after(OVERDUE),
+        });
         Some(expired.remaining)
     }
 
@@ -140,13 +149,21 @@ impl Echo {
     /// its event was late. Versions are compared for a minute only: a server restored from a backup
     /// counts from an earlier one.
     pub fn is_outdated(&self, version: &str, now: Moment) -> bool {
-        let Some((overdue, until)) = &self.overdue else {
+        let Some(overdue) = &self.overdue else {
             return false;
         };
-        match (version.parse::<u128>(), overdue.parse::<u128>()) {
-            (Ok(version), Ok(overdue)) => version < overdue && now < *until,
+        match (version.parse::<u128>(), overdue.version.parse::<u128>()) {
+            (Ok(version), Ok(own)) => version < own && now < overdue.until,
             _ => false,
         }
+    }
+
+    pub(super) fn take_overdue(&mut self) -> Option<Overdue> {
+        self.overdue.take()
+    }
+
+    pub(super) fn restore_overdue(&mut self, overdue: Option<Overdue>) {
+        self.overdue = overdue;
     }
 }
 

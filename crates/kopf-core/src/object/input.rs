@@ -66,6 +66,8 @@ pub enum Input {
 pub struct Handled {
     /// When the next handler is due; `None` if all are finished.
     pub due: Option<Duration>,
+    /// Some handlers were called.
+    pub attempted: bool,
     /// Whether there is anything to write.
     pub patch: PendingPatch,
     /// The framework failed after the handlers were called, so that the cycle must be repeated.

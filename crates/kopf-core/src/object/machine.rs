@@ -5,7 +5,7 @@
 //! nothing is ever done to one object twice at once.
 
 use super::action::{Action, Message};
-use super::echo::{Echo, Remaining};
+use super::echo::{Echo, Overdue, Remaining};
 use super::input::Input;
 use super::moment::Moment;
 use super::plan::{Consistency, PendingPatch};
@@ -69,6 +69,26 @@ impl Machine {
         self.echo.is_outdated(version, now)
     }
 
+    /// Returns `true` if the exit of a daemon or a timer ends the current wait.
+    pub fn is_woken_by_exits(&self) -> bool {
+        match &self.state {
+            State::Sleeping { .. } => true,
+            State::AwaitingEcho { wake } => wake.is_some(),
+            State::BackingOff(BackingOff { reason, .. }) => !reason.holds_events(),
+            _ => false,
+        }
+    }
+
+    /// Takes the part of the state that must outlive the driver of the object.
+    pub fn take_overdue(&mut self) -> Option<Overdue> {
+        self.echo.take_overdue()
+    }
+
+    /// Restores the part of the state that has outlived an earlier driver.
+    pub fn restore_overdue(&mut self, overdue: Option<Overdue>) {
+        self.echo.restore_overdue(overdue);
+    }
+
     /// Returns `true` if a patch that could not be sent is kept.
     pub fn has_unsent(&self) -> bool {
         matches!(
@@ -125,7 +145,7 @@ impl Machine {
             Input::Planned(facts) => self.planned(&facts, rules, now, &mut actions),
             Input::HandlersFinished(handled) => self.handled(handled, rules, now, &mut actions),
             Input::Written(response) => self.written(response, rules, now, &mut actions),
-            Input::Conflicted(response) => self.conflicted(response, rules, now),
+            Input::Conflicted(response) => self.conflicted(response, rules, now, &mut actions),
             Input::WriteFailed { rejected } => {
                 self.write_failed(rejected, rules, now, &mut actions);
             }
@@ -149,6 +169,9 @@ impl Machine {
         if matches!(self.newest, Some(newest) if newest.event == EventType::Deleted) {
             // Another object with the same identity.
             self.begin_another_life(actions);
+        }
+        if self.state == State::Gone {
+            self.state = State::Idle;
         }
         if let Some(version) = version {
             self.echo.see(version);
@@ -184,7 +207,9 @@ impl Machine {
             self.echo.forget();
             return self.begin_cycle(actions);
         }
-        self.echo.expire(now);
+        if self.echo.expire(now).is_some() {
+            actions.push(Action::AdoptResponse);
+        }
         if let State::BackingOff(BackingOff {
             reason: Setback::Unsent(unsent),
             ..
@@ -244,6 +269,9 @@ impl Machine {
         match &mut self.state {
             State::Sleeping { until } => *until = now,
             State::AwaitingEcho { wake: Some(wake) } => *wake = now,
+            State::BackingOff(BackingOff { until, reason }) if !reason.holds_events() => {
+                *until = now;
+            }
             _ => {}
         }
     }
@@ -262,7 +290,8 @@ impl Machine {
                 if is_due || expired == Some(Remaining::Cycle) {
                     self.begin_cycle(actions);
                 } else {
-                    self.state = State::Idle;
+                    let until = *wake;
+                    self.state = until.map_or(State::Idle, |until| State::Sleeping { until });
                 }
             }
             State::BackingOff(BackingOff { until, .. }) if now < *until => {}

@@ -25,7 +25,7 @@ mod writing;
 
 pub use action::{Action, Message};
 pub use attempted::AttemptedEssences;
-pub use echo::{Awaited, Covered, Echo, Remaining};
+pub use echo::{Awaited, Covered, Echo, Overdue, Remaining};
 pub use input::{Effect, Handled, Input, Response};
 pub use machine::{Actions, Machine};
 pub use moment::Moment;

@@ -16,7 +16,8 @@ pub struct Facts {
     pub finalizer: Finalizer,
     /// What has happened to the object; `None` if no change handler matches it.
     pub reason: Option<Reason>,
-    /// When to check the daemons and timers that are being stopped; `None` if there are none.
+    /// When to check the daemons and timers that are being stopped; `None` if there are none. The
+    /// machine adds the delay of a suspended change of the finalizer.
     pub exiting: Option<Duration>,
     /// Some handlers were called with another essence than the current one, and are owed an update.
     pub outdated: bool,
@@ -99,9 +100,7 @@ pub enum Plan {
     Skip(Option<Reason>),
 }
 
-/// Plans a cycle. `is_consistent`: the version is at least as new as the last own write.
-///
-/// `change` is the needed change of the finalizer, unless it is suspended after changes that had
+/// Plans a cycle. `change` is the needed change of the finalizer, unless it is suspended after changes that had
 /// no effect.
 pub fn plan(facts: &Facts, change: Option<FinalizerChange>, consistency: Consistency) -> Plan {
     if facts.event == EventType::Deleted {
@@ -109,9 +108,9 @@ pub fn plan(facts: &Facts, change: Option<FinalizerChange>, consistency: Consist
     }
     let is_consistent = consistency == Consistency::Seen;
     let Some(reason) = facts.reason else {
-        return match (change, facts.patch) {
-            (None, _) => Plan::Skip(None),
-            (change, _) => Plan::WriteFirst(change),
+        return match change {
+            None => Plan::Skip(None),
+            change => Plan::WriteFirst(change),
         };
     };
     if change.is_some() {

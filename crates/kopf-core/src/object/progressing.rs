@@ -1,7 +1,7 @@
 //! Detection of cycles without progress.
 //!
-//! Whatever the server, a webhook or another client does to the writes of the operator, repeated
-//! cycles without progress are spaced by growing delays.
+//! Whatever the server or a webhook does to the writes of the operator, repeated cycles without
+//! progress are spaced by growing delays.
 
 use std::collections::VecDeque;
 
@@ -72,7 +72,7 @@ impl FinalizerRepeats {
 /// Number of remembered fingerprints. More than the cycles of one cause that are likely to repeat.
 const REMEMBERED: usize = 16;
 
-/// The causes that were handled since the last visible progress.
+/// The causes for which handlers were called since the last one was over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Stall {
     fingerprints: VecDeque<u64>,
@@ -81,31 +81,34 @@ pub(super) struct Stall {
 }
 
 impl Stall {
-    /// Notes that a cause with this fingerprint is about to be handled. Returns the moment until
-    /// which it must wait, because the same one was handled before.
-    pub(super) fn begin(
-        &mut self,
+    /// Returns the moment until which a cause with this fingerprint must wait, because handlers were
+    /// called for the same one before.
+    pub(super) fn blocked_until(
+        &self,
         fingerprint: u64,
         rules: &impl Rules,
         now: Moment,
     ) -> Option<Moment> {
-        if !self.fingerprints.contains(&fingerprint) {
-            self.fingerprints.truncate(REMEMBERED - 1);
-            self.fingerprints.push_front(fingerprint);
-            self.last = Some(now);
-            return None;
-        }
-        let last = self.last?;
+        let last = self
+            .last
+            .filter(|_| self.fingerprints.contains(&fingerprint))?;
         let until = last.after(rules.backoff(self.repeats));
-        if now < until {
-            return Some(until);
-        }
-        self.repeats = self.repeats.saturating_add(1);
-        self.last = Some(now);
-        None
+        (now < until).then_some(until)
     }
 
-    /// Notes progress: handling the same cause again is a new one.
+    /// Notes that handlers were called for a cause with this fingerprint.
+    pub(super) fn note(&mut self, fingerprint: u64, now: Moment) {
+        self.last = Some(now);
+        if self.fingerprints.contains(&fingerprint) {
+            self.repeats = self.repeats.saturating_add(1);
+        } else {
+            self.repeats = 0;
+            self.fingerprints.truncate(REMEMBERED - 1);
+            self.fingerprints.push_front(fingerprint);
+        }
+    }
+
+    /// Notes that the cause is over: handling the same one again is a new one.
     pub(super) fn reset(&mut self) {
         *self = Self::default();
     }

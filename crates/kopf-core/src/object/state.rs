@@ -47,6 +47,8 @@ pub enum State {
 /// What is known while change handlers run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Running {
+    /// The digest of the cause.
+    pub(super) fingerprint: u64,
     /// The finalizer holds back the deletion of the object until the handlers are finished.
     pub(super) holds_deletion: bool,
     /// When to check the daemons and timers that are being stopped.

@@ -1,5 +1,7 @@
 //! The end of a cycle: what follows the response to a write.
 
+use std::time::Duration;
+
 use super::action::{Action, Message};
 use super::echo::Remaining;
 use super::input::{Effect, Response};
@@ -7,9 +9,10 @@ use super::machine::{Actions, Machine};
 use super::moment::Moment;
 use super::rules::Rules;
 use super::state::{BackingOff, Setback, State, Then, Unsent};
+use crate::cause::{EventType, Reason};
 
 /// Delay before an unsent patch is sent again if the settings have no delays.
-const RESEND: std::time::Duration = std::time::Duration::from_secs(1);
+const RESEND: Duration = Duration::from_secs(1);
 
 impl Machine {
     pub(super) fn written(
@@ -19,7 +22,7 @@ impl Machine {
         now: Moment,
         actions: &mut Actions,
     ) {
-        let State::Writing(unsent) = std::mem::take(&mut self.state) else {
+        let State::Writing(unsent) = self.state.clone() else {
             return;
         };
         self.conflicts = 0;
@@ -110,7 +113,7 @@ impl Machine {
         self.stall.reset();
         self.futile = 0;
         self.state = State::Idle;
-        let unhandled = Message::Unhandled(crate::cause::Reason::Noop);
+        let unhandled = Message::Unhandled(Reason::Noop);
         actions.extend([
             Action::Cover,
             Action::Log(unhandled),
@@ -123,10 +126,14 @@ impl Machine {
         response: Option<Response>,
         rules: &impl Rules,
         now: Moment,
+        actions: &mut Actions,
     ) {
         let State::Writing(unsent) = &self.state else {
             return;
         };
+        if unsent.then == Then::Retry {
+            actions.push(Action::ReportFailure(None));
+        }
         if unsent.changes_finalizer {
             // It was not changed, so it cannot have been reverted.
             self.finalizer.reset();
@@ -151,7 +158,7 @@ impl Machine {
         now: Moment,
         actions: &mut Actions,
     ) {
-        let State::Writing(unsent) = std::mem::take(&mut self.state) else {
+        let State::Writing(unsent) = self.state.clone() else {
             return;
         };
         if !rules.keeps_unsent() {
@@ -166,6 +173,14 @@ impl Machine {
 
     /// The framework failed; the cycle is repeated later, or with the next event.
     pub(super) fn failed(&mut self, rules: &impl Rules, now: Moment, actions: &mut Actions) {
+        if self.has_unsent() {
+            // The patch that could not be sent goes first.
+            return actions.push(Action::ReportFailure(None));
+        }
+        if matches!(self.newest, Some(newest) if newest.event == EventType::Deleted) {
+            self.state = State::Gone;
+            return actions.extend([Action::ReportFailure(None), Action::Forget]);
+        }
         let delay = rules.failure_delay(self.failures);
         actions.push(Action::ReportFailure(delay));
         self.failures = self.failures.saturating_add(1);

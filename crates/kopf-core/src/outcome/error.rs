@@ -1,7 +1,38 @@
 //! How handlers fail.
 
+use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
+
+/// An opaque value of a front that belongs to an error, such as an exception of its language.
+/// Cheap to clone: clones are the same value. Two attachments are equal if they are the same value.
+#[derive(Clone)]
+pub struct Attachment(Arc<dyn Any + Send + Sync>);
+
+impl Attachment {
+    /// Wraps a value.
+    pub fn new(value: impl Any + Send + Sync) -> Self {
+        Self(Arc::new(value))
+    }
+
+    /// Returns the value, if it is of this type.
+    pub fn downcast_ref<T: Any>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+}
+
+impl PartialEq for Attachment {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for Attachment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Attachment")
+    }
+}
 
 /// How a handler can fail.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +62,8 @@ pub enum HandlerError {
         message: String,
         /// Where it comes from (a chain of errors, a backtrace), for logs.
         details: Option<String>,
+        /// An exception of a front, for the log record.
+        attachment: Option<Attachment>,
     },
     /// It has sub-handlers that are not finished. Not an error, really.
     Unfinished {
@@ -72,6 +105,33 @@ impl HandlerError {
         Self::Arbitrary {
             message: message.into(),
             details: None,
+            attachment: None,
+        }
+    }
+
+    /// An exception of a front, which reaches the log record as it is.
+    ///
+    /// ```
+    /// use kopf_core::outcome::{Attachment, HandlerError};
+    ///
+    /// struct Exception(&'static str);
+    ///
+    /// let exception = Attachment::new(Exception("KeyError"));
+    /// let error = HandlerError::exception("'spec'", None, exception);
+    /// let HandlerError::Arbitrary { attachment: Some(exception), .. } = error else {
+    ///     unreachable!()
+    /// };
+    /// assert_eq!(exception.downcast_ref::<Exception>().map(|e| e.0), Some("KeyError"));
+    /// ```
+    pub fn exception(
+        message: impl Into<String>,
+        details: Option<String>,
+        attachment: Attachment,
+    ) -> Self {
+        Self::Arbitrary {
+            message: message.into(),
+            details,
+            attachment: Some(attachment),
         }
     }
 
@@ -89,6 +149,7 @@ impl HandlerError {
         Self::Arbitrary {
             message: chain.into_iter().next().unwrap_or_default(),
             details,
+            attachment: None,
         }
     }
 }

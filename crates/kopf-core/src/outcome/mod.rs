@@ -9,7 +9,7 @@ mod error;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-pub use error::HandlerError;
+pub use error::{Attachment, HandlerError};
 use serde_json::Value;
 
 use crate::handler::{ErrorsMode, HandlerId, Retrying};
@@ -49,6 +49,8 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// Where an arbitrary error comes from, for logs.
     pub details: Option<String>,
+    /// The exception of a front, for logs.
+    pub attachment: Option<Attachment>,
 }
 
 /// What is said about an attempt.
@@ -118,6 +120,7 @@ impl Outcome {
             subrefs: BTreeSet::new(),
             verdict,
             details: None,
+            attachment: None,
         }
     }
 
@@ -203,7 +206,11 @@ pub fn decide(
                 None => Outcome::retried(Verdict::FailedTemporarily, message, delay),
             }
         }
-        Err(HandlerError::Arbitrary { message, details }) => {
+        Err(HandlerError::Arbitrary {
+            message,
+            details,
+            attachment,
+        }) => {
             let backoff = retrying.backoff.unwrap_or(attempt.default_backoff);
             let ahead = limit_ahead(attempt, runtime_after, backoff);
             let outcome = match (retrying.errors.unwrap_or(attempt.default_errors), ahead) {
@@ -227,7 +234,11 @@ pub fn decide(
                     Outcome::retried(Verdict::Retried(backoff), message, Some(backoff))
                 }
             };
-            Outcome { details, ..outcome }
+            Outcome {
+                details,
+                attachment,
+                ..outcome
+            }
         }
     }
 }

@@ -273,7 +273,14 @@ fn arbitrary_errors() {
         };
         let details = Some("chain".to_owned());
         let message = "boom".to_owned();
-        let outcome = decided(&retrying, HandlerError::Arbitrary { message, details });
+        let outcome = decided(
+            &retrying,
+            HandlerError::Arbitrary {
+                message,
+                details,
+                attachment: None,
+            },
+        );
         let text = format!("Handler 'fn' {text}");
         let is_ignored = errors == Some(ErrorsMode::Ignored);
         let error = error.or((!is_ignored).then_some(text.as_str()));
@@ -374,6 +381,7 @@ fn chains_of_errors_are_kept_for_the_log() {
         HandlerError::Arbitrary {
             message: "outer".into(),
             details,
+            attachment: None,
         }
     );
     let HandlerError::Arbitrary { details, .. } = HandlerError::from_error(&std::fmt::Error) else {

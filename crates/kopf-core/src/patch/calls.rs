@@ -96,11 +96,40 @@ pub fn json_calls(
         };
         function.call(&mut changed).map_err(failed)?;
     }
+    json_calls_between(body, &changed, status_subresource)
+}
+
+/// Runs the functions on a copy of the body, and awaits those that must be awaited. Returns the
+/// changed copy.
+///
+/// # Errors
+/// Of the first function that fails.
+pub async fn transform(fns: &[PatchFn], body: &Value) -> Result<Value, Error> {
+    let mut changed = body.clone();
+    for function in fns {
+        let failed = |source| Error::Function {
+            label: function.label(),
+            source,
+        };
+        function.apply(&mut changed).await.map_err(failed)?;
+    }
+    Ok(changed)
+}
+
+/// Returns the operations that turn one body into the other.
+///
+/// # Errors
+/// If the changed body is not an object.
+pub fn json_calls_between(
+    body: &Value,
+    changed: &Value,
+    status_subresource: bool,
+) -> Result<JsonCalls, Error> {
     if !changed.is_object() {
         return Err(Error::NotAnObject);
     }
     let mut calls = JsonCalls::default();
-    for operation in json_patch::diff(body, &changed).0 {
+    for operation in json_patch::diff(body, changed).0 {
         let path = operation.path().as_str();
         let of_status = path == "/status" || path.starts_with("/status/");
         let operation = serde_json::to_value(&operation).map_err(Error::Unwritable)?;

@@ -1,6 +1,7 @@
 //! Changes that depend on the object as it is when they are applied.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -9,6 +10,17 @@ use serde_json::Value;
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 type Function = dyn Fn(&mut Value) -> Result<(), BoxError> + Send + Sync;
+
+/// The new body, when it is ready.
+pub type Transformed = Pin<Box<dyn Future<Output = Result<Value, BoxError>> + Send>>;
+
+type AwaitedFunction = dyn Fn(Value) -> Transformed + Send + Sync;
+
+#[derive(Clone)]
+enum Kind {
+    Plain(Arc<Function>),
+    Awaited(Arc<AwaitedFunction>),
+}
 
 /// A function that changes the raw body in place, e.g. adds an item to a list.
 ///
@@ -29,7 +41,7 @@ type Function = dyn Fn(&mut Value) -> Result<(), BoxError> + Send + Sync;
 #[derive(Clone)]
 pub struct PatchFn {
     label: &'static str,
-    function: Arc<Function>,
+    kind: Kind,
 }
 
 impl PatchFn {
@@ -40,7 +52,33 @@ impl PatchFn {
     ) -> Self {
         Self {
             label,
-            function: Arc::new(function),
+            kind: Kind::Plain(Arc::new(function)),
+        }
+    }
+
+    /// Wraps a function that is awaited: for fronts whose functions run in another thread. It gets
+    /// the body and returns the changed one.
+    ///
+    /// ```
+    /// use kopf_core::patch::{PatchFn, transform};
+    /// use serde_json::json;
+    ///
+    /// let count = PatchFn::awaited("count", |mut body| {
+    ///     Box::pin(async move {
+    ///         body["spec"]["count"] = json!(1);
+    ///         Ok(body)
+    ///     })
+    /// });
+    /// assert!(count.call(&mut json!({})).is_err(), "it must be awaited");
+    /// let _changed = transform(&[count], &json!({}));
+    /// ```
+    pub fn awaited(
+        label: &'static str,
+        function: impl Fn(Value) -> Transformed + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            label,
+            kind: Kind::Awaited(Arc::new(function)),
         }
     }
 
@@ -49,9 +87,35 @@ impl PatchFn {
         self.label
     }
 
+    /// Returns `true` if the function must be awaited.
+    pub fn is_awaited(&self) -> bool {
+        matches!(self.kind, Kind::Awaited(_))
+    }
+
     /// Changes the body.
+    ///
+    /// # Errors
+    /// Of the function; and if the function must be awaited.
     pub fn call(&self, body: &mut Value) -> Result<(), BoxError> {
-        (self.function)(body)
+        match &self.kind {
+            Kind::Plain(function) => function(body),
+            Kind::Awaited(_) => Err("the function must be awaited".into()),
+        }
+    }
+
+    /// Changes the body; awaits the function if it must be awaited. If it is dropped or fails
+    /// meanwhile, the body is null.
+    ///
+    /// # Errors
+    /// Of the function.
+    pub async fn apply(&self, body: &mut Value) -> Result<(), BoxError> {
+        match &self.kind {
+            Kind::Plain(function) => function(body),
+            Kind::Awaited(function) => {
+                *body = function(std::mem::take(body)).await?;
+                Ok(())
+            }
+        }
     }
 }
 

@@ -11,8 +11,10 @@ mod verification;
 
 use serde_json::{Map, Value};
 
-pub use self::calls::{Error, JsonCalls, MergeCalls, json_calls, with_version_test};
-pub use self::function::{BoxError, PatchFn};
+pub use self::calls::{
+    Error, JsonCalls, MergeCalls, json_calls, json_calls_between, transform, with_version_test,
+};
+pub use self::function::{BoxError, PatchFn, Transformed};
 pub use self::verification::inconsistencies;
 
 use crate::body::Body;
@@ -101,7 +103,8 @@ impl Patch {
     pub fn applied_to(&self, body: &Body) -> Result<Body, BoxError> {
         let mut value = body.value().clone();
         json_patch::merge(&mut value, &Value::Object(self.merge.clone()));
-        for function in &self.fns {
+        // Functions that are awaited cannot be called here.
+        for function in self.fns.iter().filter(|function| !function.is_awaited()) {
             function.call(&mut value)?;
         }
         Ok(Body::new(value))

@@ -3,6 +3,7 @@
 //! Storages read from bodies and write to patches; they never talk to the cluster themselves.
 
 mod annotations;
+mod asynchronous;
 mod multi;
 pub mod record;
 mod smart;
@@ -11,6 +12,9 @@ mod status;
 pub mod storage;
 
 pub use self::annotations::AnnotationsProgressStorage;
+pub use self::asynchronous::{
+    AsyncProgressStorage, AwaitedProgressStorage, ProgressChanges, ProgressRecords, ProgressSession,
+};
 pub use self::multi::MultiProgressStorage;
 pub use self::record::ProgressRecord;
 pub use self::smart::SmartProgressStorage;

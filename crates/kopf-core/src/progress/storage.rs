@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use serde_json::Value;
 
-use super::ProgressRecord;
+use super::{AsyncProgressStorage, ProgressRecord};
 use crate::body::Body;
 use crate::patch::Patch;
 pub use crate::storage::StorageError;
@@ -52,6 +52,12 @@ pub trait ProgressStorage: Send + Sync + Debug {
     /// both can be left out. Not assumed by default: others may be told about it.
     fn leaves_no_trace(&self) -> bool {
         false
+    }
+
+    /// The asynchronous storage behind this one, if there is any: see
+    /// [`AwaitedProgressStorage`](super::AwaitedProgressStorage).
+    fn asynchronous(&self) -> Option<&dyn AsyncProgressStorage> {
+        None
     }
 
     /// Called once after each batch of stores and after each purge.

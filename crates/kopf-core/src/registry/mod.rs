@@ -145,6 +145,20 @@ pub struct KindHandlers<F> {
 }
 
 impl<F> KindHandlers<F> {
+    /// Returns `true` if any of the handlers has callbacks of the user: see
+    /// [`Handler::has_callbacks`].
+    pub fn has_callbacks(&self) -> bool {
+        [
+            &self.indexing,
+            &self.watching,
+            &self.spawning,
+            &self.changing,
+        ]
+        .into_iter()
+        .flatten()
+        .any(|handler| handler.has_callbacks())
+    }
+
     /// The handlers that look at this event. Those whose filters fail do not, and it is said.
     pub fn watching_for(
         &self,

@@ -324,7 +324,7 @@ impl<R: Rules> Operator<R> {
             }
             process.handled_once = true;
             handling.finish(&cycle.state, &mut patch).unwrap();
-            return Some(finished(process, patch, None));
+            return Some(finished(process, patch, None, false));
         }
         let time = timestamp(now);
         let due = selected.iter().filter(|id| cycle.state.is_awake(id, time));
@@ -349,7 +349,7 @@ impl<R: Rules> Operator<R> {
         handling
             .follow_up(&cycle.state, &cycle.attempted, attempts, &mut patch)
             .unwrap();
-        finished(process, patch, Some(Duration::ZERO))
+        finished(process, patch, Some(Duration::ZERO), false)
     }
 
     /// A handler has returned. `current`: the object on the server.
@@ -409,7 +409,7 @@ impl<R: Rules> Operator<R> {
             concluded.conclusion,
             Conclusion::Unfinished | Conclusion::Kept
         );
-        finished(process, patch, due)
+        finished(process, patch, due, !made.is_empty())
     }
 
     fn write(&self, process: &mut Process, finalizer: Option<FinalizerChange>) {
@@ -500,11 +500,12 @@ impl Cycle {
     }
 }
 
-fn finished(process: &mut Process, patch: Patch, due: Option<Duration>) -> Input {
+fn finished(process: &mut Process, patch: Patch, due: Option<Duration>, attempted: bool) -> Input {
     process.merge = Value::Object(patch.merge);
     let patch = pending(&process.merge);
     Input::HandlersFinished(Handled {
         due,
+        attempted,
         patch,
         failed: false,
     })
@@ -569,5 +570,6 @@ fn attempt(succeeds: bool) -> Attempt {
             Verdict::FailedTemporarily
         },
         details: None,
+        attachment: None,
     }
 }

@@ -17,8 +17,8 @@ use tokio::time::{Instant, sleep_until};
 
 pub(crate) use self::life::{cleanup, startup};
 pub use self::outcome::{Error, Finished, Returned};
-use crate::execution::{Before, BlockingPool, Trial};
-use crate::invocation::{Handler, OperatorContext, Registry, SharedPatch, Slot, Subject};
+use crate::execution::{AttemptContext, BlockingPool, PriorAttempts};
+use crate::invocation::{Handler, OperatorContext, Registry, Slot, Subject};
 use crate::logger::ObjectLogger;
 
 /// All handlers of one activity, ready to be called.
@@ -118,23 +118,14 @@ impl<'a> Step<'a> {
         logger: &ObjectLogger,
     ) {
         let now = context.clock.now();
-        let before = Before {
+        let before = PriorAttempts {
             retries: self.retries,
             started: *self.started.get_or_insert(now),
         };
         let slot = Slot::default();
-        let trial = Trial {
-            context,
-            pool,
-            logger,
-            subject: Subject::Activity(activity),
-            patch: SharedPatch::default(),
-            subs: None,
-            memo: context.memo.clone(),
-            beside: None,
-            slot: slot.clone(),
-        };
-        let outcome = trial.attempt(self.handler, before).await;
+        let subject = Subject::Activity(activity);
+        let calling = AttemptContext::new(context, pool, logger, subject).with_slot(slot.clone());
+        let outcome = calling.attempt(self.handler, before).await;
         self.retries = self.retries.saturating_add(1);
         self.state = if outcome.is_final {
             let outcome = Box::new(outcome);

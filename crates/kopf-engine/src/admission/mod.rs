@@ -14,17 +14,14 @@ mod object;
 mod reviewer;
 #[cfg(test)]
 mod tests;
-mod warnings;
 mod watcher;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_client::discovery::Groups;
-use kopf_core::admission::{ClientConfig, Owner, Review, WebhookServer, WebhookType};
-use kopf_core::cause::Cause;
+use kopf_core::admission::{ClientConfig, Owner, WebhookServer, WebhookType};
 use kopf_core::handler::HandlerId;
 use kopf_core::settings::{Admission as Settings, Settings as AllSettings};
 use tokio::sync::watch;
@@ -34,31 +31,14 @@ use tracing::{info, warn};
 
 use self::kinds::Kinds;
 pub(crate) use self::memories::Memos;
-use self::reviewer::Reviewer;
-pub use self::warnings::Warnings;
+use self::reviewer::{Reviewer, Served};
 use crate::invocation::Registry;
+pub use crate::invocation::{Admission, Warnings};
 use crate::observation::Insights;
 use crate::shared::Shared;
 
 /// The group of the configurations.
 const GROUP: &str = "admissionregistration.k8s.io";
-
-/// What is asked, as handlers and filters see it.
-#[non_exhaustive]
-pub struct Admission {
-    /// The object, as for handlers of all kinds.
-    pub cause: Arc<Cause>,
-    /// The request.
-    pub review: Review,
-    /// What is told to the one who asks, whatever the answer is. Shared by all handlers of the request.
-    pub warnings: Warnings,
-}
-
-impl fmt::Debug for Admission {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.review.fmt(f)
-    }
-}
 
 /// Why there can be no webhooks.
 #[derive(Debug, thiserror::Error)]
@@ -229,7 +209,10 @@ impl Webhooks {
         }
         let reviewer = Reviewer::new(self.shared, self.kinds, self.announced, self.reviews);
         self.server
-            .serve(Arc::new(reviewer), Box::pin(stop.cancelled_owned()))
+            .serve(
+                Arc::new(Served(Arc::new(reviewer))),
+                Box::pin(stop.cancelled_owned()),
+            )
             .await
             .map_err(Error::Server)
     }

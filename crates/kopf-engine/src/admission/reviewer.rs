@@ -6,23 +6,23 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kopf_core::admission::{
     ClientConfig, Incoming, Operation, Refusal, Review, Serving, WebhookType, check_handler,
-    json_patch, respond, select,
+    json_patch, json_patch_awaited, respond, select,
 };
 use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::outcome::Outcome;
+use kopf_core::patch::PatchFn;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use tracing::debug;
 
 use super::kinds::Kinds;
-use super::{Admission, Warnings};
 use crate::clock::Clock;
-use crate::error::describe;
-use crate::execution::{Before, BlockingPool, Trial};
+use crate::errors::describe;
+use crate::execution::{AttemptContext, PriorAttempts};
 use crate::identity::Identity;
 use crate::indexing::ObjectKey;
-use crate::invocation::{FilterContext, Function, SharedPatch, Slot, Subject};
+use crate::invocation::{Admission, FilterContext, Function, Hosting, SharedPatch, Subject};
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
 use crate::shared::Shared;
@@ -35,9 +35,9 @@ pub(super) struct Reviewer {
     /// The admission handlers.
     handlers: Vec<Arc<Handler<Function>>>,
     announced: watch::Sender<Option<ClientConfig>>,
-    /// The pool of all blocking handlers.
-    pool: BlockingPool,
     reviews: TaskTracker,
+    /// Where reviews are polled.
+    hosting: Hosting,
 }
 
 impl Reviewer {
@@ -51,14 +51,14 @@ impl Reviewer {
         let handlers = handlers
             .filter(|handler| handler.kind.webhook_type().is_some())
             .cloned()
-            .collect();
-        let pool = shared.pool.clone();
+            .collect::<Vec<_>>();
+        let has_callbacks = handlers.iter().any(|handler| handler.has_callbacks());
         Self {
+            hosting: Hosting::of(&shared.context, has_callbacks),
             shared,
             kinds,
             handlers,
             announced,
-            pool,
             reviews,
         }
     }
@@ -72,11 +72,7 @@ impl Reviewer {
             Some(object) => self.shared.memos.recall(object, &context.memo),
             None => context.memo.of_object(),
         };
-        let admission = Arc::new(Admission {
-            cause: Arc::new(review.cause()),
-            review,
-            warnings: Warnings::default(),
-        });
+        let admission = Arc::new(Admission::new(review));
         let response = self.respond(&admission, &memo).await;
         if let Some(object) = &object {
             self.shared.memos.keep(object, &memo);
@@ -98,28 +94,28 @@ impl Reviewer {
                 "A review is rejected: {refusal}. The path is set in a webhook configuration."
             ));
         })?;
-        let filtering = FilterContext::new(Arc::clone(&self.shared.context), memo.clone())
+        let context = &self.shared.context;
+        let filtering = FilterContext::new(Arc::clone(context), memo.clone(), &logger)
             .with_admission(Arc::clone(admission));
         let handlers = select(&self.handlers, review, None, cause, &filtering)
             .map_err(|error| internal(&logger, &error))?;
         let patch = SharedPatch::default();
         let mut outcomes: Vec<Outcome> = Vec::with_capacity(handlers.len());
         for handler in &handlers {
-            let trial = Trial {
-                context: &self.shared.context,
-                pool: &self.pool,
-                logger: &logger,
-                subject: Subject::Admission(Arc::clone(admission)),
-                patch: patch.clone(),
-                subs: None,
-                memo: memo.clone(),
-                slot: Slot::default(),
-                beside: None,
-            };
-            outcomes.push(self.attempt(handler, trial).await);
+            let subject = Subject::Admission(Arc::clone(admission));
+            let pool = &self.shared.executor.pool;
+            let calling = AttemptContext::new(context, pool, &logger, subject)
+                .with_memo(memo.clone())
+                .with_patch(patch.clone());
+            outcomes.push(self.attempt(handler, calling, &logger).await);
         }
-        let operations = json_patch(&patch.take(), cause.body.value())
-            .map_err(|error| internal(&logger, &error))?;
+        let patch = patch.take();
+        let operations = if patch.fns.iter().any(PatchFn::is_awaited) {
+            json_patch_awaited(&patch, cause.body.value()).await
+        } else {
+            json_patch(&patch, cause.body.value())
+        };
+        let operations = operations.map_err(|error| internal(&logger, &error))?;
         if !operations.is_empty() {
             warn_of_patch(review, &handlers, &logger);
         }
@@ -127,9 +123,14 @@ impl Reviewer {
     }
 
     /// Calls one handler. A warning is logged if the client disconnects meanwhile.
-    async fn attempt(&self, handler: &Arc<Handler<Function>>, trial: Trial<'_>) -> Outcome {
+    async fn attempt(
+        &self,
+        handler: &Arc<Handler<Function>>,
+        calling: AttemptContext<'_>,
+        logger: &ObjectLogger,
+    ) -> Outcome {
         let clock = self.shared.context.clock;
-        let before = Before {
+        let before = PriorAttempts {
             retries: 0,
             started: clock.now(),
         };
@@ -137,10 +138,10 @@ impl Reviewer {
             id: &handler.id,
             since: before.started,
             clock,
-            logger: trial.logger,
+            logger,
             is_over: false,
         };
-        let outcome = trial.attempt(handler, before).await;
+        let outcome = calling.attempt(handler, before).await;
         waited_for.end();
         outcome
     }
@@ -210,24 +211,30 @@ fn internal(logger: &ObjectLogger, error: &(dyn std::error::Error + 'static)) ->
     Refusal::Internal(text)
 }
 
-impl Serving for Reviewer {
+/// The reviewer behind a webhook server.
+#[derive(Debug)]
+pub(super) struct Served(pub(super) Arc<Reviewer>);
+
+impl Serving for Served {
     fn review(&self, incoming: Incoming) -> BoxFuture<'_, Result<Value, Refusal>> {
-        Box::pin(async {
-            let _under_way = self.reviews.token();
-            let reviewed = self.reviewed(incoming).await;
+        let reviewer = Arc::clone(&self.0);
+        let review = async move {
+            let _under_way = reviewer.reviews.token();
+            let reviewed = reviewer.reviewed(incoming).await;
             reviewed.inspect_err(|refusal| debug!("A review is refused: {refusal}"))
-        })
+        };
+        self.0.hosting.run(&self.0.shared.context, review)
     }
 
     fn announce(&self, config: ClientConfig) {
-        self.announced.send_replace(Some(config));
+        self.0.announced.send_replace(Some(config));
     }
 
     fn api_certificate(&self) -> BoxFuture<'_, Option<Vec<u8>>> {
-        Box::pin(self.shared.context.client.server_certificate())
+        Box::pin(self.0.shared.context.client.server_certificate())
     }
 
     fn api_version(&self) -> BoxFuture<'_, Option<Value>> {
-        Box::pin(async { self.shared.context.client.get_json("/version").await.ok() })
+        Box::pin(async { self.0.shared.context.client.get_json("/version").await.ok() })
     }
 }

@@ -1,4 +1,4 @@
-//! One attempt of one handler: may it run, what came out, what does that mean.
+//! One attempt of one handler: its limits, its outcome, its log records.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,39 +8,92 @@ use kopf_core::handler::HandlerKind;
 use kopf_core::outcome::{Attempt, Outcome, decide, forbidden};
 use kopf_core::wording;
 
-use super::call::call;
-use super::{BlockingPool, Execution, SubHandlers};
-use crate::background::{LiveBody, Stopped};
-use crate::invocation::{Call, Handler, OperatorContext, SharedPatch, Slot, Subject};
+use super::call::Calling;
+use super::{BlockingPool, Execution, Subs};
+use crate::invocation::{
+    Call, Handler, LiveBody, OperatorContext, SharedPatch, Slot, Stopped, Subject,
+};
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
 
-/// What is known of the attempts before.
+/// The attempts of a handler before the current one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Before {
+pub(crate) struct PriorAttempts {
+    /// Their number.
     pub(crate) retries: u32,
+    /// The time of the first one, or now.
     pub(crate) started: Timestamp,
 }
 
-/// What a handler is tried with.
-#[derive(Debug)]
-pub(crate) struct Trial<'a> {
-    pub(crate) context: &'a Arc<OperatorContext>,
-    pub(crate) pool: &'a BlockingPool,
-    pub(crate) logger: &'a ObjectLogger,
-    pub(crate) subject: Subject,
-    pub(crate) patch: SharedPatch,
-    pub(crate) subs: Option<SubHandlers>,
-    pub(crate) memo: MemoCell,
-    /// Where results go that are no JSON.
-    pub(crate) slot: Slot,
-    /// What those get that run beside the object.
-    pub(crate) beside: Option<(Stopped, LiveBody)>,
+impl PriorAttempts {
+    /// No attempts before this one.
+    pub(crate) fn none(now: Timestamp) -> Self {
+        Self {
+            retries: 0,
+            started: now,
+        }
+    }
 }
 
-impl Trial<'_> {
-    /// Runs a handler once, if its limits allow, and says in the log how it went.
-    pub(crate) async fn attempt(self, handler: &Handler, before: Before) -> Outcome {
+/// The additional arguments of daemons and timers.
+#[derive(Debug, Clone)]
+pub(crate) struct RunnerHandles {
+    pub(crate) stopped: Stopped,
+    pub(crate) live: LiveBody,
+}
+
+/// The context of one attempt: everything but the handler itself.
+#[derive(Debug)]
+pub(crate) struct AttemptContext<'a> {
+    context: &'a Arc<OperatorContext>,
+    pool: &'a BlockingPool,
+    logger: &'a ObjectLogger,
+    subject: Subject,
+    memo: MemoCell,
+    patch: SharedPatch,
+    slot: Slot,
+    subs: Option<Subs>,
+    runner: Option<RunnerHandles>,
+}
+
+impl<'a> AttemptContext<'a> {
+    /// A context with the operator's memo, an empty patch and an empty slot.
+    pub(crate) fn new(
+        context: &'a Arc<OperatorContext>,
+        pool: &'a BlockingPool,
+        logger: &'a ObjectLogger,
+        subject: Subject,
+    ) -> Self {
+        Self {
+            context,
+            pool,
+            logger,
+            subject,
+            memo: context.memo.clone(),
+            patch: SharedPatch::default(),
+            slot: Slot::default(),
+            subs: None,
+            runner: None,
+        }
+    }
+
+    /// Sets the memo.
+    pub(crate) fn with_memo(self, memo: MemoCell) -> Self {
+        Self { memo, ..self }
+    }
+
+    /// Sets the patch.
+    pub(crate) fn with_patch(self, patch: SharedPatch) -> Self {
+        Self { patch, ..self }
+    }
+
+    /// Sets the place for results that are not JSON.
+    pub(crate) fn with_slot(self, slot: Slot) -> Self {
+        Self { slot, ..self }
+    }
+
+    /// Calls a handler once, if its limits allow, and logs the outcome.
+    pub(crate) async fn attempt(self, handler: &Handler, prior: PriorAttempts) -> Outcome {
         let (context, logger) = (self.context, self.logger);
         let label = wording::label(handler.kind, &handler.id).to_string();
         let attempt = Attempt {
@@ -48,79 +101,88 @@ impl Trial<'_> {
             retrying: &handler.retrying,
             default_errors: handler.kind.default_errors(),
             default_backoff: context.settings.execution.default_backoff,
-            retries: before.retries,
-            runtime: elapsed(before.started, context.clock.now()),
+            retries: prior.retries,
+            runtime: elapsed(prior.started, context.clock.now()),
         };
         let engine = logger.about(handler.kind);
         engine.debug(wording::invoked(&label));
-        let outcome = if let Some(outcome) = forbidden(&attempt) {
-            outcome
-        } else {
-            let (stopped, live) = self.beside.unzip();
-            let prepared = Call {
-                id: Arc::clone(&handler.id),
-                subject: self.subject,
-                param: handler.param.clone(),
-                retry: before.retries,
-                started: before.started,
-                runtime: attempt.runtime,
-                patch: self.patch,
-                logger: logger.clone(),
-                subs: self.subs.clone(),
-                memo: self.memo,
-                slot: self.slot,
-                stopped,
-                live,
-                operator: Arc::clone(context),
-            };
-            let time_left = handler
-                .retrying
-                .timeout
-                .map(|timeout| timeout.saturating_sub(attempt.runtime));
-            let result = call(&handler.run, prepared, self.pool, time_left).await;
-            if let Some(subs) = &self.subs {
-                subs.forget();
-            }
-            let runtime = elapsed(before.started, context.clock.now());
-            let mut outcome = decide(&attempt, runtime, result);
-            if let Some(subs) = &self.subs {
-                outcome.subrefs = subs.references();
-            }
-            outcome
+        let outcome = match forbidden(&attempt) {
+            Some(outcome) => outcome,
+            None => self.call(handler, prior, &attempt).await,
         };
         let (level, message) = outcome.log(&label);
-        match &outcome.details {
-            Some(details) => engine.error_with(message, details),
-            None => engine.log(level, message),
+        let details = outcome.details.as_deref();
+        engine.log_outcome(level, message, details, outcome.attachment.as_ref());
+        outcome
+    }
+
+    async fn call(self, handler: &Handler, prior: PriorAttempts, attempt: &Attempt<'_>) -> Outcome {
+        let (context, subs) = (Arc::clone(self.context), self.subs.clone());
+        let timeout = handler.retrying.timeout;
+        let time_left = timeout.map(|timeout| timeout.saturating_sub(attempt.runtime));
+        let calling = Calling {
+            subs: self.subs.clone(),
+            pool: self.pool,
+            time_left,
+        };
+        let prepared = self.prepare(handler, prior, attempt.runtime);
+        // Boxed: a worker that waits should not have room for a call.
+        let result = Box::pin(calling.call(&handler.run, prepared)).await;
+        if let Some(subs) = &subs {
+            subs.forget();
+        }
+        let runtime = elapsed(prior.started, context.clock.now());
+        let mut outcome = decide(attempt, runtime, result);
+        if let Some(subs) = &subs {
+            outcome.subrefs = subs.references();
         }
         outcome
+    }
+
+    fn prepare(self, handler: &Handler, prior: PriorAttempts, runtime: Duration) -> Call {
+        let (stopped, live) = match self.runner {
+            Some(RunnerHandles { stopped, live }) => (Some(stopped), Some(live)),
+            None => (None, None),
+        };
+        Call {
+            id: Arc::clone(&handler.id),
+            subject: self.subject,
+            param: handler.param.clone(),
+            retry: prior.retries,
+            started: prior.started,
+            runtime,
+            patch: self.patch,
+            logger: self.logger.clone(),
+            subs: self.subs.as_ref().map(Subs::handle),
+            memo: self.memo,
+            slot: self.slot,
+            stopped,
+            live,
+            operator: Arc::clone(self.context),
+        }
     }
 }
 
 impl Execution {
-    /// Runs a handler that has no progress: one attempt, the value goes to the patch.
+    /// Calls a handler that has no progress record: one attempt, the value goes to the patch.
     pub(crate) async fn once(&self, handler: &Arc<Handler>) {
-        let before = Before {
-            retries: 0,
-            started: self.shared.context.clock.now(),
-        };
-        let outcome = self.attempt(handler, before, None).await;
+        let prior = PriorAttempts::none(self.executor.context.clock.now());
+        let outcome = self.attempt(handler, prior, None).await;
         self.deliver(handler, &outcome);
     }
 
-    /// Runs a handler that runs beside the object: one attempt, the value goes to the patch.
-    pub(crate) async fn beside(
+    /// Calls a daemon or a timer: one attempt, the value goes to the patch.
+    pub(crate) async fn run_daemon(
         &self,
         handler: &Arc<Handler>,
-        before: Before,
-        stopped: Stopped,
-        live: LiveBody,
+        prior: PriorAttempts,
+        runner: RunnerHandles,
     ) -> Outcome {
-        let trial = Trial {
-            beside: Some((stopped, live)),
-            ..self.trial(handler)
+        let context = AttemptContext {
+            runner: Some(runner),
+            ..self.attempt_context(handler)
         };
-        let outcome = trial.attempt(handler, before).await;
+        let outcome = context.attempt(handler, prior).await;
         self.deliver(handler, &outcome);
         outcome
     }
@@ -132,44 +194,37 @@ impl Execution {
         }
     }
 
-    /// Runs a handler of this object once, if its limits allow, and says in the log how it went.
+    /// Calls a handler of this object once, if its limits allow, and logs the outcome.
     pub(super) async fn attempt(
         &self,
         handler: &Arc<Handler>,
-        before: Before,
-        subs: Option<SubHandlers>,
+        prior: PriorAttempts,
+        subs: Option<Subs>,
     ) -> Outcome {
-        let trial = Trial {
+        let context = AttemptContext {
             subs,
-            ..self.trial(handler)
+            ..self.attempt_context(handler)
         };
-        trial.attempt(handler, before).await
+        context.attempt(handler, prior).await
     }
 
-    fn trial(&self, handler: &Handler) -> Trial<'_> {
+    fn attempt_context(&self, handler: &Handler) -> AttemptContext<'_> {
         let subject = Subject::Object(match &handler.filters.field {
             Some(field) if self.cause.change.is_some() => Arc::new(self.cause.reduced(field)),
             _ => Arc::clone(&self.cause),
         });
-        Trial {
-            context: &self.shared.context,
-            // Daemons would keep the threads of all others for as long as their objects live.
-            pool: match handler.kind {
-                HandlerKind::Daemon(_) => &self.shared.daemon_pool,
-                _ => &self.shared.pool,
-            },
-            logger: &self.logger,
-            subject,
-            patch: self.patch.clone(),
-            subs: None,
-            memo: self.memo.clone(),
-            slot: self.slot.clone(),
-            beside: None,
-        }
+        let pool = match handler.kind {
+            HandlerKind::Daemon(_) => &self.executor.daemon_pool,
+            _ => &self.executor.pool,
+        };
+        AttemptContext::new(&self.executor.context, pool, &self.logger, subject)
+            .with_memo(self.memo.clone())
+            .with_patch(self.patch.clone())
+            .with_slot(self.slot.clone())
     }
 }
 
-/// Clocks of the past may have been ahead of ours.
+/// Returns the time since `started`; zero if another clock, ahead of this one, has set it.
 pub(super) fn elapsed(started: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(started)).unwrap_or_default()
 }
@@ -179,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_does_not_run_backwards() {
+    fn elapsed_is_never_negative() {
         let earlier = Timestamp::from_second(100).unwrap();
         let later = Timestamp::from_second(160).unwrap();
         assert_eq!(elapsed(earlier, later), Duration::from_secs(60));

@@ -1,85 +1,137 @@
-//! One call of one function: until it returns, panics, or runs out of time.
+//! One call of one function: until it returns, panics, or is cancelled.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use kopf_core::outcome::HandlerError;
 use kopf_core::panicking;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
+use super::Subs;
+use super::foreign::{ForeignWork, Limits};
 use super::pool::{BlockingPool, Seat};
-use crate::background::Stopped;
-use crate::current::{within, within_blocking};
-use crate::invocation::{Call, Function, HandlerResult, Work};
+use crate::invocation::{
+    Call, Cancel, Function, HandlerResult, Stopped, Work, within, within_blocking,
+};
 
-/// Calls the function, then its sub-handlers if it did not do so itself.
-///
-/// A function that blocks cannot be interrupted, so `time_left` is for the others.
-pub(crate) async fn call(
-    function: &Function,
-    call: Call,
-    pool: &BlockingPool,
-    time_left: Option<Duration>,
-) -> HandlerResult {
-    let subs = call.subs.clone();
-    let stopped = call.stopped.clone();
-    let prepared = catch_unwind(AssertUnwindSafe(|| function.invoke(call.clone())));
-    let (interruptible, running) = match prepared {
-        Err(panic) => return Err(panicked(&*panic)),
-        Ok(Work::Async(future)) => {
-            let future = AssertUnwindSafe(within(call, future)).catch_unwind();
-            (true, future.boxed())
+/// The surroundings of a call.
+pub(super) struct Calling<'a> {
+    pub(super) subs: Option<Subs>,
+    pub(super) pool: &'a BlockingPool,
+    /// The time until the handler's timeout. Blocking functions cannot be interrupted by it.
+    pub(super) time_left: Option<Duration>,
+}
+
+impl Calling<'_> {
+    /// Calls the function, then those of its sub-handlers that it has not executed itself.
+    pub(super) async fn call(self, function: &Function, call: Call) -> HandlerResult {
+        let prepared = catch_unwind(AssertUnwindSafe(|| function.invoke(call.clone())));
+        match prepared {
+            Err(panic) => Err(panicked(&*panic)),
+            Ok(Work::Async(future)) => self.run_async(call, future).await,
+            Ok(Work::Blocking(function)) => self.run_blocking(call, function).await,
+            Ok(Work::Foreign { done, cancel }) => self.run_foreign(call, done, cancel).await,
         }
-        Ok(Work::Blocking(function)) => {
-            let (pool, seat) = (pool.clone(), Seat::default());
-            if let Some(subs) = &subs {
-                subs.seat(seat.clone());
-            }
-            let stopped = stopped.clone();
-            let thread = async move {
-                tokio::select! {
-                    biased;
-                    () = pool.enter(&seat) => {}
-                    // What has not begun is not to begin any more.
-                    () = told_to_end(stopped) => return Ok(Err(HandlerError::Cancelled)),
-                }
-                pool.run(seat, move || within_blocking(call, function))
-                    .await
-            };
-            (false, thread.boxed())
+    }
+
+    async fn run_async(
+        self,
+        call: Call,
+        future: BoxFuture<'static, HandlerResult>,
+    ) -> HandlerResult {
+        let stopped = call.stopped.clone();
+        let future = AssertUnwindSafe(within(call, future)).catch_unwind();
+        let whole = async {
+            let value = future
+                .await
+                .unwrap_or_else(|panic| Err(panicked(&*panic)))?;
+            finish(self.subs).await?;
+            Ok(value)
+        };
+        let limited = limited(self.time_left, whole);
+        match stopped {
+            None => limited.await,
+            Some(stopped) => tokio::select! {
+                biased;
+                result = limited => result,
+                () = stopped.cancelled() => Err(HandlerError::Cancelled),
+            },
         }
-    };
-    let whole = async {
+    }
+
+    async fn run_blocking(
+        self,
+        call: Call,
+        function: Box<dyn FnOnce() -> HandlerResult + Send>,
+    ) -> HandlerResult {
+        let seat = Seat::default();
+        if let Some(subs) = &self.subs {
+            subs.seat(seat.clone());
+        }
+        tokio::select! {
+            biased;
+            () = self.pool.enter(&seat) => {}
+            // A function that has not begun must not begin any more.
+            () = told_to_end(call.stopped.clone()) => return Err(HandlerError::Cancelled),
+        }
+        let running = self.pool.run(seat, move || within_blocking(call, function));
         let value = running
             .await
             .unwrap_or_else(|panic| Err(panicked(&*panic)))?;
-        if let Some(subs) = subs {
-            subs.finish().await?;
-        }
+        finish(self.subs).await?;
         Ok(value)
-    };
-    let limited = async {
-        match time_left.filter(|_| interruptible) {
-            None => whole.await,
-            Some(time_left) => match timeout(time_left, whole).await {
-                Ok(result) => result,
-                Err(_) => Err(HandlerError::TimedOut),
-            },
+    }
+
+    async fn run_foreign(
+        self,
+        call: Call,
+        done: BoxFuture<'static, HandlerResult>,
+        cancel: Option<Cancel>,
+    ) -> HandlerResult {
+        let begun = Instant::now();
+        if let Some(stopped) = &call.stopped {
+            stopped.set_foreign();
         }
-    };
-    match stopped.filter(|_| interruptible) {
-        None => limited.await,
-        Some(stopped) => tokio::select! {
-            biased;
-            result = limited => result,
-            () = stopped.cancelled() => Err(HandlerError::Cancelled),
+        let work = ForeignWork::new(done, cancel, &call.operator.leftovers);
+        let limits = Limits {
+            time_left: self.time_left,
+            stopped: call.stopped.as_ref(),
+            logger: &call.logger,
+        };
+        let value = work.run(limits).await?;
+        let time_left = self
+            .time_left
+            .map(|left| left.saturating_sub(begun.elapsed()));
+        limited(time_left, finish(self.subs)).await?;
+        Ok(value)
+    }
+}
+
+async fn finish(subs: Option<Subs>) -> Result<(), HandlerError> {
+    match subs {
+        Some(subs) => subs.finish().await,
+        None => Ok(()),
+    }
+}
+
+/// Drops the work when its time is over.
+async fn limited<T>(
+    time_left: Option<Duration>,
+    work: impl Future<Output = Result<T, HandlerError>>,
+) -> Result<T, HandlerError> {
+    match time_left {
+        None => work.await,
+        Some(time_left) => match timeout(time_left, work).await {
+            Ok(result) => result,
+            Err(_) => Err(HandlerError::TimedOut),
         },
     }
 }
 
-/// Waits until it is to end, if it can be told to.
+/// Waits until a daemon or a timer is told to end; forever for other handlers.
 async fn told_to_end(stopped: Option<Stopped>) {
     match stopped {
         Some(stopped) => drop(stopped.wait(None).await),
@@ -87,9 +139,7 @@ async fn told_to_end(stopped: Option<Stopped>) {
     }
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> HandlerError {
-    HandlerError::Arbitrary {
-        message: format!("the handler has panicked: {}", panicking::describe(panic)),
-        details: None,
-    }
+pub(super) fn panicked(panic: &(dyn Any + Send)) -> HandlerError {
+    let panic = panicking::describe(panic);
+    HandlerError::arbitrary(format!("the handler has panicked: {panic}"))
 }

@@ -1,30 +1,32 @@
-//! Handlers that keep indices: attempts without progress on the object, and without results.
+//! Index handlers: attempts without progress records and without results.
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use kopf_core::outcome::Outcome;
 
-use super::Execution;
-use super::attempt::Before;
+use super::{Execution, PriorAttempts};
 use crate::indexing::Entries;
 use crate::invocation::{Handler, Slot};
 
+/// The outcome of an index handler.
+pub(crate) struct Indexed {
+    pub(crate) outcome: Outcome,
+    /// The entries that the function has left.
+    pub(crate) entries: Option<Entries>,
+}
+
 impl Execution {
-    /// Runs a handler after so many attempts since the given moment. Tells what has come of it, and
-    /// which entries the function has left.
-    pub(crate) async fn indexed(
-        &self,
-        handler: &Arc<Handler>,
-        (retries, started): (u32, Timestamp),
-    ) -> (Outcome, Option<Entries>) {
+    /// Calls an index handler once.
+    pub(crate) async fn indexed(&self, handler: &Arc<Handler>, prior: PriorAttempts) -> Indexed {
         let slot = Slot::default();
         let execution = Self {
             slot: slot.clone(),
             ..self.clone()
         };
-        let before = Before { retries, started };
-        let outcome = execution.attempt(handler, before, None).await;
-        (outcome, slot.take())
+        let outcome = execution.attempt(handler, prior, None).await;
+        Indexed {
+            outcome,
+            entries: slot.take(),
+        }
     }
 }

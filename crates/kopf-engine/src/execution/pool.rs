@@ -1,4 +1,4 @@
-//! Threads for blocking functions, up to the limit of the settings.
+//! Threads for blocking functions, bounded by the settings.
 
 use std::num::NonZeroUsize;
 use std::pin::pin;
@@ -10,10 +10,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-/// Threads beyond the number of processors if there is no limit. Blocking functions mostly wait.
+/// Number of threads beyond one per processor, by default: blocking functions mostly wait.
 const AT_LEAST: usize = 32;
 
-/// Time after which a function that waits for a thread causes a warning.
+/// Time of waiting for a thread after which a warning is logged.
 const BUSY: Duration = Duration::from_secs(60);
 
 /// A bounded pool of threads. Cheap to clone: clones share the threads.
@@ -35,7 +35,7 @@ enum Full {
 }
 
 impl BlockingPool {
-    /// Returns a pool of at most `max_workers` threads; by default, 32 more than there are processors.
+    /// Creates a pool with this number of threads; by default, one per processor and 32 more.
     pub(crate) fn new(max_workers: Option<usize>) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let places = max_workers.unwrap_or(processors + AT_LEAST).max(1);
@@ -59,7 +59,7 @@ impl BlockingPool {
         }
     }
 
-    /// Warns about functions that still run and are not awaited any longer.
+    /// Logs the number of functions that still run.
     pub(crate) fn report_left(&self) {
         let left = self.running.len();
         if left > 0 {
@@ -77,7 +77,7 @@ impl BlockingPool {
         }
         let mut taking = pin!(seat.take(&self.places));
         if timeout(BUSY, &mut taking).await.is_err() {
-            // Once per pool: a pool that is too small is exhausted again and again.
+            // Logged once: it would be repeated for each function.
             if !self.is_warned.swap(true, Ordering::Relaxed) {
                 tracing::warn!(
                     "All threads for blocking handlers are busy: {} run, and others wait for more \

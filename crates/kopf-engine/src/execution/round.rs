@@ -1,4 +1,4 @@
-//! One round: those of the handlers that are due and chosen, one after another.
+//! One round: the handlers that are due and picked by the lifecycle, one after another.
 
 use std::sync::Arc;
 
@@ -6,20 +6,24 @@ use kopf_core::handler::HandlerId;
 use kopf_core::lifecycle::Candidate;
 use kopf_core::progress::state::State;
 
-use super::attempt::Before;
-use super::{Execution, SubHandlers};
+use super::{Execution, PriorAttempts, Subs};
 use crate::invocation::Handler;
 
 impl Execution {
-    /// Runs what is due, and brings the state up to date. Returns whether anything was due.
-    pub(crate) async fn round(
+    /// Calls the due handlers and updates the state. Returns `true` if any was due.
+    pub(crate) async fn round(&self, handlers: &[Arc<Handler>], state: &mut State) -> bool {
+        self.round_of(None, handlers, state).await
+    }
+
+    /// The same for sub-handlers of a handler.
+    pub(super) async fn round_of(
         &self,
+        parent: Option<&Subs>,
         handlers: &[Arc<Handler>],
         state: &mut State,
-        parent: Option<&SubHandlers>,
     ) -> bool {
-        let context = &self.shared.context;
-        let now = context.clock.now();
+        let clock = self.executor.context.clock;
+        let now = clock.now();
         let due: Vec<&Arc<Handler>> = handlers
             .iter()
             .filter(|handler| state.is_awake(&handler.id, now))
@@ -27,6 +31,27 @@ impl Execution {
         if due.is_empty() {
             return false;
         }
+        let mut done: Vec<&HandlerId> = Vec::with_capacity(due.len());
+        for handler in self.pick(&due, state) {
+            // A custom lifecycle may pick a handler twice; it runs once per round.
+            if done.contains(&&handler.id) {
+                continue;
+            }
+            done.push(&handler.id);
+            // A record of another operator may lack the start time.
+            let (retries, started) = state.attempt(&handler.id).unwrap_or((0, now));
+            let subs = Subs::new(self, handler, parent.cloned());
+            let prior = PriorAttempts { retries, started };
+            // Boxed because rounds of sub-handlers run inside of this one.
+            let outcome = Box::pin(self.attempt(handler, prior, Some(subs))).await;
+            self.deliver(handler, &outcome);
+            state.apply(&handler.id, &outcome, clock.now());
+            self.attempts.add(&handler.id, state.record(&handler.id));
+        }
+        true
+    }
+
+    fn pick<'a>(&self, due: &[&'a Arc<Handler>], state: &State) -> Vec<&'a Arc<Handler>> {
         let candidates: Vec<Candidate<'_>> = due
             .iter()
             .map(|handler| Candidate {
@@ -36,24 +61,10 @@ impl Execution {
             .collect();
         let picked = self
             .lifecycle
-            .pick(&candidates, &self.cause, &self.context());
-        let mut done: Vec<&HandlerId> = Vec::with_capacity(picked.len());
-        for handler in picked.into_iter().filter_map(|index| due.get(index)) {
-            // A custom lifecycle may name one twice; once per round is the rule.
-            if done.contains(&&handler.id) {
-                continue;
-            }
-            done.push(&handler.id);
-            // A record that others have written may not say when it began.
-            let (retries, started) = state.attempt(&handler.id).unwrap_or((0, now));
-            let subs = SubHandlers::new(self, handler, parent.cloned());
-            let before = Before { retries, started };
-            // Sub-handlers run inside of handlers, and so do rounds inside of rounds.
-            let outcome = Box::pin(self.attempt(handler, before, Some(subs))).await;
-            self.deliver(handler, &outcome);
-            state.apply(&handler.id, &outcome, context.clock.now());
-            self.attempts.add(&handler.id, state.record(&handler.id));
-        }
-        true
+            .pick(&candidates, &self.cause, &self.filtering());
+        picked
+            .into_iter()
+            .filter_map(|index| due.get(index).copied())
+            .collect()
     }
 }

@@ -1,10 +1,9 @@
-//! Handlers inside of handlers.
+//! Sub-handlers: handlers inside of handlers.
 //!
-//! A handler declares its sub-handlers anew each time it is called. They have their own progress
-//! on the object, under the parent's id. The parent is not over before all of them are.
+//! A handler registers its sub-handlers in each call. They have progress records of their own on
+//! the object, under the parent's id. The parent is finished when all of them are.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -14,27 +13,27 @@ use kopf_core::cause::Reason;
 use kopf_core::handler::{HandlerId, HandlerKind};
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::outcome::HandlerError;
+use kopf_core::patch::Patch;
+use kopf_core::progress::ProgressSession;
 use kopf_core::progress::state::State;
 use kopf_core::registry::select_from;
 use kopf_core::storage::StorageError;
 
-use super::Execution;
 use super::pool::Seat;
-use crate::error::warn_unreadable;
-use crate::invocation::Handler;
+use super::{Execution, warn_unreadable};
+use crate::invocation::{Handler, Hosting, RegistrationError, RunSubHandlers, SubHandlers};
 
-/// Where a running handler registers its sub-handlers. Cheap to clone: clones are the same place.
+/// The sub-handlers of one call of a handler. Cheap to clone: clones belong to the same call.
 #[derive(Debug, Clone)]
-pub struct SubHandlers(Arc<Inner>);
+pub(super) struct Subs(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     execution: Execution,
     parent: HandlerId,
     parent_kind: HandlerKind,
-    outer: Option<SubHandlers>,
+    outer: Option<Subs>,
     registered: Mutex<Vec<Arc<Handler>>>,
-    executed: AtomicBool,
     refused: Mutex<Option<HandlerError>>,
     /// When the first of those is due that are not over.
     unfinished: Mutex<Option<Duration>>,
@@ -43,25 +42,7 @@ struct Inner {
     seat: OnceLock<Seat>,
 }
 
-/// Why a sub-handler cannot be registered.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RegistrationError {
-    /// There is nothing to compare with.
-    #[error(
-        "sub-handler '{id}' has the filters old/new, which only sub-handlers of handlers for \
-         updates and fields can have"
-    )]
-    NoChanges {
-        /// The full id of the sub-handler.
-        id: HandlerId,
-    },
-    /// Its progress could never be stored.
-    #[error("a sub-handler cannot be registered: {0}")]
-    Id(#[source] StorageError),
-}
-
-impl SubHandlers {
+impl Subs {
     pub(super) fn new(execution: &Execution, parent: &Handler, outer: Option<Self>) -> Self {
         let mut execution = execution.clone();
         // Children see what their parent sees.
@@ -74,7 +55,6 @@ impl SubHandlers {
             parent_kind: parent.kind,
             outer,
             registered: Mutex::default(),
-            executed: AtomicBool::new(false),
             refused: Mutex::default(),
             unfinished: Mutex::default(),
             references: Mutex::default(),
@@ -88,79 +68,9 @@ impl SubHandlers {
         let _ = self.0.seat.set(seat);
     }
 
-    /// Adds a sub-handler, to be run by [`execute`](Self::execute). Its id gets the parent's id in
-    /// front of it.
-    pub fn register(&self, handler: Handler) -> Result<(), RegistrationError> {
-        let handler = self.adopt(handler)?;
-        lock(&self.0.registered).push(Arc::new(handler));
-        Ok(())
-    }
-
-    /// Makes the handler fail instead of running its sub-handlers: for those fronts where
-    /// registering has no other way to fail. The first error counts.
-    pub fn refuse(&self, error: HandlerError) {
-        lock(&self.0.refused).get_or_insert(error);
-    }
-
-    fn adopt(&self, mut handler: Handler) -> Result<Handler, RegistrationError> {
-        handler.id = format!("{}/{}", self.0.parent, handler.id).into();
-        let persistence = &self.0.execution.shared.context.settings.persistence;
-        persistence
-            .progress_storage
-            .check_id(&handler.id)
-            .map_err(RegistrationError::Id)?;
-        handler.selector = None;
-        let needs_change = self.0.parent_kind.needs_field_change();
-        if !needs_change && (handler.filters.old.is_some() || handler.filters.new.is_some()) {
-            return Err(RegistrationError::NoChanges { id: handler.id });
-        }
-        handler.kind = HandlerKind::Sub { needs_change };
-        Ok(handler)
-    }
-
-    /// Runs the registered sub-handlers that are due. Done by itself when the handler returns
-    /// without an error, and at most once for each call of it.
-    ///
-    /// # Errors
-    /// While not all of them are over: to be returned from the handler as it is, so that it is
-    /// called again. And if one was [refused](Self::refuse).
-    pub fn execute(&self) -> BoxFuture<'static, Result<(), HandlerError>> {
-        let this = self.clone();
-        async move {
-            if let Some(error) = lock(&this.0.refused).clone() {
-                return Err(error);
-            }
-            if this.0.executed.swap(true, Ordering::SeqCst) {
-                return Ok(());
-            }
-            let registered = std::mem::take(&mut *lock(&this.0.registered));
-            this.run(&registered, None).await
-        }
-        .boxed()
-    }
-
-    /// Runs these sub-handlers, beside those that are registered; with another way to choose from
-    /// them, if one is given.
-    ///
-    /// # Errors
-    /// As [`execute`](Self::execute), and if one of them cannot be registered.
-    pub fn execute_these(
-        &self,
-        handlers: Vec<Handler>,
-        lifecycle: Option<Arc<dyn Lifecycle>>,
-    ) -> BoxFuture<'static, Result<(), HandlerError>> {
-        let this = self.clone();
-        async move {
-            let adopted: Result<Vec<_>, _> = handlers
-                .into_iter()
-                .map(|handler| this.adopt(handler).map(Arc::new))
-                .collect();
-            let adopted = adopted.map_err(|error| HandlerError::Permanent {
-                message: error.to_string(),
-            })?;
-            this.run(&adopted, lifecycle).await
-        }
-        .boxed()
+    /// The handle for the front.
+    pub(super) fn handle(&self) -> SubHandlers {
+        SubHandlers::new(Arc::clone(&self.0) as _)
     }
 
     async fn run(
@@ -175,48 +85,61 @@ impl SubHandlers {
         if let Some(lifecycle) = lifecycle {
             execution.lifecycle = lifecycle;
         }
-        let context = Arc::clone(&execution.shared.context);
-        let storage = &context.settings.persistence.progress_storage;
-        let cause = Arc::clone(&execution.cause);
-        let reason = cause
-            .change
-            .as_ref()
-            .map_or(Reason::Noop, |change| change.reason);
-        let selected = select_from(handlers, &cause, &execution.context()).map_err(framework)?;
-        let ids = || handlers.iter().map(|handler| &handler.id);
-        let mut state = State::load(storage.as_ref(), &cause.body, ids()).map_err(framework)?;
-        for error in state.unreadable() {
-            warn_unreadable(error, &execution.logger);
-        }
-        state.activate(
-            selected.iter().map(|handler| &handler.id),
-            reason,
-            context.clock.now(),
-        );
-        self.refer(state.ids());
-        let round = execution.round(&selected, &mut state, Some(self));
-        match self.0.seat.get() {
-            Some(seat) => execution.shared.pool.wait(seat, round).await,
-            None => round.await,
-        };
-        execution
-            .patch
-            .with(|patch| state.store(storage.as_ref(), &cause.body, patch))
-            .map_err(framework)?;
+        let clock = execution.executor.context.clock;
+        let selected = select(handlers, &execution).await?;
+        let state = self.run_selected(&execution, handlers, &selected).await;
+        let state = state.map_err(framework)?;
         if state.is_done() {
             return Ok(());
         }
-        let delay = state.delays(context.clock.now()).into_iter().min();
+        let delay = state.delays(clock.now()).into_iter().min();
         let delay = delay.unwrap_or_default();
         let mut unfinished = lock(&self.0.unfinished);
         *unfinished = Some(unfinished.map_or(delay, |other| delay.min(other)));
         Err(HandlerError::Unfinished { delay: Some(delay) })
     }
 
+    /// Runs the due ones of the selected sub-handlers. Loads and stores the progress of all.
+    async fn run_selected(
+        &self,
+        execution: &Execution,
+        handlers: &[Arc<Handler>],
+        selected: &[Arc<Handler>],
+    ) -> Result<State, StorageError> {
+        let (context, body) = (&execution.executor.context, &execution.cause.body);
+        let storage = context.settings.persistence.progress_storage.as_ref();
+        let ids: Vec<HandlerId> = handlers
+            .iter()
+            .map(|handler| Arc::clone(&handler.id))
+            .collect();
+        let session = ProgressSession::open(storage, &ids, body).await?;
+        let mut state = State::load(session.storage(), body, ids.iter())?;
+        for error in state.unreadable() {
+            warn_unreadable(error, &execution.logger);
+        }
+        let change = execution.cause.change.as_ref();
+        state.activate(
+            selected.iter().map(|handler| &handler.id),
+            change.map_or(Reason::Noop, |change| change.reason),
+            context.clock.now(),
+        );
+        self.refer(state.ids());
+        let round = execution.round_of(Some(self), selected, &mut state);
+        match self.0.seat.get() {
+            Some(seat) => execution.executor.pool.wait(seat, round).await,
+            None => round.await,
+        };
+        let mut changes = Patch::default();
+        state.store(session.storage(), body, &mut changes)?;
+        session.commit(body, &mut changes).await?;
+        execution.patch.with(|patch| patch.merge_from(changes));
+        Ok(state)
+    }
+
     /// Executes what the handler did not execute itself. If it has ignored that some of them are
     /// not over, it is not over either.
     pub(super) async fn finish(&self) -> Result<(), HandlerError> {
-        self.execute().await?;
+        Arc::clone(&self.0).execute().await?;
         match *lock(&self.0.unfinished) {
             None => Ok(()),
             delay => Err(HandlerError::Unfinished { delay }),
@@ -243,14 +166,88 @@ impl SubHandlers {
     }
 }
 
+impl Inner {
+    fn adopt(&self, mut handler: Handler) -> Result<Handler, RegistrationError> {
+        handler.id = format!("{}/{}", self.parent, handler.id).into();
+        let persistence = &self.execution.executor.context.settings.persistence;
+        persistence
+            .progress_storage
+            .check_id(&handler.id)
+            .map_err(RegistrationError::Id)?;
+        handler.selector = None;
+        let needs_change = self.parent_kind.needs_field_change();
+        if !needs_change && (handler.filters.old.is_some() || handler.filters.new.is_some()) {
+            return Err(RegistrationError::NoChanges { id: handler.id });
+        }
+        handler.kind = HandlerKind::Sub { needs_change };
+        Ok(handler)
+    }
+}
+
+impl RunSubHandlers for Inner {
+    fn register(&self, handler: Handler) -> Result<(), RegistrationError> {
+        let handler = self.adopt(handler)?;
+        lock(&self.registered).push(Arc::new(handler));
+        Ok(())
+    }
+
+    fn refuse(&self, error: HandlerError) {
+        lock(&self.refused).get_or_insert(error);
+    }
+
+    fn execute(self: Arc<Self>) -> BoxFuture<'static, Result<(), HandlerError>> {
+        async move {
+            if let Some(error) = lock(&self.refused).clone() {
+                return Err(error);
+            }
+            let registered = std::mem::take(&mut *lock(&self.registered));
+            Subs(self).run(&registered, None).await
+        }
+        .boxed()
+    }
+
+    fn execute_these(
+        self: Arc<Self>,
+        handlers: Vec<Handler>,
+        lifecycle: Option<Arc<dyn Lifecycle>>,
+    ) -> BoxFuture<'static, Result<(), HandlerError>> {
+        async move {
+            let adopted: Result<Vec<_>, _> = handlers
+                .into_iter()
+                .map(|handler| self.adopt(handler).map(Arc::new))
+                .collect();
+            let adopted = adopted.map_err(|error| HandlerError::Permanent {
+                message: error.to_string(),
+            })?;
+            Subs(self).run(&adopted, lifecycle).await
+        }
+        .boxed()
+    }
+}
+
+/// Selects the sub-handlers for the cause. Their filters are called where the front wants it: the
+/// parent's resource may have no other callbacks.
+async fn select(
+    handlers: &[Arc<Handler>],
+    execution: &Execution,
+) -> Result<Vec<Arc<Handler>>, HandlerError> {
+    let context = &execution.executor.context;
+    let has_callbacks = handlers.iter().any(|handler| handler.has_callbacks());
+    let hosting = Hosting::of(context, has_callbacks);
+    let filtering = execution.filtering();
+    if hosting.is_native() {
+        return select_from(handlers, &execution.cause, &filtering).map_err(framework);
+    }
+    let (handlers, cause) = (handlers.to_vec(), Arc::clone(&execution.cause));
+    let selecting = async move { select_from(&handlers, &cause, &filtering).map_err(framework) };
+    hosting.run(context, selecting).await
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A storage or a filter has failed: the parent is tried again later, as after any error.
 fn framework(error: impl std::error::Error) -> HandlerError {
-    HandlerError::Arbitrary {
-        message: error.to_string(),
-        details: None,
-    }
+    HandlerError::arbitrary(error.to_string())
 }

@@ -9,7 +9,6 @@ use kopf_core::handler::HandlerId;
 use kopf_core::registry::KindHandlers;
 
 use super::ObjectKey;
-use crate::invocation::Function;
 
 /// What a function has returned for an index: of a type that the front and its index agree on.
 ///
@@ -56,7 +55,7 @@ impl Indices {
     }
 
     /// Those which the handlers of one kind write to.
-    pub(crate) fn of_kind(&self, handlers: &KindHandlers<Function>) -> KindIndices {
+    pub(crate) fn of_kind<F>(&self, handlers: &KindHandlers<F>) -> KindIndices {
         let mut indices: Vec<(HandlerId, Arc<dyn AnyIndex>)> = Vec::new();
         for handler in &handlers.indexing {
             if indices.iter().all(|(id, _)| *id != handler.id)

@@ -55,9 +55,12 @@ impl Driver {
     }
 
     /// Event handlers are called with every version, and must find that version in the indices. So
-    /// with event handlers, only one version is indexed ahead of them; without, the newest one.
+    /// with event handlers, only one version is indexed ahead of them; without, the newest one. An
+    /// item of a repeated listing replaces that of the first one: otherwise the bytes of both would
+    /// count, and a large listing could never be read to its end.
     fn indexes_ahead(&self) -> bool {
-        self.ahead.is_empty() || self.context.handlers.watching.is_empty()
+        let is_relisted = self.ahead.iter().all(Queued::is_listed) && self.mailbox.begins_listed();
+        self.ahead.is_empty() || self.context.handlers.watching.is_empty() || is_relisted
     }
 
     /// Indexes what has arrived, and keeps the newest version of it for later, unless indexing is

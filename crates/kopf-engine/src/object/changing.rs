@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kopf_core::cause::{Cause, Change, Reason};
+use kopf_core::object::attempted::settle_prediction;
 use kopf_core::object::handling::{Attempted, Attempts, Concluded, Conclusion, Handling, Others};
 use kopf_core::object::{Handled, Input, PendingPatch};
 use kopf_core::patch::Patch;
@@ -15,9 +16,10 @@ use serde_json::Value;
 use super::driver::Driver;
 use super::planning::Cycle;
 use super::{Holding, ResourceContext};
-use crate::error::{Error, describe};
-use crate::execution::{AttemptLog, Execution, describe_panic};
-use crate::invocation::{FilterContext, Handler, SharedPatch, Slot};
+use crate::error::Error;
+use crate::errors::describe;
+use crate::execution::{Execution, describe_panic};
+use crate::invocation::{FilterContext, Handler};
 use crate::logger::ObjectLogger;
 
 impl Driver {
@@ -27,12 +29,15 @@ impl Driver {
             return Input::NoVersion;
         };
         let logger = self.logger(&cycle.cause.body).clone();
+        let before = self.patch.clone();
         let handling = self.handle(reason, *cycle, &logger, holding);
         let failure = match AssertUnwindSafe(handling).catch_unwind().await {
             Ok(Ok(handled)) => return Input::HandlersFinished(handled),
             Ok(Err(error)) => error,
             Err(panic) => Error::Panic(describe_panic(&*panic)),
         };
+        // Nothing of a failed cycle is written.
+        self.patch = before;
         self.failure = Some(failure);
         Input::Failed
     }
@@ -50,25 +55,19 @@ impl Driver {
         }
         let operator = &context.shared.context;
         let memo = self.state.memo(&operator.memo);
-        let filtering = FilterContext::new(Arc::clone(operator), memo.clone());
+        let filtering = FilterContext::new(Arc::clone(operator), memo.clone(), logger);
         let handlers = context.handlers.selected(&cycle.cause, &filtering)?;
         self.supersede(&context, &mut cycle, &handlers, logger)?;
         log_beginning(&cycle.cause, logger);
         if handlers.is_empty() {
             return self.handle_without_handlers(&context, &cycle, logger);
         }
-        let execution = Execution {
-            shared: Arc::clone(&context.shared),
-            cause: Arc::new(cycle.cause.clone()),
-            patch: SharedPatch::new(std::mem::take(&mut self.patch)),
-            logger: logger.clone(),
-            lifecycle: Arc::clone(&context.shared.lifecycle),
-            memo,
-            slot: Slot::default(),
-            attempts: AttemptLog::default(),
-        };
+        let executor = &context.shared.executor;
+        let patch = std::mem::take(&mut self.patch);
+        let cause = cycle.cause.clone();
+        let execution = Execution::new(executor, cause, logger.clone(), memo).with_patch(patch);
         holding.release();
-        let attempted = execution.round(&handlers, &mut cycle.progress, None).await;
+        let attempted = execution.round(&handlers, &mut cycle.progress).await;
         holding.reacquire().await;
         // From here on, a failure must not lose the results of handlers.
         self.patch = execution.patch.take();
@@ -155,6 +154,7 @@ impl Driver {
     ) -> Handled {
         let mut handled = Handled {
             due: None,
+            attempted,
             patch: PendingPatch::Some,
             failed: false,
         };
@@ -224,6 +224,7 @@ impl Driver {
         }
         Ok(Handled {
             due: None,
+            attempted: false,
             patch: self.pending_patch(),
             failed: false,
         })
@@ -248,6 +249,7 @@ impl Driver {
         }
         Ok(Handled {
             due: Some(Duration::ZERO),
+            attempted: false,
             patch: self.pending_patch(),
             failed: false,
         })
@@ -286,8 +288,12 @@ fn essence_after(context: &ResourceContext, cycle: &Cycle, patch: &Patch) -> Arc
         return current;
     }
     let after = patch.applied_to(&cycle.cause.body);
-    let essence = after.ok().and_then(|body| context.essence(&body).ok());
-    essence.map_or(current, Arc::new)
+    let predicted = after.ok().and_then(|body| context.essence(&body).ok());
+    let old = cycle.essences().and_then(|essences| essences.old);
+    match predicted {
+        Some(predicted) => Arc::new(settle_prediction(old, &current, &predicted)),
+        None => current,
+    }
 }
 
 fn warn_unstored(error: Option<&kopf_core::storage::StorageError>, logger: &ObjectLogger) {

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Driver, ObjectState};
 use crate::identity::Identity;
 use crate::indexing::{KindIndices, ObjectKey};
-use crate::invocation::Function;
+use crate::invocation::{Function, Hosting, OperatorContext};
 use crate::queueing::{Mailbox, Options, Processing, Queued, Stream};
 use crate::shared::Shared;
 
@@ -44,6 +44,8 @@ pub(crate) struct ResourceContext {
     limit: Option<Semaphore>,
     attempted: KeyNaming,
     epoch: Instant,
+    /// Where the drivers are polled.
+    hosting: Hosting,
 }
 
 impl ResourceContext {
@@ -71,6 +73,7 @@ impl ResourceContext {
             },
             indexed: AtomicBool::new(false),
             epoch: Instant::now(),
+            hosting: Hosting::of(&shared.context, handlers.has_callbacks()),
             handlers,
             indices,
             is_reviewed,
@@ -155,6 +158,10 @@ impl Processing for ResourceContext {
         Box::new(Driver::new(self, mailbox, key, state))
             .run()
             .boxed()
+    }
+
+    fn host(&self) -> Option<(&Hosting, &Arc<OperatorContext>)> {
+        (!self.hosting.is_native()).then_some((&self.hosting, &self.shared.context))
     }
 
     fn discard(&self, identity: &Identity) {

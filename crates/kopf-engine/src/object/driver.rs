@@ -89,11 +89,12 @@ impl Driver {
         let guard = context.shared.inspect.count(Counted::Working);
         let blocks = !context.indices.is_empty() && !context.is_ready();
         let blocker = blocks.then(|| context.shared.barrier.block());
-        let machine = if context.is_ready() {
+        let mut machine = if context.is_ready() {
             Machine::default()
         } else {
             Machine::awaiting_indices()
         };
+        machine.restore_overdue(state.overdue.take().map(|overdue| *overdue));
         Self {
             context,
             mailbox,
@@ -129,7 +130,7 @@ impl Driver {
         if *self.machine.state() == State::AwaitingIndices
             && Box::pin(self.await_indices()).await == Waited::Over
         {
-            return Some(self.state.at_rest());
+            return Some(self.rest());
         }
         loop {
             if self.takes_events() {
@@ -147,7 +148,7 @@ impl Driver {
             }
             let Some(deadline) = self.machine.deadline() else {
                 if self.mailbox.close() {
-                    return Some(self.state.at_rest());
+                    return Some(self.rest());
                 }
                 continue;
             };
@@ -156,7 +157,7 @@ impl Driver {
                 biased;
                 () = context.stop.cancelled() => return Some(self.state),
                 () = self.mailbox.arrival() => {}
-                () = self.state.exit(), if self.is_woken_by_exits() => {
+                () = self.state.exit(), if self.machine.is_woken_by_exits() => {
                     self.machine.step(Input::RunnerExited, &context.rules, context.now());
                 }
                 () = context.shared.pause.paused(), if !self.machine.has_unsent() => {}
@@ -167,6 +168,12 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// Returns the state that outlives the driver.
+    fn rest(mut self: Box<Self>) -> ObjectState {
+        self.state.overdue = self.machine.take_overdue().map(Box::new);
+        self.state.at_rest()
     }
 
     /// Returns `false` while the patch of event handlers must not grow any further.
@@ -183,13 +190,6 @@ impl Driver {
             State::Sleeping { .. } => Counted::Sleeping,
             _ => Counted::Working,
         }
-    }
-
-    fn is_woken_by_exits(&self) -> bool {
-        matches!(
-            self.machine.state(),
-            State::Sleeping { .. } | State::AwaitingEcho { wake: Some(_) }
-        )
     }
 
     /// Waits for the permit of an object that has events or a deadline.

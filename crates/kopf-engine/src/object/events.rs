@@ -129,8 +129,13 @@ impl Driver {
 
     /// Forgets everything about the object.
     pub(super) fn forget(&mut self) {
-        self.context.indices.discard(&self.key);
-        self.state = ObjectState::default();
+        let mut state = ObjectState::default();
+        if self.is_indexed {
+            state.indexing = self.state.indexing.take();
+        } else {
+            self.context.indices.discard(&self.key);
+        }
+        self.state = state;
         self.logger = None;
         self.newest = None;
         self.patch = kopf_core::patch::Patch::default();

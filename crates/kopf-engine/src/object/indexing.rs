@@ -10,9 +10,9 @@ use kopf_core::indexing::Effect;
 
 use super::{Holding, ObjectState, ResourceContext};
 use crate::error::Error;
-use crate::execution::{AttemptLog, Execution};
+use crate::execution::{self, Execution, PriorAttempts};
 use crate::indexing::{Entries, ObjectKey};
-use crate::invocation::{FilterContext, SharedPatch, Slot};
+use crate::invocation::FilterContext;
 use crate::logger::ObjectLogger;
 
 /// A version of an object that is to be indexed.
@@ -48,7 +48,7 @@ pub(super) async fn index(
         change: None,
     };
     let memo = memory.memo(&context.memo);
-    let filtering = FilterContext::new(Arc::clone(context), memo.clone());
+    let filtering = FilterContext::new(Arc::clone(context), memo.clone(), logger);
     let mut effects: HashMap<HandlerId, (Effect, Option<Entries>)> = HashMap::new();
     let handlers = kind.handlers.indexing_for(&cause, &filtering, |error| {
         // It is unknown whether the object matches, so its entries stay as they are.
@@ -63,23 +63,16 @@ pub(super) async fn index(
         return;
     }
     let mut attempts = memory.indexing.take().unwrap_or_default();
-    let execution = Execution {
-        shared: Arc::clone(&kind.shared),
-        cause: Arc::new(cause),
-        // The patch of an index handler is discarded.
-        patch: SharedPatch::default(),
-        logger: logger.clone(),
-        lifecycle: Arc::clone(&kind.shared.lifecycle),
-        memo,
-        slot: Slot::default(),
-        attempts: AttemptLog::default(),
-    };
+    // The patch of index handlers is never written.
+    let execution = Execution::new(&kind.shared.executor, cause, logger.clone(), memo);
     holding.release();
     for handler in handlers {
         let Some(before) = attempts.next(&handler.id, context.clock.now()) else {
             continue;
         };
-        let (outcome, entries) = execution.indexed(&handler, before).await;
+        let (retries, started) = before;
+        let prior = PriorAttempts { retries, started };
+        let execution::Indexed { outcome, entries } = execution.indexed(&handler, prior).await;
         let now = context.clock.now();
         attempts.note(&handler.id, before, &outcome, now);
         let effect = Effect::of(&outcome, entries.is_some());

@@ -15,8 +15,8 @@ use serde_json::Value;
 use super::changing::handling;
 use super::driver::{Driver, Version};
 use super::{ObjectState, ResourceContext};
-use crate::error::{Error, warn_unreadable};
-use crate::execution::describe_panic;
+use crate::error::Error;
+use crate::execution::{describe_panic, warn_unreadable};
 use crate::invocation::FilterContext;
 use crate::logger::ObjectLogger;
 
@@ -54,7 +54,7 @@ impl Driver {
         let context = Arc::clone(&self.context);
         let operator = &context.shared.context;
         let memo = self.state.memo(&operator.memo);
-        let filtering = FilterContext::new(Arc::clone(operator), memo);
+        let filtering = FilterContext::new(Arc::clone(operator), memo, logger);
         let tended = self.tended.take().unwrap_or_default();
         let mut cause = changing_cause(&context, &self.state, event, body, logger)?;
         // In stealth mode, the object is left alone.
@@ -64,13 +64,26 @@ impl Driver {
             cause = None;
         }
         let is_required = match &cause {
+            _ if event == EventType::Deleted => false,
             _ if tended.required => true,
             Some(cause) => context.handlers.requires_finalizer(cause, &filtering)?,
             None => false,
         };
         let is_present = finalizer::is_blocked(body, &operator.settings.persistence.finalizer);
+        let finalizer = Finalizer::new(is_required, is_present);
         self.cycle = match cause {
-            Some(cause) => Some(Box::new(self.load(cause, logger)?)),
+            Some(cause) => match self.load(cause.clone(), logger) {
+                Ok(cycle) => Some(Box::new(cycle)),
+                // The finalizer does not depend on progress records.
+                Err(_) if finalizer.change(body.is_deleting()).is_some() => {
+                    Some(Box::new(Cycle::without_progress(cause)))
+                }
+                // Nothing is handled any longer.
+                Err(_) if event == EventType::Deleted => {
+                    Some(Box::new(Cycle::without_progress(cause)))
+                }
+                Err(error) => return Err(error),
+            },
             None => None,
         };
         let change = self
@@ -89,7 +102,7 @@ impl Driver {
         Ok(Facts {
             event,
             deleting: body.is_deleting(),
-            finalizer: Finalizer::new(is_required, is_present),
+            finalizer,
             reason: change.map(|change| change.reason),
             exiting: tended.delays.into_iter().min(),
             outdated: self
@@ -108,28 +121,23 @@ impl Driver {
         let storages = context.storages();
         let reason = cause.change.as_ref().map(|change| change.reason);
         let body = &cause.body;
-        let mut attempted = AttemptedEssences::default();
         let is_tracked = self.tracks_attempts(body);
         if !is_tracked && !reason.is_some_and(Reason::is_handled) {
-            let progress = State::default();
-            return Ok(Cycle {
-                cause,
-                progress,
-                attempted,
-            });
+            return Ok(Cycle::without_progress(cause));
         }
         let owned = context.handlers.owned_ids();
         let progress = State::load(storages.progress, body, owned)?;
         for error in progress.unreadable() {
             warn_unreadable(error, logger);
         }
-        if is_tracked {
-            attempted = match &self.state.attempted {
-                Some(kept) => (**kept).clone(),
-                None => load_attempted(storages, body, &progress)?,
-            };
-            validate(&mut attempted, storages, body, &progress)?;
-        }
+        let attempted = match &self.state.attempted {
+            Some(kept) => {
+                let mut kept = (**kept).clone();
+                validate(&mut kept, storages, body, &progress)?;
+                kept
+            }
+            None => load_attempted(storages, body, &progress)?,
+        };
         Ok(Cycle {
             cause,
             progress,
@@ -156,7 +164,15 @@ impl Driver {
 }
 
 impl Cycle {
-    /// Returns the current essence.
+    fn without_progress(cause: Cause) -> Self {
+        Self {
+            cause,
+            progress: State::default(),
+            attempted: AttemptedEssences::default(),
+        }
+    }
+
+    /// Returns the diff-base and the current essence.
     pub(super) fn essences(&self) -> Option<Essences<'_>> {
         let change = self.cause.change.as_ref()?;
         Some(Essences {

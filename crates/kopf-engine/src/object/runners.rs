@@ -10,7 +10,7 @@ use kopf_core::cause::{Cause, EventType};
 use kopf_core::handler::{HandlerKind, Timing};
 
 use super::{Holding, ObjectState, ResourceContext};
-use crate::background::Background;
+use crate::daemons::ObjectDaemons;
 use crate::error::Error;
 use crate::invocation::{FilterContext, Handler};
 use crate::logger::ObjectLogger;
@@ -57,7 +57,7 @@ pub(super) async fn tend(
         change: None,
     };
     let memo = memory.memo(&shared.context.memo);
-    let context = FilterContext::new(Arc::clone(&shared.context), memo.clone());
+    let context = FilterContext::new(Arc::clone(&shared.context), memo.clone(), logger);
     let (mut unknown, mut failure) = (Vec::new(), None);
     let mut wanted = kind
         .handlers
@@ -81,7 +81,8 @@ pub(super) async fn tend(
         let background = memory.background.get_or_insert_with(|| {
             let resource = Arc::clone(&kind.resource);
             let serving = kind.stop.clone();
-            Background::new(Arc::clone(shared), resource, logger.clone(), memo, serving)
+            let daemons = Arc::clone(&shared.daemons);
+            ObjectDaemons::new(daemons, resource, logger.clone(), memo, serving)
         });
         if kind.handlers.spawning.iter().any(|handler| idles(handler)) {
             let persistence = &shared.context.settings.persistence;

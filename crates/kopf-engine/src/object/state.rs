@@ -1,10 +1,10 @@
 //! The state of an object that outlives its driver, in this process only.
 
 use kopf_core::indexing::Attempts;
-use kopf_core::object::{AttemptedEssences, Covered, Moment};
+use kopf_core::object::{AttemptedEssences, Covered, Moment, Overdue};
 use kopf_core::patch::PatchFn;
 
-use crate::background::Background;
+use crate::daemons::ObjectDaemons;
 use crate::memos::MemoCell;
 use crate::queueing::Queued;
 
@@ -19,13 +19,15 @@ pub(crate) struct ObjectState {
     pub(crate) carried: Vec<PatchFn>,
     /// The versions up to the last own write, if nothing was left to do after it.
     pub(crate) covered: Option<Covered>,
+    /// The last own write, if its event is late.
+    pub(crate) overdue: Option<Box<Overdue>>,
     /// Attempted essences that are too large for an annotation.
     pub(crate) attempted: Option<Box<AttemptedEssences>>,
     /// Attempts of index handlers that have failed or are to be retried.
     pub(crate) indexing: Option<Box<Attempts>>,
     memo: Option<MemoCell>,
     /// The daemons and timers of the object, running or exited.
-    pub(crate) background: Option<Background>,
+    pub(crate) background: Option<ObjectDaemons>,
 }
 
 impl ObjectState {

@@ -8,8 +8,8 @@ use kopf_core::patch::Patch;
 
 use super::{Holding, ResourceContext};
 use crate::error::Error;
-use crate::execution::{AttemptLog, Execution};
-use crate::invocation::{FilterContext, SharedPatch, Slot};
+use crate::execution::Execution;
+use crate::invocation::FilterContext;
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
 
@@ -28,7 +28,7 @@ pub(super) async fn watch(
         event: Some(event),
         change: None,
     };
-    let context = FilterContext::new(Arc::clone(&kind.shared.context), memo.clone());
+    let context = FilterContext::new(Arc::clone(&kind.shared.context), memo.clone(), logger);
     let handlers = kind.handlers.watching_for(&cause, &context, |error| {
         let error = Error::from(error).chain();
         logger
@@ -39,16 +39,7 @@ pub(super) async fn watch(
         return Patch::default();
     }
     holding.release();
-    let execution = Execution {
-        shared: Arc::clone(&kind.shared),
-        cause: Arc::new(cause),
-        patch: SharedPatch::default(),
-        logger: logger.clone(),
-        lifecycle: Arc::clone(&kind.shared.lifecycle),
-        memo,
-        slot: Slot::default(),
-        attempts: AttemptLog::default(),
-    };
+    let execution = Execution::new(&kind.shared.executor, cause, logger.clone(), memo);
     for handler in handlers {
         execution.once(&handler).await;
     }

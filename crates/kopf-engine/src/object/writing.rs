@@ -160,7 +160,7 @@ impl Driver {
         let storage = &operator.settings.persistence.progress_storage;
         if let Err(error) = storage.touch(&body, &mut patch, Some(&now)) {
             self.failure = Some(error.into());
-            return Input::WriteFailed { rejected: true };
+            return Input::Failed;
         }
         self.sending = Some(Box::new(Sending {
             pending: Pending::new(patch, &context.resource),

@@ -12,6 +12,9 @@ use crate::probing::Endpoint;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// The front cannot declare its handlers after the startup.
+    #[error("cannot declare the handlers after the startup")]
+    Declaration(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A front has declared a handler of an index, and not given the index.
     #[error("there is nothing to keep the entries of the index '{id}' in")]
     NoIndex {

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use kopf_core::handler::HandlerKind;
 use kopf_core::lifecycle::{Asap, Lifecycle};
 use kopf_core::namespace::Scope;
+use kopf_core::patch::BoxError;
 use kopf_core::settings::Settings;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -41,12 +42,12 @@ use crate::activities;
 use crate::admission;
 use crate::authentication::{Access, Authentication};
 use crate::clock::Clock;
-use crate::error::describe;
+use crate::errors::describe;
 use crate::execution::BlockingPool;
 use crate::haste;
 use crate::indexing::Indices;
 use crate::inspect::Inspect;
-use crate::invocation::{OperatorContext, Registry};
+use crate::invocation::{Host, OperatorContext, Pulse, Registry};
 use crate::memos::{MemoCell, MemoFactory};
 use crate::namesakes;
 use crate::probing::Endpoint;
@@ -67,6 +68,9 @@ pub struct Operator {
     ready: Option<oneshot::Sender<()>>,
     identity: Option<String>,
     liveness: Option<Endpoint>,
+    host: Option<Arc<dyn Host>>,
+    pulse: Option<Arc<dyn Pulse>>,
+    declare: Option<Declare>,
 }
 
 impl Operator {
@@ -85,6 +89,9 @@ impl Operator {
             ready: None,
             identity: None,
             liveness: None,
+            host: None,
+            pulse: None,
+            declare: None,
         }
     }
 
@@ -152,6 +159,48 @@ impl Operator {
         }
     }
 
+    /// Has the tasks of resources with callbacks polled by the front. By default, all tasks are
+    /// polled by the runtime.
+    pub fn host(self, host: Arc<dyn Host>) -> Self {
+        Self {
+            host: Some(host),
+            ..self
+        }
+    }
+
+    /// Has health probes require signs of life of the front.
+    pub fn pulse(self, pulse: Arc<dyn Pulse>) -> Self {
+        Self {
+            pulse: Some(pulse),
+            ..self
+        }
+    }
+
+    /// Replaces the handlers and the indices after the startup activity, when the settings are
+    /// known: startup handlers of some fronts register other handlers. The startup handlers
+    /// themselves are those that the operator was created with.
+    ///
+    /// ```
+    /// use kopf_engine::Operator;
+    /// use kopf_engine::indexing::Indices;
+    /// use kopf_engine::invocation::Registry;
+    /// use kopf_engine::operator::Declarations;
+    ///
+    /// let startup = Registry::default();
+    /// let operator = Operator::new(startup).declare_after_startup(|_settings| {
+    ///     Ok(Declarations::new(Registry::default(), Indices::default()))
+    /// });
+    /// ```
+    pub fn declare_after_startup(
+        self,
+        declare: impl FnOnce(&Settings) -> Result<Declarations, BoxError> + Send + 'static,
+    ) -> Self {
+        Self {
+            declare: Some(Box::new(declare)),
+            ..self
+        }
+    }
+
     /// A window into the operator when it runs.
     pub fn inspect(&self) -> Inspect {
         self.inspect.clone()
@@ -188,64 +237,41 @@ impl Operator {
         access: impl Into<Access>,
         stop: CancellationToken,
     ) -> Result<(), Error> {
-        let access = access.into();
         let _life = self.inspect.vitals().live();
         let _running = self.inspect.set_runtime(Handle::current());
         debug!("Starting Kopf {}.", env!("CARGO_PKG_VERSION"));
-        if self.registry.is_empty() {
-            warn!("No handlers are registered: the operator has nothing to do.");
-        }
         self.settings.peering.clusterwide = matches!(self.scope, Scope::Cluster);
-        for handler in self.registry.handlers() {
-            if handler.kind == HandlerKind::Index && self.indices.get(&handler.id).is_none() {
-                let id = Arc::clone(&handler.id);
-                return Err(Error::NoIndex { id });
-            }
+        if self.declare.is_none() {
+            self.check_handlers()?;
         }
         self.settings.validate()?;
         self.settings.normalize();
-        namesakes::warn(&self.registry);
         let clock = *self.clock.get_or_insert_with(Clock::system);
-        let authentication = Authentication::new(access, &self.registry, clock);
-        let client = authentication.client().clone();
-        let context = OperatorContext::new(
-            client.clone(),
-            Arc::new(self.settings),
-            clock,
-            Arc::clone(&self.front),
-        )
-        .with_indices(self.indices.clone())
-        .with_memo(self.memo.clone());
+        let authentication = Authentication::new(access.into(), clock);
+        let mut context = self.context(&authentication, clock);
         let starting = activities::startup(&self.registry, context.clone());
         let Some(started) = stop.run_until_cancelled(starting).await else {
             self.inspect.set_stopping();
             warn!("Startup activity is only partially executed due to cancellation.");
+            context.leftovers.settle().await;
             return Ok(());
         };
         self.settings = started?;
         self.settings.normalize();
-        let valid = self.settings.validate().map_err(Error::from);
-        let valid = valid
-            .and_then(|()| check_ids(&self.registry, &self.settings))
-            .and_then(|()| Ok(admission::check(&self.registry, &self.settings.admission)?));
         let pool = BlockingPool::new(self.settings.execution.max_workers);
-        if let Err(error) = valid {
-            // Resources that startup handlers have opened must be closed.
-            if let Err(second) =
-                activities::cleanup(&self.registry, &Arc::new(context), &pool).await
-            {
+        let registry = self.registry.clone();
+        if let Err(error) = self.settle_declarations(&mut context) {
+            // Resources that the startup handlers have opened are closed in any case.
+            if let Err(second) = activities::cleanup(&registry, &Arc::new(context), &pool).await {
                 error!("{}", describe(&second));
             }
             return Err(error);
         }
-
-        haste::warn(&self.registry, &self.settings);
         let inspect = self.inspect.clone();
         let mut root = Root::default();
-        let shared = self.start(&client, clock, pool, &mut root);
-        if let Some(retriever) =
-            authentication.retriever(&shared.registry, &shared.context, &shared.pool)
-        {
+        let shared = self.start(&context, pool, &mut root);
+        let pool = &shared.executor.pool;
+        if let Some(retriever) = authentication.retriever(&shared.context, &shared.registry, pool) {
             root.spawn(RETRIEVER, root.halt_last.clone(), async move {
                 Err(Error::Login(retriever.await))
             });
@@ -256,7 +282,9 @@ impl Operator {
         };
         inspect.set_stopping();
         root.stop().await;
-        let cleaned = activities::cleanup(&shared.registry, &shared.context, &shared.pool).await;
+        shared.context.leftovers.settle().await;
+        let pool = &shared.executor.pool;
+        let cleaned = activities::cleanup(&shared.registry, &shared.context, pool).await;
         match (outcome, cleaned) {
             (Err(first), Err(second)) => {
                 error!("{second}");
@@ -265,7 +293,70 @@ impl Operator {
             (outcome, cleaned) => Ok(outcome.and(cleaned.map_err(Error::from))?),
         }
     }
+
+    /// Returns the context of the startup handlers.
+    fn context(&self, authentication: &Authentication, clock: Clock) -> OperatorContext {
+        OperatorContext::new(
+            authentication.client().clone(),
+            Arc::new(self.settings.clone()),
+            clock,
+            Arc::clone(&self.front),
+        )
+        .with_indices(self.indices.clone())
+        .with_memo(self.memo.clone())
+        .with_host(self.host.clone())
+        .with_pulse(self.pulse.clone())
+    }
+
+    /// Takes the handlers over that were declared during the startup, and checks everything.
+    fn settle_declarations(&mut self, context: &mut OperatorContext) -> Result<(), Error> {
+        self.settings.validate()?;
+        if let Some(declare) = self.declare.take() {
+            let declared = declare(&self.settings).map_err(Error::Declaration)?;
+            self.registry = declared.registry;
+            self.indices = declared.indices;
+            context.indices = self.indices.clone();
+            self.check_handlers()?;
+        }
+        check_ids(&self.registry, &self.settings)?;
+        admission::check(&self.registry, &self.settings.admission)?;
+        haste::warn(&self.registry, &self.settings);
+        Ok(())
+    }
+
+    fn check_handlers(&self) -> Result<(), Error> {
+        if self.registry.is_empty() {
+            warn!("No handlers are registered: the operator has nothing to do.");
+        }
+        for handler in self.registry.handlers() {
+            if handler.kind == HandlerKind::Index && self.indices.get(&handler.id).is_none() {
+                let id = Arc::clone(&handler.id);
+                return Err(Error::NoIndex { id });
+            }
+        }
+        namesakes::warn(&self.registry);
+        Ok(())
+    }
 }
+
+/// Handlers and indices that are declared during the startup.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Declarations {
+    /// All handlers.
+    pub registry: Registry,
+    /// One index for the id of each index handler.
+    pub indices: Indices,
+}
+
+impl Declarations {
+    /// Joins the parts.
+    pub fn new(registry: Registry, indices: Indices) -> Self {
+        Self { registry, indices }
+    }
+}
+
+type Declare = Box<dyn FnOnce(&Settings) -> Result<Declarations, BoxError> + Send>;
 
 /// Handlers of changes need a place for their progress.
 fn check_ids(registry: &Registry, settings: &Settings) -> Result<(), Error> {

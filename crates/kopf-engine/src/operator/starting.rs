@@ -2,13 +2,10 @@
 
 use std::sync::Arc;
 
-use kopf_client::Client;
-
 use super::{Error, Operator};
 use crate::admission::{self, Memos, Webhooks};
-use crate::background::{Fleet, killer};
-use crate::clock::Clock;
-use crate::execution::BlockingPool;
+use crate::daemons::{Daemons, killer};
+use crate::execution::{BlockingPool, Executor};
 use crate::indexing::Barrier;
 use crate::invocation::OperatorContext;
 use crate::observation::{NamespaceObserver, ResourceObserver, insights, wanted_groups};
@@ -21,22 +18,18 @@ use crate::probing;
 use crate::root::{POSTER, Root};
 use crate::shared::Shared;
 
-/// Maximum number of blocking daemons. They hold their threads for as long as their objects exist, so
-/// `execution.max_workers` does not apply: the daemons of the next objects would never start.
-const DAEMON_THREADS: usize = 512;
-
 impl Operator {
     /// Starts everything that does not depend on how the operator logs in.
     pub(super) fn start(
         self,
-        client: &Client,
-        clock: Clock,
+        started: &OperatorContext,
         pool: BlockingPool,
         root: &mut Root,
     ) -> Arc<Shared> {
         let settings = Arc::new(self.settings);
         self.inspect.set_settings(Arc::clone(&settings));
-        let client = client.with_networking(&settings.networking);
+        let clock = started.clock;
+        let client = started.client.with_networking(&settings.networking);
         let poster = Poster::new(Arc::clone(&settings), clock);
         let (findings, insights) = insights();
         let groups = with_peerings(wanted_groups(self.registry.selectors()), &settings.peering);
@@ -54,19 +47,24 @@ impl Operator {
             vitals: self.inspect.vitals().clone(),
             findings: findings.namespaces,
         };
+        let context = Arc::new(OperatorContext {
+            client: client.clone(),
+            settings: Arc::clone(&settings),
+            ..started.clone()
+        });
+        let executor = Arc::new(Executor::new(Arc::clone(&context), self.lifecycle, pool));
+        let daemons = Daemons::new(
+            Arc::clone(&executor),
+            self.inspect.clone(),
+            root.halt.clone(),
+        );
         let shared = Arc::new(Shared {
-            context: Arc::new(
-                OperatorContext::new(client.clone(), Arc::clone(&settings), clock, self.front)
-                    .with_indices(self.indices)
-                    .with_memo(self.memo),
-            ),
+            context,
             registry: Arc::new(self.registry),
-            lifecycle: self.lifecycle,
+            executor,
             poster: poster.clone(),
             permits: Permits::new(settings.networking.concurrency),
-            pool,
-            daemon_pool: BlockingPool::new(Some(DAEMON_THREADS)),
-            fleet: Fleet::new(root.halt.clone()),
+            daemons: Arc::new(daemons),
             pause: Pause::default(),
             known_peers: KnownPeers::default(),
             barrier: Barrier::default(),
@@ -81,7 +79,11 @@ impl Operator {
             root.grace = root
                 .grace
                 .max(killer::grace(&shared.registry, &settings.background));
-            let killing = killer::run(Arc::clone(&shared), root.halt.clone());
+            let killing = killer::run(
+                Arc::clone(&shared.daemons),
+                shared.pause.clone(),
+                root.halt.clone(),
+            );
             root.spawn_graceful("Daemon killer", async move {
                 killing.await;
                 Ok(())
@@ -119,7 +121,10 @@ impl Operator {
             root.spawn_webhooks(webhooks);
         }
         let halt = root.halt.clone();
-        let pools = [shared.pool.clone(), shared.daemon_pool.clone()];
+        let pools = [
+            shared.executor.pool.clone(),
+            shared.executor.daemon_pool.clone(),
+        ];
         let streamed = Arc::clone(&shared);
         root.spawn_graceful("Multidimensional multitasker", async move {
             let shared = streamed;

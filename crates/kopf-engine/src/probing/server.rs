@@ -26,6 +26,7 @@ use super::listening::Doors;
 use super::prober::{Desk, Prober, report};
 use crate::activities::Activities;
 use crate::inspect::Inspect;
+use crate::invocation::Pulse;
 use crate::shared::Shared;
 
 /// How many connections there can be at once.
@@ -46,6 +47,9 @@ const ENDING: Duration = Duration::from_secs(1);
 /// How long to wait when the system has nothing left for another connection.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
+/// Upper bound for the front to react.
+const PULSE: Duration = Duration::from_secs(10);
+
 /// Answers until it is stopped.
 ///
 /// # Errors
@@ -62,9 +66,16 @@ pub(crate) async fn serve(
     debug!("Serving health status at {endpoint}");
     let is_honest = shared.context.settings.process.honest_liveness;
     let inspect = shared.inspect.clone();
-    let activities = Activities::new(Activity::Probe, &shared.registry, shared.pool.clone());
+    let activities = Activities::new(
+        Activity::Probe,
+        &shared.registry,
+        shared.executor.pool.clone(),
+    );
     let (desk, prober) = Prober::new(async move || {
         let context = || Arc::clone(&shared.context);
+        if !is_alive(shared.context.pulse.as_deref()).await {
+            return Err(DEAD.to_owned());
+        }
         report(activities.run(context).await)
     });
     let answering = Arc::new(Answering {
@@ -101,6 +112,17 @@ pub(crate) async fn serve(
     let _ = ending.await;
     guests.tasks.shutdown().await;
     Ok(())
+}
+
+/// Reported if the front does not react.
+const DEAD: &str = "the event loop of the operator does not react: a handler may block it";
+
+/// Returns `false` if the front has one and does not react in time.
+async fn is_alive(pulse: Option<&dyn Pulse>) -> bool {
+    match pulse {
+        Some(pulse) => timeout(PULSE, pulse.beat()).await.is_ok(),
+        None => true,
+    }
 }
 
 /// The open connections, the oldest first.

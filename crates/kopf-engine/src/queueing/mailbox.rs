@@ -158,6 +158,15 @@ impl Mailbox {
         self.lock().drained.entries.is_empty()
     }
 
+    /// Returns `true` if the oldest entry is an item of a listing.
+    pub(crate) fn begins_listed(&self) -> bool {
+        self.lock()
+            .drained
+            .entries
+            .front()
+            .is_some_and(Queued::is_listed)
+    }
+
     /// Waits for the next entry. Cancel-safe. May return without one.
     pub(crate) async fn arrival(&self) {
         self.arrival.notified().await;

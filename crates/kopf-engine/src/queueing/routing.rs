@@ -19,6 +19,7 @@ use super::mailbox::{Mailbox, Queued};
 use crate::execution::describe_panic;
 use crate::identity::Identity;
 use crate::inspect::{Counted, Guard, Inspect};
+use crate::invocation::{Hosting, OperatorContext};
 
 /// The processing of the objects of one stream, as far as routing depends on it.
 pub(crate) trait Processing: Debug + Send + Sync + 'static {
@@ -48,6 +49,9 @@ pub(crate) trait Processing: Debug + Send + Sync + 'static {
 
     /// Notes that the object is gone, or is not served any longer.
     fn discard(&self, identity: &Identity);
+
+    /// Returns where drivers are polled; `None` for the runtime itself.
+    fn host(&self) -> Option<(&Hosting, &Arc<OperatorContext>)>;
 
     /// Returns `true` if all indices of the operator were filled once.
     fn is_ready(&self) -> bool;
@@ -227,7 +231,7 @@ impl<P: Processing> Routing<P> {
         let processing = Arc::clone(&self.processing);
         let driving = Arc::clone(&processing).drive(&identity, state, Arc::clone(&mailbox));
         let driven = identity.clone();
-        self.drivers.spawn(async move {
+        let driving = async move {
             // Panics of handlers are caught where handlers are called: this one would be ours.
             let state = match AssertUnwindSafe(driving).catch_unwind().await {
                 Ok(state) => state,
@@ -241,7 +245,12 @@ impl<P: Processing> Routing<P> {
             };
             let identity = driven;
             Finished { identity, state }
-        });
+        };
+        // Boxed only where it must be: there can be thousands of drivers.
+        match self.processing.host() {
+            Some((hosting, context)) => self.drivers.spawn(hosting.run(context, driving)),
+            None => self.drivers.spawn(driving),
+        };
         let activity = Activity::Driven(mailbox);
         let listing = self.listing;
         self.objects.insert(identity, Slot { listing, activity });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::cause::Cause;
-use kopf_core::handler::{self, DelayFunction};
+use kopf_core::handler::{self, DelayFunction, Param};
 use kopf_core::patch::BoxError;
 
 use crate::extract::{Declared, FilterExtract, Rejection, with_filter_context};
@@ -102,7 +102,16 @@ macro_rules! functions {
             $($T: FilterExtract,)*
         {
             fn delay(&self, cause: &Cause, context: &dyn Any) -> Result<Duration, BoxError> {
-                let delay = with_filter_context(cause, context, |context| {
+                self.delay_for(cause, context, None)
+            }
+
+            fn delay_for(
+                &self,
+                cause: &Cause,
+                context: &dyn Any,
+                param: Option<&Param>,
+            ) -> Result<Duration, BoxError> {
+                let delay = with_filter_context(cause, context, param, |context| {
                     let _ = context;
                     Ok((self.0)($($T::extract(context)?),*))
                 });

@@ -14,6 +14,7 @@ use kopf_core::settings::Settings;
 use kopf_engine::admission::Admission;
 use kopf_engine::indexing::Indices;
 use kopf_engine::invocation::{Call, FilterContext, OperatorContext};
+use kopf_engine::logger::ObjectLogger;
 use kopf_engine::memos::MemoCell;
 use serde_json::Value;
 
@@ -30,6 +31,8 @@ pub struct Context<'a> {
     memo: &'a MemoCell,
     call: Option<&'a Call>,
     admission: Option<&'a Admission>,
+    param: Option<&'a Param>,
+    logger: &'a ObjectLogger,
 }
 
 impl<'a> Context<'a> {
@@ -41,6 +44,8 @@ impl<'a> Context<'a> {
             memo: &call.memo,
             call: Some(call),
             admission: call.admission().map(AsRef::as_ref),
+            param: call.param.as_ref(),
+            logger: &call.logger,
         }
     }
 
@@ -53,7 +58,11 @@ impl<'a> Context<'a> {
         }
     }
 
-    pub(crate) fn of_filter(cause: &'a Cause, context: &'a FilterContext) -> Self {
+    pub(crate) fn of_filter(
+        cause: &'a Cause,
+        context: &'a FilterContext,
+        param: Option<&'a Param>,
+    ) -> Self {
         Self {
             cause: Some(cause),
             body: &cause.body,
@@ -61,6 +70,8 @@ impl<'a> Context<'a> {
             memo: &context.memo,
             call: None,
             admission: context.admission.as_deref(),
+            param,
+            logger: &context.logger,
         }
     }
 
@@ -90,6 +101,15 @@ impl<'a> Context<'a> {
     /// The full id of the handler; filters are asked on behalf of none.
     pub fn handler_id(&self) -> Option<&'a str> {
         self.call.map(|call| &*call.id)
+    }
+
+    /// The `param` that the handler was declared with.
+    pub(crate) fn param(&self) -> Option<&'a Param> {
+        self.param
+    }
+
+    pub(crate) fn logger(&self) -> &'a ObjectLogger {
+        self.logger
     }
 
     pub(crate) fn cause(&self) -> Option<&'a Cause> {
@@ -281,10 +301,11 @@ impl fmt::Debug for Front {
 pub(crate) fn with_filter_context<R>(
     cause: &Cause,
     context: &dyn Any,
+    param: Option<&Param>,
     ask: impl FnOnce(&Context<'_>) -> Result<R, Rejection>,
 ) -> Result<R, Rejection> {
     let context = context
         .downcast_ref::<FilterContext>()
         .ok_or_else(|| Rejection::other("filters are asked outside of an operator"))?;
-    ask(&Context::of_filter(cause, context))
+    ask(&Context::of_filter(cause, context, param))
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kopf_core::cause::Cause;
-use kopf_engine::background::LiveBody;
+use kopf_engine::daemons::LiveBody;
 use kopf_engine::invocation::Call;
 
 use super::{Context, Declared, Extract, FilterExtract, Rejection};

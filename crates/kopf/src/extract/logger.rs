@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kopf_core::wording::Level;
 use kopf_engine::logger::ObjectLogger;
 
-use super::{Context, Extract, Rejection};
+use super::{Context, Extract, FilterExtract, Rejection};
 
 /// The logger of the object; in activities, such as `on::startup`, the logger of the activity. Cheap
 /// to clone.
@@ -75,6 +75,8 @@ impl Default for Logger {
 
 impl Extract for Logger {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
-        Ok(Self(context.call("Logger")?.logger.clone()))
+        Ok(Self(context.logger().clone()))
     }
 }
+
+impl FilterExtract for Logger {}

@@ -144,8 +144,8 @@ pub trait OptionalExtract: Sized {
     message = "`{Self}` cannot be an argument of a filter",
     label = "not an extractor for filters",
     note = "arguments of filters are: Body, Spec, Status, Meta, Object<K>, Name, Namespace, Uid, Labels, \
-            Annotations, Old, New, Diff, Reason, Event, Resource, State<T>, Memo<T>, Index<I>, Settings, Client, Now, \
-            Operation, Subresource, DryRun, UserInfo, Headers, SslPeer, Warnings; \
+            Annotations, Old, New, Diff, Reason, Event, Resource, Param<T>, Logger, State<T>, Memo<T>, Index<I>, \
+            Settings, Client, Now, Operation, Subresource, DryRun, UserInfo, Headers, SslPeer, Warnings; \
             Option<T> and Result<T, Rejection> of those"
 )]
 pub trait FilterExtract: Extract {}

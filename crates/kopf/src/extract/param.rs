@@ -2,7 +2,7 @@
 
 use std::any::type_name;
 
-use super::{Context, Declared, Extract, OptionalExtract, Rejection};
+use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejection};
 
 /// What the handler was declared with: the option `param`.
 ///
@@ -19,6 +19,13 @@ use super::{Context, Declared, Extract, OptionalExtract, Rejection};
 /// }
 ///
 /// assert_eq!(sized(Param(10)), 10);
+///
+/// fn is_large(Param(limit): Param<i32>, Spec(spec): Spec) -> bool {
+///     spec["size"].as_i64() > Some(limit.into())
+/// }
+///
+/// #[kopf::on::create("kopfexamples", id = "large", param = 5000, when = is_large)]
+/// fn large() {}
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Param<T>(pub T);
@@ -39,7 +46,7 @@ impl<T: Clone + Send + Sync + 'static> Extract for Param<T> {
 
 impl<T: Clone + Send + Sync + 'static> OptionalExtract for Param<T> {
     fn extract_optional(context: &Context<'_>) -> Result<Option<Self>, Rejection> {
-        match &context.call("Param")?.param {
+        match context.param() {
             None => Ok(None),
             Some(param) => match param.downcast_ref::<T>() {
                 Some(param) => Ok(Some(Self(param.clone()))),
@@ -48,6 +55,8 @@ impl<T: Clone + Send + Sync + 'static> OptionalExtract for Param<T> {
         }
     }
 }
+
+impl<T: Clone + Send + Sync + 'static> FilterExtract for Param<T> {}
 
 fn other_param<T>() -> Rejection {
     Rejection::OtherParam {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use kopf_core::background::StopReason;
-use kopf_engine::background;
+use kopf_engine::daemons;
 
 use super::{Context, Declared, Extract, OptionalExtract, Rejection};
 use crate::seconds::IntoDuration;
@@ -32,7 +32,7 @@ use crate::seconds::IntoDuration;
 /// assert!(stopped.wait_blocking(10));
 /// ```
 #[derive(Clone, Default)]
-pub struct Stopped(background::Stopped);
+pub struct Stopped(daemons::Stopped);
 
 impl Stopped {
     /// Whether it is to end.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use kopf_core::body::Body;
 use kopf_core::cause::Cause;
 use kopf_core::filter::{ValueFilter, WhenFilter};
+use kopf_core::handler::Param;
 use kopf_core::patch::BoxError;
 use serde_json::Value;
 
@@ -145,7 +146,16 @@ macro_rules! functions {
             $($T: FilterExtract,)*
         {
             fn matches(&self, cause: &Cause, context: &dyn Any) -> Result<bool, BoxError> {
-                ask(|| with_filter_context(cause, context, |context| {
+                self.matches_for(cause, context, None)
+            }
+
+            fn matches_for(
+                &self,
+                cause: &Cause,
+                context: &dyn Any,
+                param: Option<&Param>,
+            ) -> Result<bool, BoxError> {
+                ask(|| with_filter_context(cause, context, param, |context| {
                     let _ = context;
                     Ok((self.0)($($T::extract(context)?),*))
                 }))
@@ -182,7 +192,17 @@ macro_rules! functions {
                 cause: &Cause,
                 context: &dyn Any,
             ) -> Result<bool, BoxError> {
-                ask(|| with_filter_context(cause, context, |context| {
+                self.matches_for(value, cause, context, None)
+            }
+
+            fn matches_for(
+                &self,
+                value: &Value,
+                cause: &Cause,
+                context: &dyn Any,
+                param: Option<&Param>,
+            ) -> Result<bool, BoxError> {
+                ask(|| with_filter_context(cause, context, param, |context| {
                     let _ = context;
                     Ok((self.0)(value, $($T::extract(context)?),*))
                 }))

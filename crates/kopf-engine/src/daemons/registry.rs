@@ -10,10 +10,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::runner::Runner;
+use crate::execution::Executor;
+use crate::inspect::Inspect;
+use crate::invocation::OperatorContext;
 
-/// See the module.
-#[derive(Debug, Default)]
-pub(crate) struct Fleet {
+/// All daemons and timers of one operator.
+#[derive(Debug)]
+pub(crate) struct Daemons {
+    pub(super) executor: Arc<Executor>,
+    pub(super) inspect: Inspect,
     inner: Mutex<Inner>,
     pub(super) tasks: TaskTracker,
     releases: Notify,
@@ -24,30 +29,39 @@ pub(crate) struct Fleet {
 struct Inner {
     next: u64,
     runners: HashMap<u64, Arc<Runner>>,
-    /// Those whose object is not known any more, and which are still to be stopped.
+    /// Runners whose object is gone, and which the killer has not begun to stop yet.
     released: Vec<(Arc<Runner>, StopReason)>,
-    /// The same ones, until they have ended.
+    /// Runners whose object is gone, until they have ended.
     leaving: HashMap<u64, Arc<Runner>>,
     is_closed: bool,
 }
 
-impl Fleet {
-    /// A fleet of an operator that ends when this is cancelled.
-    pub(crate) fn new(halt: CancellationToken) -> Self {
-        let fleet = Self {
+impl Daemons {
+    /// Starts without runners. When `halt` is cancelled, the operator ends.
+    pub(crate) fn new(executor: Arc<Executor>, inspect: Inspect, halt: CancellationToken) -> Self {
+        let tasks = TaskTracker::new();
+        // A closed tracker can be awaited at any time.
+        tasks.close();
+        Self {
+            executor,
+            inspect,
+            inner: Mutex::default(),
+            tasks,
+            releases: Notify::new(),
             halt,
-            ..Self::default()
-        };
-        // It can be waited for at any time.
-        fleet.tasks.close();
-        fleet
+        }
+    }
+
+    /// Context of all handlers of the operator.
+    pub(super) fn context(&self) -> &Arc<OperatorContext> {
+        &self.executor.context
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in one more; `None` if the operator ends.
+    /// Adds a runner; `None` if the operator ends.
     pub(super) fn enter(&self, make: impl FnOnce(u64) -> Arc<Runner>) -> Option<Arc<Runner>> {
         let mut inner = self.inner();
         if inner.is_closed || self.halt.is_cancelled() {
@@ -60,14 +74,15 @@ impl Fleet {
         Some(runner)
     }
 
-    /// It has ended.
+    /// Removes a runner that has ended.
     pub(super) fn leave(&self, runner: &Runner) {
         let mut inner = self.inner();
         inner.runners.remove(&runner.number);
         inner.leaving.remove(&runner.number);
     }
 
-    /// Their object is not known any more, for this reason, unless the operator ends.
+    /// Hands runners whose object is gone over to the killer. If the operator ends, that is the
+    /// reason instead of the given one.
     pub(super) fn release(&self, runners: Vec<Arc<Runner>>, reason: StopReason) {
         let reason = if self.halt.is_cancelled() {
             StopReason::OPERATOR_EXITING
@@ -84,7 +99,7 @@ impl Fleet {
         self.releases.notify_one();
     }
 
-    /// Waits for those that are released. Cancel-safe.
+    /// Waits for runners whose object is gone. Cancel-safe.
     pub(super) async fn released(&self) -> Vec<(Arc<Runner>, StopReason)> {
         loop {
             let released = std::mem::take(&mut self.inner().released);
@@ -95,7 +110,7 @@ impl Fleet {
         }
     }
 
-    /// Whether one of the same object with the same id was released, and has not ended yet.
+    /// Returns `true` if a former runner of this handler of this object has not ended yet.
     pub(super) fn is_leaving(&self, object: &ObjectReference, id: &str) -> bool {
         let inner = self.inner();
         inner.leaving.values().any(|runner| {
@@ -103,12 +118,12 @@ impl Fleet {
         })
     }
 
-    /// All that run now.
+    /// Returns all runners.
     pub(super) fn all(&self) -> Vec<Arc<Runner>> {
         self.inner().runners.values().cloned().collect()
     }
 
-    /// Takes in nothing more.
+    /// Refuses new runners from now on.
     pub(super) fn close(&self) {
         self.inner().is_closed = true;
     }

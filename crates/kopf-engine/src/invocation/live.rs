@@ -1,4 +1,4 @@
-//! The object as it is now, for those who run beside it.
+//! The newest version of an object, for daemons and timers.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,19 +7,19 @@ use std::time::Duration;
 use kopf_core::body::Body;
 use serde_json::Value;
 
-/// From how long a sleep on it is worth to keep an object as text: its values take several times as
-/// much memory, but reading them again takes some time, too.
+/// Sleeps from which on the body is kept encoded: a decoded one takes several times the memory, but
+/// decoding takes time.
 const LONG: Duration = Duration::from_secs(30);
 
 /// The newest known version of an object. Cheap to clone: clones show the same object.
 #[derive(Clone)]
 pub struct LiveBody(Arc<Mutex<Kept>>);
 
-/// How it is kept.
+/// The form of a kept body.
 enum Kept {
-    /// Somebody looks at it.
+    /// Decoded, for readers.
     Read(Body),
-    /// Nobody does for a while.
+    /// Encoded, for sleeping runners.
     Text(Box<[u8]>),
 }
 
@@ -28,12 +28,12 @@ impl LiveBody {
         Self(Arc::new(Mutex::new(Kept::Read(body))))
     }
 
-    /// The object as it is now; the next call may give a newer one.
+    /// Returns the newest version; the next call may return a newer one.
     pub fn get(&self) -> Body {
         let mut kept = self.kept();
         let body = match &*kept {
             Kept::Read(body) => return body.clone(),
-            // What was written by us can be read by us.
+            // Encoded below, so it can be decoded.
             Kept::Text(text) => Body::parse(text).unwrap_or_else(|_| Body::new(Value::Null)),
         };
         *kept = Kept::Read(body.clone());
@@ -44,8 +44,8 @@ impl LiveBody {
         *self.kept() = Kept::Read(body);
     }
 
-    /// One of those who look at it does not for so long.
-    pub(super) fn rest(&self, time: Duration) {
+    /// Encodes the body for a sleep of this length, if that is worth it.
+    pub(crate) fn rest(&self, time: Duration) {
         if time < LONG {
             return;
         }

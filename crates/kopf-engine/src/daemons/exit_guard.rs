@@ -1,4 +1,4 @@
-//! What happens when a daemon or a timer ends, however it ends.
+//! The end of a daemon or a timer.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use kopf_core::wording;
 use super::runner::Runner;
 use crate::inspect::{Counted, Guard};
 
-/// Belongs to the task: when it is dropped, the task is over.
+/// Owned by the task of a runner. Dropping it, also by an abort, marks the runner as ended.
 #[derive(Debug)]
-pub(super) struct Exit {
+pub(super) struct ExitGuard {
     runner: Arc<Runner>,
     _counted: Guard,
 }
 
-impl Exit {
+impl ExitGuard {
     pub(super) fn new(runner: Arc<Runner>) -> Self {
-        let counted = runner.object.shared.inspect.count(runner.counted());
+        let counted = runner.object.daemons.inspect.count(runner.counted());
         Self {
             runner,
             _counted: counted,
@@ -25,7 +25,7 @@ impl Exit {
     }
 }
 
-impl Drop for Exit {
+impl Drop for ExitGuard {
     fn drop(&mut self) {
         let runner = &self.runner;
         let object = &runner.object;
@@ -42,8 +42,8 @@ impl Drop for Exit {
             state.live = None;
         }
         drop(state);
-        object.shared.fleet.leave(runner);
-        // Threads that are left over see it, too.
+        object.daemons.leave(runner);
+        // Threads that are still running see the flag as well.
         runner.stopped.set(StopReason::DONE);
         if was_told {
             object.exits.notify_one();

@@ -7,17 +7,15 @@ use kopf_core::handler::{Cancellation, HandlerKind};
 use kopf_core::wording;
 use tokio::task::AbortHandle;
 
-use super::exit::Exit;
-use super::live::LiveBody;
+use super::exit_guard::ExitGuard;
 use super::object::Object;
-use super::stopped::Stopped;
-use super::work::Work;
+use super::task::RunnerTask;
 use crate::inspect::Counted;
-use crate::invocation::Handler;
+use crate::invocation::{Handler, Hosting, LiveBody, Stopped};
 
 /// One daemon or timer of one object, from its start to its end.
 pub(crate) struct Runner {
-    /// Its number in the fleet.
+    /// Its number among all runners of the operator.
     pub(super) number: u64,
     pub(super) handler: Arc<Handler>,
     pub(super) object: Arc<Object>,
@@ -27,10 +25,10 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    /// Starts it, unless the operator ends.
+    /// Starts a runner, unless the operator ends.
     pub(super) fn start(object: &Arc<Object>, handler: Arc<Handler>, live: LiveBody) {
-        let fleet = &object.shared.fleet;
-        let started = fleet.enter(|number| {
+        let daemons = &object.daemons;
+        let started = daemons.enter(|number| {
             Arc::new(Self {
                 number,
                 handler,
@@ -42,22 +40,30 @@ impl Runner {
         });
         let Some(runner) = started else { return };
         object.state().running.push(Arc::clone(&runner));
-        let exit = Exit::new(Arc::clone(&runner));
-        let work = Work::new(Arc::clone(&runner));
-        let task = fleet.tasks.spawn(async move {
-            // It is dropped also where the task is aborted, even before it has begun.
+        let exit = ExitGuard::new(Arc::clone(&runner));
+        let work = RunnerTask::new(Arc::clone(&runner));
+        let context = daemons.context();
+        let hosting = Hosting::of(context, runner.handler.has_callbacks());
+        let running = async move {
+            // Dropped also if the task is aborted, even before it has begun.
             let _exit = exit;
             work.run().await;
-        });
+        };
+        // Boxed only where it must be: there can be tens of thousands of runners.
+        let task = if hosting.is_native() {
+            daemons.tasks.spawn(running)
+        } else {
+            daemons.tasks.spawn(hosting.run(context, running))
+        };
         let _ = runner.task.set(task.abort_handle());
-        if fleet.is_closed() {
-            // The one who would have aborted it may have been too early.
+        if daemons.is_closed() {
+            // The killer may have looked at the runners before this one was added.
             task.abort();
         }
     }
 
-    /// It ends by itself, unless it was told to end before: from now on the object does without it,
-    /// although it may still have something to write.
+    /// Marks the runner as ended by itself, unless it was told to end. It may still have a patch to
+    /// write; the cycle that this triggers must not count on the runner any more.
     pub(super) fn retire(&self) {
         let mut state = self.object.state();
         if !self.stopped.is_set() {
@@ -65,12 +71,12 @@ impl Runner {
         }
     }
 
-    /// How it is called in the log.
+    /// Returns the name for log records.
     pub(super) fn label(&self) -> impl fmt::Display {
         wording::label(self.handler.kind, &self.handler.id)
     }
 
-    /// How it is made to end. Timers are only told to.
+    /// Returns the stages of stopping. Timers have none.
     pub(super) fn cancellation(&self) -> Cancellation {
         match self.handler.kind {
             HandlerKind::Daemon(cancellation) => cancellation,
@@ -78,7 +84,7 @@ impl Runner {
         }
     }
 
-    /// What it is counted as.
+    /// Returns the counter of the runner.
     pub(super) fn counted(&self) -> Counted {
         match self.handler.kind {
             HandlerKind::Daemon(_) => Counted::Daemon,

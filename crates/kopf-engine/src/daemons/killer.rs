@@ -1,5 +1,5 @@
-//! The one who stops daemons and timers where no cycle of their object does: when the object is not
-//! known any more, while the operator is paused, and when it ends.
+//! The daemon killer: stops daemons and timers outside of the cycles of their objects. That is
+//! when the object is gone, while the operator is paused, and when the operator ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +13,17 @@ use tracing::warn;
 
 use super::stopping::stop;
 use crate::invocation::Registry;
-use crate::shared::Shared;
+use crate::pausing::Pause;
 
-/// How long those that are left over can take to end before they are aborted.
+use super::registry::Daemons;
+
+/// Upper bound for the remaining runners to end before they are aborted.
 const HUNG: Duration = Duration::from_secs(5);
 
-/// How often to look for new ones while the operator is paused.
+/// Interval of looking for new runners while the operator is paused.
 const PAUSE_CHECK: Duration = Duration::from_secs(1);
 
-/// How long the killer can take to end.
+/// Returns the upper bound for the killer to end.
 pub(crate) fn grace(registry: &Registry, settings: &Background) -> Duration {
     let kinds = registry.handlers().iter().map(|handler| handler.kind);
     let chance = settings.instant_exit_timeout.unwrap_or_default();
@@ -29,61 +31,61 @@ pub(crate) fn grace(registry: &Registry, settings: &Background) -> Duration {
     longest.saturating_add(HUNG)
 }
 
-/// Runs until the operator ends and nothing is left to be stopped. When it is dropped, all daemons
-/// and timers are aborted.
+/// Runs until the operator ends and all runners are stopped. Dropping it aborts all daemons and
+/// timers.
 pub(crate) fn run(
-    shared: Arc<Shared>,
+    daemons: Arc<Daemons>,
+    pause: Pause,
     halt: CancellationToken,
 ) -> impl Future<Output = ()> + Send + 'static {
-    let owner = Owner(shared);
+    let owner = Owner(daemons);
     async move {
-        let shared = &owner.0;
-        let fleet = &shared.fleet;
+        let daemons = &owner.0;
         let mut stopping = JoinSet::new();
         loop {
             tokio::select! {
                 biased;
                 () = halt.cancelled() => break,
                 Some(_) = stopping.join_next() => {}
-                released = fleet.released() => {
+                released = daemons.released() => {
                     for (runner, reason) in released {
                         stopping.spawn(stop(runner, reason));
                     }
                 }
-                () = shared.pause.paused() => {
-                    for runner in fleet.all() {
+                () = pause.paused() => {
+                    for runner in daemons.all() {
                         if !runner.stopped.reason().contains(StopReason::OPERATOR_PAUSING) {
                             stopping.spawn(stop(runner, StopReason::OPERATOR_PAUSING));
                         }
                     }
                     tokio::select! {
                         () = halt.cancelled() => break,
-                        () = shared.pause.resumed() => {}
+                        () = pause.resumed() => {}
                         () = sleep(PAUSE_CHECK) => {}
                     }
                 }
             }
         }
-        fleet.close();
-        for runner in fleet.all() {
+        daemons.close();
+        for runner in daemons.all() {
             stopping.spawn(stop(runner, StopReason::OPERATOR_EXITING));
         }
         while stopping.join_next().await.is_some() {}
-        if timeout(HUNG, fleet.tasks.wait()).await.is_err() {
-            let left = fleet.all().len();
+        if timeout(HUNG, daemons.tasks.wait()).await.is_err() {
+            let left = daemons.all().len();
             warn!("Daemons and timers that did not end are aborted: {left} left.");
         }
     }
 }
 
-/// Whoever has it decides about the life of all daemons and timers.
-struct Owner(Arc<Shared>);
+/// Aborts all daemons and timers when it is dropped.
+struct Owner(Arc<Daemons>);
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        let fleet = &self.0.fleet;
-        fleet.close();
-        for runner in fleet.all() {
+        let daemons = &self.0;
+        daemons.close();
+        for runner in daemons.all() {
             runner.stopped.set(StopReason::OPERATOR_EXITING);
             if let Some(task) = runner.task.get() {
                 task.abort();

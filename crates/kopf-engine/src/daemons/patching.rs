@@ -1,4 +1,4 @@
-//! Writing of what a daemon or a timer wants to be changed on its object, after each attempt.
+//! Patches of daemons and timers, sent after each attempt.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,36 +6,36 @@ use std::time::Duration;
 use kopf_core::patch::Patch;
 use kopf_core::wording;
 
-use super::work::Work;
+use super::task::RunnerTask;
 use crate::inspect::Counted;
 use crate::patching::{Applied, Pending};
 
-/// How long to wait for the version of the object that was in the way.
+/// Delay before a refused patch is sent again after the last attempt.
 const REFUSED: Duration = Duration::from_secs(1);
 
-/// How often to try that when nobody else will.
+/// Number of such tries.
 const LAST_TRIES: usize = 10;
 
-/// With what is not written yet, trying again is not up to the settings.
+/// Retry delay for unsent patches when `error_delays` is empty.
 const RESEND: Duration = Duration::from_secs(1);
 
-impl Work {
-    /// Writes the patch, and tries again for as long as that can help. What is refused because of a
-    /// newer version of the object is carried over to the next attempt.
+impl RunnerTask {
+    /// Sends the patch, and retries after errors that can be temporary. Transformations that are
+    /// refused because of a newer version of the object are carried over to the next attempt.
     pub(super) async fn write(&mut self, patch: Patch) {
         if patch.is_empty() {
             return;
         }
         let runner = Arc::clone(&self.runner);
         let (object, stopped) = (&runner.object, &runner.stopped);
-        let context = &object.shared.context;
+        let context = &object.daemons.context();
         let logger = object.logger.local();
         let delays = &context.settings.queueing.error_delays;
         let mut pending = Pending::new(patch, &object.resource);
         let mut failures = 0_usize;
         loop {
             let was_stopped = stopped.is_set();
-            self.busy = Some(object.shared.inspect.count(Counted::Working));
+            self.busy = Some(object.daemons.inspect.count(Counted::Working));
             let body = runner.live.get();
             let applying = pending.apply(&context.client, &object.resource, &body, &object.logger);
             let applied = tokio::select! {
@@ -68,7 +68,7 @@ impl Work {
         }
     }
 
-    /// The last attempt is over, and the server has refused something of it.
+    /// Sends the transformations that were refused after the last attempt.
     pub(super) async fn flush(&mut self) {
         for _ in 0..LAST_TRIES {
             let stopped = self.runner.stopped.clone();

@@ -1,8 +1,8 @@
-//! The flag that tells a daemon or a timer to end.
+//! The stop flag of daemons and timers.
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,18 +10,32 @@ use kopf_core::background::StopReason;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-/// Whether a daemon or a timer is to end, and why. Cheap to clone: clones are the same flag.
+/// The stop flag of a daemon or a timer, with the reasons. Cheap to clone: clones are the same
+/// flag.
+///
+/// ```
+/// use kopf_engine::daemons::StopReason;
+/// use kopf_engine::invocation::Stopped;
+///
+/// let stopped = Stopped::new();
+/// assert!(!stopped.is_set());
+/// stopped.set(StopReason::RESOURCE_DELETED);
+/// assert!(stopped.wait_blocking(None));
+/// assert!(stopped.reason().contains(StopReason::RESOURCE_DELETED));
+/// ```
 #[derive(Clone)]
 pub struct Stopped(Arc<Flag>);
 
 struct Flag {
     reasons: AtomicU8,
-    /// When the first reason was given.
+    /// The time of the first reason.
     since: Mutex<Option<Instant>>,
-    /// For those who wait in tasks.
+    /// Wakes waiting tasks.
     tasks: Notify,
-    /// For those who wait in threads; with the mutex above.
+    /// Wakes waiting threads; used with the mutex above.
     threads: Condvar,
+    /// Whether the function runs outside of the engine.
+    foreign: AtomicBool,
 }
 
 impl Default for Stopped {
@@ -31,27 +45,28 @@ impl Default for Stopped {
 }
 
 impl Stopped {
-    /// A flag that is not set.
+    /// Creates a flag that is not set.
     pub fn new() -> Self {
         Self(Arc::new(Flag {
             reasons: AtomicU8::new(0),
             since: Mutex::new(None),
             tasks: Notify::new(),
             threads: Condvar::new(),
+            foreign: AtomicBool::new(false),
         }))
     }
 
-    /// Whether it is to end.
+    /// Returns `true` if the daemon or timer is to end.
     pub fn is_set(&self) -> bool {
         !self.reason().is_empty()
     }
 
-    /// Why it is to end; there can be more and more reasons.
+    /// Returns the reasons so far; more can be added later.
     pub fn reason(&self) -> StopReason {
         StopReason::from_bits(self.0.reasons.load(Ordering::SeqCst))
     }
 
-    /// Waits until it is to end, but not longer than this, and says whether it is. Cancel-safe.
+    /// Waits until the flag is set or the limit is over. Returns `true` if it is set. Cancel-safe.
     pub async fn wait(&self, limit: Option<Duration>) -> bool {
         let waiting = self.until(|reason| !reason.is_empty());
         match limit {
@@ -61,7 +76,7 @@ impl Stopped {
         self.is_set()
     }
 
-    /// The same in a thread, which it blocks.
+    /// The same for a thread, which is blocked meanwhile.
     pub fn wait_blocking(&self, limit: Option<Duration>) -> bool {
         let since = &self.0.since;
         let guard = since.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,7 +88,7 @@ impl Stopped {
         self.is_set()
     }
 
-    /// Adds a reason. Returns whether it is a new one.
+    /// Adds a reason. Returns `true` if it is a new one.
     pub fn set(&self, reason: StopReason) -> bool {
         let mut since = self.0.since.lock().unwrap_or_else(PoisonError::into_inner);
         since.get_or_insert_with(Instant::now);
@@ -84,21 +99,37 @@ impl Stopped {
         !StopReason::from_bits(before).contains(reason)
     }
 
-    /// How long ago it was told to end.
+    /// Returns the time since the first reason; zero if there is none.
     pub(crate) fn age(&self) -> Duration {
         let since = self.0.since.lock().unwrap_or_else(PoisonError::into_inner);
         since.map(|since| since.elapsed()).unwrap_or_default()
     }
 
-    /// Waits until it has ended. Cancel-safe.
+    /// Waits until the runner has ended. Cancel-safe.
     pub(crate) async fn done(&self) {
         self.until(|reason| reason.contains(StopReason::DONE)).await;
     }
 
-    /// Waits until it is to be cut off. Cancel-safe.
+    /// Waits for the cancellation stage. Cancel-safe.
     pub(crate) async fn cancelled(&self) {
         self.until(|reason| reason.contains(StopReason::DAEMON_CANCELLED))
             .await;
+    }
+
+    /// Waits until the cancellation stage is over. Cancel-safe.
+    pub(crate) async fn given_up(&self) {
+        let over = StopReason::DAEMON_CANCELLED | StopReason::DAEMON_ABANDONED;
+        self.until(|reason| reason.contains(over)).await;
+    }
+
+    /// The function runs outside of the engine.
+    pub(crate) fn set_foreign(&self) {
+        self.0.foreign.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns `true` if the function runs outside of the engine.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.0.foreign.load(Ordering::Relaxed)
     }
 
     async fn until(&self, is_so: impl Fn(StopReason) -> bool) {

@@ -1,4 +1,4 @@
-//! What a daemon or a timer does from its start to its end.
+//! The task of one daemon or timer: delays, attempts, retries.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,42 +14,42 @@ use kopf_core::wording;
 use tokio::time::Instant;
 
 use super::runner::Runner;
-use crate::execution::{AttemptLog, Before, Execution, describe_panic};
+use crate::execution::{Execution, PriorAttempts, RunnerHandles, describe_panic};
 use crate::inspect::{Counted, Guard};
-use crate::invocation::{FilterContext, SharedPatch, Slot};
+use crate::invocation::FilterContext;
 
-/// Without it, a timer without an interval would leave no time to others.
+/// Lower bound of the interval: a timer with zero would starve other tasks.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// What is known of one daemon or timer while it works.
+/// The state of one daemon or timer.
 #[derive(Debug)]
-pub(super) struct Work {
+pub(super) struct RunnerTask {
     pub(super) runner: Arc<Runner>,
     retries: u32,
     started: Timestamp,
-    /// Transformations which the server has refused because the object had changed meanwhile.
+    /// Transformations refused by the server because the object has changed, for the next attempt.
     pub(super) carried: Vec<PatchFn>,
-    /// While it does what will be over soon.
+    /// Counts the task as working; `None` while it sleeps.
     pub(super) busy: Option<Guard>,
 }
 
-/// What has become of an attempt.
+/// The result of an attempt.
 enum Attempted {
     Succeeded,
     /// To be tried again.
     Unfinished(Option<Duration>),
-    /// It will not work, or it was cancelled.
+    /// Failed for good, or cancelled.
     Ended,
 }
 
-impl Work {
+impl RunnerTask {
     pub(super) fn new(runner: Arc<Runner>) -> Self {
-        let shared = &runner.object.shared;
+        let daemons = &runner.object.daemons;
         Self {
             retries: 0,
-            started: shared.context.clock.now(),
+            started: daemons.context().clock.now(),
             carried: Vec::new(),
-            busy: Some(shared.inspect.count(Counted::Working)),
+            busy: Some(daemons.inspect.count(Counted::Working)),
             runner,
         }
     }
@@ -68,7 +68,7 @@ impl Work {
     async fn daemon(&mut self) {
         self.renew();
         while !self.runner.stopped.is_set() {
-            // Attempts need much more room than sleeping does.
+            // Boxed: a sleeping task should not have room for an attempt.
             match Box::pin(self.attempt()).await {
                 Attempted::Unfinished(delay) => self.sleep(delay.unwrap_or_default()).await,
                 Attempted::Succeeded | Attempted::Ended => return,
@@ -113,12 +113,14 @@ impl Work {
             Some(InitialDelay::Fixed(delay)) => self.sleep(*delay).await,
             Some(InitialDelay::Function(function)) => {
                 let object = Arc::clone(&self.runner.object);
-                let context = &object.shared.context;
-                let filtering = FilterContext::new(Arc::clone(context), object.memo.clone());
+                let context = &object.daemons.context();
+                let filtering =
+                    FilterContext::new(Arc::clone(context), object.memo.clone(), &object.logger);
                 while !self.runner.stopped.is_set() {
                     let cause = self.cause();
-                    let asked =
-                        catch_unwind(AssertUnwindSafe(|| function.delay(&cause, &filtering)));
+                    let asked = catch_unwind(AssertUnwindSafe(|| {
+                        function.delay_for(&cause, &filtering, handler.param.as_ref())
+                    }));
                     let problem = match asked {
                         Ok(Ok(delay)) => return self.sleep(delay).await,
                         Ok(Err(error)) => error.to_string(),
@@ -138,13 +140,13 @@ impl Work {
         }
     }
 
-    /// Begins to count from the beginning.
+    /// Resets the counters for a new round.
     fn renew(&mut self) {
         self.retries = 0;
-        self.started = self.runner.object.shared.context.clock.now();
+        self.started = self.runner.object.daemons.context().clock.now();
     }
 
-    /// Sleeps, unless it is told to end.
+    /// Sleeps until the delay is over or the runner is told to end.
     pub(super) async fn sleep(&mut self, delay: Duration) {
         if delay.is_zero() {
             return tokio::task::yield_now().await;
@@ -154,7 +156,7 @@ impl Work {
         self.runner.stopped.wait(Some(delay)).await;
     }
 
-    /// Waits until the object was not changed for long enough.
+    /// Waits until the object is unchanged for the `idle` time.
     async fn idle(&mut self, timing: &Timing) {
         while !self.runner.stopped.is_set()
             && let Some(left) = idle_left(timing, self.runner.object.unchanged())
@@ -163,7 +165,7 @@ impl Work {
         }
     }
 
-    /// Waits until the object has changed since then.
+    /// Waits until the number of changes differs from this one.
     async fn change(&mut self, changes: u64) {
         self.busy = None;
         self.runner.live.rest(Duration::MAX);
@@ -173,7 +175,7 @@ impl Work {
         }
     }
 
-    /// Whether no attempt comes after one that is over for good.
+    /// Returns `true` if no attempt follows a final one.
     fn is_last(&self, has_failed: bool) -> bool {
         match &self.runner.handler.kind {
             HandlerKind::Timer(timing) => {
@@ -194,32 +196,26 @@ impl Work {
 
     async fn attempt(&mut self) -> Attempted {
         let runner = Arc::clone(&self.runner);
-        let shared = &runner.object.shared;
-        // How long a daemon takes is its own business.
+        let daemons = &runner.object.daemons;
+        // A daemon runs for as long as it likes; waiting for it would never end.
         let is_timer = runner.counted() == Counted::Timer;
-        self.busy = is_timer.then(|| shared.inspect.count(Counted::Working));
+        self.busy = is_timer.then(|| daemons.inspect.count(Counted::Working));
         let carried = Patch {
             fns: std::mem::take(&mut self.carried),
             ..Patch::default()
         };
-        let execution = Execution {
-            shared: Arc::clone(shared),
-            cause: Arc::new(self.cause()),
-            patch: SharedPatch::new(carried),
-            logger: runner.object.logger.clone(),
-            lifecycle: Arc::clone(&shared.lifecycle),
-            memo: runner.object.memo.clone(),
-            slot: Slot::default(),
-            attempts: AttemptLog::default(),
-        };
-        let before = Before {
+        let (logger, memo) = (runner.object.logger.clone(), runner.object.memo.clone());
+        let execution =
+            Execution::new(&daemons.executor, self.cause(), logger, memo).with_patch(carried);
+        let before = PriorAttempts {
             retries: self.retries,
             started: self.started,
         };
-        let (stopped, live) = (runner.stopped.clone(), runner.live.clone());
-        let outcome = execution
-            .beside(&runner.handler, before, stopped, live)
-            .await;
+        let handles = RunnerHandles {
+            stopped: runner.stopped.clone(),
+            live: runner.live.clone(),
+        };
+        let outcome = execution.run_daemon(&runner.handler, before, handles).await;
         if outcome.verdict == Verdict::Cancelled {
             return Attempted::Ended;
         }
@@ -227,7 +223,7 @@ impl Work {
         let patch = execution.patch.take();
         drop(execution);
         if outcome.is_final && self.is_last(outcome.error.is_some()) {
-            // Before the writing: the cycle that it sets off must not count on it any more.
+            // PriorAttempts the writing: the cycle that it sets off must not count on it any more.
             runner.retire();
         }
         self.write(patch).await;

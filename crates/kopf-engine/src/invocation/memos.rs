@@ -1,7 +1,7 @@
-//! Memos: whatever handlers want to remember of an object, in this process only.
+//! Memos: in-memory stores of handlers, one per object and one of the operator.
 //!
-//! A memo is made when it is first asked for, so that objects nobody remembers anything of cost
-//! nothing. What a memo is, is the front's business: to the engine, it is opaque.
+//! A memo is created on first use, so that objects without one cost nothing. Its type belongs to the
+//! front; the engine does not look into it.
 
 use std::any::Any;
 use std::fmt;
@@ -10,16 +10,16 @@ use std::sync::{Arc, OnceLock, Weak};
 /// A memo of a front.
 pub type Memo = Arc<dyn Any + Send + Sync>;
 
-/// How a front makes memos.
+/// Creates memos of a front.
 pub trait MemoFactory: Send + Sync {
-    /// The operator's own: made once in each run of it.
+    /// Creates the operator's own memo, once per run.
     fn for_operator(&self) -> Memo;
 
-    /// That of an object: usually a copy of the operator's.
+    /// Creates the memo of an object: usually a copy of the operator's.
     fn for_object(&self, operator: &Memo) -> Memo;
 }
 
-/// Without a front, there is nothing in memos.
+/// Creates empty memos.
 impl MemoFactory for () {
     fn for_operator(&self) -> Memo {
         Arc::new(())
@@ -41,7 +41,7 @@ struct Cell {
 }
 
 impl MemoCell {
-    /// The memo of an operator.
+    /// Returns the cell of an operator's memo.
     pub fn of_operator(factory: Arc<dyn MemoFactory>) -> Self {
         Self(Arc::new(Cell {
             made: OnceLock::new(),
@@ -50,7 +50,7 @@ impl MemoCell {
         }))
     }
 
-    /// The memo of an object of the operator whose memo this is.
+    /// Returns a new cell for the memo of an object of this operator.
     #[must_use]
     pub fn of_object(&self) -> Self {
         Self(Arc::new(Cell {
@@ -60,7 +60,7 @@ impl MemoCell {
         }))
     }
 
-    /// The memo; it is made now, if nobody has asked for it before.
+    /// Returns the memo, and creates it on first use.
     pub fn get(&self) -> &Memo {
         self.0.made.get_or_init(|| match &self.0.operator {
             Some(operator) => self.0.factory.for_object(operator.get()),
@@ -68,32 +68,32 @@ impl MemoCell {
         })
     }
 
-    /// Whether nobody has asked for it, and nobody else can.
+    /// Returns `true` if the memo was never used and this cell has no clones.
     pub(crate) fn is_needless(&self) -> bool {
         !self.is_made() && self.is_lonely()
     }
 
-    /// Whether somebody has asked for it.
+    /// Returns `true` if the memo was created.
     pub(crate) fn is_made(&self) -> bool {
         self.0.made.get().is_some()
     }
 
-    /// Whether nobody else has it.
+    /// Returns `true` if the cell has no clones.
     pub(crate) fn is_lonely(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// What knows of the memo, but does not keep it.
+    /// Returns a weak reference.
     pub(crate) fn downgrade(&self) -> WeakMemo {
         WeakMemo(Arc::downgrade(&self.0))
     }
 }
 
-/// Knows of a memo that others have.
+/// A weak reference to a memo.
 pub(crate) struct WeakMemo(Weak<Cell>);
 
 impl WeakMemo {
-    /// The memo, if somebody still has it.
+    /// Returns the memo, if any cell of it still exists.
     pub(crate) fn upgrade(&self) -> Option<MemoCell> {
         self.0.upgrade().map(MemoCell)
     }

@@ -1,4 +1,4 @@
-//! What the daemons and timers of one object have in common.
+//! State shared by the daemons and timers of one object.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
@@ -14,31 +14,31 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::live::LiveBody;
+use super::registry::Daemons;
 use super::runner::Runner;
+use crate::invocation::LiveBody;
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
-use crate::shared::Shared;
 
-/// See the module.
+/// State shared by the daemons and timers of one object.
 #[derive(Debug)]
 pub(super) struct Object {
-    pub(super) shared: Arc<Shared>,
+    pub(super) daemons: Arc<Daemons>,
     pub(super) resource: Arc<Resource>,
     pub(super) logger: ObjectLogger,
     pub(super) memo: MemoCell,
     state: Mutex<State>,
     changed: Notify,
-    /// Told when one ends that was told to.
+    /// Notified when a runner ends that was told to.
     pub(super) exits: Notify,
 }
 
 #[derive(Debug)]
 pub(super) struct State {
-    /// None if nobody looks at it.
+    /// `None` if there are no runners.
     pub(super) live: Option<LiveBody>,
     pub(super) running: Vec<Arc<Runner>>,
-    /// Those that have ended by themselves: they are never started again.
+    /// Handlers whose runners have ended by themselves. They are never started again.
     pub(super) forever_stopped: Vec<HandlerId>,
     essence: Option<u64>,
     last_change: Instant,
@@ -46,7 +46,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// This one does not run any more, or is as good as that; `forever`: by itself.
+    /// Removes a runner. With `forever`, its handler is never started again.
     pub(super) fn leave(&mut self, runner: &Runner, forever: bool) {
         self.running.retain(|other| other.number != runner.number);
         let id = &runner.handler.id;
@@ -58,13 +58,13 @@ impl State {
 
 impl Object {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        daemons: Arc<Daemons>,
         resource: Arc<Resource>,
         logger: ObjectLogger,
         memo: MemoCell,
     ) -> Self {
         Self {
-            shared,
+            daemons,
             resource,
             logger,
             memo,
@@ -89,14 +89,14 @@ impl Object {
         self.state().running.clone()
     }
 
-    /// There is a newer version of it.
+    /// Replaces the live body by a newer version.
     pub(super) fn refresh(&self, body: &Body) {
         if let Some(live) = &self.state().live {
             live.set(body.clone());
         }
     }
 
-    /// This is what matters of it now: if it is not what it was, it has changed.
+    /// Compares the essence with the former one, and notifies idle timers of a difference.
     pub(super) fn compare(&self, essence: &Value) {
         let now = fingerprint(essence);
         let mut state = self.state();
@@ -109,17 +109,17 @@ impl Object {
         }
     }
 
-    /// For how long it was not changed.
+    /// Returns the time since the last change of the essence.
     pub(super) fn unchanged(&self) -> Duration {
         self.state().last_change.elapsed()
     }
 
-    /// How many times it was changed.
+    /// Returns the number of changes of the essence.
     pub(super) fn changes(&self) -> u64 {
         self.state().changes
     }
 
-    /// Waits until it has changed more often than that. Cancel-safe.
+    /// Waits until the number of changes differs from this one. Cancel-safe.
     pub(super) async fn changed_since(&self, changes: u64) {
         loop {
             let mut changed = pin!(self.changed.notified());
@@ -132,7 +132,7 @@ impl Object {
     }
 }
 
-/// Enough of a value to notice that it is another one.
+/// Returns a hash of a value.
 fn fingerprint(value: &Value) -> u64 {
     struct Hashing(DefaultHasher);
 

@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kopf_core::handler::HandlerId;
 
-use crate::invocation::Call;
-use crate::logger::ObjectLogger;
+use super::Call;
+use super::logger::ObjectLogger;
 
 tokio::task_local! {
     static CURRENT: Call;

@@ -1,4 +1,4 @@
-//! Stopping: stage by stage in the cycles of the object, or in one go where there are none.
+//! Stopping of daemons and timers: one stage per cycle of the object, or all stages at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,7 @@ use tokio::time::timeout;
 
 use super::runner::Runner;
 
-/// How long those can take for their last words that have no time limits: what they leave behind
-/// is written to the cluster, and that is not done at once.
+/// Time for runners without time limits to write their last patch.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 impl Runner {
@@ -19,14 +18,21 @@ impl Runner {
         self.stopped.reason().contains(StopReason::DONE)
     }
 
-    /// Lets it end, if it does so at once: to spare the writes and the waiting for it.
+    /// Waits a moment for a runner that ends at once. This saves a cycle of the object.
     async fn chance_to_end(&self) {
-        let settings = &self.object.shared.context.settings.background;
+        let settings = &self.object.daemons.context().settings.background;
         if let Some(limit) = settings.instant_exit_timeout {
             let _ = timeout(limit, self.stopped.done()).await;
             return;
         }
-        for _ in 0..settings.instant_exit_zero_time_cycles.unwrap_or(0) {
+        let cycles = settings.instant_exit_zero_time_cycles.unwrap_or(0);
+        if self.stopped.is_foreign() {
+            // Yields of this runtime are over before another scheduler has woken up.
+            let limit = Duration::from_millis(u64::from(cycles));
+            let _ = timeout(limit, self.stopped.done()).await;
+            return;
+        }
+        for _ in 0..cycles {
             if self.has_ended() {
                 return;
             }
@@ -34,11 +40,11 @@ impl Runner {
         }
     }
 
-    /// Does what comes next to make it end.
+    /// Performs a stage.
     fn act(&self, action: Action) {
         let mut reason = action.reason();
         if action == Action::Abandon {
-            // If nobody has looked at it in time, it was not cancelled yet.
+            // The cycle for the cancellation may have come too late.
             reason |= StopReason::DAEMON_CANCELLED;
         }
         self.stopped.set(reason);
@@ -50,9 +56,9 @@ impl Runner {
         }
     }
 
-    /// One look at it. Returns when to look again, if ever.
+    /// Performs the stage that is due. Returns the delay before the next one.
     async fn step(&self) -> Option<Duration> {
-        let settings = &self.object.shared.context.settings.background;
+        let settings = &self.object.daemons.context().settings.background;
         let polling = settings.cancellation_polling;
         let cancellation = self.cancellation();
         let next = || {
@@ -81,8 +87,8 @@ impl Runner {
     }
 }
 
-/// Goes one stage on with each of them, as far as its time has come. Returns when to go on; nothing
-/// if nothing is waited for.
+/// Advances each runner by the stage that is due. Returns the delays before the next stages; none
+/// if all have ended or are abandoned.
 pub(super) async fn advance(runners: Vec<Arc<Runner>>, reason: StopReason) -> Vec<Duration> {
     let mut told = false;
     for runner in &runners {
@@ -98,7 +104,7 @@ pub(super) async fn advance(runners: Vec<Arc<Runner>>, reason: StopReason) -> Ve
     delays
 }
 
-/// Goes through all stages, waiting in between.
+/// Performs all stages, and waits in between.
 pub(super) async fn stop(runner: Arc<Runner>, reason: StopReason) {
     let (stopped, cancellation) = (&runner.stopped, runner.cancellation());
     stopped.set(reason);
@@ -118,7 +124,7 @@ pub(super) async fn stop(runner: Arc<Runner>, reason: StopReason) {
     if (cancellation.backoff, cancellation.timeout) == (None, None) && !runner.has_ended() {
         let _ = timeout(FAREWELL, stopped.done()).await;
         if reason == StopReason::OPERATOR_PAUSING {
-            // There is all the time in the world, and it is waited for before it is started again.
+            // It is not abandoned: the next start waits for its end.
             return;
         }
     }

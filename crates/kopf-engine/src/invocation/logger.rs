@@ -8,10 +8,12 @@
 //! (absent ones are omitted), and `exc_info` with the chain of an error. Records of activities have
 //! the target `kopf.activities.<name>`. Formatting is up to the subscriber; logging never waits.
 
+use std::cell::RefCell;
 use std::fmt::{self, Display};
 use std::sync::Arc;
 
 use kopf_core::handler::{Activity, HandlerKind};
+use kopf_core::outcome::Attachment;
 use kopf_core::reference::ObjectReference;
 use kopf_core::wording::Level;
 
@@ -144,7 +146,20 @@ impl ObjectLogger {
         self.write(Level::Error, &message, Some(details));
     }
 
-    /// Logs a record of this level.
+    /// A record about the outcome of a handler. The details and the attachment do not go to the
+    /// event; a subscriber gets the attachment by [`attachment`].
+    pub(crate) fn log_outcome(
+        &self,
+        level: Level,
+        message: impl Display,
+        details: Option<&str>,
+        attachment: Option<&Attachment>,
+    ) {
+        let _attached = Attached::new(attachment);
+        self.write(level, &message, details);
+    }
+
+    /// A record of any level.
     pub fn log(&self, level: Level, message: impl Display) {
         self.write(level, &message, None);
     }
@@ -272,6 +287,49 @@ fn trace_activity(activity: Activity, level: Level, message: &dyn Display, detai
         Activity::Cleanup => record!(CLEANUP),
         Activity::Authentication => record!(AUTHENTICATION),
         Activity::Probe => record!(PROBE),
+    }
+}
+
+thread_local! {
+    static ATTACHMENT: RefCell<Option<Attachment>> = const { RefCell::new(None) };
+}
+
+/// Returns the exception of a front that belongs to the record which is being written. For
+/// subscribers of `tracing`: `None` outside of their `on_event`, and for all other records.
+///
+/// ```
+/// use kopf_engine::logger::attachment;
+/// use tracing::Subscriber;
+/// use tracing_subscriber::layer::{Context, Layer};
+///
+/// struct Exceptions;
+///
+/// impl<S: Subscriber> Layer<S> for Exceptions {
+///     fn on_event(&self, _event: &tracing::Event<'_>, _context: Context<'_, S>) {
+///         if let Some(exception) = attachment() {
+///             let _text: Option<&String> = exception.downcast_ref();
+///         }
+///     }
+/// }
+/// ```
+pub fn attachment() -> Option<Attachment> {
+    ATTACHMENT.with_borrow(Clone::clone)
+}
+
+/// Makes an attachment available until it is dropped.
+struct Attached;
+
+impl Attached {
+    fn new(attachment: Option<&Attachment>) -> Option<Self> {
+        let attachment = attachment?.clone();
+        ATTACHMENT.set(Some(attachment));
+        Some(Self)
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        ATTACHMENT.set(None);
     }
 }
 
@@ -444,6 +502,26 @@ mod tests {
             );
             assert_eq!(record.fields, [("exc_info", "because".to_owned())]);
         }
+    }
+
+    #[test]
+    fn attachments_are_visible_to_subscribers_only_with_their_record() {
+        struct Seen<'a>(&'a Cell<Option<u64>>);
+        impl Display for Seen<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let seen = attachment().and_then(|value| value.downcast_ref::<u64>().copied());
+                self.0.set(seen);
+                f.write_str("seen")
+            }
+        }
+        let _captured = capture(TracingLevel::INFO);
+        let (logger, seen) = (ObjectLogger::new(reference(), None), Cell::new(None));
+        let exception = Attachment::new(5_u64);
+        logger.log_outcome(Level::Error, Seen(&seen), None, Some(&exception));
+        assert_eq!(seen.get(), Some(5));
+        logger.log_outcome(Level::Error, Seen(&seen), None, None);
+        assert_eq!(seen.get(), None);
+        assert_eq!(attachment(), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The daemons and timers of one object, in the hands of its worker.
+//! The daemons and timers of one object, owned by its worker.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,72 +9,68 @@ use kopf_core::resource::Resource;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::live::LiveBody;
 use super::object::Object;
+use super::registry::Daemons;
 use super::runner::Runner;
 use super::stopping;
-use crate::invocation::Handler;
+use crate::invocation::{Handler, LiveBody};
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
-use crate::shared::Shared;
 
-/// When to look again for one that is still leaving from the last time.
+/// Delay before the next check for a former runner that has not ended yet.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// What is remembered of an object that has daemons or timers, or had them. When it is dropped, the
-/// object is not known any more, and they are stopped.
+/// The daemons and timers of one object. Dropping it stops them: the object is gone.
 #[derive(Debug)]
-pub(crate) struct Background {
+pub(crate) struct ObjectDaemons {
     object: Arc<Object>,
-    /// Cancelled when the objects of the kind are not served any more, or are about to be served anew.
+    /// Cancelled when the stream of the resource ends.
     serving: CancellationToken,
 }
 
-impl Background {
+impl ObjectDaemons {
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        daemons: Arc<Daemons>,
         resource: Arc<Resource>,
         logger: ObjectLogger,
         memo: MemoCell,
         serving: CancellationToken,
     ) -> Self {
-        let object = Arc::new(Object::new(shared, resource, logger, memo));
+        let object = Arc::new(Object::new(daemons, resource, logger, memo));
         Self { object, serving }
     }
 
-    /// There is a newer version of the object.
+    /// Replaces the live body by a newer version of the object.
     pub(crate) fn refresh(&self, body: &Body) {
         self.object.refresh(body);
     }
 
-    /// This is what matters of the object now: timers that wait for it to rest look at that.
+    /// Compares the essence with the former one, for timers with `idle`.
     pub(crate) fn compare(&self, essence: &Value) {
         self.object.compare(essence);
     }
 
-    /// Whether this handler has ended by itself: then it is not started again.
+    /// Returns `true` if this handler has ended by itself and is not to be started again.
     pub(crate) fn is_over(&self, handler: &Handler) -> bool {
         self.object.state().forever_stopped.contains(&handler.id)
     }
 
-    /// Starts this handler, unless it is running. Returns when to try again, if it is still ending:
-    /// because it did not match, because of a pause, or from an earlier life of the object here.
+    /// Starts this handler, unless it is running. If a former runner of it is still ending, returns
+    /// the delay before the next try.
     pub(crate) fn start(&self, handler: &Arc<Handler>, body: &Body) -> Option<Duration> {
         let object = &self.object;
         let mut state = object.state();
         let mut running = state.running.iter();
         if let Some(runner) = running.find(|runner| runner.handler.id == handler.id) {
             // Its end is noticed without looking.
-            let polling = object
-                .shared
-                .context
-                .settings
-                .background
-                .cancellation_polling;
+            let settings = &object.daemons.context().settings.background;
+            let polling = settings.cancellation_polling;
             return runner.stopped.is_set().then_some(polling);
         }
-        let fleet = &object.shared.fleet;
-        if fleet.is_leaving(object.logger.reference(), &handler.id) {
+        if object
+            .daemons
+            .is_leaving(object.logger.reference(), &handler.id)
+        {
             return Some(LEAVING);
         }
         let live = state
@@ -86,14 +82,14 @@ impl Background {
         None
     }
 
-    /// Whether any of these runs.
+    /// Returns `true` if any of these handlers runs.
     pub(crate) fn runs(&self, is_meant: impl Fn(&Handler) -> bool) -> bool {
         let state = self.object.state();
         state.running.iter().any(|runner| is_meant(&runner.handler))
     }
 
-    /// Goes on with stopping of these, if it is time. Returns when to go on; nothing if nothing is
-    /// waited for.
+    /// Advances the stopping of these handlers. Returns the delays before the next stages; none if
+    /// all have ended or are abandoned.
     pub(crate) async fn stop(
         &self,
         reason: StopReason,
@@ -104,23 +100,23 @@ impl Background {
         stopping::advance(runners, reason).await
     }
 
-    /// Waits until one ends that was told to. Cancel-safe.
+    /// Waits until a runner ends that was told to. Cancel-safe.
     pub(crate) async fn exit(&self) {
         self.object.exits.notified().await;
     }
 }
 
-impl Drop for Background {
+impl Drop for ObjectDaemons {
     fn drop(&mut self) {
         let runners = self.object.running();
         if !runners.is_empty() {
-            // Of an object that is not served, nobody knows whether it is gone.
+            // The end of the stream does not tell whether the object still exists.
             let reason = if self.serving.is_cancelled() {
                 StopReason::OPERATOR_PAUSING
             } else {
                 StopReason::RESOURCE_DELETED
             };
-            self.object.shared.fleet.release(runners, reason);
+            self.object.daemons.release(runners, reason);
         }
     }
 }

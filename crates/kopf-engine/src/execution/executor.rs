@@ -1,0 +1,97 @@
+//! The means to call handlers, and one use of them.
+
+use std::sync::Arc;
+
+use kopf_core::cause::Cause;
+use kopf_core::lifecycle::Lifecycle;
+use kopf_core::patch::Patch;
+
+use super::{AttemptLog, BlockingPool};
+use crate::invocation::{FilterContext, OperatorContext, SharedPatch, Slot};
+use crate::logger::ObjectLogger;
+use crate::memos::MemoCell;
+
+/// Maximum number of blocking daemons. They hold their threads for as long as their objects exist, so
+/// `execution.max_workers` does not apply: the daemons of the next objects would never start.
+const DAEMON_THREADS: usize = 512;
+
+/// The means to call handlers: one per run of an operator.
+#[derive(Debug)]
+pub(crate) struct Executor {
+    /// Context of all handlers and filters.
+    pub(crate) context: Arc<OperatorContext>,
+    /// The choice among the due handlers of a cycle.
+    pub(crate) lifecycle: Arc<dyn Lifecycle>,
+    /// Threads of blocking handlers and reviews.
+    pub(crate) pool: BlockingPool,
+    /// Threads of blocking daemons: they would occupy the others for as long as their objects
+    /// exist.
+    pub(crate) daemon_pool: BlockingPool,
+}
+
+impl Executor {
+    /// Creates an executor with this pool for everything but daemons.
+    pub(crate) fn new(
+        context: Arc<OperatorContext>,
+        lifecycle: Arc<dyn Lifecycle>,
+        pool: BlockingPool,
+    ) -> Self {
+        Self {
+            context,
+            lifecycle,
+            pool,
+            daemon_pool: BlockingPool::new(Some(DAEMON_THREADS)),
+        }
+    }
+}
+
+/// The calls of handlers in one cycle of one object. Cheap to clone: clones share the patch.
+#[derive(Debug, Clone)]
+pub(crate) struct Execution {
+    pub(super) executor: Arc<Executor>,
+    pub(super) cause: Arc<Cause>,
+    pub(crate) patch: SharedPatch,
+    pub(super) logger: ObjectLogger,
+    pub(super) lifecycle: Arc<dyn Lifecycle>,
+    pub(super) memo: MemoCell,
+    /// The place for results that are not JSON.
+    pub(super) slot: Slot,
+    /// The attempts of this cycle, sub-handlers included.
+    pub(crate) attempts: AttemptLog,
+}
+
+impl Execution {
+    /// Starts with an empty patch.
+    pub(crate) fn new(
+        executor: &Arc<Executor>,
+        cause: Cause,
+        logger: ObjectLogger,
+        memo: MemoCell,
+    ) -> Self {
+        Self {
+            executor: Arc::clone(executor),
+            cause: Arc::new(cause),
+            patch: SharedPatch::default(),
+            logger,
+            lifecycle: Arc::clone(&executor.lifecycle),
+            memo,
+            slot: Slot::default(),
+            attempts: AttemptLog::default(),
+        }
+    }
+
+    /// Sets the patch that handlers start with.
+    #[must_use]
+    pub(crate) fn with_patch(self, patch: Patch) -> Self {
+        Self {
+            patch: SharedPatch::new(patch),
+            ..self
+        }
+    }
+
+    /// Returns the context for filters and lifecycles.
+    pub(super) fn filtering(&self) -> FilterContext {
+        let context = Arc::clone(&self.executor.context);
+        FilterContext::new(context, self.memo.clone(), &self.logger)
+    }
+}

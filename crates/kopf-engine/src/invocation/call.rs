@@ -1,0 +1,95 @@
+//! One call of a function.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kopf_core::body::Body;
+use kopf_core::cause::{Cause, Change, EventType};
+use kopf_core::handler::{Activity, HandlerId, Param};
+use serde_json::Value;
+
+use super::logger::ObjectLogger;
+use super::memos::MemoCell;
+use super::{Admission, LiveBody, OperatorContext, SharedPatch, Slot, Stopped, SubHandlers};
+
+/// The subject of a call.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Subject {
+    /// An event of an object. For handlers of a field, the change is reduced to that field.
+    Object(Arc<Cause>),
+    /// An admission request.
+    Admission(Arc<Admission>),
+    /// An activity of the operator itself.
+    Activity(Activity),
+}
+
+/// The arguments of one call. Cheap to clone.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Call {
+    /// The handler's full id.
+    pub id: HandlerId,
+    /// The subject of the call.
+    pub subject: Subject,
+    /// The `param` that the handler was declared with.
+    pub param: Option<Param>,
+    /// The number of attempts before this one.
+    pub retry: u32,
+    /// The time of the first attempt for this cause.
+    pub started: Timestamp,
+    /// The time since `started`, at the beginning of this attempt.
+    pub runtime: Duration,
+    /// Changes of the object, written when the cycle ends.
+    pub patch: SharedPatch,
+    /// Logs in the name of the object, and posts its records as events of the object.
+    pub logger: ObjectLogger,
+    /// Registers and runs sub-handlers; only in handlers of changes.
+    pub subs: Option<SubHandlers>,
+    /// A place for results that are not JSON.
+    pub slot: Slot,
+    /// The memo of the object, or of the operator if the call is not about an object.
+    pub memo: MemoCell,
+    /// The stop flag; only in daemons and timers.
+    pub stopped: Option<Stopped>,
+    /// The newest version of the object at any time; only in daemons and timers.
+    pub live: Option<LiveBody>,
+    /// Context shared by all handlers of the operator.
+    pub operator: Arc<OperatorContext>,
+}
+
+impl Call {
+    /// Returns the cause; `None` if the call is not about an object.
+    pub fn cause(&self) -> Option<&Arc<Cause>> {
+        match &self.subject {
+            Subject::Object(cause) => Some(cause),
+            Subject::Admission(admission) => Some(&admission.cause),
+            Subject::Activity(_) => None,
+        }
+    }
+
+    /// Returns the admission request; only in handlers for admission.
+    pub fn admission(&self) -> Option<&Arc<Admission>> {
+        match &self.subject {
+            Subject::Admission(admission) => Some(admission),
+            Subject::Object(_) | Subject::Activity(_) => None,
+        }
+    }
+
+    /// Returns the body of the object; an empty one if the call is not about an object.
+    pub fn body(&self) -> &Body {
+        static NONE: LazyLock<Body> = LazyLock::new(|| Body::new(Value::Null));
+        self.cause().map_or(&NONE, |cause| &cause.body)
+    }
+
+    /// Returns the change; only in handlers of changes.
+    pub fn change(&self) -> Option<&Change> {
+        self.cause()?.change.as_ref()
+    }
+
+    /// Returns the type of the event; only in handlers of events.
+    pub fn event(&self) -> Option<EventType> {
+        self.cause()?.event
+    }
+}

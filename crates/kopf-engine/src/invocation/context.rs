@@ -1,0 +1,92 @@
+//! Context shared by all handlers of one operator.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use kopf_client::Client;
+use kopf_core::settings::Settings;
+
+use super::memos::MemoCell;
+use super::{Host, Leftovers, Pulse, SettingsDraft};
+use crate::clock::Clock;
+use crate::indexing::Indices;
+
+/// Context shared by all handlers of one operator.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct OperatorContext {
+    /// The operator's API client.
+    pub client: Client,
+    /// The operator's settings.
+    pub settings: Arc<Settings>,
+    /// The operator's clock.
+    pub clock: Clock,
+    /// A value of the front; opaque to the engine.
+    pub front: Arc<dyn Any + Send + Sync>,
+    /// The settings being changed by startup handlers; `None` afterwards, when they are fixed.
+    pub draft: Option<SettingsDraft>,
+    /// The operator's indices.
+    pub indices: Indices,
+    /// The operator's own memo; memos of objects are made from it.
+    pub memo: MemoCell,
+    /// The place of the front where tasks with callbacks are polled.
+    pub(crate) host: Option<Arc<dyn Host>>,
+    /// Signs of life of the front, for health probes.
+    pub(crate) pulse: Option<Arc<dyn Pulse>>,
+    /// Foreign work whose caller is gone.
+    pub(crate) leftovers: Leftovers,
+}
+
+impl OperatorContext {
+    /// Creates a context without indices and memos.
+    pub fn new(
+        client: Client,
+        settings: Arc<Settings>,
+        clock: Clock,
+        front: Arc<dyn Any + Send + Sync>,
+    ) -> Self {
+        Self {
+            client,
+            settings,
+            clock,
+            front,
+            draft: None,
+            indices: Indices::default(),
+            memo: MemoCell::of_operator(Arc::new(())),
+            host: None,
+            pulse: None,
+            leftovers: Leftovers::default(),
+        }
+    }
+
+    /// Sets the indices.
+    #[must_use]
+    pub fn with_indices(self, indices: Indices) -> Self {
+        Self { indices, ..self }
+    }
+
+    /// Sets the memo from which memos of objects are made.
+    #[must_use]
+    pub fn with_memo(self, memo: MemoCell) -> Self {
+        Self { memo, ..self }
+    }
+
+    /// Sets the host.
+    #[must_use]
+    pub(crate) fn with_host(self, host: Option<Arc<dyn Host>>) -> Self {
+        Self { host, ..self }
+    }
+
+    /// Sets the signs of life of the front.
+    #[must_use]
+    pub(crate) fn with_pulse(self, pulse: Option<Arc<dyn Pulse>>) -> Self {
+        Self { pulse, ..self }
+    }
+}
+
+impl fmt::Debug for OperatorContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OperatorContext").finish_non_exhaustive()
+    }
+}

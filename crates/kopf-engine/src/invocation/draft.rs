@@ -1,0 +1,41 @@
+//! Settings while startup handlers change them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kopf_core::settings::Settings;
+
+/// Settings that startup handlers can change. Cheap to clone: clones are the same settings.
+///
+/// ```
+/// use kopf_engine::invocation::SettingsDraft;
+///
+/// let draft = SettingsDraft::default();
+/// let mut settings = draft.get();
+/// settings.posting.enabled = false;
+/// draft.clone().set(settings);
+/// assert!(!draft.get().posting.enabled);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct SettingsDraft(Arc<Mutex<Settings>>);
+
+impl SettingsDraft {
+    /// Starts with these settings.
+    pub fn new(settings: Settings) -> Self {
+        Self(Arc::new(Mutex::new(settings)))
+    }
+
+    /// Returns a copy of the current settings.
+    pub fn get(&self) -> Settings {
+        self.lock().clone()
+    }
+
+    /// Replaces the settings.
+    pub fn set(&self, settings: Settings) {
+        *self.lock() = settings;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Settings> {
+        // No code that can panic runs under the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,108 @@
+//! The seam between the engine and the fronts.
+//!
+//! A front turns every function of its users into an [`Invoke`]. The engine calls it with a
+//! [`Call`] and runs the returned [`Work`]. Everything that depends on a language is behind this
+//! trait: building arguments, running functions, the form of errors. The engine never names a
+//! front.
+//!
+//! This module is a leaf: it imports nothing of the engine but other leaves (the clock, indices,
+//! posting). Engine behaviour reaches a front through handles that the engine fills, such as
+//! [`SubHandlers`].
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use kopf_engine::invocation::{Call, Function, Invoke, Work};
+//! use serde_json::json;
+//!
+//! /// A front whose functions return the name of the object.
+//! struct Name;
+//!
+//! impl Invoke for Name {
+//!     fn invoke(&self, call: Call) -> Work {
+//!         Work::Async(Box::pin(async move { Ok(Some(json!(call.body().name()))) }))
+//!     }
+//! }
+//!
+//! let function: Function = Arc::new(Name);
+//! ```
+
+mod admission;
+mod call;
+mod context;
+mod current;
+mod draft;
+mod filter;
+mod host;
+mod leftovers;
+mod live;
+pub mod logger;
+pub mod memos;
+mod patch;
+mod pulse;
+mod slot;
+mod stopped;
+mod subs;
+mod work;
+
+use std::fmt;
+use std::sync::Arc;
+
+use kopf_core::outcome::HandlerError;
+use serde_json::Value;
+
+pub use self::admission::{Admission, Warnings};
+pub use self::call::{Call, Subject};
+pub use self::context::OperatorContext;
+pub use self::current::current;
+pub(crate) use self::current::{polled, within, within_blocking};
+pub use self::draft::SettingsDraft;
+pub use self::filter::FilterContext;
+pub(crate) use self::host::Hosting;
+pub use self::host::{Host, Hosted};
+pub(crate) use self::leftovers::Leftovers;
+pub use self::live::LiveBody;
+pub use self::patch::SharedPatch;
+pub use self::pulse::Pulse;
+pub use self::slot::Slot;
+pub use self::stopped::Stopped;
+pub(crate) use self::subs::RunSubHandlers;
+pub use self::subs::{RegistrationError, SubHandlers};
+pub use self::work::{Cancel, Work};
+
+/// A function as the engine sees it.
+pub type Function = Arc<dyn Invoke>;
+
+/// A handler with its function.
+pub type Handler = kopf_core::handler::Handler<Function>;
+
+/// All handlers of one operator.
+pub type Registry = kopf_core::registry::Registry<Function>;
+
+/// The result of a function: a value for the status (or none), or an error.
+pub type HandlerResult = Result<Option<Value>, HandlerError>;
+
+/// A user's function, whatever its language.
+pub trait Invoke: Send + Sync {
+    /// Prepares one call. Must return at once: slow steps belong into the returned work.
+    ///
+    /// A panic, here or in the work, fails this handler only.
+    fn invoke(&self, call: Call) -> Work;
+}
+
+impl fmt::Debug for dyn Invoke {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Invoke")
+    }
+}
+
+/// A handler that does nothing.
+#[cfg(test)]
+pub(crate) struct Nothing;
+
+#[cfg(test)]
+impl Invoke for Nothing {
+    fn invoke(&self, _: Call) -> Work {
+        Work::Async(Box::pin(async { Ok(None) }))
+    }
+}

@@ -1,0 +1,54 @@
+//! Results that are not JSON.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A place for a result that is not JSON, such as credentials or entries of an index. The function
+/// (or its front) puts it here; the engine takes it when the function has succeeded. Cheap to
+/// clone: clones are the same slot.
+///
+/// ```
+/// use kopf_engine::invocation::Slot;
+///
+/// let slot = Slot::default();
+/// slot.put("a ticket".to_owned());
+/// assert_eq!(slot.take::<u64>(), None, "another type: the result stays");
+/// assert_eq!(slot.take::<String>().as_deref(), Some("a ticket"));
+/// assert_eq!(slot.take::<String>(), None);
+/// ```
+#[derive(Clone, Default)]
+pub struct Slot(Arc<Mutex<Option<Box<dyn Any + Send>>>>);
+
+impl Slot {
+    /// Stores a result and drops the former one.
+    pub fn put<T: Send + 'static>(&self, result: T) {
+        let former = self.lock().replace(Box::new(result));
+        // Outside of the lock: dropping it can run any code.
+        drop(former);
+    }
+
+    /// Takes the result, if it is there and of this type.
+    pub fn take<T: Send + 'static>(&self) -> Option<T> {
+        let mut slot = self.lock();
+        match slot.take()?.downcast::<T>() {
+            Ok(result) => Some(*result),
+            Err(other) => {
+                *slot = Some(other);
+                None
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Box<dyn Any + Send>>> {
+        // No code that can panic runs under the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Leaves the content out: it can be secret.
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Slot")
+    }
+}

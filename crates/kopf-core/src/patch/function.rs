@@ -70,7 +70,10 @@ impl PatchFn {
     ///     })
     /// });
     /// assert!(count.call(&mut json!({})).is_err(), "it must be awaited");
-    /// let _changed = transform(&[count], &json!({}));
+    ///
+    /// async fn changed(fns: &[PatchFn]) -> Result<serde_json::Value, kopf_core::patch::Error> {
+    ///     transform(fns, &json!({"spec": {}})).await
+    /// }
     /// ```
     pub fn awaited(
         label: &'static str,

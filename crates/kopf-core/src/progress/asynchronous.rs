@@ -54,7 +54,7 @@ pub type ProgressChanges = BTreeMap<String, Option<ProgressRecord>>;
 ///         _body: &'a Body,
 ///         _patch: &'a mut Patch,
 ///     ) -> StorageFuture<'a, ()> {
-///         Box::pin(async {
+///         Box::pin(async move {
 ///             for (id, record) in changes {
 ///                 match record {
 ///                     Some(record) => self.0.lock().unwrap().insert(id.clone(), record.clone()),

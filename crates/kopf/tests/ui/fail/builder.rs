@@ -13,8 +13,8 @@ fn main() {
     let _ = on::create("things", handler).old("x");
     let _ = on::event("things", handler).retries(3);
     let _ = on::create("things", handler).timeout("1m");
-    let _ = on::create("things", handler).when(|logger: Logger| {
-        let _ = logger;
+    let _ = on::create("things", handler).when(|patch: Patch| {
+        let _ = patch;
         true
     });
 }

@@ -13,11 +13,11 @@ fn label() {}
 #[kopf::on::create("things", field = "spec.x", value = vec![1])]
 fn value() {}
 
-fn needs_logger(_: Logger) -> bool {
+fn needs_patch(_: Patch) -> bool {
     true
 }
 
-#[kopf::on::create("things", when = needs_logger)]
+#[kopf::on::create("things", when = needs_patch)]
 fn when() {}
 
 fn main() {}

@@ -1,9 +1,9 @@
-//! What is told to the one who asks, whatever the answer is.
+//! Warnings in responses.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Warnings, as `kubectl` prints them. Cheap to clone: clones are the same list.
+/// Warnings that `kubectl` prints. Cheap to clone: clones share the list.
 ///
 /// ```
 /// let warnings = kopf_engine::admission::Warnings::default();
@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Warnings(Arc<Mutex<Vec<String>>>);
 
 impl Warnings {
-    /// Adds one to the end.
+    /// Appends a warning.
     pub fn push(&self, warning: impl Into<String>) {
         let warning = warning.into();
         self.lock().push(warning);
     }
 
-    /// All of them so far.
+    /// Returns all warnings.
     pub fn list(&self) -> Vec<String> {
         self.lock().clone()
     }

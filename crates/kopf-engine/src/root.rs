@@ -27,8 +27,8 @@ pub(crate) const SERVER: &str = "Admission webhook server";
 const VALIDATING: &str = "Admission validating configuration manager";
 const MUTATING: &str = "Admission mutating configuration manager";
 
-/// How long the webhook server goes on when its webhooks are taken back: API servers do not learn of that
-/// in the same moment, and deny what they cannot ask about.
+/// Time between the removal of webhooks and the end of the webhook server. API servers apply removals
+/// with a delay, and reject requests that they cannot review.
 const LINGERING: Duration = Duration::from_secs(2);
 
 /// The tasks of a running operator. Dropping it aborts them.
@@ -66,7 +66,8 @@ impl Root {
         self.names.insert(task.id(), name);
     }
 
-    /// The webhook server, which answers until nobody is told of it any more, and those who tell.
+    /// Spawns the webhook server and the managers of webhook configurations. The server outlives the
+    /// managers.
     pub(crate) fn spawn_webhooks(&mut self, webhooks: Webhooks) {
         let managers = [
             (WebhookType::Validating, VALIDATING),
@@ -117,7 +118,7 @@ impl Root {
         report_blocked();
     }
 
-    /// Lets the webhook server answer those who do not know yet that it goes.
+    /// Lets the webhook server respond until API servers have applied the removal of the webhooks.
     async fn answer_the_last(&self) {
         let is_served = self.names.values().any(|task| *task == SERVER);
         if let Some(reviews) = self.reviews.as_ref().filter(|_| is_served) {

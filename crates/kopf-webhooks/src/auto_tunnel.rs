@@ -1,4 +1,4 @@
-//! A server for clusters on this machine, a tunnel for all others.
+//! A server for local clusters, and a tunnel for others.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use tracing::debug;
 use crate::detection::guess_host;
 use crate::{NgrokTunnel, Server};
 
-/// A server if the cluster is known to reach this machine, and a tunnel through ngrok otherwise.
+/// A server for known local clusters, otherwise a tunnel through ngrok.
 ///
-/// It has only those options that both have. Clusters are found out as by [`Server::auto`].
+/// It has the common options of both. Clusters are detected as by [`Server::auto`].
 #[derive(Clone, Debug, Default)]
 pub struct AutoTunnel {
     addr: Option<String>,
@@ -20,26 +20,26 @@ pub struct AutoTunnel {
 }
 
 impl AutoTunnel {
-    /// A server or a tunnel.
+    /// Creates a server or a tunnel.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Where to listen. Default: on all interfaces; behind a tunnel, on this machine only.
+    /// Sets the address to listen on. Default: all interfaces; behind a tunnel, `127.0.0.1`.
     #[must_use]
     pub fn addr(mut self, addr: impl Into<String>) -> Self {
         self.addr = Some(addr.into());
         self
     }
 
-    /// The port to listen at; 0 is any that is free, and the default.
+    /// Sets the port to listen on. Default: 0, any free port.
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
     }
 
-    /// The path that all webhooks are under. Default: none.
+    /// Sets the root path of all webhooks. Default: none.
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.path = Some(path.into());

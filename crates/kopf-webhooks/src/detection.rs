@@ -1,7 +1,6 @@
-//! Guesses what cluster this is, and what it calls the machine that it runs on.
+//! Detection of local clusters, which have names for the machine they run on.
 //!
-//! Local clusters have their own names for it. The certificate of the API server tells most of them
-//! apart, and asking for that needs no permissions.
+//! Most are recognised by the certificate of the API server, which needs no permissions.
 
 use kopf_core::admission::Serving;
 use serde_json::Value;
@@ -9,16 +8,16 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::x509::AttributeTypeAndValue;
 
-/// What K3d calls the machine it runs on.
+/// Name of the machine in K3d.
 pub(crate) const K3D: &str = "host.k3d.internal";
 
-/// What Minikube calls it.
+/// Name of the machine in Minikube.
 pub(crate) const MINIKUBE: &str = "host.minikube.internal";
 
-/// What Docker Desktop calls it.
+/// Name of the machine in Docker Desktop.
 pub(crate) const DOCKER_DESKTOP: &str = "host.docker.internal";
 
-/// What the cluster calls this machine, if it is a cluster that is known.
+/// Returns the name of this machine in the cluster, if the cluster is recognised.
 pub(crate) async fn guess_host(operator: &dyn Serving) -> Option<&'static str> {
     let certificate = operator.api_certificate().await;
     if let Some(host) = certificate.as_deref().and_then(by_certificate) {
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_are_known_by_their_certificates() {
+    fn clusters_are_recognised_by_certificates() {
         let docker = ["kubernetes", "docker-for-desktop", "localhost"];
         for (issuer, common_name, organization, names, expected) in [
             ("x", "k3s", "", &[][..], Some(K3D)),
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn k3s_is_known_by_its_version() {
+    fn k3s_is_recognised_by_its_version() {
         for (version, expected) in [
             (json!({"gitVersion": "v1.36.4+k3s1"}), Some(K3D)),
             (json!({"gitVersion": "v1.36.4"}), None),

@@ -1,23 +1,20 @@
-//! Webhook servers and tunnels: how the API server reaches an operator.
+//! Webhook servers and tunnels, by which API servers reach an operator.
 //!
-//! An operator knows nothing of them but the trait
-//! [`WebhookServer`](kopf_core::admission::WebhookServer): it hands itself to one, is told where the
-//! API server finds it, and reviews what comes in. These are the ones that come with the framework;
-//! anybody can write others.
+//! They implement [`WebhookServer`](kopf_core::admission::WebhookServer), the only interface to the
+//! operator; other implementations are possible.
 //!
-//! | | for |
+//! | server | purpose |
 //! |---|---|
-//! | [`Server`] | any place that the API server can reach, with its own certificate or a given one |
+//! | [`Server`] | any address that the API server can reach, with a generated or a given certificate |
 //! | [`Server::k3d`], [`Server::minikube`], [`Server::docker_desktop`] | clusters on the same machine |
-//! | [`Server::auto`] | whichever of these it is |
-//! | [`NgrokTunnel`] | development, with a cluster that is elsewhere |
-//! | [`AutoTunnel`] | a cluster on the same machine, or else a tunnel |
+//! | [`Server::auto`] | detects these clusters |
+//! | [`NgrokTunnel`] | development with a remote cluster |
+//! | [`AutoTunnel`] | a cluster on the same machine, otherwise a tunnel |
 //!
-//! # Who is served
+//! # Clients
 //!
-//! Everybody who connects, and for a while only: connections, requests, memory and time are
-//! [limited](Limits), so that no client keeps others from being served. Who it is, is left to
-//! handlers, by headers and by the certificate of the client.
+//! All clients are accepted. Connections, requests, memory and time are [limited](Limits), so that clients
+//! cannot block each other. Handlers can check headers and client certificates.
 
 mod address;
 mod auto_tunnel;
@@ -36,5 +33,5 @@ pub use self::limits::Limits;
 pub use self::ngrok::NgrokTunnel;
 pub use self::server::Server;
 pub use self::tls::Verify;
-/// For [`Server::context`].
+/// Re-exported for [`Server::context`].
 pub use rustls;

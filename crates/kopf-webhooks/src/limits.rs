@@ -1,11 +1,10 @@
-//! How much of everything a server spends on its clients.
+//! Limits of a server.
 
 use std::time::Duration;
 
-/// How much of everything a server spends on its clients.
+/// Limits of a server: memory, time, connections.
 ///
-/// The API server is one client with few connections, but it is not the only one who can connect. The
-/// defaults suit it, and let nobody else take the server away from it.
+/// The defaults suit API servers, which have few connections, and keep other clients from blocking them.
 ///
 /// ```
 /// let mut limits = kopf_webhooks::Limits::default();
@@ -15,33 +14,30 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The size of a review in bytes; larger ones are denied. Default: 16 MiB, which is more than
-    /// twice the largest object that Kubernetes takes, as reviews have two of them.
+    /// Size of a review in bytes; larger ones are denied. Default: 16 MiB. Reviews have up to two
+    /// objects of 3 MiB.
     pub body: usize,
-    /// The memory for the texts of all reviews together in bytes, those aside that are small;
-    /// reviews for which there is none within `body_time` are answered by 503. A quarter of it is
-    /// for connections on which reviews were answered before. Default: 128 MiB.
+    /// Memory for the bodies of all reviews in bytes, except small ones. Reviews that get none within
+    /// `body_time` fail with 503. A quarter is reserved for known clients. Default: 128 MiB.
     ///
-    /// What is made of the texts can be many times as large. It has as much memory again, or 16
-    /// times as much as `body` if that is more; reviews that alone need more are denied.
+    /// The parsed values have the same amount again, or 16 times `body` if that is more. Reviews
+    /// that need more than that are denied.
     pub memory: usize,
-    /// How long a new connection can take until it has asked for something: the TLS handshake and
-    /// the headers of its first request. Default: 10 seconds.
+    /// Time for the TLS handshake and the headers of the first request. Default: 10 seconds.
     pub header_time: Duration,
-    /// How long the body of a request can take; slower ones are answered by 408. Default: 10
-    /// seconds.
+    /// Time for the body of a request; slower ones fail with 408. Default: 10 seconds.
     pub body_time: Duration,
-    /// How long a review can take, the wait for its turn included; longer ones are answered by
-    /// 500. Default: 30 seconds, as no API server waits for longer.
+    /// Time for a review, including the wait for a permit; longer ones fail with 500. Default: 30
+    /// seconds, the maximum of API servers.
     pub review_time: Duration,
-    /// How long a connection can be silent between requests. Default: 2 minutes, since API servers
-    /// keep theirs for 90 seconds.
+    /// Time between requests of a connection. Default: 2 minutes; API servers close idle connections
+    /// after 90 seconds.
     pub idle_time: Duration,
-    /// How many connections there can be. When there are more, the one has to go that has been
-    /// silent for the longest time; of those with reviews under way, none. On Linux, there are not
-    /// more than half of the files that the process can have open (`ulimit -n`). Default: 1,024.
+    /// Number of open connections. Above it, the one with the longest silence is closed, except those
+    /// with reviews under way. On Linux, at most half of the limit of open files (`ulimit -n`).
+    /// Default: 1,024.
     pub connections: usize,
-    /// How many reviews are under way at once; others wait. Default: 1,024.
+    /// Number of concurrent reviews; others wait. Default: 1,024.
     pub reviews: usize,
 }
 

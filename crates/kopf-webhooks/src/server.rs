@@ -1,4 +1,4 @@
-//! The usual server: it listens on this machine, over TLS.
+//! The standard server: it listens on this machine, over TLS.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,12 +15,11 @@ use crate::endpoint::{Announcement, Endpoint, FILE_CHECK_INTERVAL, Plan};
 use crate::tls::Options;
 use crate::{Error, Limits, Verify};
 
-/// A webhook server on this machine, over HTTPS unless it is told otherwise.
+/// A webhook server on this machine, over HTTPS by default.
 ///
-/// Without options, it listens on all interfaces at a free port, with a certificate that it makes for
-/// itself, and the API server is told to reach it at `localhost`. The constructors differ only in
-/// what this machine is called: [`Server::k3d`], [`Server::minikube`], [`Server::docker_desktop`],
-/// and [`Server::auto`], which finds out.
+/// Without options, it listens on all interfaces at a free port with a generated certificate, and is
+/// announced as `localhost`. The constructors differ only in the announced host: [`Server::k3d`],
+/// [`Server::minikube`], [`Server::docker_desktop`], and [`Server::auto`], which detects it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -44,14 +43,14 @@ pub struct Server {
     default_host: DefaultHost,
 }
 
-/// What this machine is called if the user does not say it.
+/// Announced host, if the option `host` is not set.
 #[derive(Clone, Copy, Debug)]
 enum DefaultHost {
-    /// As by its address.
+    /// By the listening address.
     Address,
-    /// As in this kind of clusters.
+    /// A known name in this kind of clusters.
     Known(&'static str),
-    /// As in the cluster that is found.
+    /// Detected by the API server.
     Detected,
 }
 
@@ -62,28 +61,28 @@ impl Default for Server {
 }
 
 impl Server {
-    /// A server that is reached by its address, or by [`Server::host`].
+    /// Creates a server that is announced by its address, or by [`Server::host`].
     pub fn new() -> Self {
         Self::with(DefaultHost::Address)
     }
 
-    /// A server for K3d and K3s in Docker: the cluster reaches this machine as `host.k3d.internal`.
+    /// Creates a server for K3d and K3s in Docker, announced as `host.k3d.internal`.
     pub fn k3d() -> Self {
         Self::with(DefaultHost::Known(K3D))
     }
 
-    /// A server for Minikube: the cluster reaches this machine as `host.minikube.internal`.
+    /// Creates a server for Minikube, announced as `host.minikube.internal`.
     pub fn minikube() -> Self {
         Self::with(DefaultHost::Known(MINIKUBE))
     }
 
-    /// A server for Docker Desktop: the cluster reaches this machine as `host.docker.internal`.
+    /// Creates a server for Docker Desktop, announced as `host.docker.internal`.
     pub fn docker_desktop() -> Self {
         Self::with(DefaultHost::Known(DOCKER_DESKTOP))
     }
 
-    /// A server that finds out which of these clusters it is for, by the API server's certificate or
-    /// version; if it is none of them, it is reached by its address.
+    /// Creates a server that detects these clusters by the API server's certificate or version.
+    /// Otherwise it is announced by its address.
     pub fn auto() -> Self {
         Self::with(DefaultHost::Detected)
     }
@@ -103,28 +102,28 @@ impl Server {
         }
     }
 
-    /// Where to listen: an address, or a name of this machine. Default: on all interfaces.
+    /// Sets the address or host name to listen on. Default: all interfaces.
     #[must_use]
     pub fn addr(mut self, addr: impl Into<String>) -> Self {
         self.plan.addr = Some(addr.into());
         self
     }
 
-    /// The port to listen at; 0 is any that is free, and the default.
+    /// Sets the port to listen on. Default: 0, any free port.
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.plan.port = port;
         self
     }
 
-    /// The path that all webhooks are under. Default: none.
+    /// Sets the root path of all webhooks. Default: none.
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.plan.path = Some(path.into());
         self
     }
 
-    /// What API servers call this machine; the certificate that is made has this name. Default: the
+    /// Sets the host name of this machine for API servers, also in the generated certificate. Default: the
     /// address.
     #[must_use]
     pub fn host(mut self, host: impl Into<String>) -> Self {
@@ -132,68 +131,67 @@ impl Server {
         self
     }
 
-    /// The CA bundle in PEM that API servers verify the server with, instead of one from a file.
+    /// Sets the CA bundle for API servers in PEM, instead of [`Server::cafile`].
     #[must_use]
     pub fn cadata(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.plan.tls.cadata = Some(pem.into());
         self
     }
 
-    /// The file with the CA bundle that API servers verify the server with. Default: what is in
-    /// [`Server::certfile`]. If the server makes its own certificate, it knows the CA better.
+    /// Sets the file with the CA bundle for API servers. Default: [`Server::certfile`]. Ignored for
+    /// generated certificates.
     #[must_use]
     pub fn cafile(mut self, path: impl Into<PathBuf>) -> Self {
         self.plan.tls.cafile = Some(path.into());
         self
     }
 
-    /// The file to write the CA bundle to, such as for `curl --cacert`.
+    /// Sets the file to write the CA bundle to, such as for `curl --cacert`.
     #[must_use]
     pub fn cadump(mut self, path: impl Into<PathBuf>) -> Self {
         self.plan.tls.cadump = Some(path.into());
         self
     }
 
-    /// Everything about TLS of the server's side, ready to be used. It excludes the options for
-    /// certificates and for the verification of clients. Without `h2` among its ALPN protocols,
-    /// only HTTP/1.1 is spoken.
+    /// Sets the TLS configuration. It excludes the options for certificates and for the verification of
+    /// clients. HTTP/2 needs `h2` among its ALPN protocols.
     #[must_use]
     pub fn context(mut self, context: Arc<ServerConfig>) -> Self {
         self.plan.tls.context = Some(context);
         self
     }
 
-    /// Speaks plain HTTP. API servers refuse that; it is for tunnels, and for experiments with curl.
+    /// Serves plain HTTP, for tunnels and experiments. API servers require HTTPS.
     #[must_use]
     pub fn insecure(mut self, insecure: bool) -> Self {
         self.plan.tls.insecure = insecure;
         self
     }
 
-    /// The file with the server's certificate in PEM, and with those of intermediate authorities
-    /// after it. Default: the server makes a certificate.
+    /// Sets the file with the certificate in PEM, followed by those of intermediate CAs. Default: a
+    /// generated certificate.
     #[must_use]
     pub fn certfile(mut self, path: impl Into<PathBuf>) -> Self {
         self.plan.tls.certfile = Some(path.into());
         self
     }
 
-    /// The file with the private key of the certificate in PEM.
+    /// Sets the file with the private key of the certificate in PEM.
     #[must_use]
     pub fn pkeyfile(mut self, path: impl Into<PathBuf>) -> Self {
         self.plan.tls.pkeyfile = Some(path.into());
         self
     }
 
-    /// The password of the private key, if it has one: in PKCS #8 with PBES2 (PBKDF2 and AES-CBC),
-    /// as OpenSSL 3 encrypts keys.
+    /// Sets the password of the private key: PKCS #8 with PBES2 (PBKDF2 and AES-CBC), as encrypted by
+    /// OpenSSL 3.
     #[must_use]
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.plan.tls.password = Some(password.into());
         self
     }
 
-    /// Other names and addresses that the certificate is for that the server makes.
+    /// Adds names and addresses to the generated certificate.
     #[must_use]
     pub fn extra_sans<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         let names = names.into_iter().map(Into::into);
@@ -201,47 +199,46 @@ impl Server {
         self
     }
 
-    /// Whether clients have to show certificates. Default: they do not, but they can if there is an
-    /// authority to verify them with.
+    /// Sets the verification of client certificates. Default: optional with a CA bundle for clients,
+    /// otherwise none.
     #[must_use]
     pub fn verify_mode(mut self, mode: Verify) -> Self {
         self.plan.tls.verify_mode = Some(mode);
         self
     }
 
-    /// The file with the authorities that vouch for clients, in PEM.
+    /// Sets the file with the CA bundle for clients, in PEM.
     #[must_use]
     pub fn verify_cafile(mut self, path: impl Into<PathBuf>) -> Self {
         self.plan.tls.verify_cafile = Some(path.into());
         self
     }
 
-    /// The folder with the authorities that vouch for clients: files in PEM.
+    /// Sets the folder with CA files for clients, in PEM.
     #[must_use]
     pub fn verify_capath(mut self, path: impl Into<PathBuf>) -> Self {
         self.plan.tls.verify_capath = Some(path.into());
         self
     }
 
-    /// The authorities that vouch for clients, in PEM.
+    /// Sets the CA bundle for clients, in PEM.
     #[must_use]
     pub fn verify_cadata(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.plan.tls.verify_cadata = Some(pem.into());
         self
     }
 
-    /// How often to look whether the files have changed. Default: every minute.
+    /// Sets the interval for checking the files. Default: 60 seconds.
     ///
-    /// If they have, new connections are made with the new certificate, and the API server is told
-    /// the new CA bundle; if that has other authorities, 30 seconds before. Requests under way are
-    /// not interrupted.
+    /// If they have changed, new connections use the new certificate, and the new CA bundle is
+    /// announced; a new CA is announced 30 seconds before. Requests under way are finished.
     #[must_use]
     pub fn file_check_interval(mut self, interval: Duration) -> Self {
         self.plan.file_check_interval = interval;
         self
     }
 
-    /// How much of everything is spent on clients.
+    /// Sets the limits.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.plan.limits = limits;

@@ -1,18 +1,18 @@
-//! Where the API server finds a webhook server: `clientConfig` of webhook configurations.
+//! Addresses of webhook servers: `clientConfig` of webhook configurations.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a webhook server is, as the API server is told: by URL or by service (or both).
+/// Address of a webhook server for API servers: a URL, a service, or both.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientConfig {
-    /// The address of the server.
+    /// URL of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The service in front of the server, if it runs in the cluster.
+    /// Service in front of the server, if it runs in the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceReference>,
-    /// The authorities that vouch for the server: certificates in PEM, in base64.
+    /// CA bundle for the server's certificate: PEM, encoded in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_bundle: Option<String>,
 }
@@ -20,14 +20,14 @@ pub struct ClientConfig {
 /// A service in the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceReference {
-    /// Its namespace.
+    /// Namespace of the service.
     pub namespace: String,
-    /// Its name.
+    /// Name of the service.
     pub name: String,
-    /// The path of the server behind it.
+    /// Root path of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The port of the service; 443 if not given.
+    /// Port of the service. Default: 443.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
 }

@@ -1,4 +1,4 @@
-//! What the API server is told to ask, and whom: the content of webhook configurations.
+//! Content of webhook configurations.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::filter::MetaCriterion;
 use crate::handler::Handler;
 use crate::resource::Resource;
 
-/// How long the server waits for an answer: as long as it can.
+/// Timeout of webhook calls: the maximum of the API.
 const TIMEOUT_SECONDS: u32 = 30;
 
-/// The kinds that handlers for admission are for: only about these there can be reviews.
+/// Returns the resources that the admission handlers select.
 pub fn served<F>(
     handlers: &[Arc<Handler<F>>],
     resources: &BTreeSet<Arc<Resource>>,
@@ -28,20 +28,20 @@ pub fn served<F>(
         .collect()
 }
 
-/// What the configurations are made of.
+/// Parameters of a webhook configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct Configured<'a> {
-    /// The name of the configurations, which all names of webhooks end with.
+    /// Name of the configuration, the suffix of all webhook names.
     pub managed: &'a str,
-    /// The kinds that there are handlers for: see [`served`].
+    /// Resources with admission handlers: see [`served`].
     pub resources: &'a BTreeSet<Arc<Resource>>,
-    /// Where the webhook server is.
+    /// Address of the webhook server.
     pub client_config: &'a ClientConfig,
-    /// Only those handlers that are to be asked when the operator has ended, too.
+    /// Leaves out handlers that are not persistent.
     pub persistent_only: bool,
 }
 
-/// The webhooks of one configuration: one for each handler of the type.
+/// Returns the webhooks of a configuration: one for each handler of the type.
 pub fn webhooks<F>(
     handlers: &[Arc<Handler<F>>],
     type_: WebhookType,
@@ -51,7 +51,7 @@ pub fn webhooks<F>(
     handlers
         .iter()
         .filter(|handler| handler.kind.webhook_type() == Some(type_))
-        // The names of those that stay are as they were.
+        // Names are assigned before filtering, so that persistent webhooks keep theirs.
         .map(|handler| (handler, names.name(&handler.id)))
         .filter(|(handler, _)| handler.webhook.persistent || !configured.persistent_only)
         .map(|(handler, name)| webhook(handler, &name, configured))
@@ -92,7 +92,7 @@ fn webhook<F>(handler: &Handler<F>, name: &str, configured: Configured<'_>) -> V
     })
 }
 
-/// What the server can check itself. Functions, and all but labels, are for the operator.
+/// Returns the selector for literal label filters. All other filters are evaluated by the operator.
 fn object_selector<F>(handler: &Handler<F>) -> Value {
     let labels = handler.filters.labels.iter();
     let expressions: Vec<Value> = labels
@@ -112,7 +112,7 @@ fn object_selector<F>(handler: &Handler<F>) -> Value {
     }
 }
 
-/// The server's own, with the id at the end of its path.
+/// Returns the address of a handler: that of the server with the id at the end of the path.
 fn client_config(config: &ClientConfig, id: &str) -> ClientConfig {
     let mut config = config.clone();
     let tail = quoted(id);
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_at_the_end_of_urls_and_of_paths_of_services() {
+    fn urls_and_service_paths_end_with_the_id() {
         let config = ClientConfig {
             url: Some("https://a.b/root/".to_owned()),
             service: Some(ServiceReference {

@@ -1,12 +1,12 @@
-//! Admission webhooks: what the API server asks before it stores an object, and what it is told.
+//! Admission webhooks: reviews, responses, and webhook configurations.
 //!
 //! ```text
 //! Incoming ─► Review ─► select ─► (handlers are called) ─► json_patch ─► respond
-//!              └ which kind, which object, who asks
-//! ClientConfig + handlers + kinds ─► webhooks: what the API server is told to ask
+//!              └ resource, object, user
+//! ClientConfig + handlers + resources ─► webhooks ─► decide: write the configuration or not
 //! ```
 //!
-//! Who takes requests and who calls handlers is elsewhere: nothing here waits or talks.
+//! These are pure functions. Servers and calls of handlers are in other crates.
 
 mod client_config;
 mod configuration;

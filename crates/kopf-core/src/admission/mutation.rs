@@ -1,4 +1,4 @@
-//! From what handlers want to change to a JSON patch for the API server.
+//! JSON patches of mutating handlers.
 
 use serde_json::{Map, Value};
 
@@ -6,10 +6,11 @@ use super::operations::operations;
 use crate::panicking::caught;
 use crate::patch::{Error, Patch, transform};
 
-/// The operations that make the wishes true on this object; none if they are already.
+/// Returns the operations that apply the patch to the body; empty if nothing changes.
 ///
-/// First the dictionary: nulls remove, with parents that become empty; objects are merged, empty
-/// ones change nothing; anything else replaces what is there. Then the functions, in order.
+/// The merge dictionary comes first: null removes a field and the parents that become empty; objects
+/// are merged, and empty ones change nothing; other values replace existing ones. Then the functions
+/// are called in order.
 ///
 /// ```
 /// use kopf_core::admission::json_patch;

@@ -1,4 +1,4 @@
-//! Names of webhooks and the ends of their addresses, made of ids of handlers.
+//! Names and URL paths of webhooks, derived from handler ids.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -7,13 +7,13 @@ use std::fmt::Write as _;
 use blake2::digest::consts::U4;
 use blake2::{Blake2b, Digest};
 
-/// What the server accepts as a name.
+/// Maximum length of a webhook name.
 const LIMIT: usize = 253;
 
-/// How long hashes are, in letters.
+/// Length of hashes in characters.
 const HASH: usize = 8;
 
-/// Gives names to webhooks: those the server accepts, and each only once.
+/// Generator of valid and unique webhook names.
 #[derive(Debug)]
 pub(super) struct Names<'a> {
     suffix: &'a str,
@@ -21,7 +21,7 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// All names end with this.
+    /// Creates a generator of names with this suffix.
     pub(super) fn new(suffix: &'a str) -> Self {
         Self {
             suffix,
@@ -29,7 +29,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The name for an id; with a hash, if the plain one is taken or too long.
+    /// Returns the name for an id; with a hash if the plain name is taken or too long.
     pub(super) fn name(&mut self, id: &str) -> String {
         let plain = normalized(id);
         let suffix = self.suffix;
@@ -52,8 +52,8 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Slashes separate as dots do, underscores are dashes, and what else is not for names is spelled in
-/// hex. In lower case, and without what cannot begin or end a part of a name.
+/// Converts an id to lower case, with dots for slashes and dashes for underscores. Other invalid
+/// characters are written in hexadecimal; dashes and dots at the edges of segments are dropped.
 fn normalized(id: &str) -> String {
     let mut text = String::with_capacity(id.len());
     for character in id.chars() {
@@ -76,7 +76,7 @@ fn normalized(id: &str) -> String {
     parts.join(".")
 }
 
-/// Eight characters; they depend on the id and on which of equal ones it is.
+/// Returns a hash of the id and its number among equal ids.
 fn hash(id: &str, number: usize) -> String {
     let mut hasher = Blake2b::<U4>::new();
     hasher.update(id.as_bytes());
@@ -91,8 +91,7 @@ fn hash(id: &str, number: usize) -> String {
     text
 }
 
-/// The id as a part of an address. Slashes stay: ids have them, and servers take all that is left
-/// of the path.
+/// Percent-encodes an id for a URL. Slashes are kept: the rest of the path is the id.
 pub(super) fn quoted(id: &str) -> String {
     let mut text = String::with_capacity(id.len());
     for byte in id.bytes() {
@@ -109,12 +108,11 @@ pub(super) fn quoted(id: &str) -> String {
     text
 }
 
-/// How long a part of the path of a service can be, without its hash.
+/// Maximum length of a segment of a service path without its hash.
 const PART: usize = 200;
 
-/// The id as a part of the path of a service. The server accepts only what could be a name between its
-/// slashes, which ids are not that have underscores or capitals. Those are called otherwise there: by
-/// something like the id, and a hash of it.
+/// Converts an id for the path of a service. API servers accept only DNS names as segments there; other
+/// ids, such as those with underscores or capitals, are normalised and get a hash.
 pub(super) fn in_service(id: &str) -> Cow<'_, str> {
     if id.split('/').all(is_name) {
         return Cow::Borrowed(id);
@@ -130,18 +128,18 @@ pub(super) fn in_service(id: &str) -> Cow<'_, str> {
     Cow::Owned(text.join("/"))
 }
 
-/// Whether this is how the handler with the id is called, by URL or by service.
+/// Returns `true` if the path names the handler with this id, in a URL or behind a service.
 pub fn is_called(id: &str, called: &str) -> bool {
     let has_hash = || {
         let cut = called.len().checked_sub(HASH);
         let hash = cut.and_then(|cut| called.get(cut..));
         hash.is_some_and(|hash| hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
     };
-    // Hashes are not made for nothing: each request is compared with all handlers.
+    // Hashing is avoided where possible: each request is compared with all handlers.
     id == called || (has_hash() && *in_service(id) == *called)
 }
 
-/// Whether the server takes it for a name: an RFC 1123 subdomain.
+/// Returns `true` for RFC 1123 subdomains.
 fn is_name(text: &str) -> bool {
     let is_inner = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
     let is_part = |part: &str| {
@@ -162,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_made_of_ids() {
+    fn names_are_derived_from_ids() {
         for (id, expected) in [
             ("check", "check.auto.kopf.dev"),
             ("status_check", "status-check.auto.kopf.dev"),
@@ -178,7 +176,7 @@ mod tests {
         }
     }
 
-    /// As the server checks it.
+    /// The validation of the API server.
     fn is_valid(name: &str) -> bool {
         let is_valid_part = |part: &str| {
             let inner = part
@@ -190,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_accepted_whatever_the_ids_are() {
+    fn names_of_any_id_are_valid() {
         let long = "x".repeat(500);
         let dotted = "a.".repeat(200);
         let odd = "é".repeat(300);
@@ -203,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn each_name_is_given_once() {
+    fn names_are_unique() {
         let mut names = Names::new("auto.kopf.dev");
         let given: Vec<String> = ["a_b", "a-b", "A-B", "a_b", "a_b", "_", "-"]
             .iter()
@@ -217,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_keep_what_is_theirs() {
+    fn urls_are_percent_encoded() {
         assert_eq!(
             quoted("some/id_with:odd chars/spec.field"),
             "some/id_with%3Aodd%20chars/spec.field"
@@ -226,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_services_are_accepted_whatever_the_ids_are() {
+    fn service_paths_of_any_id_are_valid() {
         for plain in ["check", "check/spec.field", "a-b.c/d1"] {
             assert_eq!(in_service(plain), plain);
         }

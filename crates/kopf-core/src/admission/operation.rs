@@ -1,23 +1,23 @@
-//! What is to be done to objects, and what is asked about it: the words of the API.
+//! Operations and types of webhooks.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What somebody wants to do to an object.
+/// An operation on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operation {
-    /// To create it.
+    /// Creation.
     Create,
-    /// To change it, or its subresource.
+    /// Change of an object or its subresource.
     Update,
-    /// To delete it.
+    /// Deletion.
     Delete,
-    /// To connect to it, as `kubectl exec` does.
+    /// Connection, as by `kubectl exec`.
     Connect,
 }
 
 impl Operation {
-    /// The name in reviews and configurations.
+    /// Returns the name in reviews and configurations.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -34,9 +34,9 @@ impl fmt::Display for Operation {
     }
 }
 
-/// There is no such operation.
+/// Error for an unknown operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no operation {0:?}: it is one of CREATE, UPDATE, DELETE, CONNECT")]
+#[error("unknown operation {0:?}: must be one of CREATE, UPDATE, DELETE, CONNECT")]
 pub struct UnknownOperation(pub String);
 
 impl FromStr for Operation {
@@ -50,17 +50,17 @@ impl FromStr for Operation {
     }
 }
 
-/// What is asked of a webhook.
+/// Type of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WebhookType {
-    /// Whether it may be done.
+    /// Accepts or denies requests.
     Validating,
-    /// What is to be changed before.
+    /// Also changes objects.
     Mutating,
 }
 
 impl WebhookType {
-    /// The name in logs.
+    /// Returns the name in logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Validating => "validating",

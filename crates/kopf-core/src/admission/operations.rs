@@ -1,14 +1,13 @@
-//! The difference between two documents as JSON-patch operations, as few of them as one can tell
-//! easily.
+//! Differences between two JSON values as JSON-patch operations.
 //!
-//! The library that is used for patches elsewhere compares lists place by place: without its first
-//! item, every item of a list is another one. Somebody reads these operations in audit logs.
+//! The `json-patch` crate compares lists by position: after the removal of the first item, all items
+//! differ. Here, equal items at both ends of a list are skipped, so that patches in audit logs are short.
 
 use serde_json::{Map, Value, json};
 
 use crate::equality::equal;
 
-/// The operations that lead from one document to the other.
+/// Returns the operations that transform one value into the other.
 pub(super) fn operations(from: &Value, to: &Value) -> Vec<Value> {
     let mut walk = Walk::default();
     walk.compare(from, to);
@@ -17,7 +16,7 @@ pub(super) fn operations(from: &Value, to: &Value) -> Vec<Value> {
 
 #[derive(Default)]
 struct Walk {
-    /// The pointer to what is compared (RFC 6901).
+    /// JSON pointer to the compared values (RFC 6901).
     path: String,
     operations: Vec<Value>,
 }
@@ -47,7 +46,7 @@ impl Walk {
         }
     }
 
-    /// What is the same at the beginning and at the end is left alone.
+    /// Compares lists, skipping equal items at the beginning and at the end.
     fn lists(&mut self, from: &[Value], to: &[Value]) {
         let same = |(a, b): &(&Value, &Value)| equal(a, b);
         let ahead = from.iter().zip(to).take_while(same).count();
@@ -67,7 +66,7 @@ impl Walk {
             self.at(&place.to_string(), |walk| walk.add(value));
             place += 1;
         }
-        // Those behind move up.
+        // The following items move up.
         for _ in to.len()..from.len() {
             self.at(&place.to_string(), Self::remove);
         }
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_type_is_replaced() {
+    fn values_of_other_types_are_replaced() {
         let expected = json!([{"op": "replace", "path": "/a~1b/~0", "value": [1]}]);
         let found = operations(
             &json!({"a/b": {"~": {"x": 1}}}),

@@ -1,4 +1,4 @@
-//! From what has come out of handlers to the answer.
+//! Responses to reviews.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use super::Review;
 use crate::outcome::{Outcome, Verdict};
 
-/// The answer to a request: allowed, if none of the handlers has failed.
+/// Returns the response to a review: allowed, if none of the handlers has failed.
 ///
-/// One error is told, the most telling one: what a handler denies goes before what it fails at.
+/// One error is reported: denials before permanent, temporary and other errors.
 pub fn respond<'o>(
     review: &Review,
     outcomes: impl IntoIterator<Item = &'o Outcome>,
@@ -46,8 +46,8 @@ pub fn respond<'o>(
     Value::Object(answer)
 }
 
-/// API servers drop warnings with line ends and other controls in them, and nobody would see them;
-/// nor would anybody see those without a text.
+/// Replaces control characters by spaces: API servers drop warnings that contain them. `None` for blank
+/// warnings.
 fn in_one_line(warning: &str) -> Option<String> {
     let pieces = warning.split(char::is_control);
     let is_one = pieces.clone().nth(1).is_none();
@@ -62,7 +62,7 @@ fn in_one_line(warning: &str) -> Option<String> {
     }
 }
 
-/// API servers cannot say other codes over HTTP, and would break the connection instead.
+/// Valid status codes. API servers break the connection to the user for other ones.
 const CODES: std::ops::RangeInclusive<u16> = 1..=999;
 
 struct Failure<'o> {
@@ -72,7 +72,7 @@ struct Failure<'o> {
 }
 
 fn failure(outcome: &Outcome) -> Option<Failure<'_>> {
-    // Without a text, errors are told by what they are.
+    // Errors without a text are reported by their names in the original.
     let (priority, code, name) = match &outcome.verdict {
         Verdict::Succeeded | Verdict::Ignored(_) => return None,
         Verdict::Denied(code) => (0, *code, "AdmissionError('')"),
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_are_told_so_that_they_are_seen() {
+    fn warnings_have_no_control_characters() {
         let plain = "two  spaces, ünï \"quoted\" \\ ";
         for (warning, told) in [
             (plain, Some(plain)),

@@ -1,7 +1,6 @@
-//! A request for admission, as far as it matters: of which kind, which object, by whom.
+//! Admission reviews, of the versions `v1` and `v1beta1`.
 //!
-//! Both versions of reviews, `v1` and `v1beta1`, are read by the same rules. What is there but odd is
-//! refused with its name, as nobody could decide on it.
+//! Fields of unexpected types are refused by their names.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,47 +15,48 @@ use crate::diff::{Diff, diff};
 use crate::reference::ObjectReference;
 use crate::resource::Resource;
 
-/// A request for admission.
+/// An admission review.
 #[non_exhaustive]
 pub struct Review {
-    /// The version of the review, as sent.
+    /// `apiVersion` of the review, as sent.
     pub api_version: String,
-    /// The kind of the review, as sent.
+    /// `kind` of the review, as sent.
     pub kind: String,
-    /// The id of the request, as sent.
+    /// `uid` of the request, as sent.
     pub uid: String,
-    /// The kind of the object.
+    /// Resource of the object.
     pub resource: Arc<Resource>,
-    /// The object: as it is to be, or as it is if it is to be deleted.
+    /// The new object; for deletions, the existing one.
     pub body: Body,
-    /// The object as it is; none if it is to be created.
+    /// The existing object; `None` for creations.
     pub old: Option<Arc<Value>>,
-    /// The object as it is to be; none if it is to be deleted.
+    /// The new object; `None` for deletions.
     pub new: Option<Arc<Value>>,
-    /// The name of the object, by itself or by the request: what is connected to (`pods/exec`) has none.
+    /// Name of the object, from its metadata or from the request: connections (`pods/exec`) have no
+    /// metadata.
     pub name: Option<String>,
-    /// The namespace of the object, likewise.
+    /// Namespace of the object, likewise.
     pub namespace: Option<String>,
-    /// What is to be done; none if the request does not say.
+    /// The operation; `None` if the request has none.
     pub operation: Option<Operation>,
-    /// The subresource it is to be done to; none is the object itself.
+    /// The subresource; `None` for the main resource.
     pub subresource: Option<String>,
-    /// Whether nothing will be stored.
+    /// `true` if nothing will be stored.
     pub dryrun: bool,
-    /// Who wants it: as sent.
+    /// The user, as sent.
     pub userinfo: Value,
-    /// The headers of the request.
+    /// Headers of the HTTP request.
     pub headers: BTreeMap<String, String>,
     /// Verified certificate of the client; `None` if it has shown none.
     pub sslpeer: Option<Value>,
     /// Id of the handler to call; `None` for all handlers that match. Never empty.
     pub webhook: Option<String>,
-    /// Made when it is asked for: most handlers do not.
+    /// Computed on demand: most handlers do not use it.
     diff: OnceLock<Diff>,
 }
 
 impl Review {
-    /// Reads a request about one of these kinds.
+    /// Reads a review for one of these resources.
     pub fn read<'r>(
         incoming: Incoming,
         resources: impl IntoIterator<Item = &'r Arc<Resource>>,
@@ -114,7 +114,7 @@ impl Review {
         })
     }
 
-    /// What is to be changed: of the whole objects, also of their statuses and metadata.
+    /// Returns the differences between the whole objects, including status and metadata.
     pub fn diff(&self) -> &Diff {
         self.diff.get_or_init(|| {
             let side = |side: &Option<Arc<Value>>| side.clone().unwrap_or_default();
@@ -122,7 +122,7 @@ impl Review {
         })
     }
 
-    /// Who the object is.
+    /// Returns the reference to the object.
     pub fn reference(&self) -> ObjectReference {
         ObjectReference {
             name: self.name.as_deref().map(Arc::from),
@@ -131,7 +131,7 @@ impl Review {
         }
     }
 
-    /// The same as what filters and handlers of all kinds look at: which object, of which kind.
+    /// Returns the cause for filters and handlers.
     pub fn cause(&self) -> Cause {
         Cause {
             resource: Arc::clone(&self.resource),
@@ -142,7 +142,7 @@ impl Review {
     }
 }
 
-/// Without what is in it: objects, headers and users can be secret.
+/// Without the content: objects, headers and users can be secret.
 impl fmt::Debug for Review {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Review")
@@ -156,7 +156,7 @@ impl fmt::Debug for Review {
     }
 }
 
-/// The fields of a request that matter, as sent. Maps are slow to give up their fields one by one.
+/// The used fields of a request, as sent. Removing them one by one from a map is slow.
 #[derive(Default)]
 struct Request {
     uid: Option<Value>,
@@ -198,7 +198,7 @@ fn missing(what: impl fmt::Display) -> Refusal {
     Refusal::Missing(what.to_string())
 }
 
-/// The kind that is meant. The server names it exactly.
+/// Finds the resource of the request.
 fn find<'r>(
     named: Option<&Value>,
     resources: impl IntoIterator<Item = &'r Arc<Resource>>,
@@ -223,14 +223,14 @@ fn find<'r>(
     match (found.next(), found.next()) {
         (Some(resource), None) => Ok(Arc::clone(resource)),
         (None, _) => Err(Refusal::Unknown(format!(
-            "{} has no handlers for admission",
+            "{} has no admission handlers",
             name()
         ))),
         (Some(_), Some(_)) => Err(Refusal::Ambiguous(name())),
     }
 }
 
-/// What the object is called, or else what the request says of it.
+/// Returns a field of the metadata, otherwise of the request.
 fn named(metadata: Option<&Value>, asked: Option<&Value>, key: &str) -> Option<String> {
     let own = metadata.and_then(|metadata| metadata.get(key));
     let texts = [own, asked].into_iter().flatten();
@@ -250,7 +250,7 @@ fn text(field: Option<Value>, key: &str) -> Result<Option<String>, Refusal> {
     match field {
         Some(Value::Null) | None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(missing(format_args!("request.{key} is not a text"))),
+        Some(_) => Err(missing(format_args!("request.{key} is not a string"))),
     }
 }
 
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_without_names_are_called_as_requests_call_them() {
+    fn names_are_taken_from_the_request_if_the_object_has_none() {
         let pods = Arc::new(Resource {
             version: "v1".to_owned(),
             plural: "pods".to_owned(),

@@ -1,7 +1,7 @@
-//! The seam between operators and webhook servers (or tunnels): neither knows the other.
+//! Interface between operators and webhook servers or tunnels.
 //!
-//! A server takes requests from wherever they come, and has them reviewed by the operator; it says
-//! where it can be reached, as often as that changes, and the operator tells the API server.
+//! A server accepts requests and passes them to the operator. It announces its address, again whenever
+//! that changes, and the operator writes it to the webhook configurations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,22 +12,22 @@ use serde_json::Value;
 
 use super::ClientConfig;
 
-/// One request to a webhook server.
+/// A request to a webhook server.
 #[derive(Clone, Default, PartialEq)]
 pub struct Incoming {
-    /// The body: an `AdmissionReview`, best read by [`parse`](super::parse).
+    /// The body: an `AdmissionReview`, parsed by [`parse`](super::parse).
     pub review: Value,
     /// Id of the handler to call, from the path. `None` or an empty string calls all handlers that
     /// match the review.
     pub webhook: Option<String>,
-    /// The headers of the request, with the names as they are usually written (`User-Agent`).
+    /// Headers of the request, with names in canonical form (`User-Agent`).
     pub headers: BTreeMap<String, String>,
     /// Verified certificate of the client, in the form of Python's `getpeercert()`. `None` if the
     /// client has shown none.
     pub sslpeer: Option<Value>,
 }
 
-// Without objects and credentials, which do not belong into logs.
+// Without objects and credentials, which do not belong in logs.
 impl fmt::Debug for Incoming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Incoming")
@@ -37,11 +37,11 @@ impl fmt::Debug for Incoming {
     }
 }
 
-/// Why a request cannot be reviewed at all. (What handlers deny is an answer, not a refusal.)
+/// Error for a request that cannot be reviewed. Denials of handlers are responses, not errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Several kinds are meant.
+    /// Several resources match.
     #[error("the resource is ambiguous: {0}")]
     Ambiguous(String),
     /// No resource that the operator has admission handlers for.
@@ -50,16 +50,16 @@ pub enum Refusal {
     /// The path names a handler that the operator does not have.
     #[error("there is no admission handler {0:?}: the end of the path must be the id of a handler")]
     UnknownHandler(String),
-    /// The review lacks what it must have, or is no review.
+    /// A required field is missing or has another type.
     #[error("the review lacks data: {0}")]
     Missing(String),
-    /// The operator is to blame, such as when it ends.
+    /// The operator has failed.
     #[error("{0}")]
     Internal(String),
 }
 
 impl Refusal {
-    /// The status code over HTTP.
+    /// Returns the HTTP status code.
     pub fn code(&self) -> u16 {
         match self {
             Self::Ambiguous(_) => 409,
@@ -70,23 +70,23 @@ impl Refusal {
     }
 }
 
-/// Why a server cannot serve.
+/// Error of a webhook server.
 pub type ServerError = Box<dyn std::error::Error + Send + Sync>;
 
 type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The operator, as its webhook server sees it.
+/// The operator as seen by its webhook server.
 pub trait Serving: Send + Sync {
-    /// Has a request reviewed; gives the `AdmissionReview` with the response.
+    /// Reviews a request. Returns the `AdmissionReview` with the response.
     fn review(&self, incoming: Incoming) -> Later<'_, Result<Value, Refusal>>;
 
-    /// Tells where the server can be reached from now on.
+    /// Announces the address of the server, which replaces earlier ones.
     fn announce(&self, config: ClientConfig);
 
-    /// The certificate that the API server shows (DER), for those who guess what cluster it is.
+    /// Returns the certificate of the API server in DER, for the detection of local clusters.
     fn api_certificate(&self) -> Later<'_, Option<Vec<u8>>>;
 
-    /// What the API server says of its version (`GET /version`).
+    /// Returns the version of the API server (`GET /version`).
     fn api_version(&self) -> Later<'_, Option<Value>>;
 }
 

@@ -169,16 +169,12 @@ fn reviews_without_data_are_refused_by_name() {
             json!("x"),
             "request.oldObject is not an object",
         ),
-        (
-            "operation",
-            json!("PATCH"),
-            "there is no operation \"PATCH\"",
-        ),
-        ("operation", json!(1), "request.operation is not a text"),
+        ("operation", json!("PATCH"), "unknown operation \"PATCH\""),
+        ("operation", json!(1), "request.operation is not a string"),
         (
             "subResource",
             json!({}),
-            "request.subResource is not a text",
+            "request.subResource is not a string",
         ),
         ("resource", json!(null), "request.resource.group"),
         (

@@ -1,4 +1,4 @@
-//! The kinds that can be asked about, as the cluster has them now.
+//! Resources with admission handlers, as currently discovered.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,10 +11,10 @@ use tokio::sync::watch;
 use crate::invocation::Registry;
 use crate::observation::Resources;
 
-/// The kinds that handlers for admission are for.
+/// Resources with admission handlers.
 pub(super) type Served = Arc<BTreeSet<Arc<Resource>>>;
 
-/// Finds them anew only when the cluster has changed: they are asked for with every request.
+/// Cache of the resources, which are needed for every review. It is renewed after discoveries.
 pub(super) struct Kinds {
     registry: Arc<Registry>,
     resources: watch::Receiver<Option<Resources>>,
@@ -33,7 +33,7 @@ impl Kinds {
         }
     }
 
-    /// Those of now; none before the cluster is known.
+    /// Returns the current resources; empty before the first discovery.
     pub(super) fn served(&self) -> Served {
         let Some(resources) = self.resources.borrow().clone() else {
             return Served::default();
@@ -44,7 +44,7 @@ impl Kinds {
         {
             return Arc::clone(served);
         }
-        // Functions of users are asked here, so it is not done under the lock.
+        // Selectors can be functions of users: they are not called under the lock.
         let found = Arc::new(served(self.registry.handlers(), &resources));
         *lock() = Some((resources, Arc::clone(&found)));
         found

@@ -1,9 +1,8 @@
-//! Memos of objects that are asked about: the same ones that other handlers of the objects have.
+//! Memos of reviewed objects, shared with the other handlers of the objects.
 //!
-//! An object that is watched has its memo with its worker, and with its stream when it rests. Here it
-//! is only known of it, weakly. A memo that was made for a request, and that nobody else has, is kept
-//! here: until the object gets a worker, which takes it over, or until there are too many of them,
-//! as can be with kinds that are not watched. Then the oldest ones are forgotten.
+//! The memo of a watched object is owned by its worker or stream, and is referenced weakly here. A memo
+//! that was created for a review and has no other owner is kept here until a worker of the object takes
+//! it over. The number of such memos is bounded; the oldest are dropped first.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -12,22 +11,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::indexing::ObjectKey;
 use crate::memos::{MemoCell, WeakMemo};
 
-/// How many memos are kept that nobody else has.
+/// Maximum number of memos without another owner.
 const KEPT: usize = 10_000;
 
-/// Below this number, nothing is looked through.
+/// Number of known memos below which dead references are not collected.
 const FEW: usize = 1_024;
 
-/// Cheap to clone: clones are the same memories.
+/// Memos by object. Cheap to clone: clones share the memos.
 #[derive(Clone, Default)]
 pub(crate) struct Memos(Arc<Mutex<Inner>>);
 
 #[derive(Default)]
 struct Inner {
     known: HashMap<ObjectKey, Known>,
-    /// Those that are kept, the oldest first; some of them are not kept any more.
+    /// Keys of kept memos, the oldest first. Some of them may have been dropped since.
     order: VecDeque<ObjectKey>,
-    /// How many can be known before those are forgotten that nobody has.
+    /// Number of known memos that triggers the next collection.
     limit: usize,
 }
 
@@ -37,7 +36,7 @@ struct Known {
 }
 
 impl Memos {
-    /// The memo of an object; a new one if nobody has it.
+    /// Returns the memo of an object, or a new one.
     pub(super) fn recall(&self, object: &ObjectKey, operator: &MemoCell) -> MemoCell {
         let mut inner = self.lock();
         if let Some(memo) = inner.known.get(object).and_then(Known::memo) {
@@ -48,7 +47,7 @@ impl Memos {
         memo
     }
 
-    /// The request is over: keeps the memo if there is something in it that nobody else has.
+    /// Keeps a memo after a review, if it was initialised and has no other owner.
     pub(super) fn keep(&self, object: &ObjectKey, memo: &MemoCell) {
         let mut inner = self.lock();
         if !memo.is_made() || !memo.is_lonely() {
@@ -69,7 +68,7 @@ impl Memos {
         }
     }
 
-    /// The memo for a worker of the object, who has it from now on.
+    /// Returns the memo for a worker of the object, which owns it from now on.
     pub(crate) fn hand_over(&self, object: &ObjectKey, operator: &MemoCell) -> MemoCell {
         let memo = self.recall(object, operator);
         let mut inner = self.lock();
@@ -78,7 +77,7 @@ impl Memos {
             .get_mut(object)
             .and_then(|known| known.kept.take());
         if kept.is_some() {
-            // Otherwise, the place in the row would be that of another one later.
+            // A later memo of the same object would inherit the position.
             inner.order.retain(|other| other != object);
         }
         memo
@@ -125,7 +124,7 @@ mod tests {
     use super::*;
     use crate::memos::{Memo, MemoFactory};
 
-    /// Every memo has a number of its own.
+    /// Factory of numbered memos.
     #[derive(Default)]
     struct Numbered(AtomicUsize);
 
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_in_one_request_is_there_in_the_next_one() {
+    fn memos_are_kept_between_reviews() {
         let (memos, operator) = (Memos::default(), operator());
         let object = ObjectKey::numbered(1);
         for _ in 0..3 {
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_and_workers_have_the_same_memo() {
+    fn reviews_and_workers_share_a_memo() {
         let (memos, operator) = (Memos::default(), operator());
         let object = ObjectKey::numbered(1);
         let memo = memos.recall(&object, &operator);
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asks_for_is_not_kept() {
+    fn unused_memos_are_not_kept() {
         let (memos, operator) = (Memos::default(), operator());
         for index in 0..100_000 {
             let object = ObjectKey::numbered(index);
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn not_everything_can_be_kept() {
+    fn oldest_memos_are_dropped() {
         let (memos, operator) = (Memos::default(), operator());
         for index in 0..3 * KEPT {
             let object = ObjectKey::numbered(index);

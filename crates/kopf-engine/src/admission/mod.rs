@@ -1,11 +1,11 @@
-//! Admission webhooks: the API server asks before it stores objects, and handlers answer.
+//! Admission webhooks: reviews by handlers, and managed webhook configurations.
 //!
 //! ```text
-//! webhook server ──(requests)──► Reviewer ──► handlers
-//!        └──(where it is)──► Announced ──► configuration managers ──► API server
+//! webhook server ──(reviews)──► Reviewer ──► handlers
+//!        └──(address)──► configuration managers ◄──(watch, write)──► API server
 //! ```
 //!
-//! What is decided is decided in `kopf-core`. The server is the user's choice: here it is only run.
+//! The rules are in `kopf_core::admission`. The server is chosen by the user.
 
 mod configuration;
 mod kinds;
@@ -37,55 +37,54 @@ pub use crate::invocation::{Admission, Warnings};
 use crate::observation::Insights;
 use crate::shared::Shared;
 
-/// The group of the configurations.
+/// API group of webhook configurations.
 const GROUP: &str = "admissionregistration.k8s.io";
 
-/// Why there can be no webhooks.
+/// Errors of admission webhooks that end the operator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The handlers would never be called.
+    /// There is no webhook server.
     #[error(
-        "there are handlers for admission ({handlers}), but no webhook server to take requests for \
-         them: set one in a handler of on::startup, such as \
+        "admission handlers ({handlers}) require a webhook server: set one in a startup handler, such as \
          `settings.admission.server = Some(Arc::new(kopf::webhooks::Server::auto()));`"
     )]
     NoServer {
-        /// Their ids.
+        /// Ids of the handlers.
         handlers: String,
     },
-    /// The id is the end of the address.
+    /// The id cannot be the end of a URL.
     #[error(
-        "the handler for admission '{id}' cannot be reached: its id has parts between slashes that \
-         are empty, or only dots"
+        "invalid id of the admission handler '{id}': segments between slashes must not be empty, `.` \
+         or `..`"
     )]
     Unreachable {
-        /// The id.
+        /// Id of the handler.
         id: HandlerId,
     },
-    /// The server cannot serve.
+    /// The webhook server has failed.
     #[error("the webhook server has failed")]
     Server(#[source] kopf_core::admission::ServerError),
-    /// The permissions of the operator do not allow it.
+    /// A permission is missing.
     #[error(
         "the operator is not permitted to {verb} {resource}: grant it the verbs create and patch \
          for them, or configure webhooks yourself and unset settings.admission.managed"
     )]
     Forbidden {
-        /// What is not permitted.
+        /// The missing verb.
         verb: &'static str,
-        /// To which objects.
+        /// The resource.
         resource: String,
         /// What the server says.
         #[source]
         source: Box<kopf_client::Error>,
     },
-    /// The API server does not accept what it is told to ask.
+    /// The API server rejects the configuration.
     #[error("the {type_} webhooks cannot be configured in {name:?}")]
     Unconfigured {
-        /// What they are.
+        /// Type of the webhooks.
         type_: WebhookType,
-        /// The name of the configuration.
+        /// Name of the configuration.
         name: String,
         /// What the server says.
         #[source]
@@ -93,7 +92,7 @@ pub enum Error {
     },
 }
 
-/// Handlers for admission need somebody who takes requests, and addresses of their own.
+/// Checks that the admission handlers have a server and valid URLs.
 pub(crate) fn check(registry: &Registry, settings: &Settings) -> Result<(), Error> {
     let mut known: HashMap<&HandlerId, WebhookType> = HashMap::new();
     let mut ids: Vec<&HandlerId> = Vec::new();
@@ -101,7 +100,7 @@ pub(crate) fn check(registry: &Registry, settings: &Settings) -> Result<(), Erro
         let (id, Some(type_)) = (&handler.id, handler.kind.webhook_type()) else {
             continue;
         };
-        // Whoever takes paths apart takes such parts for nothing, and nobody would be asked.
+        // URL normalisation drops these segments, so the webhook would be unreachable.
         if id.split('/').any(|part| matches!(part, "" | "." | "..")) {
             return Err(Error::Unreachable { id: Arc::clone(id) });
         }
@@ -122,7 +121,7 @@ pub(crate) fn check(registry: &Registry, settings: &Settings) -> Result<(), Erro
     Err(Error::NoServer { handlers })
 }
 
-/// The groups to look into, with that of the configurations.
+/// Adds the API group of webhook configurations to the discovered groups.
 pub(crate) fn with_configurations(groups: Groups, settings: &AllSettings) -> Groups {
     match groups {
         Groups::Only(mut groups) if settings.admission.managed.is_some() => {
@@ -133,8 +132,8 @@ pub(crate) fn with_configurations(groups: Groups, settings: &AllSettings) -> Gro
     }
 }
 
-/// How long it can take to take the webhooks back when the operator ends: as long as a server that is
-/// restarted is away. Otherwise, they stay, with nobody to answer.
+/// Time for the removal of webhooks at exit: enough for a restart of the API server. Webhooks that remain
+/// would block requests.
 pub(crate) const CLEANING: Duration = Duration::from_secs(25);
 
 /// The webhooks of one operator.
@@ -169,12 +168,12 @@ impl Webhooks {
         })
     }
 
-    /// The requests that are answered now.
+    /// Returns the tracker of reviews under way.
     pub(crate) fn reviews(&self) -> TaskTracker {
         self.reviews.clone()
     }
 
-    /// Keeps one of the configurations, if they are kept; ends only when it is told to.
+    /// Returns the manager of one of the configurations, if they are managed. It runs until it is stopped.
     pub(crate) fn manager(
         &self,
         type_: WebhookType,
@@ -201,10 +200,10 @@ impl Webhooks {
         }
         let mut handlers = self.shared.registry.handlers().iter();
         if self.managed.is_none() && handlers.any(|handler| handler.kind.webhook_type().is_some()) {
-            // Otherwise, it looks as if everything was admitted.
+            // Without a hint, it looks as if everything was admitted.
             info!(
-                "Nobody is told of the webhooks, as settings.admission.managed is not set: the API \
-                 server asks only if somebody else configures it."
+                "Webhook configurations are not managed, since settings.admission.managed is not set: \
+                 the API server calls the webhooks only if they are configured by other means."
             );
         }
         let reviewer = Reviewer::new(self.shared, self.kinds, self.announced, self.reviews);

@@ -1,4 +1,4 @@
-//! What a connection is doing, for those who decide which of them has to go.
+//! Activity of a connection, as a basis for eviction.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -6,39 +6,39 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long the next piece of a body can take, when others wait for the memory.
+/// Time without data of a body after which the connection counts as stalled.
 const STALLED: Duration = Duration::from_secs(1);
 
-/// What a connection is doing.
+/// Activity of a connection.
 ///
-/// All orderings are relaxed: it is a guess about a moment that is over when it is read.
+/// All orderings are relaxed: the values are estimates, which are outdated when they are read.
 #[derive(Debug)]
 pub(super) struct Activity {
     began: Instant,
-    /// When something happened for the last time, in milliseconds since the beginning.
+    /// Time of the last activity, in milliseconds since the beginning.
     touched: AtomicU64,
-    /// How many reviews are under way.
+    /// Number of reviews under way.
     reviews: AtomicU32,
-    /// Whether there was a request at all.
+    /// Whether there was a request.
     has_asked: AtomicBool,
-    /// How many reviews were answered as they should be.
+    /// Number of completed reviews.
     answered: AtomicU32,
-    /// Whether the client has shown a certificate that was verified.
+    /// Whether the client has a verified certificate.
     is_verified: AtomicBool,
-    /// How much memory is held by bodies that have not come in full.
+    /// Bytes held by incomplete bodies.
     holding: AtomicUsize,
-    /// When a piece of a body came for the last time, in milliseconds since the beginning.
+    /// Time of the last data of a body, in milliseconds since the beginning.
     fed: AtomicU64,
-    /// How many bodies wait for memory.
+    /// Number of bodies that wait for memory.
     starved: AtomicU32,
     dismissed: CancellationToken,
 }
 
-/// A body that waits for memory.
+/// Guard of a body that waits for memory.
 #[derive(Debug)]
 pub(super) struct Starved<'a>(&'a Activity);
 
-/// A review that is under way.
+/// Guard of a review under way.
 #[derive(Debug)]
 pub(super) struct UnderWay<'a>(&'a Activity);
 
@@ -58,19 +58,19 @@ impl Activity {
         }
     }
 
-    /// The headers of a request are there.
+    /// Records the headers of a request.
     pub(super) fn asked(&self) {
         self.has_asked.store(true, Ordering::Relaxed);
         self.touch();
     }
 
-    /// The whole request is there, and it is the operator's turn now.
+    /// Records the beginning of a review.
     pub(super) fn review(&self) -> UnderWay<'_> {
         self.reviews.fetch_add(1, Ordering::Relaxed);
         UnderWay(self)
     }
 
-    /// For how long the client has kept the server waiting; not at all if it is the other way round.
+    /// Returns the time since the last activity; `None` if a review is under way.
     pub(super) fn silence(&self) -> Option<Duration> {
         if self.reviews.load(Ordering::Relaxed) > 0 {
             return None;
@@ -83,14 +83,14 @@ impl Activity {
         self.has_asked.load(Ordering::Relaxed)
     }
 
-    /// The client has shown a certificate that was verified.
+    /// Records a verified certificate of the client.
     pub(super) fn verified(&self) {
         self.is_verified.store(true, Ordering::Relaxed);
     }
 
-    /// How well the client is known; not at all if it is zero. A single answer is easy to get, so
-    /// many of them mean more than a few, and a certificate more than all of them.
-    pub(super) fn standing(&self) -> u32 {
+    /// Returns the rank of the client; zero for unknown ones. It grows with the logarithm of completed
+    /// reviews, since a few are easy to get; a verified certificate has the highest rank.
+    pub(super) fn rank(&self) -> u32 {
         if self.is_verified.load(Ordering::Relaxed) {
             return u32::MAX;
         }
@@ -98,12 +98,12 @@ impl Activity {
         answered.checked_ilog2().map_or(0, |power| power + 1)
     }
 
-    /// Memory is held for a body.
+    /// Records memory held by a body.
     pub(super) fn hold(&self, bytes: usize) {
         self.holding.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Memory is not held any more, or the body is there.
+    /// Records memory that is released, or a body that is complete.
     pub(super) fn release(&self, bytes: usize) {
         self.holding.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -113,25 +113,25 @@ impl Activity {
         self.holding.load(Ordering::Relaxed)
     }
 
-    /// A piece of a body has come.
+    /// Records data of a body.
     pub(super) fn fed(&self) {
         self.fed.store(self.now(), Ordering::Relaxed);
     }
 
-    /// A body has to wait for memory from now on.
+    /// Records a body that waits for memory.
     pub(super) fn starved(&self) -> Starved<'_> {
         self.starved.fetch_add(1, Ordering::Relaxed);
         Starved(self)
     }
 
-    /// Whether pieces of bodies are missing for long, and not by the server's fault.
+    /// Returns `true` if the client has not sent data for long, while the server was ready for it.
     pub(super) fn is_stalled(&self) -> bool {
         let fed = Duration::from_millis(self.fed.load(Ordering::Relaxed));
         let silence = self.began.elapsed().saturating_sub(fed);
         silence >= STALLED && self.starved.load(Ordering::Relaxed) == 0
     }
 
-    /// Ends the connection.
+    /// Closes the connection.
     pub(super) fn dismiss(&self) {
         self.dismissed.cancel();
     }
@@ -141,7 +141,7 @@ impl Activity {
         self.dismissed.is_cancelled()
     }
 
-    /// Waits until the connection is to be ended.
+    /// Waits until the connection is to be closed.
     pub(super) async fn dismissed(&self) {
         self.dismissed.cancelled().await;
     }
@@ -163,7 +163,7 @@ impl Drop for Starved<'_> {
 }
 
 impl UnderWay<'_> {
-    /// It was answered as it should be.
+    /// Records the completion of the review.
     pub(super) fn succeeded(&self) {
         self.0.answered.fetch_add(1, Ordering::Relaxed);
     }
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn silence_is_what_the_server_waits_for() {
+    async fn silence_is_counted_while_the_server_waits() {
         let second = Duration::from_secs(1);
         let activity = Activity::new();
         tokio::time::advance(3 * second).await;
@@ -198,29 +198,29 @@ mod tests {
         assert_eq!(activity.silence(), None);
         drop(first);
         assert_eq!(activity.silence(), None);
-        assert_eq!(activity.standing(), 0);
+        assert_eq!(activity.rank(), 0);
         second_review.succeeded();
         drop(second_review);
-        assert_eq!(activity.standing(), 1);
+        assert_eq!(activity.rank(), 1);
         assert_eq!(activity.silence(), Some(Duration::ZERO));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn clients_are_known_by_their_certificates_or_by_many_answers() {
+    async fn rank_grows_with_reviews_and_certificates() {
         let activity = Activity::new();
-        let mut standings = Vec::new();
+        let mut ranks = Vec::new();
         for _ in 0..5 {
-            standings.push(activity.standing());
+            ranks.push(activity.rank());
             activity.review().succeeded();
         }
-        assert_eq!(standings, [0, 1, 2, 2, 3]);
+        assert_eq!(ranks, [0, 1, 2, 2, 3]);
         let verified = Activity::new();
         verified.verified();
-        assert!(verified.standing() > activity.standing());
+        assert!(verified.rank() > activity.rank());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_for_the_server_is_not_stalled() {
+    async fn clients_that_wait_for_memory_are_not_stalled() {
         let activity = Activity::new();
         tokio::time::advance(STALLED).await;
         assert!(activity.is_stalled());

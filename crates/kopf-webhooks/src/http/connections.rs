@@ -138,9 +138,9 @@ impl Connections {
     fn evictable(&self) -> Option<Id> {
         let waiting = self.open.iter().filter_map(|(id, connection)| {
             let silence = connection.activity.silence()?;
-            Some((Reverse(connection.activity.standing()), silence, id))
+            Some((Reverse(connection.activity.rank()), silence, id))
         });
-        let slowest = waiting.max_by_key(|(standing, silence, _)| (*standing, *silence));
+        let slowest = waiting.max_by_key(|(rank, silence, _)| (*rank, *silence));
         slowest.map(|(_, _, id)| *id)
     }
 

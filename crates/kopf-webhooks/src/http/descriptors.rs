@@ -1,12 +1,12 @@
-//! How many files and sockets the system lets this process have.
+//! Limit of open files of the process.
 
-/// The part of them that connections can have: the operator has its own, and handlers have theirs.
+/// Divisor of the limit for connections: the rest is for the operator and its handlers.
 const PART: usize = 2;
 
-/// How many connections there can be, if so many are wanted.
+/// Returns the number of connections within the limit of open files.
 pub(super) fn affordable(wanted: usize) -> usize {
-    // Only Linux tells it without being asked in C. Elsewhere, those who are silent for the longest
-    // time make place when the system has nothing left.
+    // Other systems than Linux need C calls for this. There, connections are evicted when accepting
+    // fails.
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let affordable = open_files(&limits).map_or(wanted, |most| wanted.min(most / PART));
     if affordable < wanted {
@@ -19,7 +19,7 @@ pub(super) fn affordable(wanted: usize) -> usize {
     affordable.max(1)
 }
 
-/// The limit that is in force, if there is any.
+/// Returns the soft limit, if there is one.
 fn open_files(limits: &str) -> Option<usize> {
     let line = limits
         .lines()

@@ -1,4 +1,4 @@
-//! Headers of a request as handlers see them.
+//! Headers of requests for handlers.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -6,11 +6,10 @@ use std::collections::btree_map::Entry;
 use http::header::{COOKIE, HOST};
 use http::request::Parts;
 
-/// The headers of a request.
+/// Returns the headers of a request.
 ///
-/// Names are written as everybody writes them (`User-Agent`), whichever way they came: HTTP/2 knows
-/// lower case only, and HTTP/1.1 does not care. So a handler finds a header by one name. Values of
-/// a header that came several times are joined by commas, as HTTP says.
+/// Names are in canonical form (`User-Agent`): HTTP/2 has lower case only, and HTTP/1.1 any case. Values of
+/// repeated headers are joined by commas, and cookies by semicolons.
 pub(super) fn headers(head: &Parts) -> BTreeMap<String, String> {
     let mut headers = BTreeMap::new();
     for (name, value) in &head.headers {
@@ -26,7 +25,7 @@ pub(super) fn headers(head: &Parts) -> BTreeMap<String, String> {
             }
         }
     }
-    // HTTP/2 has it in another place.
+    // HTTP/2 has it in the URI.
     if let Some(authority) = head.uri.authority()
         && !head.headers.contains_key(HOST)
     {
@@ -35,7 +34,7 @@ pub(super) fn headers(head: &Parts) -> BTreeMap<String, String> {
     headers
 }
 
-/// `user-agent` as `User-Agent`.
+/// Converts `user-agent` to `User-Agent`.
 fn canonical(name: &str) -> String {
     let mut written = String::with_capacity(name.len());
     for part in name.split_inclusive('-') {

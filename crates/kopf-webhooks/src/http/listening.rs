@@ -1,4 +1,4 @@
-//! The sockets of a server: one or several, with one port.
+//! Listening sockets of a server: one or several with the same port.
 
 use std::future::poll_fn;
 use std::io;
@@ -9,10 +9,10 @@ use tokio::net::{TcpListener, TcpStream, lookup_host};
 
 use crate::Error;
 
-/// How often another port is tried that is free for all addresses.
+/// Attempts to find a port that is free for all addresses.
 const ATTEMPTS: usize = 5;
 
-/// The sockets of a server.
+/// Listening sockets of a server.
 #[derive(Debug)]
 pub(crate) struct Listening {
     sockets: Vec<TcpListener>,
@@ -20,7 +20,7 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// Listens there: at all addresses of a name, or everywhere; at any free port if none is given.
+    /// Binds the sockets: to all addresses of a host name, or to all interfaces. Port 0 is any free port.
     pub(crate) async fn bind(addr: Option<&str>, port: u16) -> Result<Self, Error> {
         let error = |source| Error::Listen {
             address: match addr {
@@ -49,14 +49,14 @@ impl Listening {
         }
     }
 
-    /// IPv6 and IPv4, whatever there is. On most systems one socket is for both.
+    /// Binds to IPv6 and IPv4, as far as available. On most systems one socket serves both.
     async fn bind_everywhere(port: u16) -> io::Result<Self> {
         let Ok(socket) = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await else {
             return Self::bind_all(&[Ipv4Addr::UNSPECIFIED.into()], port).await;
         };
         let port = socket.local_addr()?.port();
         let mut sockets = vec![socket];
-        // If it is in use, then by the other one.
+        // It fails if the IPv6 socket serves IPv4 as well.
         if let Ok(socket) = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await {
             sockets.push(socket);
         }
@@ -72,7 +72,7 @@ impl Listening {
                     port = socket.local_addr()?.port();
                     sockets.push(socket);
                 }
-                // Names have addresses of both families, and machines may have only one of them.
+                // Host names have addresses of both families, and machines may support only one.
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -91,15 +91,12 @@ impl Listening {
         Ok(Self { sockets, port })
     }
 
-    /// The port of all of them.
+    /// Returns the port.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    /// The next connection.
-    ///
-    /// # Cancellation
-    /// Can be dropped at any moment; no connection is lost.
+    /// Waits for the next connection. Cancel-safe.
     pub(crate) async fn accept(&self) -> io::Result<TcpStream> {
         poll_fn(|cx| {
             for socket in &self.sockets {

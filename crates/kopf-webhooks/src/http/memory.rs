@@ -1,9 +1,8 @@
-//! The memory for reviews: for their texts, and for [what is made of them](super::values).
+//! Memory permits for reviews: for their bodies and for their [parsed values](super::values).
 //!
-//! Connections share it, and a few of them must not be able to keep it from the others. So there is
-//! a little for each of them, a part of it is for those only who are known, and when somebody
-//! has been waiting in vain for a while, those have to go who hold much and do not go on, or who
-//! are known the least.
+//! The memory is shared by all connections, and a few of them must not exhaust it. Each connection has a
+//! small amount of its own, a part is reserved for known clients, and if a body waits for too long,
+//! a connection is closed that holds much and stalls, or has the lowest rank.
 
 use std::cmp::Reverse;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,33 +16,33 @@ use super::rejection::Rejection;
 use super::values::Values;
 use crate::Limits;
 
-/// What each request can have without asking: most reviews are smaller.
+/// Bytes of each request that are not taken from the shared memory: most reviews are smaller.
 pub(super) const OWN: usize = 64 * 1024;
 
-/// How many requests of one connection at once can have that.
+/// Number of concurrent requests of one connection with memory of their own.
 const OWNERS: usize = 4;
 
-/// How long one waits in vain before others have to go.
+/// Time of waiting for memory before another connection is closed.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// The memory of a server.
+/// Shared memory of a server.
 #[derive(Debug)]
 pub(super) struct Pool {
     texts: Arc<Semaphore>,
-    /// For the texts of those who have been served before.
+    /// Reserve for bodies of known clients.
     reserve: Arc<Semaphore>,
     values: Values,
-    visitors: Mutex<Visitors>,
+    clients: Mutex<Clients>,
 }
 
 #[derive(Debug, Default)]
-struct Visitors {
+struct Clients {
     all: Vec<Arc<Activity>>,
-    /// When somebody had to go for the last time.
+    /// Time of the last closed connection.
     relieved: Option<Instant>,
 }
 
-/// The memory of one connection: a little of its own, and what all of them share.
+/// Memory of one connection: its own and the shared one.
 #[derive(Debug)]
 pub(super) struct Memory {
     own: Arc<Semaphore>,
@@ -51,67 +50,61 @@ pub(super) struct Memory {
     activity: Arc<Activity>,
 }
 
-/// What one text has.
+/// Permits held by one body.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     own: Option<OwnedSemaphorePermit>,
     texts: Option<OwnedSemaphorePermit>,
     reserve: Option<OwnedSemaphorePermit>,
-    /// For whom it counts as what is held by a text that has not come in full.
+    /// Connection that is charged for the incomplete body.
     counted: Option<Arc<Activity>>,
 }
 
 impl Pool {
     pub(super) fn new(limits: &Limits) -> Self {
-        // One review must fit in any case.
+        // At least one review must fit.
         let texts = limits.memory.max(limits.body).min(Semaphore::MAX_PERMITS);
         let reserve = (texts / 4).min(texts - limits.body.min(texts));
         Self {
             texts: Arc::new(Semaphore::new(texts - reserve)),
             reserve: Arc::new(Semaphore::new(reserve)),
             values: Values::new(limits),
-            visitors: Mutex::default(),
+            clients: Mutex::default(),
         }
     }
 
-    fn visitors(&self) -> MutexGuard<'_, Visitors> {
-        self.visitors.lock().unwrap_or_else(PoisonError::into_inner)
+    fn clients(&self) -> MutexGuard<'_, Clients> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends somebody away for the sake of one who waits for so much.
+    /// Closes a connection in favour of one that waits for this many bytes.
     fn relieve(&self, waiting: &Arc<Activity>, bytes: usize) {
-        let mut visitors = self.visitors();
+        let mut clients = self.clients();
         let now = Instant::now();
-        // What was freed has to arrive first.
-        if visitors.relieved.is_some_and(|last| now - last < GRACE) {
+        // The memory of the last closed connection must be released first.
+        if clients.relieved.is_some_and(|last| now - last < GRACE) {
             return;
         }
-        let candidates = visitors.all.iter().filter(|other| {
+        let candidates = clients.all.iter().filter(|other| {
             let is_worth = other.holding() >= bytes && !Arc::ptr_eq(other, waiting);
-            let is_weaker = other.standing() <= waiting.standing();
-            // Other requests on the same connection would be lost as well.
-            let is_needed = other.standing() > 0 && other.silence().is_none();
+            let is_weaker = other.rank() <= waiting.rank();
+            // Reviews under way on the same connection would be lost.
+            let is_needed = other.rank() > 0 && other.silence().is_none();
             is_worth && !is_needed && (is_weaker || other.is_stalled())
         });
-        let rank = |other: &Activity| {
-            (
-                other.is_stalled(),
-                Reverse(other.standing()),
-                other.holding(),
-            )
-        };
-        let Some(worst) = candidates.max_by_key(|other| rank(other)) else {
+        let order = |other: &Activity| (other.is_stalled(), Reverse(other.rank()), other.holding());
+        let Some(worst) = candidates.max_by_key(|other| order(other)) else {
             return;
         };
-        tracing::debug!("A connection to the webhook server is closed: it holds too much memory.");
+        tracing::debug!("A connection to the webhook server is closed: its bodies hold memory.");
         worst.dismiss();
-        visitors.relieved = Some(now);
+        clients.relieved = Some(now);
     }
 }
 
 impl Memory {
     pub(super) fn new(pool: Arc<Pool>, activity: Arc<Activity>) -> Self {
-        pool.visitors().all.push(Arc::clone(&activity));
+        pool.clients().all.push(Arc::clone(&activity));
         Self {
             own: Arc::new(Semaphore::new(OWN * OWNERS)),
             pool,
@@ -119,10 +112,10 @@ impl Memory {
         }
     }
 
-    /// Takes so much for another piece of a text; waits until there is as much.
+    /// Takes memory for another piece of a body; waits until it is available.
     pub(super) async fn take(&self, bytes: usize, held: &mut Held) {
         let Ok(permits) = u32::try_from(bytes) else {
-            // A frame of 4 GiB cannot be: it would be larger than the limit.
+            // Frames of 4 GiB are above any limit.
             return;
         };
         self.activity.fed();
@@ -146,7 +139,7 @@ impl Memory {
                     held.add(&self.activity, bytes);
                     return merge(&mut held.texts, permit);
                 }
-                // It is never closed.
+                // The semaphore is never closed.
                 Ok(Err(_)) => return,
                 Err(_) if self.try_reserve(permits, held) => return,
                 Err(_) => pool.relieve(&self.activity, bytes),
@@ -166,7 +159,7 @@ impl Memory {
     }
 
     fn try_reserve(&self, permits: u32, held: &mut Held) -> bool {
-        if self.activity.standing() == 0 {
+        if self.activity.rank() == 0 {
             return false;
         }
         let reserve = Arc::clone(&self.pool.reserve);
@@ -178,27 +171,27 @@ impl Memory {
         true
     }
 
-    /// Takes what the values of a text need; waits until there is as much.
+    /// Takes memory for the parsed values of a body; waits until it is available.
     pub(super) async fn unfold(
         &self,
         text: &[u8],
     ) -> Result<Option<OwnedSemaphorePermit>, Rejection> {
-        let is_known = self.activity.standing() > 0;
+        let is_known = self.activity.rank() > 0;
         self.pool.values.take(text, is_known).await
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let mut visitors = self.pool.visitors();
-        visitors
+        let mut clients = self.pool.clients();
+        clients
             .all
             .retain(|other| !Arc::ptr_eq(other, &self.activity));
     }
 }
 
 impl Held {
-    /// The text is there in full: nobody has to go for it any more.
+    /// Marks the body as complete: the connection is not charged for it any more.
     pub(super) fn complete(&mut self) {
         if let Some(activity) = self.counted.take() {
             activity.release(permits_of(self.texts.as_ref()) + permits_of(self.reserve.as_ref()));
@@ -238,7 +231,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// 300,000 for everybody, and 100,000 for those who are known.
+    /// 300,000 bytes for all clients, and 100,000 for known ones.
     fn pool() -> Arc<Pool> {
         Arc::new(Pool::new(&Limits {
             body: 100_000,
@@ -247,13 +240,13 @@ mod tests {
         }))
     }
 
-    fn visit(pool: &Arc<Pool>) -> (Memory, Arc<Activity>) {
+    fn client(pool: &Arc<Pool>) -> (Memory, Arc<Activity>) {
         let activity = Arc::new(Activity::new());
         let memory = Memory::new(Arc::clone(pool), Arc::clone(&activity));
         (memory, activity)
     }
 
-    /// What it has if it gets it within this time. As in a connection, a dismissal ends it.
+    /// Returns the permits, if they are granted within this time.
     async fn held(memory: &Memory, bytes: usize, time: Duration) -> Option<Held> {
         let mut held = Held::default();
         let taking = timeout(time, memory.take(bytes, &mut held)).await;
@@ -261,10 +254,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_holds_much_and_stalls_has_to_go() {
+    async fn stalled_connections_with_much_memory_are_closed() {
         let pool = pool();
         let (small, (large, large_one), (busy, busy_one)) =
-            (visit(&pool), visit(&pool), visit(&pool));
+            (client(&pool), client(&pool), client(&pool));
         let _small = held(&small.0, 70_000, SECOND).await.unwrap();
         let larger = held(&large, 90_000, SECOND).await.unwrap();
         let mut complete = held(&busy, 140_000, SECOND).await.unwrap();
@@ -277,19 +270,19 @@ mod tests {
             let _ = timeout(10 * SECOND, large_one.dismissed()).await;
             drop(larger);
         };
-        let (waiting, _) = visit(&pool);
+        let (waiting, _) = client(&pool);
         let (taken, ()) = tokio::join!(held(&waiting, 80_000, 5 * SECOND), leaving);
         assert!(taken.is_some());
         assert!(!small.1.is_dismissed() && !busy_one.is_dismissed());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn strangers_do_not_displace_others_who_go_on() {
+    async fn unknown_clients_do_not_displace_active_ones() {
         let pool = pool();
-        let (known, known_one) = visit(&pool);
+        let (known, known_one) = client(&pool);
         known_one.review().succeeded();
         let _held = held(&known, 290_000, SECOND).await.unwrap();
-        let (waiting, waiting_one) = visit(&pool);
+        let (waiting, waiting_one) = client(&pool);
         let feeding = async {
             for _ in 0..20 {
                 tokio::time::sleep(SECOND / 10).await;
@@ -308,12 +301,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nor_does_anybody_displace_reviews_under_way_of_those_who_are_known() {
+    async fn reviews_under_way_of_known_clients_are_not_displaced() {
         let pool = pool();
-        let (known, known_one) = visit(&pool);
+        let (known, known_one) = client(&pool);
         known_one.review().succeeded();
         let _held = held(&known, 290_000, SECOND).await.unwrap();
-        let (waiting, _) = visit(&pool);
+        let (waiting, _) = client(&pool);
         let review = known_one.review();
         assert!(held(&waiting, 80_000, 5 * SECOND).await.is_none());
         assert!(!known_one.is_dismissed());
@@ -323,11 +316,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn there_is_a_reserve_for_those_who_are_known() {
+    async fn known_clients_have_a_reserve() {
         let pool = pool();
-        let (hog, _) = visit(&pool);
+        let (hog, _) = client(&pool);
         let _held = held(&hog, 300_000, SECOND).await.unwrap();
-        let (memory, activity) = visit(&pool);
+        let (memory, activity) = client(&pool);
         assert!(held(&memory, 80_000, GRACE / 2).await.is_none());
         activity.review().succeeded();
         assert!(held(&memory, 80_000, GRACE / 2).await.is_some());
@@ -335,11 +328,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn requests_of_one_connection_have_a_little_each() {
+    async fn connections_have_memory_of_their_own() {
         let pool = pool();
-        let (hog, _) = visit(&pool);
+        let (hog, _) = client(&pool);
         let _held = held(&hog, 300_000, SECOND).await.unwrap();
-        let (memory, _) = visit(&pool);
+        let (memory, _) = client(&pool);
         let mut all = Vec::new();
         for _ in 0..OWNERS {
             all.push(held(&memory, OWN, GRACE / 2).await.unwrap());
@@ -352,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn one_review_fits_whatever_the_limits_are() {
+    fn one_review_fits_into_any_limits() {
         for (body, memory) in [(100, 0), (100, 100), (100, 120), (0, 0)] {
             let pool = Pool::new(&Limits {
                 body,

@@ -1,4 +1,4 @@
-//! Requests that are not reviewed, or not in the end: the answers over HTTP.
+//! Rejected requests and their HTTP responses.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use http::{HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 use kopf_core::admission::{ParseError, Refusal, ReviewHead, Unreadable};
 
-/// Why a request gets no review.
+/// Reason for the rejection of a request.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Rejection {
     #[error("there are no webhooks at this path")]
     NotFound,
     #[error("the path is not valid UTF-8")]
     Path,
-    #[error("webhooks are called by POST")]
+    #[error("method not allowed: webhooks are called by POST")]
     Method,
     #[error("unsupported content encoding {0:?}: reviews must not be compressed")]
     ContentEncoding(String),
@@ -25,9 +25,9 @@ pub(super) enum Rejection {
         /// Found in the body: the review is denied instead of failing by an HTTP error.
         head: Option<ReviewHead>,
     },
-    #[error("the review has not come within {0:?}")]
+    #[error("the body was not received within {0:?}")]
     TooSlow(Duration),
-    #[error("the review has not come in full")]
+    #[error("the body is incomplete")]
     Broken,
     #[error(transparent)]
     Json(ParseError),
@@ -35,9 +35,9 @@ pub(super) enum Rejection {
     Busy,
     #[error("the review has taken longer than {0:?}")]
     Overdue(Duration),
-    #[error("the review has failed by a panic")]
+    #[error("the review has panicked")]
     Panic,
-    #[error("the answer cannot be written: {0}")]
+    #[error("cannot serialize the response: {0}")]
     Answer(#[source] serde_json::Error),
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -70,7 +70,7 @@ impl Rejection {
         }
     }
 
-    /// Whether the client is likely to be still sending, and would not hear the answer.
+    /// Returns `true` if the client may still be sending, and would not read the response.
     pub(super) fn is_early(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! Paths: where webhooks are, and which one is asked for.
+//! Request paths: the root path of webhooks and the ids of handlers.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 use super::rejection::Rejection;
 use crate::Error;
 
-/// What cannot be in the path of a URL as it is. Percent signs can: whoever writes them means them.
+/// Characters to encode in URL paths. Percent signs are kept: the path may be encoded already.
 const ODD: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -22,18 +22,21 @@ const ODD: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// The path under which webhooks are.
+/// Root path of all webhooks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Route {
-    /// As it is in URLs: empty, or with a slash in front.
+    /// Path in URLs: empty, or with a leading slash.
     encoded: String,
-    /// As it is in requests, after decoding; without slashes in the end.
+    /// Decoded path without trailing slashes.
     decoded: Vec<u8>,
 }
 
 impl Route {
+    /// Normalises a path.
+    ///
     /// # Errors
-    /// Those who take paths apart take some parts for nothing, and nobody would be asked.
+    ///
+    /// If it has segments `.` or `..`: URL normalisation drops them.
     pub(crate) fn new(path: Option<&str>) -> Result<Self, Error> {
         let path = path.unwrap_or_default();
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
@@ -41,7 +44,7 @@ impl Route {
             return Err(Error::Naming {
                 option: "path",
                 given: path.to_owned(),
-                reason: "parts that are only dots lead elsewhere",
+                reason: "segments must not be `.` or `..`",
             });
         }
         let mut whole = String::new();
@@ -57,7 +60,7 @@ impl Route {
         Ok(Self { encoded, decoded })
     }
 
-    /// The path for URLs.
+    /// Returns the path for URLs.
     pub(crate) fn as_str(&self) -> &str {
         &self.encoded
     }
@@ -146,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_are_no_texts_are_refused() {
+    fn ids_that_are_not_utf8_are_rejected() {
         let refused = Route::new(None).unwrap().webhook("/%FF");
         assert!(matches!(refused, Err(Rejection::Path)));
     }
 
     #[test]
-    fn paths_in_urls_are_valid_and_otherwise_as_they_were_given() {
+    fn root_paths_are_encoded_for_urls() {
         for (given, expected) in [
             (None, ""),
             (Some(""), ""),

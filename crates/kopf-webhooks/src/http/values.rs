@@ -1,7 +1,7 @@
-//! The memory for what is made of texts.
+//! Memory permits for the parsed values of reviews.
 //!
-//! It is taken all at once, after the text is there, and given back with the answer: who has got it
-//! does not wait for anybody but the operator.
+//! They are taken at once for a complete body, and released with the response, so that holders never wait
+//! for clients.
 
 use std::sync::Arc;
 
@@ -12,21 +12,20 @@ use super::cost::{cost, upper_bound};
 use super::rejection::Rejection;
 use crate::Limits;
 
-/// What is made of a review can be so large without asking: there are not more of them at once than
-/// there are turns.
+/// Size of values that need no permits: their number is bounded by the limit of concurrent reviews.
 const SMALL: usize = 64 * 1024;
 
-/// How many times the size of the largest text what is made of it can have in any case. Objects of
-/// Kubernetes can become 30 times as large, but they are not as large as texts can be.
+/// Guaranteed size of the values, in multiples of the limit of bodies. Values of Kubernetes objects can be
+/// 30 times as large as their bodies, but these are smaller than the limit.
 const UNFOLDING: usize = 16;
 
-/// The memory for what is made of texts.
+/// Shared memory for parsed values.
 #[derive(Debug)]
 pub(super) struct Values {
     common: Arc<Semaphore>,
-    /// For those who have been served before; as much again as a quarter of the other.
+    /// Reserve for known clients: a quarter of the common memory.
     reserve: Arc<Semaphore>,
-    /// How much one review can have.
+    /// Limit of one review.
     most: usize,
 }
 
@@ -41,7 +40,7 @@ impl Values {
         }
     }
 
-    /// What is needed for this text, if that is worth to be counted; waits until there is as much.
+    /// Takes the permits for a body, unless its values are small; waits until they are available.
     pub(super) async fn take(
         &self,
         text: &[u8],
@@ -57,7 +56,7 @@ impl Values {
         {
             return Ok(Some(permit));
         }
-        // It is worth to know it exactly.
+        // The exact estimate takes longer.
         let cost = cost(text);
         let permits = u32::try_from(cost).ok().filter(|_| cost <= self.most);
         let permits = permits.ok_or_else(|| {
@@ -75,7 +74,7 @@ impl Values {
         } else {
             common.await
         };
-        // It is never closed.
+        // The semaphores are never closed.
         permit.map(Some).map_err(|_| Rejection::Busy)
     }
 }
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_made_of_texts_is_counted() {
+    async fn parsed_values_are_counted() {
         let values = values(100_000, 400_000);
         let small = dense(10);
         assert!(
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn there_is_a_reserve_for_those_who_are_known() {
+    async fn known_clients_have_a_reserve() {
         let values = values(100_000, 400_000);
         let large = dense(2_000);
         let _large = values.take(large.as_bytes(), false).await.unwrap().unwrap();

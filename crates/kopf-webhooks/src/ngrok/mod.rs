@@ -1,5 +1,4 @@
-//! A tunnel through ngrok: its program runs beside the operator, and leads requests from a public
-//! URL to a server on this machine.
+//! A tunnel through ngrok: its program forwards requests from a public URL to a server on this machine.
 
 mod lines;
 mod process;
@@ -20,12 +19,10 @@ use crate::{Error, Limits};
 
 /// A tunnel through [ngrok](https://ngrok.com/), by its program, which must be installed.
 ///
-/// The program is started with the operator and ends with it. The server behind the tunnel speaks
-/// plain HTTP, and listens on this machine only. API servers reach it by ngrok's public URL, and
-/// verify that as any other website.
+/// The program runs for as long as the server. The server behind the tunnel uses plain HTTP and listens on
+/// this machine only. API servers verify the public URL as any website.
 ///
-/// Everybody can send requests to that URL. It is a random name, which is no protection: use this for
-/// development, with handlers that do nothing but look.
+/// Anyone can send requests to that URL. Use it for development, with handlers without side effects.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -51,7 +48,7 @@ impl Default for NgrokTunnel {
 }
 
 impl NgrokTunnel {
-    /// A tunnel to a free port of this machine.
+    /// Creates a tunnel to a free port of this machine.
     pub fn new() -> Self {
         let tls = Options {
             insecure: true,
@@ -59,7 +56,7 @@ impl NgrokTunnel {
         };
         Self {
             plan: Plan {
-                // Only ngrok has to reach it, and that is on this machine, too.
+                // Only the local ngrok program connects.
                 addr: Some("127.0.0.1".to_owned()),
                 port: 0,
                 path: None,
@@ -74,49 +71,49 @@ impl NgrokTunnel {
         }
     }
 
-    /// Where the server behind the tunnel listens. Default: `127.0.0.1`.
+    /// Sets the address of the server behind the tunnel. Default: `127.0.0.1`.
     #[must_use]
     pub fn addr(mut self, addr: impl Into<String>) -> Self {
         self.plan.addr = Some(addr.into());
         self
     }
 
-    /// The port of the server behind the tunnel; 0 is any that is free, and the default.
+    /// Sets the port of the server behind the tunnel. Default: 0, any free port.
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.plan.port = port;
         self
     }
 
-    /// The path that all webhooks are under. Default: none.
+    /// Sets the root path of all webhooks. Default: none.
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.plan.path = Some(path.into());
         self
     }
 
-    /// The token of an account at ngrok. Default: the one that ngrok itself is configured with.
+    /// Sets the token of the ngrok account. Default: that of ngrok's own configuration.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());
         self
     }
 
-    /// The region of the tunnel. Default: what ngrok chooses.
+    /// Sets the region of the tunnel. Default: ngrok's choice.
     #[must_use]
     pub fn region(mut self, region: impl Into<String>) -> Self {
         self.region = Some(region.into());
         self
     }
 
-    /// The program. Default: `ngrok`, wherever it is found.
+    /// Sets the program. Default: `ngrok` in the search path.
     #[must_use]
     pub fn binary(mut self, path: impl Into<PathBuf>) -> Self {
         self.binary = path.into();
         self
     }
 
-    /// How much of everything the server behind the tunnel spends on clients.
+    /// Sets the limits of the server behind the tunnel.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.plan.limits = limits;

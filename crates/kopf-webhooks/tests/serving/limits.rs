@@ -141,7 +141,7 @@ async fn bodies_that_do_not_come_are_not_waited_for() {
     let answer = String::from_utf8(answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
     assert!(
-        answer.ends_with("408: the review has not come within 50ms"),
+        answer.ends_with("408: the body was not received within 50ms"),
         "{answer}"
     );
     assert!(running.reviewed().is_empty());

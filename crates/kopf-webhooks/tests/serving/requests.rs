@@ -137,7 +137,7 @@ async fn refusals_have_their_codes_and_the_connection_goes_on() {
             ("/unknown", 404, "404: the resource is unknown: things"),
             ("/missing", 400, "400: the review lacks data: things"),
             ("/internal", 500, "500: things"),
-            ("/panic", 500, "500: the review has failed by a panic"),
+            ("/panic", 500, "500: the review has panicked"),
         ] {
             let answer = client.review(id, &review("u")).await.unwrap();
             assert_eq!(answer.status, code, "{id}");

@@ -237,7 +237,7 @@ mod tests {
         assert!(message(validate().operations(none).into()).contains("must not be empty"));
         let unknown = message(validate().operations(["PATCH"]).into());
         assert!(
-            unknown.starts_with("operations: there is no operation \"PATCH\""),
+            unknown.starts_with("operations: unknown operation \"PATCH\""),
             "{unknown}"
         );
         assert!(message(validate().operation("create").into()).starts_with("operation: "));

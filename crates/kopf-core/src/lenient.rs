@@ -63,69 +63,82 @@ impl Reader<'_> {
     fn document(&mut self) -> Option<Value> {
         let mut open: Vec<Open> = Vec::new();
         loop {
-            // A value begins here.
-            self.skip_space();
-            let mut value = match self.peek()? {
-                b'{' | b'[' if open.len() >= DEPTH_LIMIT => {
-                    self.skip_container()?;
-                    self.cut = self.cut.saturating_add(1);
-                    Value::Null
-                }
-                b'{' => {
-                    self.at += 1;
-                    match self.first_key()? {
-                        Some(key) => {
-                            open.push(Open::Object(Map::new(), key));
-                            continue;
-                        }
-                        None => Value::Object(Map::new()),
-                    }
-                }
-                b'[' => {
-                    self.at += 1;
-                    self.skip_space();
-                    if self.take(b']') {
-                        Value::Array(Vec::new())
-                    } else {
-                        open.push(Open::Array(Vec::new()));
-                        continue;
-                    }
-                }
-                b'"' => Value::String(self.string()?),
-                b't' => self.literal("true", Value::Bool(true))?,
-                b'f' => self.literal("false", Value::Bool(false))?,
-                b'n' => self.literal("null", Value::Null)?,
-                _ => Value::Number(self.number()?),
+            let Some(value) = self.begin(&mut open)? else {
+                continue;
             };
-            // A value ends here, and maybe those that it is in.
-            loop {
-                let Some(container) = open.pop() else {
-                    return Some(value);
-                };
+            if let Some(whole) = self.end(&mut open, value)? {
+                return Some(whole);
+            }
+        }
+    }
+
+    /// Reads a scalar or an empty container; none inside if a container was opened.
+    #[expect(clippy::option_option, reason = "the outer one is for failures")]
+    fn begin(&mut self, open: &mut Vec<Open>) -> Option<Option<Value>> {
+        self.skip_space();
+        Some(Some(match self.peek()? {
+            b'{' | b'[' if open.len() >= DEPTH_LIMIT => {
+                self.skip_container()?;
+                self.cut = self.cut.saturating_add(1);
+                Value::Null
+            }
+            b'{' => {
+                self.at += 1;
+                match self.first_key()? {
+                    Some(key) => {
+                        open.push(Open::Object(Map::new(), key));
+                        return Some(None);
+                    }
+                    None => Value::Object(Map::new()),
+                }
+            }
+            b'[' => {
+                self.at += 1;
                 self.skip_space();
-                match container {
-                    Open::Array(mut items) => {
-                        items.push(value);
-                        if self.take(b',') {
-                            open.push(Open::Array(items));
-                            break;
-                        }
-                        self.take(b']').then_some(())?;
-                        value = Value::Array(items);
+                if self.take(b']') {
+                    Value::Array(Vec::new())
+                } else {
+                    open.push(Open::Array(Vec::new()));
+                    return Some(None);
+                }
+            }
+            b'"' => Value::String(self.string()?),
+            b't' => self.literal("true", Value::Bool(true))?,
+            b'f' => self.literal("false", Value::Bool(false))?,
+            b'n' => self.literal("null", Value::Null)?,
+            _ => Value::Number(self.number()?),
+        }))
+    }
+
+    /// Puts a value into its container, and closes the containers that end after it. Returns the whole
+    /// document if all of them do; none inside if another value follows.
+    #[expect(clippy::option_option, reason = "the outer one is for failures")]
+    fn end(&mut self, open: &mut Vec<Open>, mut value: Value) -> Option<Option<Value>> {
+        while let Some(container) = open.pop() {
+            self.skip_space();
+            match container {
+                Open::Array(mut items) => {
+                    items.push(value);
+                    if self.take(b',') {
+                        open.push(Open::Array(items));
+                        return Some(None);
                     }
-                    Open::Object(mut map, key) => {
-                        map.insert(key, value);
-                        if self.take(b',') {
-                            let key = self.key()?;
-                            open.push(Open::Object(map, key));
-                            break;
-                        }
-                        self.take(b'}').then_some(())?;
-                        value = Value::Object(map);
+                    self.take(b']').then_some(())?;
+                    value = Value::Array(items);
+                }
+                Open::Object(mut map, key) => {
+                    map.insert(key, value);
+                    if self.take(b',') {
+                        let key = self.key()?;
+                        open.push(Open::Object(map, key));
+                        return Some(None);
                     }
+                    self.take(b'}').then_some(())?;
+                    value = Value::Object(map);
                 }
             }
         }
+        Some(Some(value))
     }
 
     /// The first key of an object, with its colon; none inside if the object is empty.

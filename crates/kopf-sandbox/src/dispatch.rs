@@ -11,13 +11,14 @@ use crate::body::{Body, BodyError};
 use crate::cluster::Cluster;
 use crate::fault::{Outcome, RequestFacts, Verb};
 use crate::kinds::Kind;
-use crate::request::accept::negotiate;
+use crate::request::accept::{Form, negotiate};
 use crate::request::body;
 use crate::request::options::Options;
 use crate::request::path::{self, Path, ResourcePath};
 use crate::server::PeerCertificate;
 use crate::status::{ApiError, Result};
 use crate::verbs::perform::perform;
+use crate::verbs::reviews::is_review;
 use crate::verbs::{Call, Target};
 
 /// Answers any request; what goes wrong is an answer, too.
@@ -161,6 +162,12 @@ where
     let of_a_list = matches!(verb, Verb::List | Verb::DeleteCollection);
     let accepted = negotiate(accept, of_a_list)
         .ok_or_else(|| ApiError::not_acceptable("application/json, application/yaml"))?;
+    if accepted.form == Form::Table && is_review(&kind.group) {
+        // Reviews have no columns.
+        return Err(ApiError::not_acceptable(
+            "application/json, application/yaml, application/vnd.kubernetes.protobuf",
+        ));
+    }
     let mut call = Call::new(
         Arc::clone(kind),
         Arc::clone(&version.name),
@@ -174,6 +181,9 @@ where
         user,
     );
     call.is_patch = verb == Verb::Patch;
+    if let Some(agent) = parts.headers.get(header::USER_AGENT) {
+        call.agent = String::from_utf8_lossy(agent.as_bytes()).into_owned();
+    }
     if let Some(warning) = &version.deprecation_warning {
         call.warn(warning.clone());
     }

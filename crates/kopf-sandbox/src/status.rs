@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::field_error::FieldError;
 use crate::kinds::Kind;
+use crate::managers::Conflict;
 
 /// A refused request.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,6 +131,12 @@ impl ApiError {
     }
 
     /// Somebody else has changed the object since it was read.
+    /// An apply that would take fields from other managers.
+    pub(crate) fn apply_conflict(conflict: &Conflict) -> Self {
+        Self::new(409, "Conflict", conflict.message())
+            .with_details(json!({ "causes": conflict.causes() }))
+    }
+
     pub(crate) fn modified(kind: &Kind, name: &str) -> Self {
         Self::conflict(
             kind,

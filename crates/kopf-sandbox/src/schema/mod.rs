@@ -17,8 +17,11 @@ mod source;
 mod structural;
 mod validate;
 
+use std::sync::{Arc, OnceLock};
+
 use serde_json::Value;
 
+use self::default::Nulls;
 pub(crate) use self::defaults::defaults;
 use self::node::Node;
 pub(crate) use self::node::TYPE_NAMES;
@@ -26,12 +29,15 @@ use self::path::Path;
 pub(crate) use self::source::{Additional, Items, Source};
 pub(crate) use self::structural::structural;
 use crate::field_error::FieldError;
+use crate::fields;
 
 /// A compiled `openAPIV3Schema`.
 #[derive(Debug, Clone)]
 pub(crate) struct Structural {
     root: Node,
     raw: Value,
+    /// Types for server-side apply; made on first use.
+    fields: OnceLock<Arc<fields::Schema>>,
 }
 
 impl Structural {
@@ -41,7 +47,14 @@ impl Structural {
         Ok(Self {
             root,
             raw: schema.clone(),
+            fields: OnceLock::new(),
         })
+    }
+
+    /// Returns the types for server-side apply. Their root is that of the kind with the empty name.
+    pub(crate) fn fields(&self) -> &fields::Schema {
+        self.fields
+            .get_or_init(|| Arc::new(fields::custom("", Some(&self.raw))))
     }
 
     /// The schema as the CRD has it.
@@ -56,7 +69,12 @@ impl Structural {
 
     /// Fills in defaults, and drops nulls that are no values.
     pub(crate) fn default(&self, object: &mut Value) {
-        default::default(&self.root, object);
+        default::default(&self.root, object, Nulls::Drop);
+    }
+
+    /// Fills in defaults and leaves nulls that are no values.
+    pub(crate) fn default_keeping_nulls(&self, object: &mut Value) {
+        default::default(&self.root, object, Nulls::Keep);
     }
 
     /// Says what is wrong with an object. With `old`, the object as it was before, errors in parts

@@ -12,6 +12,26 @@ pub(crate) fn drops_status(kind: &Kind) -> bool {
     kind.is_custom() || &*kind.plural != "nodes"
 }
 
+/// Sets what belongs to the defaults of a new object, so that its creator owns it.
+pub(crate) fn default_on_create(kind: &Kind, object: &mut Value) {
+    match (&*kind.group, &*kind.plural) {
+        ("", "namespaces") if !meta::name(object).is_empty() => {
+            let name = meta::name(object).to_owned();
+            let metadata = meta::metadata(object);
+            let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+            if let Some(labels) = labels.as_object_mut() {
+                labels.insert("kubernetes.io/metadata.name".to_owned(), json!(name));
+            }
+        }
+        ("apps", "daemonsets") => {
+            if let Some(object) = object.as_object_mut() {
+                crate::typing::creation::daemon_set(object);
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Completes a new object.
 pub(crate) fn on_create(kind: &Kind, object: &mut Value) {
     match (&*kind.group, &*kind.plural) {
@@ -56,6 +76,11 @@ pub(crate) fn on_update(kind: &Kind, current: &Value, object: &mut Value) {
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
             crate::crd::default(object);
             crate::crd::prepare_update(object, current);
+        }
+        ("", "pods") => {
+            if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+                crate::typing::creation::add_tolerations(spec);
+            }
         }
         _ => {}
     }

@@ -34,14 +34,6 @@ GROUPS = {
     "discovery.k8s.io", "scheduling.k8s.io", "node.k8s.io",
 }
 
-# Where only some resources of a group are kept: policies by expressions
-# are evaluated inside of the API server, which the sandbox does not do.
-ONLY = {
-    "admissionregistration.k8s.io": {
-        "mutatingwebhookconfigurations", "validatingwebhookconfigurations",
-    },
-}
-
 # Those which need a kubelet (or, the last one, the parts of a control plane).
 DROPPED = {
     ("", "pods/attach"), ("", "pods/exec"), ("", "pods/log"), ("", "pods/portforward"),
@@ -62,9 +54,7 @@ def say(message: str) -> None:
 
 def is_kept(group: str, resource: str) -> bool:
     """Whether a resource (or "resource/subresource") is for the sandbox."""
-    if (group, resource) in DROPPED:
-        return False
-    return group not in ONLY or resource.partition("/")[0] in ONLY[group]
+    return (group, resource) not in DROPPED
 
 
 def filter_aggregated(document: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ mod access;
 mod admission;
 mod answer;
 mod body;
+mod cel;
 mod clock;
 mod cluster;
 mod crd;

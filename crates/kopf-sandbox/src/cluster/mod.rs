@@ -23,7 +23,7 @@ use self::controllers::{Job, Jobs};
 use self::definitions::Definitions;
 use self::owners::Owners;
 use crate::access::Access;
-use crate::admission::{Caller, Webhooks};
+use crate::admission::{Caller, Policies, Webhooks};
 use crate::clock::Clock;
 use crate::fault::Faults;
 use crate::ids::Ids;
@@ -218,6 +218,12 @@ impl Cluster {
         *webhooks = Arc::new(Webhooks::read(
             &list("mutatingwebhookconfigurations"),
             &list("validatingwebhookconfigurations"),
+            Policies::read(
+                &list("validatingadmissionpolicies"),
+                &list("validatingadmissionpolicybindings"),
+                &list("mutatingadmissionpolicies"),
+                &list("mutatingadmissionpolicybindings"),
+            ),
         ));
     }
 }

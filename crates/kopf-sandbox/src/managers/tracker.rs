@@ -255,6 +255,14 @@ impl<'a> Tracker<'a> {
         Ok(object)
     }
 
+    /// Returns an object with everything that a configuration says, without recording its manager.
+    pub(crate) fn merged(&self, object: &Value, config: &Value) -> Value {
+        match self.typed(config, &self.api_version()) {
+            Some(typed) => merge(typed.schema, typed.of, object, config),
+            None => object.clone(),
+        }
+    }
+
     fn check(&self, config: &Value) -> Result<(), Refusal> {
         let api_version = self.api_version();
         let problems = self

@@ -7,6 +7,7 @@
 mod default;
 mod defaults;
 mod embedded;
+mod expressions;
 mod format;
 mod list_type;
 mod node;
@@ -23,13 +24,26 @@ use serde_json::Value;
 
 use self::default::Nulls;
 pub(crate) use self::defaults::defaults;
+use self::expressions::Findings;
+pub(crate) use self::expressions::{Purpose, expression_problem, leads_somewhere};
 use self::node::Node;
 pub(crate) use self::node::TYPE_NAMES;
 use self::path::Path;
 pub(crate) use self::source::{Additional, Items, Source};
 pub(crate) use self::structural::structural;
-use crate::field_error::FieldError;
+use crate::field_error::{FieldError, FieldErrorKind};
 use crate::fields;
+
+/// The error of an object whose expressions were not evaluated.
+const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+
+/// The outcome of a validation.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    pub(crate) errors: Vec<FieldError>,
+    /// Errors that are forgiven, since what they are about has not changed.
+    pub(crate) warnings: Vec<String>,
+}
 
 /// A compiled `openAPIV3Schema`.
 #[derive(Debug, Clone)]
@@ -77,17 +91,18 @@ impl Structural {
         default::default(&self.root, object, Nulls::Keep);
     }
 
-    /// Says what is wrong with an object. With `old`, the object as it was before, errors in parts
+    /// Returns what is wrong with an object. With `old`, the object as it was before, errors in parts
     /// that did not change are forgiven.
-    pub(crate) fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    pub(crate) fn validate(&self, object: &Value, old: Option<&Value>) -> Verdict {
         let mut errors = validate::validate(&self.root, object, old, "");
         embedded::validate(&self.root, object, &Path::Root, &mut errors);
         self.lists(object, old, &mut errors);
-        errors
+        self.with_expressions(object, old, errors)
     }
 
-    /// The same for a write to the `status` subresource: only the status is looked at.
-    pub(crate) fn validate_status(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+    /// The same for a write to the `status` subresource: only the status is looked at, except by
+    /// expressions.
+    pub(crate) fn validate_status(&self, object: &Value, old: &Value) -> Verdict {
         let mut errors = match (object.get("status"), self.root.properties.get("status")) {
             (Some(status), Some(node)) => {
                 validate::validate(node, status, old.get("status"), "status")
@@ -95,7 +110,38 @@ impl Structural {
             _ => Vec::new(),
         };
         self.lists(object, Some(old), &mut errors);
-        errors
+        self.with_expressions(object, Some(old), errors)
+    }
+
+    /// Evaluates expressions, unless the object is too wrong for them.
+    fn with_expressions(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+        mut errors: Vec<FieldError>,
+    ) -> Verdict {
+        let mut findings = Findings::default();
+        if !self.root.has_expressions {
+            return Verdict {
+                errors,
+                warnings: Vec::new(),
+            };
+        }
+        let blocks = |error: &FieldError| {
+            use FieldErrorKind::{Required, TooLong, TooMany, TypeInvalid};
+            matches!(error.kind, Required | TooLong | TooMany | TypeInvalid)
+        };
+        if errors.iter().any(blocks) {
+            errors.push(FieldError::invalid("<nil>", &Value::Null, UNCHECKED));
+        } else {
+            expressions::evaluate(&self.root, object, old, &Path::Root, &mut findings);
+            errors.extend(findings.errors);
+        }
+        let warning = |error: FieldError| format!("{}: {}", error.field, error.message);
+        Verdict {
+            errors,
+            warnings: findings.forgiven.into_iter().map(warning).collect(),
+        }
     }
 
     /// Lists are not forgiven one by one: an object that had duplicates may keep or add some.

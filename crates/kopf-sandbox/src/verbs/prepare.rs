@@ -97,10 +97,14 @@ pub(crate) fn validate(call: &Call, object: &Value, old: Option<&Value>) -> Resu
     }
     let version = call.kind_version()?;
     if let Some(schema) = &version.schema {
-        errors.extend(match old {
+        let verdict = match old {
             Some(old) if call.is_status() => schema.validate_status(object, old),
             old => schema.validate(object, old),
-        });
+        };
+        errors.extend(verdict.errors);
+        for warning in verdict.warnings {
+            call.warn(warning);
+        }
         if let Some(paths) = &version.scale {
             errors.extend(crate::crd::validate_scale(paths, object, call.is_status()));
         }

@@ -56,6 +56,7 @@ mod policies;
 mod put_creates;
 mod quiet_watches;
 mod reviews;
+mod rights;
 mod rules;
 mod schemas;
 mod selectors;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request, Response, header, request::Parts};
 
-use crate::access::{Access, UserInfo};
+use crate::access::{self, UserInfo};
 use crate::answer;
 use crate::body::{Body, BodyError};
 use crate::cluster::Cluster;
@@ -15,6 +15,7 @@ use crate::request::accept::{Form, negotiate};
 use crate::request::body;
 use crate::request::options::Options;
 use crate::request::path::{self, Path, ResourcePath};
+use crate::rights::{Access, Action};
 use crate::server::PeerCertificate;
 use crate::status::{ApiError, Result};
 use crate::verbs::perform::perform;
@@ -47,12 +48,14 @@ where
 
 fn identify(cluster: &Cluster, parts: &Parts, in_process: bool) -> Result<UserInfo> {
     let peer = parts.extensions.get::<PeerCertificate>();
+    let may = |sender: &UserInfo, access: Access<'_>| {
+        cluster.rbac && cluster.allows(sender, Action::Resource(access)).is_some()
+    };
     if in_process && !parts.headers.contains_key(header::AUTHORIZATION) {
-        return Access::acting(&parts.headers, UserInfo::administrator());
+        return access::Access::acting(&parts.headers, UserInfo::administrator(), &may);
     }
-    cluster
-        .access
-        .identify(&parts.headers, peer, cluster.clock.now())
+    let now = cluster.clock.now();
+    cluster.access.identify(&parts.headers, peer, now, &may)
 }
 
 async fn dispatch<B>(
@@ -80,6 +83,9 @@ where
             resource_request(cluster, parts, body, user, resource, accept).await
         }
         other => {
+            let verb = parts.method.as_str().to_ascii_lowercase();
+            let path = parts.uri.path();
+            cluster.authorize(&user, Action::Url { verb: &verb, path })?;
             if parts.method != Method::GET {
                 return Err(ApiError::method_not_allowed());
             }
@@ -115,6 +121,17 @@ where
     )?;
     options.watch |= path.watch;
     let verb = verb(&parts.method, &path, &options)?;
+    cluster.authorize(
+        &user,
+        Action::Resource(Access {
+            verb: verb.name(),
+            group: &path.group,
+            resource: &path.plural,
+            subresource: path.subresource.as_deref().unwrap_or_default(),
+            namespace: path.namespace.as_deref(),
+            name: path.name.as_deref().unwrap_or_default(),
+        }),
+    )?;
     match &path.subresource {
         Some(name) => {
             let subresource = version

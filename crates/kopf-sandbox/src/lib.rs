@@ -46,6 +46,7 @@ mod openapi;
 mod patch;
 mod protobuf;
 mod request;
+mod rights;
 mod sandbox;
 mod schema;
 mod selectors;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Cluster;
+use super::{Cluster, collection, parents};
 use crate::object::meta;
 use crate::store::{Expect, Key};
 
@@ -20,12 +20,15 @@ impl Cluster {
             self.establish("scheduling.k8s.io", "priorityclasses", class);
         }
         self.establish("", "services", service());
+        if self.rbac {
+            self.establish_roles();
+        }
         // No client has seen anything before this moment, so no watch can start earlier.
         self.store.compact();
     }
 
     /// Stores an object of the server itself.
-    fn establish(&self, group: &str, plural: &str, mut object: Value) {
+    pub(super) fn establish(&self, group: &str, plural: &str, mut object: Value) {
         let Some(kind) = self.built_in(group, plural) else {
             return;
         };
@@ -40,8 +43,17 @@ impl Cluster {
         meta::set(&mut object, "uid", self.ids.uid());
         meta::set(&mut object, "creationTimestamp", now);
         let key = Key::new(meta::namespace(&object), meta::name(&object));
-        // The store is new: there is nothing to collide with.
-        let created = self.put(&kind, &key, Expect::Absent, object);
+        // The store is new: there is nothing to collide with, and nothing follows from these objects
+        // but rights, which are computed once at the end.
+        let parents = parents(&kind, key.namespace());
+        let created = self.store.put(
+            &collection(&kind),
+            &key,
+            Expect::Absent,
+            &kind,
+            object,
+            &parents,
+        );
         debug_assert!(created.is_ok(), "a new store is empty");
     }
 }

@@ -113,6 +113,7 @@ impl Cluster {
         let name = meta::name(&object).to_owned();
         let named = call.about(call.namespace.as_deref(), &name);
         prepare::validate(call, &object, None)?;
+        self.check_escalation(call, &object)?;
         self.admit_validating(&named, Operation::Create, Some(&object), None, &options)
             .await?;
 

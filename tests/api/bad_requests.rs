@@ -196,3 +196,19 @@ async fn paths_are_decoded_and_a_last_slash_means_nothing() {
     );
     api.finish().await;
 }
+
+#[tokio::test]
+async fn timeouts_need_a_unit() {
+    let api = Api::start().await;
+    let maps = api.ns_path("configmaps");
+    for bad in ["invalid", "5", "5x"] {
+        let answer = api.get(&format!("{maps}?timeout={bad}")).await;
+        let answer = answer.expect_failure(400, "BadRequest");
+        let begin = "invalid timeout specified in the request URL";
+        assert!(answer.message().starts_with(begin), "{}", answer.message());
+    }
+    api.get(&format!("{maps}?timeout=5s"))
+        .await
+        .expect_code(200);
+    api.finish().await;
+}

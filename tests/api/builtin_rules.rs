@@ -199,3 +199,16 @@ async fn events_are_the_same_objects_in_both_of_their_groups() {
     assert_eq!(other.json["reason"], "Because");
     api.finish().await;
 }
+
+#[tokio::test]
+async fn negative_grace_periods_of_pods_become_one() {
+    let api = Api::start().await;
+    let mut pod = objects::pod("one");
+    pod["spec"]["terminationGracePeriodSeconds"] = json!(-1);
+    let created = api
+        .create(&api.ns_path("pods"), &pod)
+        .await
+        .expect_code(201);
+    assert_eq!(created.at("/spec/terminationGracePeriodSeconds"), 1);
+    api.finish().await;
+}

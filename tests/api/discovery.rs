@@ -431,3 +431,41 @@ async fn a_definition_comes_into_discovery_and_leaves_it() {
     .await;
     api.finish().await;
 }
+
+#[tokio::test]
+async fn custom_resources_have_a_storage_version_hash() {
+    let api = Api::start().await;
+    let crd = api.crd().create().await;
+    let list = api
+        .get(&format!("/apis/{}", crd.api_version()))
+        .await
+        .expect_code(200);
+    let hash = list.json["resources"][0]["storageVersionHash"]
+        .as_str()
+        .unwrap_or_default();
+    assert_eq!(hash.len(), 12, "{hash:?}");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn health_endpoints_list_their_checks() {
+    let api = Api::start().await;
+    for endpoint in ["healthz", "livez", "readyz"] {
+        let text = api
+            .get(&format!("/{endpoint}?verbose"))
+            .await
+            .expect_code(200)
+            .text();
+        for check in ["ping", "etcd", "poststarthook/bootstrap-controller"] {
+            assert!(text.contains(&format!("[+]{check} ok\n")), "{text}");
+        }
+        assert!(
+            text.ends_with(&format!("{endpoint} check passed\n")),
+            "{text}"
+        );
+        let one = api.get(&format!("/{endpoint}/ping")).await.expect_code(200);
+        assert_eq!(one.text(), "ok");
+    }
+    api.get("/livez/nosuchcheck").await.expect_code(404);
+    api.finish().await;
+}

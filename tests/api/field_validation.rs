@@ -229,3 +229,19 @@ async fn strict_holds_for_updates_and_patches_as_well() {
     );
     api.finish().await;
 }
+
+#[tokio::test]
+async fn strict_errors_of_built_in_kinds_are_in_the_order_of_the_document() {
+    let api = Api::start().await;
+    let body = r#"{"apiVersion": "v1", "kind": "ConfigMap", "zzz": 1,
+        "metadata": {"name": "one", "name": "two", "colour": "red"},
+        "data": {"a": "1", "a": "2"}, "aaa": 1}"#;
+    let answer = post(&api, &api.ns_path("configmaps"), "Strict", body).await;
+    let answer = answer.expect_failure(400, "BadRequest");
+    let expected = concat!(
+        r#"strict decoding error: unknown field "zzz", duplicate field "metadata.name", "#,
+        r#"unknown field "metadata.colour", duplicate field "data.a", unknown field "aaa""#,
+    );
+    assert!(answer.message().ends_with(expected), "{}", answer.message());
+    api.finish().await;
+}

@@ -216,3 +216,51 @@ async fn nothing_is_created_in_a_missing_namespace() {
     assert_eq!(list.items().len(), 0);
     api.finish().await;
 }
+
+#[tokio::test]
+async fn ip_addresses_are_named_by_canonical_addresses() {
+    let api = Api::start().await;
+    let path = "/apis/networking.k8s.io/v1/ipaddresses";
+    // Tests share a server, so the address has random parts.
+    let random = api.unique("").trim_start_matches('-').to_owned();
+    let part = |skip: usize| {
+        let bytes = random.bytes().skip(skip).take(3);
+        bytes.fold(1, |number: u16, byte| number << 4 | u16::from(byte % 16))
+    };
+    let name = std::net::Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0x42, part(0), part(3)).to_string();
+    let address = |name: &str| {
+        json!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "IPAddress",
+            "metadata": {"name": name},
+            "spec": {"parentRef": {"resource": "services", "name": "x", "namespace": "default"}},
+        })
+    };
+    api.create(path, &address(&name)).await.expect_code(201);
+    api.delete_at_end(format!("{path}/{name}"));
+    for bad in ["not-an-address", "FE80::1", "10.0.0"] {
+        let answer = api.create(path, &address(bad)).await;
+        let answer = answer.expect_failure(422, "Invalid");
+        assert_eq!(answer.causes()[0].1, "metadata.name", "{bad}");
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn namespaces_of_cluster_scoped_objects_are_cleared() {
+    let api = Api::start().await;
+    let name = api.unique("role");
+    let path = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": name, "namespace": "default"}, "rules": [],
+    });
+    let created = api.create(path, &role).await.expect_code(201);
+    api.delete_at_end(format!("{path}/{name}"));
+    assert!(created.at("/metadata/namespace").is_null());
+    let updated = api
+        .put(&format!("{path}/{name}"), &role)
+        .await
+        .expect_code(200);
+    assert!(updated.at("/metadata/namespace").is_null());
+    api.finish().await;
+}

@@ -125,3 +125,24 @@ async fn the_schema_of_a_definition_is_published() {
     assert_ne!(widget["properties"]["metadata"], Value::Null);
     api.finish().await;
 }
+
+#[tokio::test]
+async fn open_roots_are_published_without_properties_in_v2() {
+    let api = Api::start().await;
+    let schema = json!({
+        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {"spec": {"type": "object", "properties": {"a": {"type": "string"}}}},
+    });
+    let crd = api.crd().schema(schema).create().await;
+    let wanted = json!([{"group": crd.group(), "version": "v1", "kind": "Widget"}]);
+    let definition = eventually("the schema to be published", async || {
+        let document = api.get("/openapi/v2").await;
+        let definitions = document.json["definitions"].as_object()?.clone();
+        let mut definitions = definitions.into_iter().map(|(_, definition)| definition);
+        definitions.find(|it| it["x-kubernetes-group-version-kind"] == wanted)
+    })
+    .await;
+    assert_eq!(definition["type"], "object");
+    assert!(definition.get("properties").is_none(), "{definition}");
+    api.finish().await;
+}

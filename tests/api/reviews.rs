@@ -125,3 +125,21 @@ async fn one_can_ask_who_one_is() {
         .expect_failure(405, "MethodNotAllowed");
     api.finish().await;
 }
+
+#[tokio::test]
+async fn reviews_are_not_served_as_tables() {
+    let api = Api::start().await;
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": {"nonResourceAttributes": {"verb": "get", "path": "/healthz"}},
+    });
+    let answer = api
+        .request(Method::POST, path)
+        .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+        .json(&review)
+        .send()
+        .await;
+    answer.expect_failure(406, "NotAcceptable");
+    api.finish().await;
+}

@@ -271,3 +271,24 @@ async fn tables_of_an_unknown_version_are_refused_unless_there_is_another_wish()
     assert_eq!(list.expect_code(200).json["kind"], "ConfigMapList");
     api.finish().await;
 }
+
+#[tokio::test]
+async fn tables_and_metadata_are_served_in_v1beta1() {
+    let api = Api::start().await;
+    let maps = api.ns_path("configmaps");
+    for (form, kind) in [
+        ("Table", "Table"),
+        ("PartialObjectMetadataList", "PartialObjectMetadataList"),
+    ] {
+        let accept = format!("application/json;as={form};v=v1beta1;g=meta.k8s.io");
+        let list = api
+            .request(Method::GET, &maps)
+            .header("accept", &accept)
+            .send()
+            .await
+            .expect_code(200);
+        assert_eq!(list.json["kind"], kind);
+        assert_eq!(list.json["apiVersion"], "meta.k8s.io/v1beta1");
+    }
+    api.finish().await;
+}

@@ -34,14 +34,6 @@ GROUPS = {
     "discovery.k8s.io", "scheduling.k8s.io", "node.k8s.io",
 }
 
-# Where only some resources of a group are kept: policies by expressions
-# are evaluated inside of the API server, which the sandbox does not do.
-ONLY = {
-    "admissionregistration.k8s.io": {
-        "mutatingwebhookconfigurations", "validatingwebhookconfigurations",
-    },
-}
-
 # Those which need a kubelet (or, the last one, the parts of a control plane).
 DROPPED = {
     ("", "pods/attach"), ("", "pods/exec"), ("", "pods/log"), ("", "pods/portforward"),
@@ -62,9 +54,7 @@ def say(message: str) -> None:
 
 def is_kept(group: str, resource: str) -> bool:
     """Whether a resource (or "resource/subresource") is for the sandbox."""
-    if (group, resource) in DROPPED:
-        return False
-    return group not in ONLY or resource.partition("/")[0] in ONLY[group]
+    return (group, resource) not in DROPPED
 
 
 def filter_aggregated(document: dict[str, Any]) -> dict[str, Any]:
@@ -292,6 +282,31 @@ def record_tables(server: Server, discovery: dict[str, Any]) -> dict[str, Any]:
     return tables
 
 
+# --- Roles.
+
+def record_roles(server: Server) -> list[dict[str, Any]]:
+    """The roles and bindings that a server makes at its start."""
+    objects = []
+    for resource, kind in (
+            ("clusterrolebindings", "ClusterRoleBinding"), ("clusterroles", "ClusterRole"),
+            ("rolebindings", "RoleBinding"), ("roles", "Role")):
+        for item in server.get(f"/apis/rbac.authorization.k8s.io/v1/{resource}")["items"]:
+            metadata = item["metadata"]
+            # Others belong to whoever else uses the server.
+            if metadata.get("labels", {}).get("kubernetes.io/bootstrapping") != "rbac-defaults":
+                continue
+            kept = {k: v for k, v in metadata.items()
+                    if k in {"name", "namespace", "labels", "annotations"}}
+            fields = {k: v for k, v in item.items()
+                      if k in {"rules", "aggregationRule", "roleRef", "subjects"}}
+            objects.append({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind,
+                "metadata": kept, **fields})
+    objects.sort(key=lambda o: (
+        o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]))
+    return objects
+
+
 # --- Writing.
 
 def write(path: Path, document: Any, *, pretty: bool = False) -> None:
@@ -327,6 +342,7 @@ def record(server: Server, output: Path) -> None:
     legacy = record_legacy_discovery(server, discovery)
     openapi = record_openapi(server, discovery)
     tables = record_tables(server, discovery)
+    roles = record_roles(server)
     recorded = samples.record(server, say)
 
     # Only when all is known, so that a failure leaves the old records whole.
@@ -337,6 +353,7 @@ def record(server: Server, output: Path) -> None:
     write(output / "discovery-legacy.json", legacy)
     for name, document in openapi.items():
         write(output / "openapi" / "v3" / name, document)
+    write(output / "rbac.json", roles)
     write(output / "tables.json", tables)
     write(output / "samples" / "tables.json", recorded.tables, pretty=True)
     write(output / "defaults.json", recorded.defaults, pretty=True)

@@ -6,8 +6,9 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    Answer, CrdBuilder, PatchType, RequestBuilder, Server, Watch, server::Connection, unique,
-    with_query,
+    Answer, CrdBuilder, PatchType, RequestBuilder, Server, Watch,
+    server::{Connection, Rbac},
+    unique, with_query,
 };
 
 /// An API server together with a namespace and an API group that belong to one test alone.
@@ -34,20 +35,25 @@ impl std::fmt::Debug for Api {
 impl Api {
     /// Reaches the server that the environment asks for and creates the test's namespace there.
     pub async fn start() -> Self {
-        Self::start_on(Server::from_env()).await
+        Self::start_on(Server::from_env(), Rbac::Off).await
+    }
+
+    /// Starts with requests checked against roles and bindings, for cases about rights.
+    pub async fn start_with_rbac() -> Self {
+        Self::start_on(Server::from_env(), Rbac::On).await
     }
 
     /// The same through a socket with TLS, for cases about connections and credentials: the
     /// sandbox in process has neither.
     pub async fn start_over_tls() -> Self {
-        Self::start_on(Server::from_env().over_tls()).await
+        Self::start_on(Server::from_env().over_tls(), Rbac::Off).await
     }
 
-    async fn start_on(server: Server) -> Self {
+    async fn start_on(server: Server, rbac: Rbac) -> Self {
         let suffix = unique::suffix();
         let api = Self {
             server,
-            connection: Connection::open(server).await,
+            connection: Connection::open(server, rbac).await,
             namespace: format!("test-{suffix}"),
             suffix,
             leftovers: Mutex::new(Vec::new()),

@@ -48,6 +48,13 @@ impl Server {
     }
 }
 
+/// Whether a sandbox checks requests against roles; a control plane always does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rbac {
+    Off,
+    On,
+}
+
 /// A client and what must live as long as it is used.
 pub(crate) struct Connection {
     pub(crate) client: Client,
@@ -59,7 +66,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) async fn open(server: Server) -> Self {
+    pub(crate) async fn open(server: Server, rbac: Rbac) -> Self {
         match server {
             Server::ControlPlane => {
                 let file = control_plane_kubeconfig();
@@ -73,7 +80,7 @@ impl Connection {
                 }
             }
             Server::Sandbox => {
-                let sandbox = sandbox();
+                let sandbox = sandbox(rbac);
                 let client = Client::new(sandbox.service(), "default");
                 Self {
                     client,
@@ -83,7 +90,7 @@ impl Connection {
                 }
             }
             Server::SandboxTls => {
-                let sandbox = sandbox();
+                let sandbox = sandbox(rbac);
                 let listening = sandbox
                     .listen(kopf_sandbox::Listen::default())
                     .await
@@ -168,8 +175,13 @@ fn control_plane_kubeconfig() -> PathBuf {
         .into()
 }
 
-fn sandbox() -> kopf_sandbox::Sandbox {
-    kopf_sandbox::Sandbox::builder()
+fn sandbox(rbac: Rbac) -> kopf_sandbox::Sandbox {
+    let builder = kopf_sandbox::Sandbox::builder();
+    let builder = match rbac {
+        Rbac::Off => builder,
+        Rbac::On => builder.rbac(),
+    };
+    builder
         .build()
         .unwrap_or_else(|error| panic!("no sandbox: {error:?}"))
 }

@@ -58,6 +58,13 @@ pub(crate) struct SandboxOptions {
           value_parser = address)]
     pub(crate) address: IpAddr,
 
+    /// Check every request against roles and bindings
+    ///
+    /// By default, everybody who is let in may do everything. The administrator of the kubeconfig may do
+    /// so in either case.
+    #[arg(long)]
+    pub(crate) rbac: bool,
+
     /// Where to write the kubeconfig with the credentials; the file stays when the sandbox ends
     ///
     /// An existing file is replaced only if the sandbox has written it. By default, it is a file in

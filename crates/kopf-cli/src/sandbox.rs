@@ -23,7 +23,11 @@ pub(crate) async fn run(
     // Before the kubeconfig exists, so that a signal at any time leaves nothing behind.
     let mut ending =
         Ending::catch().map_err(|error| Failure::new("signals cannot be caught", error))?;
-    let sandbox = Sandbox::builder()
+    let mut builder = Sandbox::builder();
+    if options.rbac {
+        builder = builder.rbac();
+    }
+    let sandbox = builder
         .build()
         .map_err(|error| Failure::new("the sandbox cannot be started", error))?;
     let start = async {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::body::Body;
 use crate::cluster::Cluster;
 use crate::kinds::Kind;
-use crate::request::accept::{Accepted, Encoding, Form};
+use crate::request::accept::{Accepted, Encoding, Form, MetaVersion};
 use crate::request::options::IncludeObject;
 use crate::status::ApiError;
 use crate::store::Stored;
@@ -83,7 +83,7 @@ pub(crate) fn object(
     };
     let shown = match call.accepted.form {
         Form::Whole => document,
-        Form::Metadata => metadata_only(&document),
+        Form::Metadata => metadata_only(&document, call.accepted.meta),
         Form::Table => {
             let metadata = document.get("metadata").cloned().unwrap_or_default();
             table::table_document(
@@ -91,7 +91,7 @@ pub(crate) fn object(
                 &call.version,
                 &metadata,
                 [&document],
-                table_options(call.options.include_object, true),
+                table_options(call.options.include_object, true, call.accepted.meta),
                 cluster.clock.now(),
             )
         }
@@ -109,18 +109,22 @@ fn encoded(accepted: Accepted, code: u16, document: &Value) -> Response<Body> {
     }
 }
 
-fn table_options(include: IncludeObject, headers: bool) -> TableOptions<'static> {
+fn table_options(
+    include: IncludeObject,
+    headers: bool,
+    meta: MetaVersion,
+) -> TableOptions<'static> {
     TableOptions {
         include,
         headers,
-        ..TableOptions::default()
+        api_version: meta.api_version(),
     }
 }
 
-fn metadata_only(object: &Value) -> Value {
+fn metadata_only(object: &Value, meta: MetaVersion) -> Value {
     json!({
         "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
+        "apiVersion": meta.api_version(),
         "metadata": object.get("metadata").cloned().unwrap_or_else(|| json!({})),
     })
 }
@@ -154,10 +158,14 @@ pub(crate) fn list(cluster: &Cluster, call: &Call, page: &Page) -> Response<Body
             let items: Vec<Value> = page
                 .items
                 .iter()
-                .map(|stored| metadata_only(&Cluster::object(stored, &call.kind, &call.version)))
+                .map(|stored| {
+                    let object = Cluster::object(stored, &call.kind, &call.version);
+                    metadata_only(&object, call.accepted.meta)
+                })
                 .collect();
             let document = json!({
-                "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": call.accepted.meta.api_version(),
                 "metadata": metadata, "items": items,
             });
             encoded(call.accepted, 200, &document)
@@ -173,7 +181,7 @@ pub(crate) fn list(cluster: &Cluster, call: &Call, page: &Page) -> Response<Body
                 &call.version,
                 &metadata,
                 &objects,
-                table_options(call.options.include_object, true),
+                table_options(call.options.include_object, true, call.accepted.meta),
                 cluster.clock.now(),
             );
             encoded(call.accepted, 200, &document)
@@ -226,6 +234,7 @@ fn list_item(stored: &Stored, call: &Call) -> Value {
 pub(crate) struct EventForm {
     form: Form,
     include: IncludeObject,
+    meta: MetaVersion,
     /// The columns of a table are sent with its first event only.
     columns_sent: bool,
 }
@@ -235,6 +244,7 @@ impl EventForm {
         Self {
             form: call.accepted.form,
             include: call.options.include_object,
+            meta: call.accepted.meta,
             columns_sent: false,
         }
     }
@@ -252,11 +262,11 @@ impl EventForm {
     ) -> Value {
         match self.form {
             Form::Whole => object,
-            Form::Metadata => metadata_only(&object),
+            Form::Metadata => metadata_only(&object, self.meta),
             Form::Table => {
                 let metadata = object.get("metadata").cloned().unwrap_or_default();
                 let headers = !std::mem::replace(&mut self.columns_sent, true);
-                let options = table_options(self.include, headers);
+                let options = table_options(self.include, headers, self.meta);
                 table::table_document(kind, version, &metadata, [&object], options, now)
             }
         }

@@ -5,19 +5,21 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request, Response, header, request::Parts};
 
-use crate::access::{Access, UserInfo};
+use crate::access::{self, UserInfo};
 use crate::answer;
 use crate::body::{Body, BodyError};
 use crate::cluster::Cluster;
 use crate::fault::{Outcome, RequestFacts, Verb};
 use crate::kinds::Kind;
-use crate::request::accept::negotiate;
+use crate::request::accept::{Form, negotiate};
 use crate::request::body;
 use crate::request::options::Options;
 use crate::request::path::{self, Path, ResourcePath};
+use crate::rights::{Access, Action};
 use crate::server::PeerCertificate;
 use crate::status::{ApiError, Result};
 use crate::verbs::perform::perform;
+use crate::verbs::reviews::is_review;
 use crate::verbs::{Call, Target};
 
 /// Answers any request; what goes wrong is an answer, too.
@@ -46,12 +48,14 @@ where
 
 fn identify(cluster: &Cluster, parts: &Parts, in_process: bool) -> Result<UserInfo> {
     let peer = parts.extensions.get::<PeerCertificate>();
+    let may = |sender: &UserInfo, access: Access<'_>| {
+        cluster.rbac && cluster.allows(sender, Action::Resource(access)).is_some()
+    };
     if in_process && !parts.headers.contains_key(header::AUTHORIZATION) {
-        return Access::acting(&parts.headers, UserInfo::administrator());
+        return access::Access::acting(&parts.headers, UserInfo::administrator(), &may);
     }
-    cluster
-        .access
-        .identify(&parts.headers, peer, cluster.clock.now())
+    let now = cluster.clock.now();
+    cluster.access.identify(&parts.headers, peer, now, &may)
 }
 
 async fn dispatch<B>(
@@ -79,6 +83,9 @@ where
             resource_request(cluster, parts, body, user, resource, accept).await
         }
         other => {
+            let verb = parts.method.as_str().to_ascii_lowercase();
+            let path = parts.uri.path();
+            cluster.authorize(&user, Action::Url { verb: &verb, path })?;
             if parts.method != Method::GET {
                 return Err(ApiError::method_not_allowed());
             }
@@ -114,6 +121,17 @@ where
     )?;
     options.watch |= path.watch;
     let verb = verb(&parts.method, &path, &options)?;
+    cluster.authorize(
+        &user,
+        Action::Resource(Access {
+            verb: verb.name(),
+            group: &path.group,
+            resource: &path.plural,
+            subresource: path.subresource.as_deref().unwrap_or_default(),
+            namespace: path.namespace.as_deref(),
+            name: path.name.as_deref().unwrap_or_default(),
+        }),
+    )?;
     match &path.subresource {
         Some(name) => {
             let subresource = version
@@ -161,6 +179,12 @@ where
     let of_a_list = matches!(verb, Verb::List | Verb::DeleteCollection);
     let accepted = negotiate(accept, of_a_list)
         .ok_or_else(|| ApiError::not_acceptable("application/json, application/yaml"))?;
+    if accepted.form == Form::Table && is_review(&kind.group) {
+        // Reviews have no columns.
+        return Err(ApiError::not_acceptable(
+            "application/json, application/yaml, application/vnd.kubernetes.protobuf",
+        ));
+    }
     let mut call = Call::new(
         Arc::clone(kind),
         Arc::clone(&version.name),
@@ -174,6 +198,9 @@ where
         user,
     );
     call.is_patch = verb == Verb::Patch;
+    if let Some(agent) = parts.headers.get(header::USER_AGENT) {
+        call.agent = String::from_utf8_lossy(agent.as_bytes()).into_owned();
+    }
     if let Some(warning) = &version.deprecation_warning {
         call.warn(warning.clone());
     }

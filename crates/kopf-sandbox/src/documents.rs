@@ -8,6 +8,7 @@ use crate::answer;
 use crate::body::Body;
 use crate::cluster::Cluster;
 use crate::discovery;
+use crate::health;
 use crate::openapi::{self, Reply};
 use crate::request::path::Path;
 use crate::status::{ApiError, Result};
@@ -63,10 +64,11 @@ fn other(
     if let Some(name) = path.strip_prefix("/openapi/v3/") {
         return openapi_document(cluster, name, parts);
     }
+    let query = parts.uri.query().unwrap_or_default();
+    if let Some(text) = health::text(path, query) {
+        return Ok(answer::typed(200, "text/plain; charset=utf-8", text));
+    }
     match path {
-        "/healthz" | "/livez" | "/readyz" | "/healthz/ping" | "/livez/ping" | "/readyz/ping" => {
-            Ok(answer::typed(200, "text/plain; charset=utf-8", "ok"))
-        }
         "/version" => Ok(answer::json(200, discovery::version().to_string())),
         "/openapi/v3" => Ok(answer::json(
             200,

@@ -58,6 +58,7 @@ pub struct Builder {
     window: Window,
     tokens: Vec<(String, UserInfo)>,
     services: Vec<((String, String), String)>,
+    rbac: bool,
 }
 
 impl fmt::Debug for Builder {
@@ -74,6 +75,7 @@ impl fmt::Debug for Builder {
             .field("window", &self.window)
             .field("users", &users)
             .field("services", &self.services)
+            .field("rbac", &self.rbac)
             .finish()
     }
 }
@@ -122,6 +124,16 @@ impl Builder {
         self
     }
 
+    /// Checks every request against roles and bindings (RBAC). By default every known user may do
+    /// everything.
+    ///
+    /// The roles and bindings of a new cluster exist, and members of `system:masters`, such as the
+    /// administrator of the kubeconfig, may do everything.
+    pub fn rbac(mut self) -> Self {
+        self.rbac = true;
+        self
+    }
+
     /// Starts the sandbox. It must be called inside of a tokio runtime.
     pub fn build(self) -> Result<Sandbox, Error> {
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| Error::NoRuntime)?;
@@ -135,7 +147,7 @@ impl Builder {
             access.add_token(&token, user);
         }
         let faults = Faults::new(seed);
-        let cluster = Arc::new(Cluster::new(
+        let mut cluster = Cluster::new(
             Store::new(self.window),
             clock,
             Ids::seeded(seed),
@@ -143,7 +155,9 @@ impl Builder {
             faults.clone(),
             Caller::new(self.services),
             kinds::builtin(),
-        ));
+        );
+        cluster.rbac = self.rbac;
+        let cluster = Arc::new(cluster);
         cluster.bootstrap();
         let weak = Arc::downgrade(&cluster);
         let commands = faults.subscribe(move |command| {
@@ -198,6 +212,7 @@ impl Sandbox {
             window: Window::default(),
             tokens: Vec::new(),
             services: Vec::new(),
+            rbac: false,
         }
     }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::field_error::FieldError;
 use crate::kinds::Kind;
+use crate::managers::Conflict;
 
 /// A refused request.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,6 +131,27 @@ impl ApiError {
     }
 
     /// Somebody else has changed the object since it was read.
+    /// A request that an admission policy denies. Without a reason, it is invalid.
+    pub(crate) fn denied_by_policy(kind: &Kind, name: &str, message: &str, reason: &str) -> Self {
+        let mut error = Self::forbidden(kind, name, message);
+        (error.code, error.reason) = match reason {
+            "Forbidden" => (403, "Forbidden"),
+            "Unauthorized" => (401, "Unauthorized"),
+            "RequestEntityTooLarge" => (413, "RequestEntityTooLarge"),
+            _ => (422, "Invalid"),
+        };
+        if let Some(details) = error.details.as_mut().and_then(Value::as_object_mut) {
+            details.insert("causes".to_owned(), json!([{ "message": message }]));
+        }
+        error
+    }
+
+    /// An apply that would take fields from other managers.
+    pub(crate) fn apply_conflict(conflict: &Conflict) -> Self {
+        Self::new(409, "Conflict", conflict.message())
+            .with_details(json!({ "causes": conflict.causes() }))
+    }
+
     pub(crate) fn modified(kind: &Kind, name: &str) -> Self {
         Self::conflict(
             kind,

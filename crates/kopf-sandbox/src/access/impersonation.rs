@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use http::HeaderMap;
 use serde_json::json;
 
-use super::{AUTHENTICATED, UNAUTHENTICATED, UserInfo};
+use super::{AUTHENTICATED, May, UNAUTHENTICATED, UserInfo};
+use crate::rights::Access;
 use crate::status::{ApiError, Result};
 
 const USER: &str = "impersonate-user";
@@ -15,7 +16,7 @@ const EXTRA: &str = "impersonate-extra-";
 const ANONYMOUS: &str = "system:anonymous";
 
 /// The user for whom a request is to be carried out: the sender, or whom the headers name.
-pub(super) fn impersonate(headers: &HeaderMap, sender: UserInfo) -> Result<UserInfo> {
+pub(super) fn impersonate(headers: &HeaderMap, sender: UserInfo, may: May<'_>) -> Result<UserInfo> {
     let text = |name: &str| {
         let value = headers.get(name)?.to_str().ok()?;
         (!value.is_empty()).then(|| value.to_owned())
@@ -46,10 +47,32 @@ pub(super) fn impersonate(headers: &HeaderMap, sender: UserInfo) -> Result<UserI
             printed(uid.as_deref().unwrap_or_default(), &groups, &extra)
         )));
     };
-    if !sender.is_master() {
-        return Err(forbidden(&sender, &username));
-    }
     let account = service_account(&username);
+    if !sender.is_master() {
+        let access = Access {
+            verb: "impersonate",
+            resource: if account.is_some() {
+                "serviceaccounts"
+            } else {
+                "users"
+            },
+            namespace: account.map(|(namespace, _)| namespace),
+            name: account.map_or(&username, |(_, name)| name),
+            ..Access::default()
+        };
+        let all_groups = groups.iter().all(|group| {
+            let access = Access {
+                verb: "impersonate",
+                resource: "groups",
+                name: group,
+                ..Access::default()
+            };
+            may(&sender, access)
+        });
+        if !may(&sender, access) || !all_groups || uid.is_some() || !extra.is_empty() {
+            return Err(forbidden(&sender, &username));
+        }
+    }
     let groups = match account {
         Some((namespace, name)) if groups.is_empty() => {
             UserInfo::of_service_account(namespace, name, "").groups
@@ -160,6 +183,11 @@ mod tests {
 
     use super::*;
 
+    /// Nobody has the right by a role.
+    fn acting(headers: &HeaderMap, sender: UserInfo) -> Result<UserInfo> {
+        impersonate(headers, sender, &|_, _| false)
+    }
+
     fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
         pairs
             .iter()
@@ -179,7 +207,7 @@ mod tests {
 
     #[test]
     fn without_headers_nothing_changes() {
-        assert_eq!(impersonate(&HeaderMap::new(), admin()).unwrap(), admin());
+        assert_eq!(acting(&HeaderMap::new(), admin()).unwrap(), admin());
     }
 
     #[test]
@@ -192,7 +220,7 @@ mod tests {
             ("Impersonate-Extra-acme.com%2fproject", "x"),
             ("Impersonate-Extra-broken%zz", "y"),
         ]);
-        let user = impersonate(&headers, admin()).unwrap();
+        let user = acting(&headers, admin()).unwrap();
         assert_eq!(user.username, "ann");
         assert_eq!(user.groups, ["a", "b", "system:authenticated"]);
         assert_eq!(user.uid, "7");
@@ -204,7 +232,7 @@ mod tests {
     fn service_accounts_and_nobody_get_their_groups() {
         let robot = headers(&[("Impersonate-User", "system:serviceaccount:ns:robot")]);
         assert_eq!(
-            impersonate(&robot, admin()).unwrap().groups,
+            acting(&robot, admin()).unwrap().groups,
             [
                 "system:serviceaccounts",
                 "system:serviceaccounts:ns",
@@ -213,14 +241,14 @@ mod tests {
         );
         let nobody = headers(&[("Impersonate-User", "system:anonymous")]);
         assert_eq!(
-            impersonate(&nobody, admin()).unwrap().groups,
+            acting(&nobody, admin()).unwrap().groups,
             ["system:unauthenticated"]
         );
     }
 
     #[test]
     fn others_must_not() {
-        let error = impersonate(
+        let error = acting(
             &headers(&[("Impersonate-User", "ann")]),
             UserInfo::new("bob", ["staff"]),
         )
@@ -248,7 +276,7 @@ mod tests {
                 r#"{Name:"", UID:"", Groups:[]string(nil), Extra:map[string][]string{"foo":[]string{"a"}}}"#,
             ),
         ] {
-            let error = impersonate(&headers(&[header]), admin()).unwrap_err();
+            let error = acting(&headers(&[header]), admin()).unwrap_err();
             assert_eq!(error.code, 400);
             assert_eq!(
                 error.message,

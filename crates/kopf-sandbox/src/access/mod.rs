@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use self::service_accounts::AccountTokens;
 pub(crate) use self::service_accounts::{Account, Minted, token_request};
 pub(crate) use self::user::UserInfo;
+use crate::rights;
 use crate::server::PeerCertificate;
 use crate::status::{ApiError, Result};
 
@@ -26,6 +27,9 @@ pub(crate) const AUTHENTICATED: &str = "system:authenticated";
 pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The group of those who may do everything, also act for others.
 pub(crate) const MASTERS: &str = "system:masters";
+
+/// Returns `true` if a user has a right by its roles.
+pub(crate) type May<'a> = &'a dyn Fn(&UserInfo, rights::Access<'_>) -> bool;
 
 /// The users of one sandbox.
 #[derive(Default)]
@@ -61,16 +65,17 @@ impl Access {
         headers: &HeaderMap,
         peer: Option<&PeerCertificate>,
         now: Timestamp,
+        may: May<'_>,
     ) -> Result<UserInfo> {
         let user = self
             .authenticate(headers, peer, now)
             .ok_or_else(ApiError::unauthorized)?;
-        impersonation::impersonate(headers, user)
+        impersonation::impersonate(headers, user, may)
     }
 
     /// The user for whom somebody who needs no proof acts.
-    pub(crate) fn acting(headers: &HeaderMap, user: UserInfo) -> Result<UserInfo> {
-        impersonation::impersonate(headers, user)
+    pub(crate) fn acting(headers: &HeaderMap, user: UserInfo, may: May<'_>) -> Result<UserInfo> {
+        impersonation::impersonate(headers, user, may)
     }
 
     /// Who sent a request, if they have proven it. A certificate counts before a token: with a
@@ -238,7 +243,7 @@ mod tests {
     #[test]
     fn nobody_is_refused() {
         let error = access()
-            .identify(&HeaderMap::new(), None, now())
+            .identify(&HeaderMap::new(), None, now(), &|_, _| false)
             .unwrap_err();
         assert_eq!((error.code, error.reason), (401, "Unauthorized"));
     }

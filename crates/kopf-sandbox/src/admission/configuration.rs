@@ -10,7 +10,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use super::conditions::Conditions;
 use super::matching::Operation;
+use super::policies::Policies;
 use crate::selectors::LabelSelector;
 
 /// All webhooks of one sandbox at one moment; read anew when a configuration changes.
@@ -19,6 +21,7 @@ pub(crate) struct Webhooks {
     /// In the order of calling: by the configuration's name, then as listed there.
     pub(super) mutating: Vec<Arc<Webhook>>,
     pub(super) validating: Vec<Arc<Webhook>>,
+    pub(crate) policies: Policies,
 }
 
 /// One webhook of one configuration.
@@ -45,7 +48,7 @@ pub(super) struct Webhook {
     pub(super) review_version: Option<ReviewVersion>,
     /// Whether it is called again when later ones have changed the object.
     pub(super) reinvoked: bool,
-    pub(super) has_conditions: bool,
+    pub(super) conditions: Conditions,
 }
 
 /// Where a webhook is.
@@ -88,15 +91,16 @@ pub(super) enum Scope {
 
 impl Webhooks {
     /// Reads all configurations, in any order.
-    pub(crate) fn read(mutating: &[Value], validating: &[Value]) -> Self {
+    pub(crate) fn read(mutating: &[Value], validating: &[Value], policies: Policies) -> Self {
         Self {
             mutating: webhooks(mutating),
             validating: webhooks(validating),
+            policies,
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.mutating.is_empty() && self.validating.is_empty()
+        self.mutating.is_empty() && self.validating.is_empty() && self.policies.is_empty()
     }
 }
 
@@ -112,7 +116,7 @@ fn webhooks(configurations: &[Value]) -> Vec<Arc<Webhook>> {
 }
 
 impl Webhook {
-    fn read(webhook: &Value) -> Self {
+    pub(super) fn read(webhook: &Value) -> Self {
         let client = webhook.get("clientConfig").unwrap_or(&Value::Null);
         let is =
             |field: &str, wanted: &str| webhook.get(field).and_then(Value::as_str) == Some(wanted);
@@ -147,7 +151,7 @@ impl Webhook {
                     _ => None,
                 }),
             reinvoked: is("reinvocationPolicy", "IfNeeded"),
-            has_conditions: !list(webhook.get("matchConditions")).is_empty(),
+            conditions: Conditions::read(webhook.get("matchConditions")),
         }
     }
 }
@@ -234,6 +238,7 @@ mod tests {
                 configuration("a", ["x", "w"]),
             ],
             &[],
+            Policies::default(),
         );
         let names: Vec<&str> = all
             .mutating
@@ -252,7 +257,11 @@ mod tests {
             json!([]),
             json!({ "webhooks": [null, 1, { "rules": [0] }] }),
         ] {
-            let all = Webhooks::read(std::slice::from_ref(&odd), std::slice::from_ref(&odd));
+            let all = Webhooks::read(
+                std::slice::from_ref(&odd),
+                std::slice::from_ref(&odd),
+                Policies::default(),
+            );
             for webhook in all.mutating {
                 assert_eq!(webhook.timeout, Duration::from_secs(10));
                 assert!(!webhook.ignores_failures && webhook.matches_equivalent);

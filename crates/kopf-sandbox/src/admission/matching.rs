@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::conditions::{self, Match};
 use super::configuration::{Rule, Scope, Webhook, Webhooks};
 use crate::access::UserInfo;
 use crate::kinds::Kind;
@@ -119,11 +120,17 @@ pub(super) fn matched<'a>(
     if !matches_namespace(webhook, attributes, object, old)? {
         return Ok(None);
     }
-    if webhook.has_conditions {
-        return Err(ApiError::not_implemented(format!(
-            "admission webhook {:?} has matchConditions, which this server does not evaluate",
-            webhook.name
-        )));
+    if webhook.conditions.is_empty() {
+        return Ok(Some(version));
+    }
+    let variables = conditions::variables(attributes, object, old);
+    match webhook.conditions.evaluate(&variables) {
+        Match::Yes => {}
+        Match::Failed(_) if webhook.ignores_failures => return Ok(None),
+        Match::No => return Ok(None),
+        Match::Failed(why) => {
+            return Err(ApiError::forbidden(attributes.kind, attributes.name, &why));
+        }
     }
     Ok(Some(version))
 }
@@ -231,12 +238,13 @@ fn matches_namespace(
 
 #[cfg(test)]
 mod tests {
+    use super::super::policies::Policies;
     use super::super::tests::{attributes, kind};
     use super::*;
 
     fn webhook(fields: &Value) -> Webhook {
         let configuration = json!({ "metadata": { "name": "c" }, "webhooks": [fields] });
-        Webhook::clone(&Webhooks::read(&[configuration], &[]).mutating[0])
+        Webhook::clone(&Webhooks::read(&[configuration], &[], Policies::default()).mutating[0])
     }
 
     fn rule(operations: &Value, group: &str, version: &str, resource: &str, scope: &str) -> Value {
@@ -459,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_are_exempt_and_conditions_are_refused() {
+    fn configurations_are_exempt_and_conditions_are_evaluated() {
         let everything = json!({ "rules": [rule(&json!(["*"]), "*", "*", "*", "*")] });
         let configuration = kind(
             "admissionregistration.k8s.io",
@@ -474,10 +482,23 @@ mod tests {
                 .is_none()
         );
         let mut conditional = everything;
-        conditional["matchConditions"] = json!([{ "name": "a", "expression": "true" }]);
         let pod = kind("", "pods", &["v1"], &[]);
         let request = attributes(&pod, Operation::Create);
-        let error = matched(&webhook(&conditional), &request, None, None).unwrap_err();
-        assert_eq!(error.code, 501);
+        let object = json!({"metadata": {"name": "a"}});
+        for (expression, policy, expected) in [
+            ("object.metadata.name == 'a'", "Fail", Some(true)),
+            ("request.operation != 'CREATE'", "Fail", Some(false)),
+            ("object.nope == 1", "Fail", None),
+            ("object.nope == 1", "Ignore", Some(false)),
+        ] {
+            conditional["failurePolicy"] = json!(policy);
+            conditional["matchConditions"] = json!([{ "name": "a", "expression": expression }]);
+            let found = matched(&webhook(&conditional), &request, Some(&object), None);
+            assert_eq!(
+                found.ok().map(|version| version.is_some()),
+                expected,
+                "{expression}"
+            );
+        }
     }
 }

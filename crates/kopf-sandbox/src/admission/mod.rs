@@ -7,11 +7,15 @@
 
 mod calling;
 mod chain;
+mod conditions;
 mod configuration;
 mod decision;
 mod denial;
 mod endpoint;
 mod matching;
+mod mutations;
+mod policies;
+mod policy_validation;
 mod question;
 mod trust;
 mod validation;
@@ -24,5 +28,6 @@ pub(crate) use self::calling::Caller;
 pub(crate) use self::chain::Chain;
 pub(crate) use self::configuration::Webhooks;
 pub(crate) use self::matching::{Attributes, Operation};
+pub(crate) use self::policies::{Facts, ParamKind, ParamRef, Policies};
 pub(crate) use self::validation::configuration_problems;
 pub(crate) use self::warnings::limited;

@@ -74,6 +74,24 @@ pub(super) fn question(
     serde_json::to_vec(&review).unwrap_or_default().into()
 }
 
+/// The request without its objects, as expressions see it.
+pub(super) fn facts(attributes: &Attributes<'_>) -> Value {
+    json!({
+        "kind": kind(attributes, attributes.version),
+        "resource": resource(attributes, attributes.version),
+        "subResource": attributes.subresource.unwrap_or_default(),
+        "requestKind": kind(attributes, attributes.version),
+        "requestResource": resource(attributes, attributes.version),
+        "requestSubResource": attributes.subresource.unwrap_or_default(),
+        "name": attributes.name,
+        "namespace": attributes.effective_namespace().unwrap_or_default(),
+        "operation": attributes.operation.name(),
+        "userInfo": attributes.user.to_json(),
+        "dryRun": attributes.dry_run,
+        "options": attributes.options,
+    })
+}
+
 /// The kind of what is sent: that of the subresource, if it has one of its own.
 fn kind(attributes: &Attributes<'_>, version: &str) -> Value {
     let kind = attributes.kind;

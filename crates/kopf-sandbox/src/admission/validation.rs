@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::conditions;
 use super::configuration::list;
 use super::endpoint::Endpoint;
+use super::policy_validation::{binding_problems, policy_problems};
 use crate::field_error::FieldError;
 use crate::object::names;
 use crate::selectors::LabelSelector;
@@ -19,6 +21,10 @@ pub(crate) fn configuration_problems(plural: &str, configuration: &Value) -> Vec
     let mutating = match plural {
         "mutatingwebhookconfigurations" => true,
         "validatingwebhookconfigurations" => false,
+        "validatingadmissionpolicies" => return policy_problems(configuration, false),
+        "mutatingadmissionpolicies" => return policy_problems(configuration, true),
+        "validatingadmissionpolicybindings" => return binding_problems(configuration, false),
+        "mutatingadmissionpolicybindings" => return binding_problems(configuration, true),
         _ => return Vec::new(),
     };
     let mut errors = Vec::new();
@@ -88,12 +94,11 @@ fn check_webhook(webhook: &Value, path: &str, mutating: bool, errors: &mut Vec<F
         path,
         errors,
     );
-    if !list(webhook.get("matchConditions")).is_empty() {
-        errors.push(FieldError::forbidden(
-            format!("{path}.matchConditions"),
-            "this server does not evaluate match conditions",
-        ));
-    }
+    errors.extend(conditions::problems(
+        webhook.get("matchConditions"),
+        &format!("{path}.matchConditions"),
+        &conditions::VARIABLES,
+    ));
 }
 
 fn check_name(name: &str, path: &str, errors: &mut Vec<FieldError>) {
@@ -536,8 +541,8 @@ mod tests {
             ),
             (
                 "/matchConditions",
-                json!([{}]),
-                "webhooks[0].matchConditions: Forbidden: this server does not evaluate match conditions",
+                json!([{"expression": "true"}]),
+                "webhooks[0].matchConditions[0].name: Required value",
             ),
         ] {
             assert_eq!(with(pointer, &value), [expected], "{pointer} {value}");
@@ -579,6 +584,5 @@ mod tests {
         ] {
             configuration_problems(PLURAL, &odd);
         }
-        assert!(configuration_problems("validatingadmissionpolicies", &twice).is_empty());
     }
 }

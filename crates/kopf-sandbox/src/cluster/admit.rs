@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use super::Cluster;
-use crate::admission::{Attributes, Chain, Operation};
+use super::{Cluster, collection};
+use crate::admission::{Attributes, Chain, Facts, Operation, ParamKind, ParamRef};
 use crate::kinds::conversion;
 use crate::object::meta;
+use crate::selectors::LabelSelector;
 use crate::status::Result;
 use crate::verbs::{Call, scale};
 
@@ -35,6 +36,24 @@ impl Cluster {
             attributes: &attributes,
             convert: &|object, version| converted(call, object, version),
             new_uid: &|| self.ids.uid(),
+        };
+        let object = match object {
+            Some(object) if !webhooks.policies.is_empty() && !is_scale(call) => {
+                let namespace = call
+                    .namespace
+                    .as_deref()
+                    .and_then(|name| self.namespace(name));
+                let facts = Facts {
+                    attributes: &attributes,
+                    object: None,
+                    old,
+                    namespace: namespace.as_ref(),
+                    find_params: &|kind, reference| self.params(call, kind, reference),
+                };
+                let merge = |object: &Value, config: &Value| merged(call, object, config);
+                Some(webhooks.policies.mutate(&facts, object, &merge)?)
+            }
+            other => other,
         };
         let mut warnings = Vec::new();
         let outcome = if is_scale(call) {
@@ -81,6 +100,24 @@ impl Cluster {
             new_uid: &|| self.ids.uid(),
         };
         let mut warnings = Vec::new();
+        if !webhooks.policies.is_empty() {
+            let namespace = call
+                .namespace
+                .as_deref()
+                .and_then(|name| self.namespace(name));
+            let facts = Facts {
+                attributes: &attributes,
+                object,
+                old,
+                namespace: namespace.as_ref(),
+                find_params: &|kind, reference| self.params(call, kind, reference),
+            };
+            let judged = webhooks.policies.validate(&facts, &mut warnings);
+            for warning in warnings.drain(..) {
+                call.warn(warning);
+            }
+            judged?;
+        }
         let outcome = if is_scale(call) {
             let shown = object
                 .map(|object| scale::scale_of(call, object))
@@ -98,11 +135,62 @@ impl Cluster {
         outcome
     }
 
+    /// Finds the parameters of a policy binding.
+    fn params(
+        &self,
+        call: &Call,
+        kind: &ParamKind,
+        reference: &ParamRef,
+    ) -> std::result::Result<Vec<Value>, String> {
+        let (group, version) = kind
+            .api_version
+            .rsplit_once('/')
+            .unwrap_or(("", &kind.api_version));
+        let kinds = self.kinds();
+        let found = kinds.by_kind(group, &kind.kind).ok_or_else(|| {
+            format!(
+                "paramKind kind `{}/{version}, Kind={}` not known",
+                group, kind.kind
+            )
+        })?;
+        let namespace = match (found.namespaced, reference.namespace.as_str()) {
+            (false, _) => None,
+            (true, "") => Some(call.namespace.as_deref().ok_or_else(|| {
+                "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+                    .to_owned()
+            })?),
+            (true, given) => Some(given),
+        };
+        let selector = match &reference.selector {
+            Some(selector) => Some(
+                LabelSelector::from_object(selector, "spec.paramRef.selector")
+                    .map_err(|_| "the selector of paramRef is invalid".to_owned())?,
+            ),
+            None => None,
+        };
+        let snapshot = self.store.list(&collection(found), namespace);
+        let objects = snapshot
+            .objects
+            .iter()
+            .map(|stored| Self::object(stored, found, version))
+            .filter(|object| match &selector {
+                Some(selector) => selector.matches(meta::labels(object)),
+                None => meta::name(object) == reference.name,
+            });
+        Ok(objects.collect())
+    }
+
     /// None if there is no such namespace; null if it has no labels.
     fn namespace_labels(&self, call: &Call) -> Option<Value> {
         let namespace = self.namespace(call.namespace.as_deref()?)?;
         Some(meta::labels(&namespace).cloned().unwrap_or_default())
     }
+}
+
+/// Merges the configuration of a mutating policy into an object.
+fn merged(call: &Call, object: &Value, config: &Value) -> Value {
+    call.tracker(String::new())
+        .map_or_else(|_| object.clone(), |tracker| tracker.merged(object, config))
 }
 
 fn is_scale(call: &Call) -> bool {

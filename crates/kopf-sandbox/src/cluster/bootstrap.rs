@@ -1,36 +1,206 @@
-//! What every cluster has from the beginning.
+//! Objects that every cluster has from the beginning.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::Cluster;
+use super::{Cluster, collection, parents};
+use crate::object::meta;
 use crate::store::{Expect, Key};
 
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 impl Cluster {
-    /// Creates the namespaces of a new cluster.
+    /// Creates the objects of a new cluster.
     pub(crate) fn bootstrap(&self) {
-        let Some(kind) = self.built_in("", "namespaces") else {
-            return;
-        };
         for name in NAMESPACES {
-            let namespace = json!({
-                "apiVersion": "v1",
-                "kind": "Namespace",
-                "metadata": {
-                    "name": name,
-                    "uid": self.ids.uid(),
-                    "creationTimestamp": self.clock.seconds(),
-                    "labels": { "kubernetes.io/metadata.name": name },
-                },
-                "spec": { "finalizers": ["kubernetes"] },
-                "status": { "phase": "Active" },
-            });
-            // The store is new: there is nothing to collide with.
-            let created = self.put(&kind, &Key::new(None, name), Expect::Absent, namespace);
-            debug_assert!(created.is_ok(), "a new store is empty");
+            self.establish("", "namespaces", namespace(name));
+        }
+        let now = self.clock.seconds();
+        self.establish("networking.k8s.io", "servicecidrs", service_cidr(&now));
+        for class in priority_classes() {
+            self.establish("scheduling.k8s.io", "priorityclasses", class);
+        }
+        self.establish("", "services", service());
+        if self.rbac {
+            self.establish_roles();
         }
         // No client has seen anything before this moment, so no watch can start earlier.
         self.store.compact();
     }
+
+    /// Stores an object of the server itself.
+    pub(super) fn establish(&self, group: &str, plural: &str, mut object: Value) {
+        let Some(kind) = self.built_in(group, plural) else {
+            return;
+        };
+        let now = self.clock.seconds();
+        if let Some(entries) = object.pointer_mut("/metadata/managedFields") {
+            for entry in entries.as_array_mut().into_iter().flatten() {
+                entry["time"] = json!(now);
+                entry["fieldsType"] = json!("FieldsV1");
+                entry["apiVersion"] = json!(kind.api_version(&kind.storage_version));
+            }
+        }
+        meta::set(&mut object, "uid", self.ids.uid());
+        meta::set(&mut object, "creationTimestamp", now);
+        let key = Key::new(meta::namespace(&object), meta::name(&object));
+        // The store is new: there is nothing to collide with, and nothing follows from these objects
+        // but rights, which are computed once at the end.
+        let parents = parents(&kind, key.namespace());
+        let created = self.store.put(
+            &collection(&kind),
+            &key,
+            Expect::Absent,
+            &kind,
+            object,
+            &parents,
+        );
+        debug_assert!(created.is_ok(), "a new store is empty");
+    }
+}
+
+fn namespace(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": name,
+            "labels": { "kubernetes.io/metadata.name": name },
+            "managedFields": [{
+                "manager": "kube-apiserver",
+                "operation": "Update",
+                "fieldsV1": {
+                    "f:metadata": {
+                        "f:labels": { ".": {}, "f:kubernetes.io/metadata.name": {} },
+                    },
+                },
+            }],
+        },
+        "spec": { "finalizers": ["kubernetes"] },
+        "status": { "phase": "Active" },
+    })
+}
+
+/// The range of cluster IPs.
+fn service_cidr(now: &str) -> Value {
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "ServiceCIDR",
+        "metadata": {
+            "name": "kubernetes",
+            "managedFields": [
+                {
+                    "manager": "kubernetes-service-cidr-controller",
+                    "operation": "Apply",
+                    "subresource": "status",
+                    "fieldsV1": {
+                        "f:status": {
+                            "f:conditions": {
+                                "k:{\"type\":\"Ready\"}": {
+                                    ".": {},
+                                    "f:lastTransitionTime": {},
+                                    "f:message": {},
+                                    "f:status": {},
+                                    "f:type": {},
+                                },
+                            },
+                        },
+                    },
+                },
+                {
+                    "manager": "kube-apiserver",
+                    "operation": "Update",
+                    "fieldsV1": { "f:spec": { "f:cidrs": {} } },
+                },
+            ],
+        },
+        "spec": { "cidrs": ["10.0.0.0/24"] },
+        "status": {
+            "conditions": [{
+                "type": "Ready",
+                "status": "True",
+                "reason": "",
+                "message": "Kubernetes default Service CIDR is ready",
+                "lastTransitionTime": now,
+            }],
+        },
+    })
+}
+
+fn priority_classes() -> [Value; 2] {
+    let class = |name: &str, value: i64, description: &str| {
+        json!({
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {
+                "name": name,
+                "generation": 1,
+                "managedFields": [{
+                    "manager": "kube-apiserver",
+                    "operation": "Update",
+                    "fieldsV1": { "f:description": {}, "f:preemptionPolicy": {}, "f:value": {} },
+                }],
+            },
+            "value": value,
+            "preemptionPolicy": "PreemptLowerPriority",
+            "description": description,
+        })
+    };
+    [
+        class(
+            "system-node-critical",
+            2_000_001_000,
+            "Used for system critical pods that must not be moved from their current node.",
+        ),
+        class(
+            "system-cluster-critical",
+            2_000_000_000,
+            "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+        ),
+    ]
+}
+
+/// The service by which pods would reach the API.
+fn service() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": { "component": "apiserver", "provider": "kubernetes" },
+            "managedFields": [{
+                "manager": "kube-apiserver",
+                "operation": "Update",
+                "fieldsV1": {
+                    "f:metadata": {
+                        "f:labels": { ".": {}, "f:component": {}, "f:provider": {} },
+                    },
+                    "f:spec": {
+                        "f:clusterIP": {},
+                        "f:internalTrafficPolicy": {},
+                        "f:ipFamilyPolicy": {},
+                        "f:ports": {
+                            ".": {},
+                            "k:{\"port\":443,\"protocol\":\"TCP\"}": {
+                                ".": {}, "f:name": {}, "f:port": {}, "f:protocol": {}, "f:targetPort": {},
+                            },
+                        },
+                        "f:sessionAffinity": {},
+                        "f:type": {},
+                    },
+                },
+            }],
+        },
+        "spec": {
+            "type": "ClusterIP",
+            "clusterIP": "10.0.0.1",
+            "clusterIPs": ["10.0.0.1"],
+            "ipFamilies": ["IPv4"],
+            "ipFamilyPolicy": "SingleStack",
+            "internalTrafficPolicy": "Cluster",
+            "sessionAffinity": "None",
+            "ports": [{ "name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443 }],
+        },
+        "status": { "loadBalancer": {} },
+    })
 }

@@ -5,6 +5,7 @@
 //! the owners that are watched by the garbage collector.
 
 pub(crate) mod admit;
+pub(crate) mod authorize;
 pub(crate) mod bootstrap;
 pub(crate) mod controllers;
 pub(crate) mod crds;
@@ -23,12 +24,13 @@ use self::controllers::{Job, Jobs};
 use self::definitions::Definitions;
 use self::owners::Owners;
 use crate::access::Access;
-use crate::admission::{Caller, Webhooks};
+use crate::admission::{Caller, Policies, Webhooks};
 use crate::clock::Clock;
 use crate::fault::Faults;
 use crate::ids::Ids;
 use crate::kinds::{Kind, Kinds, Origin};
 use crate::object::meta;
+use crate::rights::Rights;
 use crate::store::{Expect, Key, Parent, Store, Stored, Unexpected};
 
 /// One server: its objects, its kinds, its users.
@@ -42,6 +44,9 @@ pub(crate) struct Cluster {
     pub(crate) caller: Caller,
     kinds: RwLock<Arc<Kinds>>,
     webhooks: RwLock<Arc<Webhooks>>,
+    /// Requests are checked against roles and bindings.
+    pub(crate) rbac: bool,
+    rights: RwLock<Arc<Rights>>,
     owners: Owners,
     pub(crate) jobs: Jobs,
     /// Held while the kinds that CRDs define are worked out.
@@ -93,6 +98,8 @@ impl Cluster {
             faults,
             caller,
             webhooks: RwLock::default(),
+            rbac: false,
+            rights: RwLock::default(),
             owners: Owners::default(),
             jobs: Jobs::default(),
             crds: Mutex::new(Definitions::new(kinds.clone())),
@@ -172,6 +179,7 @@ impl Cluster {
         match (&*kind.group, &*kind.plural) {
             ("apiextensions.k8s.io", _) => self.read_crds(),
             ("admissionregistration.k8s.io", _) => self.read_webhooks(),
+            ("rbac.authorization.k8s.io", _) => self.read_rights(),
             ("", "serviceaccounts") => self.access.revoke(&uid),
             _ => {}
         }
@@ -191,6 +199,7 @@ impl Cluster {
         match (&*kind.group, &*kind.plural) {
             ("apiextensions.k8s.io", "customresourcedefinitions") => self.read_crds(),
             ("admissionregistration.k8s.io", _) => self.read_webhooks(),
+            ("rbac.authorization.k8s.io", _) => self.read_rights(),
             _ => {}
         }
         // Only now: the controllers go by what the kinds are.
@@ -218,6 +227,12 @@ impl Cluster {
         *webhooks = Arc::new(Webhooks::read(
             &list("mutatingwebhookconfigurations"),
             &list("validatingwebhookconfigurations"),
+            Policies::read(
+                &list("validatingadmissionpolicies"),
+                &list("validatingadmissionpolicybindings"),
+                &list("mutatingadmissionpolicies"),
+                &list("mutatingadmissionpolicybindings"),
+            ),
         ));
     }
 }

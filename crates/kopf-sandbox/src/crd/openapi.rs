@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
-use crate::field_error::FieldError;
-use crate::schema::{Additional, Items, Source, TYPE_NAMES};
+use crate::field_error::{FieldError, FieldErrorKind};
+use crate::schema::{
+    Additional, Items, Purpose, Source, TYPE_NAMES, expression_problem, leads_somewhere,
+};
 
 /// The reasons that a broken CEL rule may be reported with.
 const RULE_REASONS: [&str; 4] = [
@@ -327,7 +329,7 @@ fn list_members(schema: Source<'_>, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The form of CEL rules; the rules themselves are not looked into.
+/// The form of CEL rules.
 fn cel_rules(schema: Source<'_>, path: &str, errors: &mut Vec<FieldError>) {
     let has_breaks = |text: &str| text.contains(['\n', '\r']);
     for (index, rule) in schema.schemas("x-kubernetes-validations").enumerate() {
@@ -358,4 +360,53 @@ fn cel_rules(schema: Source<'_>, path: &str, errors: &mut Vec<FieldError>) {
             ));
         }
     }
+    // A real server compiles expressions only if everything else is fine.
+    if errors.is_empty() {
+        expressions(schema, path, errors);
+    }
+}
+
+/// The expressions of CEL rules: their syntax and the names in them. Types are hardly checked.
+fn expressions(schema: Source<'_>, path: &str, errors: &mut Vec<FieldError>) {
+    let root = path.ends_with("openAPIV3Schema");
+    for (index, rule) in schema.schemas("x-kubernetes-validations").enumerate() {
+        let at = |key: &str| format!("{path}.x-kubernetes-validations[{index}].{key}");
+        for (key, purpose) in [
+            ("rule", Purpose::Rule),
+            ("messageExpression", Purpose::Message),
+        ] {
+            if let Some(problem) = expression_problem(schema, root, rule, purpose) {
+                let message = format!("Invalid value: {}: {problem}", shown_rule(rule));
+                errors.push(FieldError::new(FieldErrorKind::Invalid, at(key), message));
+            }
+        }
+        let field_path = rule.text("fieldPath");
+        if !leads_somewhere(schema, field_path) {
+            let detail = "must be a valid path";
+            errors.push(FieldError::invalid(
+                at("fieldPath"),
+                &field_path.into(),
+                detail,
+            ));
+        }
+    }
+}
+
+/// Returns a rule as a real server shows it in errors.
+fn shown_rule(rule: Source<'_>) -> String {
+    let null = Value::Null;
+    let text = |key: &str| Value::from(rule.text(key)).to_string();
+    let any = |key: &str| rule.value(key).unwrap_or(&null).to_string();
+    format!(
+        r#"{{"Rule":{},"Message":{},"MessageExpression":{},"Reason":{},"FieldPath":{},"OptionalOldSelf":{}}}"#,
+        text("rule"),
+        text("message"),
+        text("messageExpression"),
+        any("reason"),
+        text("fieldPath"),
+        any("optionalOldSelf"),
+    )
+    .replace('<', "\\u003c")
+    .replace('>', "\\u003e")
+    .replace('&', "\\u0026")
 }

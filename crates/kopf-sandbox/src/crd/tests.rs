@@ -130,15 +130,6 @@ fn names_can_change_while_nothing_is_served() {
     assert_eq!(validate_update(&new, &old), []);
 }
 
-#[test]
-fn rules_in_cel_are_warned_about() {
-    let mut crd = established();
-    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] =
-        json!([{"rule": "true"}]);
-    assert_eq!(validate(&crd), []);
-    assert_eq!(warnings(&crd, None).len(), 1);
-}
-
 proptest! {
     #[test]
     fn nothing_panics(mut crd in anything(), other in anything()) {

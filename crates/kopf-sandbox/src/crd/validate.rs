@@ -42,20 +42,9 @@ pub(crate) fn warnings(crd: &Value, old: Option<&Value>) -> Vec<String> {
     let new = unrecognized_formats(crd)
         .into_iter()
         .filter(|format| !known.contains(format));
-    let mut warnings: Vec<String> = new
+    let warnings: Vec<String> = new
         .map(|format| format!("unrecognized format {format:?}"))
         .collect();
-    let mut has_rules = |part: Source<'_>| !part.list("x-kubernetes-validations").is_empty();
-    if versions(crd)
-        .iter()
-        .filter_map(schema)
-        .any(|s| Source::new(s).any(&mut has_rules))
-    {
-        warnings.push(
-            "x-kubernetes-validations are accepted, but this server does not evaluate them"
-                .to_owned(),
-        );
-    }
     warnings
 }
 

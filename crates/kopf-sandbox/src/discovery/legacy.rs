@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::groups::named_groups;
@@ -104,6 +106,14 @@ fn group(kinds: &Kinds, name: &str) -> Option<Value> {
     Some(json!({ "name": name, "versions": versions, "preferredVersion": preferred }))
 }
 
+/// Returns the hash that identifies the storage version: the first 8 bytes of the SHA-256 of
+/// `group/version/kind`, in Base64.
+fn storage_version_hash(kind: &Kind) -> String {
+    let text = format!("{}/{}/{}", kind.group, kind.storage_version, kind.kind);
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    STANDARD.encode(digest.as_ref().get(..8).unwrap_or_default())
+}
+
 fn resource(kind: &Kind, version: &KindVersion) -> Value {
     let mut document = json!({
         "name": &*kind.plural,
@@ -122,7 +132,11 @@ fn resource(kind: &Kind, version: &KindVersion) -> Value {
         kind.api_version(&version.name),
         kind.plural
     );
-    let hash = HASHES.get(&path).filter(|_| !kind.is_custom());
+    let hash = if kind.is_custom() {
+        Some(storage_version_hash(kind))
+    } else {
+        HASHES.get(&path).cloned()
+    };
     let optional = [
         ("shortNames", json!(kind.short_names)),
         ("categories", json!(kind.categories)),

@@ -1,5 +1,6 @@
 //! Which names objects may have.
 
+use std::net::IpAddr;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -22,6 +23,8 @@ enum Rule {
     Label1035,
     /// Anything that can stand between two slashes of a path.
     PathSegment,
+    /// An IP address in its canonical form.
+    Address,
 }
 
 fn rule(kind: &Kind) -> Rule {
@@ -29,6 +32,7 @@ fn rule(kind: &Kind) -> Rule {
         ("", "namespaces") | ("apps", "statefulsets") => Rule::Label,
         ("", "services") => Rule::Label1035,
         ("rbac.authorization.k8s.io", _) => Rule::PathSegment,
+        ("networking.k8s.io", "ipaddresses") => Rule::Address,
         _ => Rule::Subdomain,
     }
 }
@@ -48,6 +52,7 @@ pub(crate) fn problems(kind: &Kind, name: &str, prefix: bool) -> Vec<String> {
         Rule::Label => label(name),
         Rule::Label1035 => label_1035(name),
         Rule::PathSegment => path_segment(name),
+        Rule::Address => address(name),
     }
 }
 
@@ -121,6 +126,18 @@ fn path_segment(name: &str) -> Vec<String> {
     problems
 }
 
+fn address(name: &str) -> Vec<String> {
+    let Ok(address) = name.parse::<IpAddr>() else {
+        return vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()];
+    };
+    let canonical = address.to_string();
+    if canonical == name {
+        Vec::new()
+    } else {
+        vec![format!("must be in canonical form ({canonical:?})")]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,5 +154,10 @@ mod tests {
         assert!(!label_1035("1a").is_empty());
         assert!(path_segment("system:node").is_empty());
         assert!(!path_segment("a/b").is_empty());
+        assert!(address("fe80::42:1").is_empty());
+        assert!(address("10.0.0.1").is_empty());
+        for bad in ["a", "10.0.0", "FE80::1", "::ffff:1.2.3.4:5"] {
+            assert!(!address(bad).is_empty(), "{bad}");
+        }
     }
 }

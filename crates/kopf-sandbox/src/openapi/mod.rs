@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 pub(crate) use custom::custom_document;
+pub(crate) use recorded::text as recorded_document;
 pub(crate) use swagger::swagger;
 
 use crate::kinds::Kinds;

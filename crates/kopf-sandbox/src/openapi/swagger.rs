@@ -21,7 +21,7 @@ pub(crate) fn swagger(kinds: &Kinds) -> Value {
     }
     for kind in kinds.iter().filter(|kind| kind.is_custom()) {
         for version in &kind.versions {
-            definitions.extend(custom::definitions(kind, version));
+            definitions.extend(custom::definitions(kind, version).map(without_open_root));
         }
     }
     definitions.values_mut().for_each(convert);
@@ -32,6 +32,20 @@ pub(crate) fn swagger(kinds: &Kinds) -> Value {
         "paths": {},
         "definitions": definitions,
     })
+}
+
+/// Reduces a schema that preserves unknown fields at its root to the type and the kinds. Clients of
+/// OpenAPI 2 would reject unknown fields otherwise.
+fn without_open_root((name, schema): (String, Value)) -> (String, Value) {
+    if schema.get("x-kubernetes-preserve-unknown-fields") != Some(&json!(true)) {
+        return (name, schema);
+    }
+    let Value::Object(mut fields) = schema else {
+        return (name, schema);
+    };
+    let kept = ["type", "x-kubernetes-group-version-kind"];
+    fields.retain(|field, _| kept.contains(&field.as_str()));
+    (name, Value::Object(fields))
 }
 
 /// From OpenAPI 3 to 2: other references, and no words that the older version does not have.

@@ -20,11 +20,31 @@ pub(crate) enum Encoding {
     Yaml,
 }
 
-/// What the `Accept` header comes to.
+/// Version of `meta.k8s.io` in which tables and partial metadata are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum MetaVersion {
+    #[default]
+    V1,
+    V1Beta1,
+}
+
+impl MetaVersion {
+    /// Returns the `apiVersion` of documents in this version.
+    pub(crate) fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "meta.k8s.io/v1",
+            Self::V1Beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
+}
+
+/// The negotiated form of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Accepted {
     pub(crate) form: Form,
     pub(crate) encoding: Encoding,
+    /// Meaningful for tables and partial metadata only.
+    pub(crate) meta: MetaVersion,
 }
 
 /// The first acceptable form, in the client's order. `None`: nothing we could answer with.
@@ -67,6 +87,7 @@ fn one(range: &str, of_a_list: bool) -> Option<Accepted> {
     };
     let mut form = Form::Whole;
     let mut known_group = true;
+    let mut meta = MetaVersion::V1;
     for (name, value) in parameters(range) {
         match name {
             "as" => {
@@ -78,12 +99,23 @@ fn one(range: &str, of_a_list: bool) -> Option<Accepted> {
                 };
             }
             "g" => known_group = known_group && value == "meta.k8s.io",
-            "v" => known_group = known_group && value == "v1",
+            "v" => match value {
+                "v1" => meta = MetaVersion::V1,
+                "v1beta1" => meta = MetaVersion::V1Beta1,
+                _ => known_group = false,
+            },
             // `stream=watch` and `charset` change nothing.
             _ => {}
         }
     }
-    (form == Form::Whole || known_group).then_some(Accepted { form, encoding })
+    if form == Form::Whole {
+        meta = MetaVersion::V1;
+    }
+    (form == Form::Whole || known_group).then_some(Accepted {
+        form,
+        encoding,
+        meta,
+    })
 }
 
 #[cfg(test)]
@@ -95,7 +127,10 @@ mod tests {
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         assert_eq!(negotiate(Some(table), true).unwrap().form, Form::Table);
         let beta = "application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
-        assert_eq!(negotiate(Some(beta), true).unwrap().form, Form::Whole);
+        let beta = negotiate(Some(beta), true).unwrap();
+        assert_eq!((beta.form, beta.meta), (Form::Table, MetaVersion::V1Beta1));
+        let alpha = "application/json;as=Table;v=v1alpha1;g=meta.k8s.io,application/json";
+        assert_eq!(negotiate(Some(alpha), true).unwrap().form, Form::Whole);
         let go = "application/vnd.kubernetes.protobuf,application/json";
         assert_eq!(negotiate(Some(go), true), Some(Accepted::default()));
         assert_eq!(

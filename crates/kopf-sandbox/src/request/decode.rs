@@ -41,6 +41,21 @@ pub(crate) fn json(bytes: &[u8]) -> Result<Decoded, String> {
     Ok(Decoded { value, complaints })
 }
 
+/// Returns the paths of all keys of a JSON document in the order of the document. A key that is
+/// given twice is listed twice.
+pub(crate) fn keys_in_order(bytes: &[u8]) -> Vec<String> {
+    let mut keys = Vec::new();
+    let text = String::from_utf8_lossy(bytes);
+    let mut reader = serde_json::Deserializer::from_str(&text);
+    let seed = Keys {
+        path: &Trail::Root,
+        keys: &mut keys,
+    };
+    // A document that cannot be read further has been rejected before.
+    let _ = seed.deserialize(&mut reader);
+    keys
+}
+
 /// Reads the first YAML document; nothing at all is an empty object.
 pub(crate) fn yaml(bytes: &[u8]) -> Result<Decoded, String> {
     let text = String::from_utf8_lossy(bytes);
@@ -203,6 +218,79 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 }
 
+/// Collects the keys of a document and drops its values.
+struct Keys<'a> {
+    path: &'a Trail<'a>,
+    keys: &'a mut Vec<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Keys<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Keys<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        for index in 0.. {
+            let path = Trail::Index(self.path, index);
+            let seed = Keys {
+                path: &path,
+                keys: self.keys,
+            };
+            if items.next_element_seed(seed)?.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        while let Some(key) = entries.next_key::<String>()? {
+            let path = Trail::Key(self.path, &key);
+            self.keys.push(path.to_string());
+            let seed = Keys {
+                path: &path,
+                keys: self.keys,
+            };
+            entries.next_value_seed(seed)?;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -218,6 +306,13 @@ mod tests {
             decoded.complaints,
             ["duplicate field \"b[0].c\"", "duplicate field \"a\""]
         );
+    }
+
+    #[test]
+    fn keys_are_listed_in_the_order_of_the_document() {
+        let keys = keys_in_order(br#"{"b":[{"c":1,"c":2}],"a":{"z":null},"b":0.5}"#);
+        assert_eq!(keys, ["b", "b[0].c", "b[0].c", "a", "a.z", "b"]);
+        assert_eq!(keys_in_order(br#"{"a":1,"#), ["a"]);
     }
 
     #[test]

@@ -3,5 +3,6 @@
 pub(crate) mod accept;
 pub(crate) mod body;
 pub(crate) mod decode;
+pub(crate) mod duration;
 pub(crate) mod options;
 pub(crate) mod path;

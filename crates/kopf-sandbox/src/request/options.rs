@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::duration::check_timeout;
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::status::{ApiError, Result};
 pub(crate) use crate::table::IncludeObject;
@@ -47,6 +48,8 @@ pub(crate) struct Options {
     pub(crate) version_match: Option<VersionMatch>,
     pub(crate) dry_run: bool,
     pub(crate) field_manager: Option<String>,
+    /// Of an apply: take fields from other managers.
+    pub(crate) force: Option<bool>,
     pub(crate) field_validation: FieldValidation,
     pub(crate) include_object: IncludeObject,
     pub(crate) delete: DeleteOptions,
@@ -66,6 +69,7 @@ impl Options {
     /// Reads the query string. `kind` is what errors call these options, e.g. `ListOptions`.
     pub(crate) fn parse(query: &str, kind: &'static str) -> Result<Self> {
         let mut options = Self::default();
+        let mut timeout = None;
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let value = value.as_ref();
             match name.as_ref() {
@@ -89,6 +93,7 @@ impl Options {
                     options.version_match = Some(version_match(value, kind)?);
                 }
                 "dryRun" => options.dry_run |= dry_run(value, kind)?,
+                "force" if !value.is_empty() => options.force = Some(boolean(value)),
                 "fieldManager" => options.field_manager = text(value),
                 "fieldValidation" if !value.is_empty() => {
                     options.field_validation = field_validation(value, kind)?;
@@ -106,8 +111,13 @@ impl Options {
                 "orphanDependents" if !value.is_empty() => {
                     options.delete.propagation = Some(orphan(boolean(value)));
                 }
+                "timeout" if !value.is_empty() => timeout = Some(value.to_owned()),
                 _ => {}
             }
+        }
+        // Watches have `timeoutSeconds` instead, and the server ignores this parameter there.
+        if let Some(timeout) = timeout.filter(|_| !options.watch) {
+            check_timeout(&timeout).map_err(ApiError::bad_request)?;
         }
         options.delete.dry_run = options.dry_run;
         check_field_manager(options.field_manager.as_deref(), kind)?;
@@ -320,6 +330,8 @@ mod tests {
     fn garbage_in_the_query_is_refused() {
         for (query, code) in [
             ("limit=x", 400),
+            ("timeout=invalid", 400),
+            ("timeout=5", 400),
             ("dryRun=Some", 422),
             ("fieldValidation=Loose", 422),
             ("propagationPolicy=Sideways", 422),

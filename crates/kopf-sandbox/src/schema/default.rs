@@ -4,20 +4,27 @@ use serde_json::{Map, Value};
 
 use super::node::{Additional, Node};
 
+/// What happens to nulls that the schema does not allow and has no default for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Nulls {
+    Drop,
+    Keep,
+}
+
 /// Applies the defaults of the schema to everything that is in the object.
 ///
 /// A null that the schema does not allow counts as absent: it becomes the default, or goes away.
 /// Defaults of fields below an absent object are not applied, as that object is not created.
-pub(super) fn default(node: &Node, value: &mut Value) {
+pub(super) fn default(node: &Node, value: &mut Value, nulls: Nulls) {
     match value {
-        Value::Object(map) => members(node, map),
+        Value::Object(map) => members(node, map, nulls),
         Value::Array(list) => {
             let Some(items) = node.items.as_deref() else {
                 return;
             };
             for value in list {
                 replace_null(items, value);
-                default(items, value);
+                default(items, value, nulls);
             }
         }
         _ => {}
@@ -31,9 +38,10 @@ fn replace_null(node: &Node, value: &mut Value) {
     }
 }
 
-fn members(node: &Node, map: &mut Map<String, Value>) {
+fn members(node: &Node, map: &mut Map<String, Value>, nulls: Nulls) {
     map.retain(|key, value| {
-        !value.is_null()
+        nulls == Nulls::Keep
+            || !value.is_null()
             || node
                 .of_key(key)
                 .is_none_or(|known| known.nullable || known.default.is_some())
@@ -51,10 +59,10 @@ fn members(node: &Node, map: &mut Map<String, Value>) {
     }
     for (key, value) in map {
         if let Some(property) = node.properties.get(key) {
-            default(property, value);
+            default(property, value, nulls);
         } else if let Additional::Schema(schema) = &node.additional {
             replace_null(schema, value);
-            default(schema, value);
+            default(schema, value, nulls);
         }
     }
 }
@@ -67,7 +75,7 @@ mod tests {
     use super::*;
 
     fn defaulted(schema: &Value, mut object: Value) -> Value {
-        default(&compile(schema).unwrap(), &mut object);
+        default(&compile(schema).unwrap(), &mut object, Nulls::Drop);
         object
     }
 

@@ -7,6 +7,7 @@
 mod default;
 mod defaults;
 mod embedded;
+mod expressions;
 mod format;
 mod list_type;
 mod node;
@@ -17,21 +18,40 @@ mod source;
 mod structural;
 mod validate;
 
+use std::sync::{Arc, OnceLock};
+
 use serde_json::Value;
 
+use self::default::Nulls;
 pub(crate) use self::defaults::defaults;
+use self::expressions::Findings;
+pub(crate) use self::expressions::{Purpose, expression_problem, leads_somewhere};
 use self::node::Node;
 pub(crate) use self::node::TYPE_NAMES;
 use self::path::Path;
 pub(crate) use self::source::{Additional, Items, Source};
 pub(crate) use self::structural::structural;
-use crate::field_error::FieldError;
+use crate::field_error::{FieldError, FieldErrorKind};
+use crate::fields;
+
+/// The error of an object whose expressions were not evaluated.
+const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+
+/// The outcome of a validation.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    pub(crate) errors: Vec<FieldError>,
+    /// Errors that are forgiven, since what they are about has not changed.
+    pub(crate) warnings: Vec<String>,
+}
 
 /// A compiled `openAPIV3Schema`.
 #[derive(Debug, Clone)]
 pub(crate) struct Structural {
     root: Node,
     raw: Value,
+    /// Types for server-side apply; made on first use.
+    fields: OnceLock<Arc<fields::Schema>>,
 }
 
 impl Structural {
@@ -41,7 +61,14 @@ impl Structural {
         Ok(Self {
             root,
             raw: schema.clone(),
+            fields: OnceLock::new(),
         })
+    }
+
+    /// Returns the types for server-side apply. Their root is that of the kind with the empty name.
+    pub(crate) fn fields(&self) -> &fields::Schema {
+        self.fields
+            .get_or_init(|| Arc::new(fields::custom("", Some(&self.raw))))
     }
 
     /// The schema as the CRD has it.
@@ -56,20 +83,26 @@ impl Structural {
 
     /// Fills in defaults, and drops nulls that are no values.
     pub(crate) fn default(&self, object: &mut Value) {
-        default::default(&self.root, object);
+        default::default(&self.root, object, Nulls::Drop);
     }
 
-    /// Says what is wrong with an object. With `old`, the object as it was before, errors in parts
+    /// Fills in defaults and leaves nulls that are no values.
+    pub(crate) fn default_keeping_nulls(&self, object: &mut Value) {
+        default::default(&self.root, object, Nulls::Keep);
+    }
+
+    /// Returns what is wrong with an object. With `old`, the object as it was before, errors in parts
     /// that did not change are forgiven.
-    pub(crate) fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    pub(crate) fn validate(&self, object: &Value, old: Option<&Value>) -> Verdict {
         let mut errors = validate::validate(&self.root, object, old, "");
         embedded::validate(&self.root, object, &Path::Root, &mut errors);
         self.lists(object, old, &mut errors);
-        errors
+        self.with_expressions(object, old, errors)
     }
 
-    /// The same for a write to the `status` subresource: only the status is looked at.
-    pub(crate) fn validate_status(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+    /// The same for a write to the `status` subresource: only the status is looked at, except by
+    /// expressions.
+    pub(crate) fn validate_status(&self, object: &Value, old: &Value) -> Verdict {
         let mut errors = match (object.get("status"), self.root.properties.get("status")) {
             (Some(status), Some(node)) => {
                 validate::validate(node, status, old.get("status"), "status")
@@ -77,7 +110,38 @@ impl Structural {
             _ => Vec::new(),
         };
         self.lists(object, Some(old), &mut errors);
-        errors
+        self.with_expressions(object, Some(old), errors)
+    }
+
+    /// Evaluates expressions, unless the object is too wrong for them.
+    fn with_expressions(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+        mut errors: Vec<FieldError>,
+    ) -> Verdict {
+        let mut findings = Findings::default();
+        if !self.root.has_expressions {
+            return Verdict {
+                errors,
+                warnings: Vec::new(),
+            };
+        }
+        let blocks = |error: &FieldError| {
+            use FieldErrorKind::{Required, TooLong, TooMany, TypeInvalid};
+            matches!(error.kind, Required | TooLong | TooMany | TypeInvalid)
+        };
+        if errors.iter().any(blocks) {
+            errors.push(FieldError::invalid("<nil>", &Value::Null, UNCHECKED));
+        } else {
+            expressions::evaluate(&self.root, object, old, &Path::Root, &mut findings);
+            errors.extend(findings.errors);
+        }
+        let warning = |error: FieldError| format!("{}: {}", error.field, error.message);
+        Verdict {
+            errors,
+            warnings: findings.forgiven.into_iter().map(warning).collect(),
+        }
     }
 
     /// Lists are not forgiven one by one: an object that had duplicates may keep or add some.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::expressions::{self, Rule};
 use super::format::Format;
 use super::pattern::Pattern;
 use super::source::{Additional as SourceAdditional, Items, Source};
@@ -93,6 +94,10 @@ pub(super) struct Node {
     pub(super) embedded: bool,
     pub(super) list_type: ListType,
     pub(super) rules: Rules,
+    /// `x-kubernetes-validations`.
+    pub(super) expressions: Vec<Rule>,
+    /// This schema or one inside of it has expressions.
+    pub(super) has_expressions: bool,
 }
 
 /// Constraints on values; none of them changes an object.
@@ -226,7 +231,13 @@ fn node(source: Source<'_>, path: String, depth: usize, errors: &mut Vec<FieldEr
         }
     };
 
+    let expressions = expressions::rules(source);
+    let inner = properties.values().any(|node: &Node| node.has_expressions)
+        || items.as_ref().is_some_and(|node| node.has_expressions)
+        || matches!(&additional, Additional::Schema(node) if node.has_expressions);
     Node {
+        has_expressions: inner || !expressions.is_empty(),
+        expressions,
         type_name,
         int_or_string,
         nullable: source.flag("nullable"),

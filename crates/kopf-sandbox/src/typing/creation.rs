@@ -59,8 +59,25 @@ fn pod(pod: &mut Map<String, Value>) {
     if !spec.contains_key("priorityClassName") {
         spec.entry("priority").or_insert_with(|| json!(0));
     }
+    if spec
+        .get("terminationGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        .is_some_and(i64::is_negative)
+    {
+        spec.insert("terminationGracePeriodSeconds".to_owned(), json!(1));
+    }
     spec.entry("preemptionPolicy")
         .or_insert_with(|| json!("PreemptLowerPriority"));
+    add_tolerations(spec);
+    let class = quality_of_service(spec);
+    if let Some(status) = child(pod, "status") {
+        status.insert("phase".to_owned(), json!("Pending"));
+        status.insert("qosClass".to_owned(), json!(class));
+    }
+}
+
+/// Adds the tolerations that every pod gets, also when it is changed.
+pub(crate) fn add_tolerations(spec: &mut Map<String, Value>) {
     if let Some(tolerations) = list(spec, "tolerations") {
         for key in [NOT_READY, UNREACHABLE] {
             let tolerated = tolerations
@@ -75,11 +92,6 @@ fn pod(pod: &mut Map<String, Value>) {
                 }));
             }
         }
-    }
-    let class = quality_of_service(spec);
-    if let Some(status) = child(pod, "status") {
-        status.insert("phase".to_owned(), json!("Pending"));
-        status.insert("qosClass".to_owned(), json!(class));
     }
 }
 
@@ -138,7 +150,7 @@ fn service(service: &mut Map<String, Value>) {
         .or_insert_with(|| json!("SingleStack"));
 }
 
-fn daemon_set(set: &mut Map<String, Value>) {
+pub(crate) fn daemon_set(set: &mut Map<String, Value>) {
     let annotations = child(set, "metadata").and_then(|metadata| child(metadata, "annotations"));
     if let Some(annotations) = annotations {
         annotations.insert(

@@ -84,6 +84,25 @@ impl TypeTable {
     }
 }
 
+impl TypeTable {
+    /// Returns the JSON of a struct of which nothing is set: the fields that are never left out.
+    pub(crate) fn empty(&self, of: TypeRef) -> Value {
+        let target = self.get(self.target(of));
+        let Shape::Struct(fields) = &target.shape else {
+            return self.zero(of);
+        };
+        let shown = fields.iter().filter(|field| field.shown);
+        let members = shown.map(|field| {
+            let value = match self.get(field.of).shape {
+                Shape::Struct(_) => self.empty(field.of),
+                _ => self.zero(field.of),
+            };
+            (field.name.to_string(), value)
+        });
+        Value::Object(members.collect())
+    }
+}
+
 struct Decoder<'t> {
     table: &'t TypeTable,
     /// Where the decoder is, for the texts about unknown fields.

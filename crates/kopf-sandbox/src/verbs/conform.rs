@@ -6,6 +6,26 @@ use crate::kinds::{Kind, conversion};
 use crate::status::{ApiError, Result};
 use crate::typing::{self, Mismatch};
 
+/// The same for an applied object, in which nulls of custom resources are kept: they are invalid.
+pub(crate) fn conform_applied(
+    kind: &Kind,
+    version: &str,
+    object: &mut Value,
+) -> std::result::Result<Vec<String>, Mismatch> {
+    match kind
+        .version(version)
+        .and_then(|version| version.schema.as_ref())
+    {
+        Some(schema) if kind.is_custom() => {
+            let mut unknown = conform_metadata(object)?;
+            schema.default_keeping_nulls(object);
+            unknown.extend(schema.prune(object));
+            Ok(unknown)
+        }
+        _ => conform(kind, version, object),
+    }
+}
+
 /// Checks the types of an object, drops what its kind does not know and fills in defaults.
 ///
 /// The answer is the paths of the dropped fields. On an error the object is not to be used any more.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Call, Payload, conform, incoming, prepare};
+use super::{Call, Payload, Tracking, conform, incoming, prepare};
 use crate::admission::Operation;
 use crate::cluster::Cluster;
 use crate::kinds::strategy::{self, Generation};
 use crate::kinds::{Kind, conversion};
+use crate::managers;
 use crate::object::meta;
 use crate::request::decode::Decoded;
 use crate::status::{ApiError, Result};
@@ -35,7 +36,10 @@ impl Cluster {
         let generated = meta::text(&object, "name").is_none();
         let attempts = if generated { NAME_ATTEMPTS } else { 1 };
         for _ in 0..attempts {
-            match self.try_create(call, object.clone()).await {
+            match self
+                .try_create(call, object.clone(), Tracking::Update)
+                .await
+            {
                 Err(error) if error.reason == "AlreadyExists" && generated => {}
                 done => return done,
             }
@@ -55,23 +59,38 @@ impl Cluster {
     ) -> Result<Value> {
         let mut object = std::mem::take(&mut decoded.value);
         incoming::identify(call, &mut object, body)?;
+        managers::keep_reset(&call.kind, &mut object);
         if is_new {
             drop_status(call, &mut object)?;
         }
         let unknown = conform::conform(&call.kind, &call.version, &mut object)
             .map_err(|mismatch| conform::refused(&call.kind, &call.version, &mismatch))?;
-        incoming::report(call, decoded, &unknown)?;
+        incoming::report(call, decoded, &unknown, body)?;
         incoming::place(call, &mut object)?;
         Ok(object)
     }
 
     /// Creates an object that is in the shape of its kind.
-    pub(crate) async fn try_create(&self, call: &Call, object: Value) -> Result<Payload> {
+    pub(crate) async fn try_create(
+        &self,
+        call: &Call,
+        mut object: Value,
+        tracking: Tracking,
+    ) -> Result<Payload> {
         let given = meta::name(&object).to_owned();
         if let Some(namespace) = &call.namespace {
             self.check_namespace(&call.kind, namespace, &given)?;
         }
         Self::check_crd_accepts(&call.kind, &given)?;
+
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+            meta::metadata(&mut object).remove(field);
+        }
+        prepare::default_on_create(&call.kind, &mut object);
+        if tracking == Tracking::Update {
+            let tracker = call.tracker(self.clock.seconds())?;
+            tracker.update(None, &mut object, &call.manager());
+        }
 
         let options = json!({
             "kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1",
@@ -94,6 +113,7 @@ impl Cluster {
         let name = meta::name(&object).to_owned();
         let named = call.about(call.namespace.as_deref(), &name);
         prepare::validate(call, &object, None)?;
+        self.check_escalation(call, &object)?;
         self.admit_validating(&named, Operation::Create, Some(&object), None, &options)
             .await?;
 
@@ -148,7 +168,6 @@ impl Cluster {
                 "deletionGracePeriodSeconds",
                 "selfLink",
                 "resourceVersion",
-                "managedFields",
             ] {
                 metadata.remove(field);
             }

@@ -1,11 +1,13 @@
 //! The object in the body of a request: is it what the path speaks of?
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use super::Call;
 use crate::field_error::FieldError;
 use crate::object::meta;
-use crate::request::decode::Decoded;
+use crate::request::decode::{self, Decoded};
 use crate::request::options::FieldValidation;
 use crate::status::{ApiError, Result};
 
@@ -83,7 +85,13 @@ pub(crate) fn place(call: &Call, object: &mut Value) -> Result<()> {
             meta::set(object, "namespace", wanted);
             Ok(())
         }
-        (None, _) => Ok(()),
+        (None, _) => {
+            if !call.kind.namespaced {
+                // A real server clears the field instead of rejecting the object.
+                meta::metadata(object).remove("namespace");
+            }
+            Ok(())
+        }
     }
 }
 
@@ -103,9 +111,14 @@ pub(crate) fn name(call: &Call, object: &mut Value) -> Result<()> {
     )))
 }
 
-/// Warns of fields that nobody knows or that were given twice, or refuses them.
-pub(crate) fn report(call: &Call, decoded: &Decoded, unknown: &[String]) -> Result<()> {
-    let complaints: Vec<String> = decoded
+/// Warns of unknown and duplicate fields, or rejects them in strict mode.
+pub(crate) fn report(
+    call: &Call,
+    decoded: &Decoded,
+    unknown: &[String],
+    body: &[u8],
+) -> Result<()> {
+    let mut complaints: Vec<String> = decoded
         .complaints
         .iter()
         .cloned()
@@ -113,6 +126,9 @@ pub(crate) fn report(call: &Call, decoded: &Decoded, unknown: &[String]) -> Resu
         .collect();
     if complaints.is_empty() {
         return Ok(());
+    }
+    if !call.kind.is_custom() && complaints.len() > 1 {
+        sort_by_position(&mut complaints, body);
     }
     match call.options.field_validation {
         FieldValidation::Ignore => Ok(()),
@@ -131,6 +147,23 @@ pub(crate) fn report(call: &Call, decoded: &Decoded, unknown: &[String]) -> Resu
             )))
         }
     }
+}
+
+/// Puts complaints into the order in which the decoder of built-in kinds finds them: an unknown field
+/// at its first occurrence, a duplicate one at its second. Complaints about YAML have no such position.
+fn sort_by_position(complaints: &mut [String], body: &[u8]) {
+    let mut positions: HashMap<String, usize> = HashMap::new();
+    let mut seen: HashSet<String> = HashSet::new();
+    for (position, path) in decode::keys_in_order(body).into_iter().enumerate() {
+        let complaint = if seen.contains(&path) {
+            format!("duplicate field {path:?}")
+        } else {
+            format!("unknown field {path:?}")
+        };
+        positions.entry(complaint).or_insert(position);
+        seen.insert(path);
+    }
+    complaints.sort_by_key(|complaint| positions.get(complaint).copied().unwrap_or_default());
 }
 
 /// Drops owner references that are given twice, with a warning.

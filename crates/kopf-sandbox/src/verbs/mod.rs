@@ -1,5 +1,6 @@
 //! What can be asked of the server, one file for each verb.
 
+pub(crate) mod apply;
 pub(crate) mod builtin_rules;
 pub(crate) mod conform;
 pub(crate) mod continue_token;
@@ -23,6 +24,7 @@ use serde_json::Value;
 
 use crate::access::UserInfo;
 use crate::kinds::{Kind, KindVersion};
+use crate::managers::{self, Tracker};
 use crate::request::accept::Accepted;
 use crate::request::options::Options;
 use crate::status::{ApiError, Result};
@@ -51,6 +53,8 @@ pub(crate) struct Call {
     pub(crate) accepted: Accepted,
     pub(crate) user: UserInfo,
     pub(crate) is_patch: bool,
+    /// The `User-Agent` of the client.
+    pub(crate) agent: String,
     warnings: Arc<Mutex<Vec<String>>>,
 }
 
@@ -73,6 +77,7 @@ impl Call {
             accepted,
             user,
             is_patch: false,
+            agent: String::new(),
             warnings: Arc::default(),
         }
     }
@@ -85,14 +90,16 @@ impl Call {
             subresource: None,
         };
         let version = Arc::clone(&kind.storage_version);
-        Self::new(
+        let mut call = Self::new(
             Arc::clone(kind),
             version,
             target,
             Options::default(),
             Accepted::default(),
             user,
-        )
+        );
+        "kube-controller-manager".clone_into(&mut call.agent);
+        call
     }
 
     /// The same request about another object; warnings go to the same answer.
@@ -107,6 +114,7 @@ impl Call {
             accepted: self.accepted,
             user: self.user.clone(),
             is_patch: self.is_patch,
+            agent: self.agent.clone(),
             warnings: Arc::clone(&self.warnings),
         }
     }
@@ -126,6 +134,25 @@ impl Call {
         self.kind.api_version(&self.version)
     }
 
+    /// Returns the name of the field manager: the given one, or that of the client.
+    pub(crate) fn manager(&self) -> String {
+        match &self.options.field_manager {
+            Some(name) => name.clone(),
+            None => managers::name_of_agent(&self.agent),
+        }
+    }
+
+    /// Returns the tracker of field managers for a write by this call at this time.
+    pub(crate) fn tracker(&self, now: String) -> Result<Tracker<'_>> {
+        let version = self.kind_version()?;
+        Ok(Tracker::new(
+            &self.kind,
+            version,
+            self.subresource.as_deref(),
+            now,
+        ))
+    }
+
     pub(crate) fn is_status(&self) -> bool {
         self.subresource.as_deref() == Some("status")
     }
@@ -142,6 +169,15 @@ impl Call {
     pub(crate) fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// How the field managers of a written object come about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tracking {
+    /// The manager of the call owns what the write changes.
+    Update,
+    /// The object has its managers already: it was applied.
+    Applied,
 }
 
 /// What an answer shows.

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{Call, Payload, conform};
 use crate::cluster::Cluster;
 use crate::field_error::FieldError;
+use crate::managers;
 use crate::object::meta;
 use crate::patch::json::JsonPatch;
 use crate::patch::{PatchError, merge, strategic};
@@ -18,6 +19,8 @@ pub(crate) enum PatchType {
     Json,
     Merge,
     Strategic,
+    /// Server-side apply; its body is no patch but a configuration.
+    Apply,
 }
 
 impl PatchType {
@@ -28,16 +31,12 @@ impl PatchType {
             "application/json-patch+json" => Ok(Self::Json),
             "application/merge-patch+json" => Ok(Self::Merge),
             "application/strategic-merge-patch+json" if !kind_is_custom => Ok(Self::Strategic),
-            "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
-                Err(ApiError::unsupported_media_type(
-                    "server-side apply is not available on this server; send a merge patch, a JSON patch or a strategic merge patch instead (kubectl: leave --server-side out)",
-                ))
-            }
+            "application/apply-patch+yaml" => Ok(Self::Apply),
             other => {
                 let accepted = if kind_is_custom {
-                    "application/json-patch+json, application/merge-patch+json"
+                    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
                 } else {
-                    "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json"
+                    "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml"
                 };
                 Err(ApiError::unsupported_media_type(format!(
                     "the body of the request was in an unknown format - accepted media types include: {accepted} (not {other:?})"
@@ -64,7 +63,7 @@ impl Patch {
         Ok(match patch_type {
             PatchType::Json => Self::Json(JsonPatch::decode(decoded.value)?),
             PatchType::Strategic => Self::Strategic(decoded.value),
-            PatchType::Merge => Self::Merge(decoded.value),
+            PatchType::Merge | PatchType::Apply => Self::Merge(decoded.value),
         })
     }
 }
@@ -102,6 +101,7 @@ impl Cluster {
                     conform::strategic(&call.kind, &call.version, current, patch)?
                 }
             };
+            managers::keep_reset(&call.kind, &mut patched);
             check_identity(call, current, &patched)?;
             let before = patched.clone();
             let shown = || match &patch {
@@ -132,7 +132,7 @@ impl Cluster {
 }
 
 /// A patch may not turn an object into another one.
-fn check_identity(call: &Call, current: &Value, patched: &Value) -> Result<()> {
+pub(super) fn check_identity(call: &Call, current: &Value, patched: &Value) -> Result<()> {
     if !patched.is_object() {
         return Err(rejected(
             patched.to_string(),
@@ -162,7 +162,7 @@ fn check_identity(call: &Call, current: &Value, patched: &Value) -> Result<()> {
 }
 
 /// Unknown fields of a patch or a patched object: a 422 when strict, unlike for whole objects.
-fn report(call: &Call, shown: impl Fn() -> String, unknown: Vec<String>) -> Result<()> {
+pub(super) fn report(call: &Call, shown: impl Fn() -> String, unknown: Vec<String>) -> Result<()> {
     match call.options.field_validation {
         FieldValidation::Strict if !unknown.is_empty() => {
             let why = format!("strict decoding error: {}", unknown.join(", "));
@@ -174,7 +174,7 @@ fn report(call: &Call, shown: impl Fn() -> String, unknown: Vec<String>) -> Resu
     Ok(())
 }
 
-fn rejected(shown: String, why: &str) -> ApiError {
+pub(super) fn rejected(shown: String, why: &str) -> ApiError {
     let error = FieldError::invalid("patch", &Value::String(shown), why);
     ApiError::invalid_named("", "", "", &[error])
 }

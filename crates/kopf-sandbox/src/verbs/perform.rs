@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Response};
 
 use super::patch::PatchType;
-use super::{Call, Payload, reviews};
+use super::{Call, Payload, apply, reviews};
 use crate::answer;
 use crate::body::Body;
 use crate::cluster::Cluster;
@@ -64,7 +64,12 @@ pub(crate) async fn perform(
         }
         Verb::Patch => {
             let patch_type = PatchType::parse(content_type(headers), call.kind.is_custom())?;
-            (200, cluster.patch(call, patch_type, body).await?)
+            apply::check_options(call, patch_type)?;
+            if patch_type == PatchType::Apply {
+                cluster.apply(call, body).await?
+            } else {
+                (200, cluster.patch(call, patch_type, body).await?)
+            }
         }
         Verb::Delete | Verb::DeleteCollection => {
             // Options in the body replace those of the query altogether.
@@ -101,7 +106,12 @@ async fn scale(
         }
         Verb::Patch => {
             let patch_type = PatchType::parse(content_type(headers), call.kind.is_custom())?;
-            cluster.patch_scale(call, patch_type, body).await?
+            apply::check_options(call, patch_type)?;
+            if patch_type == PatchType::Apply {
+                cluster.apply_scale(call, body).await?
+            } else {
+                cluster.patch_scale(call, patch_type, body).await?
+            }
         }
         _ => return Err(ApiError::method_not_allowed()),
     };

@@ -12,6 +12,26 @@ pub(crate) fn drops_status(kind: &Kind) -> bool {
     kind.is_custom() || &*kind.plural != "nodes"
 }
 
+/// Sets what belongs to the defaults of a new object, so that its creator owns it.
+pub(crate) fn default_on_create(kind: &Kind, object: &mut Value) {
+    match (&*kind.group, &*kind.plural) {
+        ("", "namespaces") if !meta::name(object).is_empty() => {
+            let name = meta::name(object).to_owned();
+            let metadata = meta::metadata(object);
+            let labels = metadata.entry("labels").or_insert_with(|| json!({}));
+            if let Some(labels) = labels.as_object_mut() {
+                labels.insert("kubernetes.io/metadata.name".to_owned(), json!(name));
+            }
+        }
+        ("apps", "daemonsets") => {
+            if let Some(object) = object.as_object_mut() {
+                crate::typing::creation::daemon_set(object);
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Completes a new object.
 pub(crate) fn on_create(kind: &Kind, object: &mut Value) {
     match (&*kind.group, &*kind.plural) {
@@ -57,6 +77,11 @@ pub(crate) fn on_update(kind: &Kind, current: &Value, object: &mut Value) {
             crate::crd::default(object);
             crate::crd::prepare_update(object, current);
         }
+        ("", "pods") => {
+            if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+                crate::typing::creation::add_tolerations(spec);
+            }
+        }
         _ => {}
     }
 }
@@ -72,10 +97,14 @@ pub(crate) fn validate(call: &Call, object: &Value, old: Option<&Value>) -> Resu
     }
     let version = call.kind_version()?;
     if let Some(schema) = &version.schema {
-        errors.extend(match old {
+        let verdict = match old {
             Some(old) if call.is_status() => schema.validate_status(object, old),
             old => schema.validate(object, old),
-        });
+        };
+        errors.extend(verdict.errors);
+        for warning in verdict.warnings {
+            call.warn(warning);
+        }
         if let Some(paths) = &version.scale {
             errors.extend(crate::crd::validate_scale(paths, object, call.is_status()));
         }

@@ -6,6 +6,7 @@ use super::{Call, Payload};
 use crate::access::UserInfo;
 use crate::cluster::Cluster;
 use crate::object::meta;
+use crate::rights::{Access, Action};
 use crate::status::{ApiError, Result};
 
 /// Whether requests to create this kind only ask a question.
@@ -13,15 +14,17 @@ pub(crate) fn is_review(group: &str) -> bool {
     matches!(group, "authentication.k8s.io" | "authorization.k8s.io")
 }
 
-/// Why everything is allowed.
-const REASON: &str = "the sandbox lets every known user do everything";
-
 impl Cluster {
     /// Answers the review in the body.
     pub(crate) fn review(&self, call: &Call, mut object: Value) -> Result<Payload> {
         let status = match &*call.kind.plural {
             "selfsubjectreviews" => json!({ "userInfo": call.user.to_json() }),
             "tokenreviews" => self.token_status(&object)?,
+            "selfsubjectrulesreviews" if self.rbac => {
+                let namespace = object.pointer("/spec/namespace").and_then(Value::as_str);
+                self.rights()
+                    .review(&call.user, namespace.unwrap_or_default())
+            }
             "selfsubjectrulesreviews" => json!({
                 "resourceRules": [{ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] }],
                 "nonResourceRules": [{ "verbs": ["*"], "nonResourceURLs": ["*"] }],
@@ -29,7 +32,7 @@ impl Cluster {
             }),
             "selfsubjectaccessreviews" | "subjectaccessreviews" | "localsubjectaccessreviews" => {
                 check_access_review(call, &object)?;
-                json!({ "allowed": true, "reason": REASON })
+                self.access_status(call, &object)
             }
             _ => return Err(ApiError::method_not_allowed()),
         };
@@ -40,6 +43,44 @@ impl Cluster {
             map.insert("status".to_owned(), status);
         }
         Ok(Payload::Document(object))
+    }
+
+    /// Returns whether the user of an access review may do what it asks for.
+    fn access_status(&self, call: &Call, object: &Value) -> Value {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let text = |pointer: &str| text(pointer).unwrap_or_default();
+        let user = if call.kind.plural.starts_with("self") {
+            call.user.clone()
+        } else {
+            let groups = object.pointer("/spec/groups").and_then(Value::as_array);
+            let groups = groups.into_iter().flatten().filter_map(Value::as_str);
+            UserInfo::new(text("/spec/user"), groups)
+        };
+        let action = if object
+            .pointer("/spec/nonResourceAttributes")
+            .is_some_and(Value::is_object)
+        {
+            Action::Url {
+                verb: text("/spec/nonResourceAttributes/verb"),
+                path: text("/spec/nonResourceAttributes/path"),
+            }
+        } else {
+            let of = "/spec/resourceAttributes";
+            let namespace = text("/spec/resourceAttributes/namespace");
+            Action::Resource(Access {
+                verb: text(&format!("{of}/verb")),
+                group: text(&format!("{of}/group")),
+                resource: text(&format!("{of}/resource")),
+                subresource: text(&format!("{of}/subresource")),
+                namespace: Some(namespace).filter(|namespace| !namespace.is_empty()),
+                name: text(&format!("{of}/name")),
+            })
+        };
+        match self.allows(&user, action) {
+            Some(reason) if reason.is_empty() => json!({ "allowed": true }),
+            Some(reason) => json!({ "allowed": true, "reason": reason }),
+            None => json!({ "allowed": false }),
+        }
     }
 
     fn token_status(&self, object: &Value) -> Result<Value> {

@@ -163,6 +163,12 @@ pub(crate) fn scale_of(call: &Call, object: &Value) -> Result<Value> {
     }))
 }
 
+/// Sets the number of replicas in an object.
+pub(crate) fn set_replicas(call: &Call, object: &mut Value, replicas: Value) -> Result<()> {
+    set(object, &paths(call)?.spec, replicas);
+    Ok(())
+}
+
 /// The object with the number of replicas that a scale says.
 pub(crate) fn with_replicas(
     call: &Call,

@@ -4,13 +4,14 @@ use serde_json::{Value, json};
 
 use super::create::{dry_run, validation};
 use super::get::parse_version;
-use super::{Call, Payload, incoming, prepare};
+use super::{Call, Payload, Tracking, incoming, prepare};
 use crate::admission::Operation;
 use crate::cluster::garbage::is_finished;
 use crate::cluster::{Cluster, collection};
 use crate::field_error::FieldError;
 use crate::kinds::KindVersion;
 use crate::kinds::strategy::{self, Generation};
+use crate::managers;
 use crate::object::meta;
 use crate::request::decode::Decoded;
 use crate::status::{ApiError, Result};
@@ -39,7 +40,7 @@ impl Cluster {
         let mut object = Self::received(call, &mut decoded, body, creates)?;
         incoming::name(call, &mut object)?;
         if creates {
-            return Ok((201, self.try_create(call, object).await?));
+            return Ok((201, self.try_create(call, object, Tracking::Update).await?));
         }
         Ok((200, self.change(call, |_| Ok(object.clone())).await?))
     }
@@ -52,6 +53,19 @@ impl Cluster {
     where
         F: Fn(&Value) -> Result<Value> + Send + Sync,
     {
+        self.change_tracked(call, Tracking::Update, produce).await
+    }
+
+    /// The same for an object whose managers may have been recorded by `produce`.
+    pub(crate) async fn change_tracked<F>(
+        &self,
+        call: &Call,
+        tracking: Tracking,
+        produce: F,
+    ) -> Result<Payload>
+    where
+        F: Fn(&Value) -> Result<Value> + Send + Sync,
+    {
         let collection = collection(&call.kind);
         for _ in 0..ATTEMPTS {
             let stored = self
@@ -59,7 +73,11 @@ impl Cluster {
                 .get(&collection, &call.key())
                 .ok_or_else(|| ApiError::not_found(&call.kind, &call.name))?;
             let current = Self::object(&stored, &call.kind, &call.version);
-            let new = produce(&current)?;
+            let mut new = produce(&current)?;
+            if tracking == Tracking::Update {
+                let tracker = call.tracker(self.clock.seconds())?;
+                tracker.update(Some(&current), &mut new, &call.manager());
+            }
             if let Some(payload) = self.try_change(call, &stored, &current, new).await? {
                 return Ok(payload);
             }
@@ -93,13 +111,23 @@ impl Cluster {
         let mut new = self.after_admission(call, new)?;
         incoming::deduplicate_owners(call, &mut new);
         // After the webhooks: what they change is theirs only as far as it would be the client's.
+        let managed = meta::metadata(&mut new).remove("managedFields");
         split(call, version, current, &mut new);
         keep_system_fields(current, &mut new);
+        set_managed(&mut new, managed);
         if !call.is_status() {
             prepare::on_update(&call.kind, current, &mut new);
         }
         count_generation(call, version, current, &mut new);
+        managers::keep_times(current, &mut new);
         prepare::validate(call, &new, Some(current))?;
+        let granted = |object: &Value| {
+            ["rules", "aggregationRule", "roleRef", "subjects"]
+                .map(|field| object.get(field).cloned())
+        };
+        if granted(&new) != granted(current) {
+            self.check_escalation(call, &new)?;
+        }
         self.admit_validating(call, Operation::Update, Some(&new), Some(current), &options)
             .await?;
 
@@ -217,7 +245,15 @@ fn keep_system_fields(current: &Value, new: &mut Value) {
     }
     let metadata = meta::metadata(new);
     metadata.remove("selfLink");
-    metadata.remove("managedFields");
+}
+
+/// Sets the managers, whatever the endpoint may change of the metadata.
+fn set_managed(new: &mut Value, managed: Option<Value>) {
+    let metadata = meta::metadata(new);
+    match managed {
+        Some(managed) => metadata.insert("managedFields".to_owned(), managed),
+        None => metadata.remove("managedFields"),
+    };
 }
 
 /// Counts a change of the specification.

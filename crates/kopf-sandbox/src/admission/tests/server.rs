@@ -230,6 +230,7 @@ pub(super) fn webhooks(hooks: &[Value]) -> Webhooks {
     Webhooks::read(
         std::slice::from_ref(&configuration),
         std::slice::from_ref(&configuration),
+        super::super::Policies::default(),
     )
 }
 

@@ -319,7 +319,7 @@ fn found_type(value: &Value) -> Type {
 }
 
 /// The item of the old list that this one continues. Only items with keys have a past.
-fn old_item<'a>(node: &Node, old: Option<&'a Value>, item: &Value) -> Option<&'a Value> {
+pub(super) fn old_item<'a>(node: &Node, old: Option<&'a Value>, item: &Value) -> Option<&'a Value> {
     let ListType::Map(keys) = &node.list_type else {
         return None;
     };

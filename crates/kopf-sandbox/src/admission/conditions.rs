@@ -1,0 +1,156 @@
+//! `matchConditions`: expressions that decide if a webhook or policy is concerned.
+
+use serde_json::{Value, json};
+
+use super::matching::Attributes;
+use super::question;
+use crate::cel::{self, CelValue, Expression, Variables, dynamic};
+use crate::field_error::{FieldError, FieldErrorKind};
+use crate::object::label_rules::label_key_errors;
+
+/// Variables of all expressions of admission.
+pub(super) const VARIABLES: [&str; 4] = ["object", "oldObject", "request", "authorizer"];
+/// Conditions that one webhook or policy may have.
+const MAX_CONDITIONS: usize = 64;
+
+/// The conditions of one webhook or policy.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Conditions(Vec<Condition>);
+
+#[derive(Debug, Clone)]
+struct Condition {
+    text: String,
+    /// The error is that of the parser.
+    expression: Result<Expression, String>,
+}
+
+/// The outcome of all conditions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Match {
+    Yes,
+    No,
+    /// No condition is false, but some could not be evaluated.
+    Failed(String),
+}
+
+impl Conditions {
+    pub(super) fn read(conditions: Option<&Value>) -> Self {
+        let conditions = conditions.and_then(Value::as_array);
+        let read = |condition: &Value| {
+            let text = condition.get("expression").and_then(Value::as_str);
+            let text = text.unwrap_or_default();
+            Condition {
+                text: text.trim().to_owned(),
+                expression: Expression::parse(text),
+            }
+        };
+        Self(conditions.into_iter().flatten().map(read).collect())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn evaluate(&self, variables: &Variables) -> Match {
+        let mut errors = Vec::new();
+        for condition in &self.0 {
+            let outcome = match &condition.expression {
+                Ok(expression) => expression.boolean(variables),
+                Err(error) => Err(error.clone()),
+            };
+            match outcome {
+                Ok(true) => {}
+                Ok(false) => return Match::No,
+                Err(error) => errors.push(format!(
+                    "expression '{}' resulted in error: {error}",
+                    condition.text
+                )),
+            }
+        }
+        match errors.as_slice() {
+            [] => Match::Yes,
+            [only] => Match::Failed(only.clone()),
+            many => Match::Failed(format!("[{}]", many.join(", "))),
+        }
+    }
+}
+
+/// Returns the variables of expressions about a request.
+pub(super) fn variables(
+    attributes: &Attributes<'_>,
+    object: Option<&Value>,
+    old: Option<&Value>,
+) -> Variables {
+    let mut variables = Variables::default();
+    let value = |object: Option<&Value>| object.map_or(CelValue::Null, dynamic);
+    variables.add("object", value(object), object.map_or(1, cel::nodes));
+    variables.add("oldObject", value(old), old.map_or(1, cel::nodes));
+    let request = question::facts(attributes);
+    variables.add("request", dynamic(&request), cel::nodes(&request));
+    variables
+}
+
+/// Returns what is wrong with the conditions of a webhook or policy.
+pub(super) fn problems(
+    conditions: Option<&Value>,
+    path: &str,
+    declared: &[&str],
+) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let conditions = conditions.and_then(Value::as_array);
+    let conditions = conditions.map_or(&[][..], Vec::as_slice);
+    if conditions.len() > MAX_CONDITIONS {
+        let message = format!(
+            "Too many: {}: must have at most {MAX_CONDITIONS} items",
+            conditions.len()
+        );
+        errors.push(FieldError::new(FieldErrorKind::TooMany, path, message));
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for (index, condition) in conditions.iter().enumerate() {
+        let at = |key: &str| format!("{path}[{index}].{key}");
+        let text = |key: &str| {
+            condition
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let (name, expression) = (text("name"), text("expression"));
+        errors.extend(expression_problem(expression, &at("expression"), declared));
+        if name.is_empty() {
+            errors.push(FieldError::required(at("name"), ""));
+        } else {
+            for problem in label_key_errors(name) {
+                errors.push(FieldError::invalid(at("name"), &json!(name), &problem));
+            }
+            if names.contains(&name) {
+                errors.push(FieldError::duplicate(at("name"), &json!(name)));
+            }
+            names.push(name);
+        }
+    }
+    errors
+}
+
+/// Returns what is wrong with a required expression.
+pub(super) fn expression_problem(text: &str, path: &str, declared: &[&str]) -> Option<FieldError> {
+    if text.trim().is_empty() {
+        let detail = if path.contains("matchConditions") {
+            ""
+        } else {
+            "expression is not specified"
+        };
+        return Some(FieldError::required(path, detail));
+    }
+    let problem = match Expression::parse(text) {
+        Err(error) => error,
+        Ok(expression) => {
+            let name = expression.undeclared(declared)?;
+            format!(
+                "ERROR: <input>:1:1: undeclared reference to '{name}' (in container '')\n | {text}\n | ^"
+            )
+        }
+    };
+    let detail = format!("compilation failed: {problem}");
+    Some(FieldError::invalid(path, &json!(text), &detail))
+}

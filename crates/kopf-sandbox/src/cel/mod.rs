@@ -1,0 +1,274 @@
+//! Expressions of the Common Expression Language, on the crates `cel` and `kube-cel`.
+//!
+//! The crates parse and evaluate; this module adds what they lack and Kubernetes has: optional
+//! fields (`self.?a`), `dyn`, `type`, a bound on the work of an expression, and a check
+//! of names before an expression is used. Their panics, if any, become errors.
+
+mod library;
+mod names;
+mod parser;
+mod rewrite;
+mod values;
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use kube_cel::cel::{IdedExpr, Value};
+
+pub(crate) use self::names::{Fields, Unknown, inferred};
+pub(crate) use self::values::{duration, dynamic, escaped, map, timestamp, to_json};
+
+/// A value of an expression.
+pub(crate) type CelValue = Value;
+
+/// Bound on the number of steps of one evaluation, as estimated from the nesting of loops and the size
+/// of the variables. The unit is not that of a real server, but the magnitude is.
+const MAX_STEPS: u64 = 10_000_000;
+
+/// A parsed expression.
+#[derive(Debug, Clone)]
+pub(crate) struct Expression {
+    text: Arc<str>,
+    parsed: Arc<IdedExpr>,
+    /// How deep loops are nested.
+    loops: u32,
+    names: Arc<BTreeSet<String>>,
+}
+
+/// Variables of an evaluation, with their sizes.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Variables {
+    values: Vec<(&'static str, Value)>,
+    nodes: u64,
+}
+
+impl Variables {
+    /// Adds a variable. `nodes` is the number of values in it.
+    pub(crate) fn add(&mut self, name: &'static str, value: Value, nodes: u64) {
+        self.nodes = self.nodes.saturating_add(nodes);
+        self.values.retain(|(known, _)| *known != name);
+        self.values.push((name, value));
+    }
+}
+
+/// Counts the values in a JSON document.
+pub(crate) fn nodes(value: &serde_json::Value) -> u64 {
+    match value {
+        serde_json::Value::Array(items) => 1 + items.iter().map(nodes).sum::<u64>(),
+        serde_json::Value::Object(map) => 1 + map.values().map(nodes).sum::<u64>(),
+        serde_json::Value::String(text) => 1 + text.len() as u64 / 64,
+        _ => 1,
+    }
+}
+
+impl Expression {
+    /// Parses an expression.
+    ///
+    /// # Errors
+    ///
+    /// The expression is malformed or too long.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let parsed = parser::parse(text)?;
+        Ok(Self {
+            text: text.into(),
+            loops: names::loops(&parsed),
+            names: Arc::new(names::free(&parsed)),
+            parsed: Arc::new(parsed),
+        })
+    }
+
+    /// Parses an expression that can make objects: `Object{…}`, `JSONPatch{…}`.
+    ///
+    /// # Errors
+    ///
+    /// The expression is malformed or too long.
+    pub(crate) fn parse_with_objects(text: &str) -> Result<Self, String> {
+        let expression = Self::parse(text)?;
+        let parsed = rewrite::objects((*expression.parsed).clone());
+        Ok(Self {
+            parsed: Arc::new(parsed),
+            ..expression
+        })
+    }
+
+    /// Returns `true` if the expression refers to a variable.
+    pub(crate) fn uses(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
+    /// Returns the first variable that is none of these, or else the first unknown function.
+    pub(crate) fn undeclared(&self, declared: &[&str]) -> Option<String> {
+        let variable = self
+            .names
+            .iter()
+            .find(|name| !declared.contains(&name.as_str()) && !library::is_type(name));
+        variable.cloned().or_else(|| {
+            names::functions(&self.parsed)
+                .into_iter()
+                .find(|name| !library::is_function(name))
+        })
+    }
+
+    /// Returns the expression in which a variable is optional: its value, or none.
+    pub(crate) fn with_optional(&self, name: &str, is_set: bool) -> Self {
+        let parsed = rewrite::optional((*self.parsed).clone(), name, is_set);
+        Self {
+            parsed: Arc::new(parsed),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the parsed form, for checks of its names.
+    pub(crate) fn parsed(&self) -> &IdedExpr {
+        &self.parsed
+    }
+
+    /// Evaluates the expression.
+    ///
+    /// # Errors
+    ///
+    /// The evaluation fails, or would take too many steps.
+    pub(crate) fn evaluate(&self, variables: &Variables) -> Result<Value, String> {
+        let steps = variables.nodes.max(2).saturating_pow(self.loops);
+        if steps > MAX_STEPS {
+            return Err(OUT_OF_BUDGET.to_owned());
+        }
+        let mut scope = library::base().new_inner_scope();
+        for (name, value) in &variables.values {
+            scope.add_variable_from_value(*name, value.clone());
+        }
+        catch_unwind(AssertUnwindSafe(|| Value::resolve(&self.parsed, &scope)))
+            .map_err(|_| format!("internal error evaluating {:?}", self.text))?
+            .map_err(|error| worded(&error.to_string()))
+    }
+
+    /// Evaluates an expression that must be true or false.
+    ///
+    /// # Errors
+    ///
+    /// The evaluation fails or gives something else.
+    pub(crate) fn boolean(&self, variables: &Variables) -> Result<bool, String> {
+        match self.evaluate(variables)? {
+            Value::Bool(value) => Ok(value),
+            _ => Err("expression must evaluate to bool".to_owned()),
+        }
+    }
+
+    /// Evaluates an expression that must give a text.
+    ///
+    /// # Errors
+    ///
+    /// The evaluation fails or gives something else.
+    pub(crate) fn string(&self, variables: &Variables) -> Result<String, String> {
+        match self.evaluate(variables)? {
+            Value::String(text) => Ok(text.to_string()),
+            _ => Err("expression must evaluate to string".to_owned()),
+        }
+    }
+}
+
+/// The error of an expression that would take too long.
+pub(crate) const OUT_OF_BUDGET: &str = "operation cancelled: actual cost limit exceeded";
+
+/// Returns an error of the evaluator in the words of a real server.
+fn worded(error: &str) -> String {
+    if let Some(key) = error.strip_prefix("No such key: ") {
+        return format!("no such key: {key}");
+    }
+    if error.starts_with("Division by zero") {
+        return "division by zero".to_owned();
+    }
+    if let Some((name, _)) = error
+        .strip_prefix("Error executing function '")
+        .and_then(|rest| rest.split_once("': string parse error"))
+    {
+        return format!("type conversion error from 'string' to '{name}'");
+    }
+    if error.starts_with("Unsupported binary operator") {
+        return "no such overload".to_owned();
+    }
+    error.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn evaluated(text: &str) -> Result<bool, String> {
+        let object = json!({"x": [1], "name": "abc", "map": {"a": 1}, "empty": {}});
+        let mut variables = Variables::default();
+        variables.add("self", dynamic(&object), nodes(&object));
+        Expression::parse(text)?.boolean(&variables)
+    }
+
+    #[test]
+    fn expressions_of_kubernetes_are_evaluated() {
+        for text in [
+            "self.x.all(i, i > 0) && self.name.matches('a.c')",
+            "self.?y.orValue(3) == 3 && self.?name.orValue('') == 'abc'",
+            "self.?map.?b.hasValue() == false",
+            "self.map[?'a'].orValue(5) == 1",
+            "type(self.x[0]) == int && type(self.name) == string",
+            "dyn(self.x)[0] == 1",
+            "quantity('1Gi').isGreaterThan(quantity('1Mi'))",
+            "ip('1.2.3.4').family() == 4",
+            "duration('90s') < duration('2m')",
+            "timestamp('2020-01-01T00:00:00Z').getFullYear() == 2020",
+            "!has(self.z) || self.z.q == 1",
+            "'%s-%d'.format(['a', 1]) == 'a-1'",
+            "sets.contains([1, 2], self.x)",
+            "has(self.map.a) && !has(self.map.b)",
+        ] {
+            assert_eq!(evaluated(text), Ok(true), "{text}");
+        }
+    }
+
+    #[test]
+    fn failures_are_errors() {
+        for (text, part) in [
+            ("1 +", "Syntax error"),
+            ("self.y", "no such key: y"),
+            ("1 / 0 == 1", "division by zero"),
+            ("self.x", "must evaluate to bool"),
+            ("'a' + 1 == 'b'", "no such overload"),
+        ] {
+            let error = evaluated(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn nested_loops_over_large_lists_are_refused() {
+        let list = json!((0..5_000).collect::<Vec<_>>());
+        let mut variables = Variables::default();
+        variables.add("self", dynamic(&list), nodes(&list));
+        let expression = Expression::parse("self.all(a, self.all(b, a != b || a == b))").unwrap();
+        assert_eq!(
+            expression.boolean(&variables),
+            Err(OUT_OF_BUDGET.to_owned())
+        );
+    }
+
+    #[test]
+    fn names_are_known() {
+        let expression = Expression::parse("self.a.all(x, x > limit && x != int(1))").unwrap();
+        assert!(expression.uses("self") && !expression.uses("x") && !expression.uses("a"));
+        let other = Expression::parse("self.a.nofunc()").unwrap();
+        assert_eq!(other.undeclared(&["self"]), Some("nofunc".to_owned()));
+        assert_eq!(expression.undeclared(&["self"]), Some("limit".to_owned()));
+    }
+
+    #[test]
+    fn optional_variables_have_a_value_or_none() {
+        let expression = Expression::parse("old.hasValue() ? old.value() == 1 : false").unwrap();
+        let mut variables = Variables::default();
+        variables.add("old", Value::Int(1), 1);
+        let set = expression.with_optional("old", true);
+        assert_eq!(set.boolean(&variables), Ok(true));
+        let unset = expression.with_optional("old", false);
+        assert_eq!(unset.boolean(&Variables::default()), Ok(false));
+    }
+}

@@ -1,0 +1,119 @@
+//! Parsing with bounds: the parser recurses, and a stack that overflows ends the process.
+
+use std::thread;
+
+use kube_cel::cel::IdedExpr;
+use kube_cel::cel::parser::Parser;
+
+use super::{names, rewrite};
+
+/// Longer expressions are rejected.
+const MAX_LENGTH: usize = 16 * 1024;
+/// Brackets, operators and dots that an expression may have: each can add a level to the parser's stack.
+const MAX_MARKS: usize = 1_500;
+/// Brackets that may be open at once.
+const MAX_BRACKETS: usize = 100;
+/// Levels of a parsed expression. Evaluation takes place on the stacks of the runtime.
+const MAX_DEPTH: usize = 100;
+/// The stack of the parser. It is reserved, not used.
+const STACK: usize = 256 << 20;
+
+/// Parses an expression.
+///
+/// # Errors
+///
+/// The expression is malformed, too long or too deep.
+pub(super) fn parse(text: &str) -> Result<IdedExpr, String> {
+    check(text)?;
+    let run = || -> Result<IdedExpr, String> {
+        let parsed = Parser::new().enable_optional_syntax(true).parse(text);
+        let parsed = parsed.map_err(|errors| {
+            // A real server indents the lines of the source.
+            errors.to_string().trim_end().replace("\n| ", "\n | ")
+        })?;
+        if names::depth(&parsed) > MAX_DEPTH {
+            return Err(format!(
+                "expression is nested deeper than {MAX_DEPTH} levels"
+            ));
+        }
+        Ok(rewrite::optional_fields(parsed))
+    };
+    thread::scope(|scope| {
+        let builder = thread::Builder::new().stack_size(STACK);
+        let parser = builder
+            .spawn_scoped(scope, run)
+            .map_err(|error| format!("the parser cannot be started: {error}"))?;
+        // The parser has panicked.
+        parser
+            .join()
+            .map_err(|_| "the expression cannot be parsed".to_owned())?
+    })
+}
+
+/// Bounds the work of the parser by a look at the characters outside of quotes.
+fn check(text: &str) -> Result<(), String> {
+    if text.len() > MAX_LENGTH {
+        return Err(format!("expression exceeds {MAX_LENGTH} bytes"));
+    }
+    let (mut marks, mut open, mut quote) = (0_usize, 0_usize, None);
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (Some(_), '\\') => {
+                characters.next();
+            }
+            (Some(end), other) if other == end => quote = None,
+            (None, '"' | '\'') => quote = Some(character),
+            (None, '(' | '[' | '{') => {
+                open += 1;
+                marks += 1;
+            }
+            (None, ')' | ']' | '}') => open = open.saturating_sub(1),
+            (None, other) if other.is_ascii_punctuation() && other != '_' => marks += 1,
+            (Some(_) | None, _) => {}
+        }
+        if open > MAX_BRACKETS {
+            return Err(format!(
+                "expression is nested deeper than {MAX_BRACKETS} levels"
+            ));
+        }
+        if marks > MAX_MARKS {
+            return Err(format!("expression has more than {MAX_MARKS} operators"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn monsters_are_rejected() {
+        let many = |part: &str, count: usize| part.repeat(count);
+        for text in [
+            many("(", 20_000),
+            many("(", 5_000),
+            many("[", 101),
+            many("!", 10_000),
+            format!("a{}", many(".b", 5_000)),
+            format!("a{}", many(".b", 1_400)),
+            format!("1{}", many("+1", 1_400)),
+            format!("true{}", many("?1:true", 700)),
+            many("a", 20_000),
+            format!("{}1{}", many("[", 99), many("]", 99)),
+            many("-", 1_000),
+            format!("{}1{}", many("f(", 99), many(")", 99)),
+        ] {
+            let short: String = text.chars().take(10).collect();
+            // Some are fine, but none ends the process.
+            let parsed = parse(&text);
+            assert!(
+                parsed.is_err() || names::depth(&parsed.unwrap()) <= MAX_DEPTH,
+                "{short}"
+            );
+        }
+        assert!(parse(&format!("a{}", many("&& a", 300))).is_ok());
+        assert!(parse(&format!("'{}' == a", many("(", 5_000))).is_ok());
+    }
+}

@@ -1,0 +1,144 @@
+//! From JSON to values of expressions.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube_cel::cel::Value;
+use kube_cel::cel::objects::Key;
+use serde_json::Value as Json;
+
+use super::{Expression, Variables};
+
+/// Words of the language that cannot be names of fields.
+const RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// Returns the name of a field as expressions write it.
+pub(crate) fn escaped(name: &str) -> String {
+    if RESERVED.contains(&name) {
+        return format!("__{name}__");
+    }
+    let mut text = String::with_capacity(name.len());
+    let mut rest = name.chars().peekable();
+    while let Some(character) = rest.next() {
+        match character {
+            '_' if rest.peek() == Some(&'_') => {
+                rest.next();
+                text.push_str("__underscores__");
+            }
+            '.' => text.push_str("__dot__"),
+            '-' => text.push_str("__dash__"),
+            '/' => text.push_str("__slash__"),
+            other => text.push(other),
+        }
+    }
+    text
+}
+
+/// Returns a map value.
+pub(crate) fn map(entries: impl IntoIterator<Item = (String, Value)>) -> Value {
+    Value::from(entries.into_iter().collect::<HashMap<String, Value>>())
+}
+
+/// Returns the value of a document without a schema. Fields whose names must be escaped have both
+/// names.
+pub(crate) fn dynamic(json: &Json) -> Value {
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(value) => Value::Bool(*value),
+        Json::Number(number) => number
+            .as_i64()
+            .map(Value::Int)
+            .or_else(|| number.as_u64().map(Value::UInt))
+            .or_else(|| number.as_f64().map(Value::Float))
+            .unwrap_or(Value::Null),
+        Json::String(text) => Value::String(Arc::new(text.clone())),
+        Json::Array(items) => Value::List(Arc::new(items.iter().map(dynamic).collect())),
+        Json::Object(fields) => {
+            let mut entries = HashMap::with_capacity(fields.len());
+            for (name, field) in fields {
+                let value = dynamic(field);
+                if RESERVED.contains(&name.as_str()) {
+                    entries.insert(escaped(name), value.clone());
+                }
+                entries.insert(name.clone(), value);
+            }
+            Value::from(entries)
+        }
+    }
+}
+
+/// Returns a value as JSON. Keys are texts, and what JSON does not have is its text.
+pub(crate) fn to_json(value: &Value) -> Json {
+    match value {
+        Value::Null => Json::Null,
+        Value::Bool(value) => Json::Bool(*value),
+        Value::Int(number) => Json::from(*number),
+        Value::UInt(number) => Json::from(*number),
+        Value::Float(number) => {
+            serde_json::Number::from_f64(*number).map_or(Json::Null, Json::Number)
+        }
+        Value::String(text) => Json::String(text.to_string()),
+        Value::Bytes(bytes) => Json::String(STANDARD.encode(bytes.as_slice())),
+        Value::List(items) => Json::Array(items.iter().map(to_json).collect()),
+        Value::Map(map) => {
+            let entries = map.map.iter().map(|(key, value)| {
+                let key = match key {
+                    Key::String(text) => text.to_string(),
+                    Key::Int(number) => number.to_string(),
+                    Key::Uint(number) => number.to_string(),
+                    Key::Bool(value) => value.to_string(),
+                };
+                (key, to_json(value))
+            });
+            Json::Object(entries.collect())
+        }
+        other => Json::String(format!("{other:?}")),
+    }
+}
+
+/// Returns the point in time that a text stands for; the text itself if it is none.
+pub(crate) fn timestamp(text: &str) -> Value {
+    static CONVERT: LazyLock<Option<Expression>> =
+        LazyLock::new(|| Expression::parse("timestamp(text)").ok());
+    converted(CONVERT.as_ref(), text)
+}
+
+/// Returns the duration that a text stands for; the text itself if it is none.
+pub(crate) fn duration(text: &str) -> Value {
+    static CONVERT: LazyLock<Option<Expression>> =
+        LazyLock::new(|| Expression::parse("duration(text)").ok());
+    converted(CONVERT.as_ref(), text)
+}
+
+fn converted(convert: Option<&Expression>, text: &str) -> Value {
+    let value = Value::String(Arc::new(text.to_owned()));
+    let mut variables = Variables::default();
+    variables.add("text", value.clone(), 1);
+    convert
+        .and_then(|convert| convert.evaluate(&variables).ok())
+        .unwrap_or(value)
+}

@@ -1,0 +1,54 @@
+//! Fields that a write through an endpoint cannot change, and that nobody owns through it.
+
+use std::sync::LazyLock;
+
+use crate::fields::FieldSet;
+use crate::kinds::strategy;
+use crate::kinds::{Kind, KindVersion};
+
+/// Fields that have no managers at all.
+pub(super) static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
+    let paths: [&[&str]; 12] = [
+        &["apiVersion"],
+        &["kind"],
+        &["metadata"],
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "creationTimestamp"],
+        &["metadata", "selfLink"],
+        &["metadata", "uid"],
+        &["metadata", "clusterName"],
+        &["metadata", "generation"],
+        &["metadata", "managedFields"],
+        &["metadata", "resourceVersion"],
+    ];
+    set(&paths)
+});
+
+fn set(paths: &[&[&str]]) -> FieldSet {
+    paths.iter().fold(FieldSet::default(), |all, path| {
+        all.union(&FieldSet::of_path(path))
+    })
+}
+
+/// Returns the fields that a write through this endpoint leaves as they are.
+pub(super) fn ignored(kind: &Kind, version: &KindVersion, subresource: Option<&str>) -> FieldSet {
+    match subresource {
+        Some("status") => {
+            let mut paths: Vec<&[&str]> = vec![&["spec"]];
+            match (&*kind.group, &*kind.plural) {
+                ("apps", "deployments") => paths.push(&["metadata", "labels"]),
+                ("", "pods") => {
+                    paths.push(&["metadata", "deletionTimestamp"]);
+                    paths.push(&["metadata", "ownerReferences"]);
+                }
+                _ if strategy::status_keeps_metadata(kind) => paths.push(&["metadata"]),
+                _ => {}
+            }
+            set(&paths)
+        }
+        Some("finalize") => set(&[&["status"]]),
+        None if strategy::status_is_separate(version) => set(&[&["status"]]),
+        _ => FieldSet::default(),
+    }
+}

@@ -1,0 +1,14 @@
+//! Roles and bindings that every cluster has.
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+/// Returns the roles and bindings that a real server makes at its start.
+pub(crate) fn defaults() -> &'static [Value] {
+    static DEFAULTS: LazyLock<Vec<Value>> = LazyLock::new(|| {
+        serde_json::from_str(include_str!("../../data/rbac.json"))
+            .expect("the recorded roles are part of the build")
+    });
+    &DEFAULTS
+}

@@ -1,0 +1,424 @@
+//! `x-kubernetes-validations`: rules of a schema that are expressions.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::format::Format;
+use super::node::{Additional, Node, Type};
+use super::path::Path;
+use super::source::Source;
+use super::validate::old_item;
+use crate::cel::{
+    self, CelValue, Expression, Fields, OUT_OF_BUDGET, Unknown, Variables, dynamic, escaped,
+};
+use crate::field_error::{FieldError, FieldErrorKind};
+
+/// The longest message that an expression may give, in bytes.
+const MAX_MESSAGE: usize = 5 * 1024;
+
+/// One rule.
+#[derive(Debug, Clone)]
+pub(super) struct Rule {
+    /// What errors show of the rule: its message, or the expression.
+    shown: String,
+    message: String,
+    expression: Expression,
+    message_expression: Option<Expression>,
+    reason: Option<FieldErrorKind>,
+    field_path: String,
+    /// `oldSelf` is an optional.
+    optional_old: bool,
+}
+
+impl Rule {
+    fn uses_old(&self) -> bool {
+        self.expression.uses("oldSelf")
+    }
+}
+
+/// Parses the rules of a schema. Those that cannot be parsed are left out: they have been rejected
+/// with their CRD.
+pub(super) fn rules(source: Source<'_>) -> Vec<Rule> {
+    let parse = |text: &str| Expression::parse(text).ok();
+    source
+        .schemas("x-kubernetes-validations")
+        .filter_map(|rule| {
+            let message = rule.text("message").trim().to_owned();
+            let text = rule.text("rule").trim();
+            Some(Rule {
+                shown: if message.is_empty() {
+                    text.to_owned()
+                } else {
+                    message.clone()
+                },
+                message,
+                expression: parse(rule.text("rule"))?,
+                message_expression: Some(rule.text("messageExpression"))
+                    .filter(|text| !text.is_empty())
+                    .and_then(parse),
+                reason: reason(rule.text("reason")),
+                field_path: rule.text("fieldPath").to_owned(),
+                optional_old: rule.flag("optionalOldSelf"),
+            })
+        })
+        .collect()
+}
+
+fn reason(name: &str) -> Option<FieldErrorKind> {
+    match name {
+        "FieldValueForbidden" => Some(FieldErrorKind::Forbidden),
+        "FieldValueRequired" => Some(FieldErrorKind::Required),
+        "FieldValueDuplicate" => Some(FieldErrorKind::Duplicate),
+        _ => None,
+    }
+}
+
+/// What the rules have found.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) errors: Vec<FieldError>,
+    /// Errors in values that have not changed.
+    pub(super) forgiven: Vec<FieldError>,
+    exhausted: bool,
+}
+
+/// Evaluates the rules of a schema for a value and everything in it.
+pub(super) fn evaluate(
+    node: &Node,
+    value: &Value,
+    old: Option<&Value>,
+    path: &Path<'_>,
+    findings: &mut Findings,
+) {
+    if value.is_null() || findings.exhausted || !node.has_expressions {
+        return;
+    }
+    own_rules(node, value, old, path, findings);
+    match value {
+        Value::Array(items) => {
+            let Some(of) = node.items.as_deref() else {
+                return;
+            };
+            for (index, item) in items.iter().enumerate() {
+                let old = old_item(node, old, item);
+                evaluate(of, item, old, &path.index(index), findings);
+            }
+        }
+        Value::Object(members) => {
+            for (key, member) in members {
+                let old = old.and_then(|old| old.get(key));
+                match (node.properties.get(key), &node.additional) {
+                    (Some(of), _) => evaluate(of, member, old, &path.field(key), findings),
+                    (None, Additional::Schema(of)) => {
+                        evaluate(of, member, old, &path.key(key), findings);
+                    }
+                    (None, _) => {}
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn own_rules(
+    node: &Node,
+    value: &Value,
+    old: Option<&Value>,
+    path: &Path<'_>,
+    findings: &mut Findings,
+) {
+    if node.expressions.is_empty() {
+        return;
+    }
+    let old = old.filter(|old| !old.is_null());
+    let root = path.is_root();
+    let mut variables = Variables::default();
+    variables.add("self", converted(node, value, root), cel::nodes(value));
+    if let Some(old) = old {
+        variables.add("oldSelf", converted(node, old, root), cel::nodes(old));
+    }
+    let unchanged = old == Some(value);
+    for rule in &node.expressions {
+        if rule.uses_old() && old.is_none() && !rule.optional_old {
+            continue;
+        }
+        let expression = if rule.optional_old {
+            rule.expression.with_optional("oldSelf", old.is_some())
+        } else {
+            rule.expression.clone()
+        };
+        let error = match expression.boolean(&variables) {
+            Ok(true) => continue,
+            Ok(false) => failed(rule, node, value, path, &variables),
+            Err(why) => {
+                findings.exhausted = why == OUT_OF_BUDGET;
+                unevaluated(rule, node, path, &why)
+            }
+        };
+        if unchanged && !rule.uses_old() {
+            findings.forgiven.push(error);
+        } else {
+            findings.errors.push(error);
+        }
+        if findings.exhausted {
+            return;
+        }
+    }
+}
+
+fn field(path: &Path<'_>, rule: Option<&Rule>) -> String {
+    let at = path.bracketed();
+    let below = rule
+        .map(|rule| normalised(&rule.field_path))
+        .unwrap_or_default();
+    let joined = match (at.is_empty(), below.is_empty()) {
+        (_, true) => at,
+        (true, false) => below,
+        (false, false) if below.starts_with('[') => format!("{at}{below}"),
+        (false, false) => format!("{at}.{below}"),
+    };
+    if joined.is_empty() {
+        "<nil>".to_owned()
+    } else {
+        joined
+    }
+}
+
+/// Returns a JSON path such as `.a['b c'].d` in the form of error messages: `a[b c].d`.
+fn normalised(path: &str) -> String {
+    let path = path.strip_prefix('.').unwrap_or(path);
+    path.replace("['", "[").replace("']", "]")
+}
+
+/// Returns the error of a rule that is false.
+fn failed(
+    rule: &Rule,
+    node: &Node,
+    value: &Value,
+    path: &Path<'_>,
+    variables: &Variables,
+) -> FieldError {
+    let detail = rule
+        .message_expression
+        .as_ref()
+        .and_then(|expression| expression.string(variables).ok())
+        .map(|text| text.trim().to_owned())
+        .filter(|text| {
+            !text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains(['\n', '\r'])
+        })
+        .unwrap_or_else(|| {
+            if rule.message.is_empty() {
+                format!("failed rule: {}", rule.shown)
+            } else {
+                rule.message.clone()
+            }
+        });
+    let at = field(path, Some(rule));
+    let whole = matches!(node.type_name, Some(Type::Object | Type::Array));
+    match rule.reason {
+        Some(FieldErrorKind::Forbidden) => FieldError::forbidden(at, &detail),
+        Some(FieldErrorKind::Required) => FieldError::required(at, &detail),
+        Some(FieldErrorKind::Duplicate) if whole => {
+            FieldError::new(FieldErrorKind::Duplicate, at, "Duplicate value")
+        }
+        Some(FieldErrorKind::Duplicate) => FieldError::duplicate(at, value),
+        _ if whole => FieldError::new(
+            FieldErrorKind::Invalid,
+            at,
+            format!("Invalid value: {detail}"),
+        ),
+        _ => FieldError::invalid(at, value, &detail),
+    }
+}
+
+/// Returns the error of a rule that cannot be evaluated.
+fn unevaluated(rule: &Rule, node: &Node, path: &Path<'_>, why: &str) -> FieldError {
+    let shown = &rule.shown;
+    let detail = if why.starts_with("no such overload") {
+        format!(
+            "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {shown}"
+        )
+    } else if why == OUT_OF_BUDGET {
+        format!(
+            "'{why}': no further validation rules will be run due to call cost exceeds limit for rule: {shown}"
+        )
+    } else {
+        format!("{why} evaluating rule: {shown}")
+    };
+    let of = node.type_name.map(Type::name).unwrap_or_default();
+    FieldError::invalid(field(path, None), &of.into(), &detail)
+}
+
+/// Returns the value of a part of an object, as its schema types it.
+fn converted(node: &Node, value: &Value, root: bool) -> CelValue {
+    match value {
+        Value::String(text) => match node.format {
+            Some(Format::DateTime | Format::PlainDateTime) => cel::timestamp(text),
+            Some(Format::Date) => cel::timestamp(&format!("{text}T00:00:00Z")),
+            Some(Format::Duration) => cel::duration(text),
+            Some(Format::Byte) => STANDARD
+                .decode(text)
+                .map_or_else(|_| dynamic(value), |bytes| CelValue::Bytes(Arc::new(bytes))),
+            _ => dynamic(value),
+        },
+        Value::Number(number) if node.type_name == Some(Type::Number) => {
+            number.as_f64().map_or(CelValue::Null, CelValue::Float)
+        }
+        Value::Array(items) => match node.items.as_deref() {
+            Some(of) => {
+                let items = items.iter().map(|item| converted(of, item, false));
+                CelValue::List(Arc::new(items.collect()))
+            }
+            None => dynamic(value),
+        },
+        Value::Object(members) => cel::map(members.iter().map(|(key, member)| {
+            if (root || node.embedded) && key == "metadata" {
+                return (key.clone(), metadata(member));
+            }
+            match (node.properties.get(key), &node.additional) {
+                (Some(of), _) => (escaped(key), converted(of, member, false)),
+                (None, Additional::Schema(of)) => (key.clone(), converted(of, member, false)),
+                (None, _) => (escaped(key), dynamic(member)),
+            }
+        })),
+        other => dynamic(other),
+    }
+}
+
+/// Returns what rules can see of metadata.
+fn metadata(metadata: &Value) -> CelValue {
+    let seen = ["name", "generateName"].into_iter();
+    cel::map(seen.filter_map(|name| Some((name.to_owned(), dynamic(metadata.get(name)?)))))
+}
+
+/// A schema as far as the names of fields are concerned.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape<'a> {
+    schema: Source<'a>,
+    root: bool,
+}
+
+impl Fields for Shape<'_> {
+    fn field(self, name: &str) -> Option<Unknown<Self>> {
+        let schema = self.schema;
+        if (self.root || schema.is_embedded()) && ["apiVersion", "kind", "metadata"].contains(&name)
+        {
+            return Some(Unknown::Unknown);
+        }
+        if let Some((_, found)) = schema
+            .properties()
+            .find(|(known, _)| escaped(known) == name)
+        {
+            return Some(Unknown::Known(Self {
+                schema: found,
+                root: false,
+            }));
+        }
+        let declared =
+            schema.text("type") == "object" && schema.value("additionalProperties").is_none();
+        (!declared).then_some(Unknown::Unknown)
+    }
+
+    fn item(self) -> Unknown<Self> {
+        match (self.schema.items(), self.schema.additional()) {
+            (super::Items::One(of), _) | (_, super::Additional::Schema(of)) => {
+                Unknown::Known(Self {
+                    schema: of,
+                    root: false,
+                })
+            }
+            _ => Unknown::Unknown,
+        }
+    }
+
+    fn loops_over_items(self) -> bool {
+        matches!(self.schema.items(), super::Items::One(_))
+    }
+}
+
+/// What an expression of a rule is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Rule,
+    Message,
+}
+
+/// Returns what is wrong with an expression of a rule of this schema.
+pub(crate) fn expression_problem(
+    schema: Source<'_>,
+    root: bool,
+    rule: Source<'_>,
+    purpose: Purpose,
+) -> Option<String> {
+    let (key, kind, wanted) = match purpose {
+        Purpose::Rule => ("rule", "", "boolean"),
+        Purpose::Message => ("messageExpression", "messageExpression ", "string"),
+    };
+    let text = rule.text(key);
+    if text.trim().is_empty() {
+        return None;
+    }
+    let failed = |problem: String| Some(format!("{kind}compilation failed: {problem}"));
+    let expression = match Expression::parse(text) {
+        Ok(expression) => expression,
+        Err(error) => return failed(error),
+    };
+    if let Some(name) = expression.undeclared(&["self", "oldSelf"]) {
+        let problem = format!("undeclared reference to '{name}' (in container '')");
+        return failed(located(text, &name, &problem));
+    }
+    let shape = Shape { schema, root };
+    let both = [("self", shape), ("oldSelf", shape)];
+    let known = if rule.flag("optionalOldSelf") { 1 } else { 2 };
+    match cel::inferred(expression.parsed(), both.get(..known).unwrap_or_default()) {
+        Err(missing) => {
+            let problem = format!("undefined field '{missing}'");
+            failed(located(text, &format!(".{missing}"), &problem))
+        }
+        Ok(Unknown::Known(of)) if !["", wanted].contains(&of.schema.text("type")) => {
+            Some(match purpose {
+                Purpose::Rule => "cel expression must evaluate to a bool".to_owned(),
+                Purpose::Message => "messageExpression must evaluate to a string".to_owned(),
+            })
+        }
+        Ok(_) => None,
+    }
+}
+
+/// Returns `true` if a `fieldPath` such as `.a['b c'].d` leads to a field of this schema.
+pub(crate) fn leads_somewhere(schema: Source<'_>, path: &str) -> bool {
+    let mut schema = schema;
+    let mut rest = path;
+    while !rest.is_empty() {
+        let (name, after) = if let Some(quoted) = rest.strip_prefix("['") {
+            match quoted.split_once("']") {
+                Some(split) => split,
+                None => return false,
+            }
+        } else if let Some(plain) = rest.strip_prefix('.') {
+            let end = plain.find(['.', '[']).unwrap_or(plain.len());
+            plain.split_at(end)
+        } else {
+            return false;
+        };
+        schema = match (schema.property(name), schema.additional()) {
+            (Some(found), _) | (None, super::Additional::Schema(found)) => found,
+            _ => return false,
+        };
+        rest = after;
+    }
+    true
+}
+
+/// Returns an error with the place in the expression.
+fn located(text: &str, part: &str, problem: &str) -> String {
+    let column = text.find(part).unwrap_or_default();
+    let dots = ".".repeat(column);
+    format!(
+        "ERROR: <input>:1:{}: {problem}\n | {text}\n | {dots}^",
+        column + 1
+    )
+}

@@ -1,0 +1,220 @@
+//! Roles and bindings: who may do what. Users are played by the administrator (`kubectl --as`).
+
+use http::Method;
+use kopf_tests::{Answer, Api, eventually, objects};
+use serde_json::{Value, json};
+
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
+
+/// Sends a request as another user.
+async fn send(api: &Api, user: &str, method: Method, path: &str, body: Option<&Value>) -> Answer {
+    let request = api.request(method, path).header("impersonate-user", user);
+    match body {
+        Some(body) => request.json(body).send().await,
+        None => request.send().await,
+    }
+}
+
+async fn get(api: &Api, user: &str, path: &str) -> Answer {
+    send(api, user, Method::GET, path, None).await
+}
+
+/// Creates a role with these rules in the test's namespace and binds it to a user.
+async fn grant(api: &Api, user: &str, rules: Value) {
+    let name = format!("{user}-role");
+    let role =
+        json!({"apiVersion": RBAC, "kind": "Role", "metadata": {"name": name}, "rules": rules});
+    api.create(&api.group_path(RBAC, "roles"), &role)
+        .await
+        .expect_code(201);
+    bind(api, user, "Role", &name).await;
+}
+
+async fn bind(api: &Api, user: &str, kind: &str, role: &str) {
+    let binding = json!({
+        "apiVersion": RBAC, "kind": "RoleBinding", "metadata": {"name": format!("{user}-{role}")},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
+        "subjects": [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}],
+    });
+    api.create(&api.group_path(RBAC, "rolebindings"), &binding)
+        .await
+        .expect_code(201);
+}
+
+/// A real server learns of new roles after a moment.
+async fn allowed(api: &Api, user: &str, path: &str) {
+    eventually("the role to be in force", async || {
+        (get(api, user, path).await.code == 200).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn users_without_roles_may_only_look_around() {
+    let api = Api::start_with_rbac().await;
+    let user = api.unique("user");
+    for path in ["/api", "/apis", "/version", "/healthz", "/openapi/v3"] {
+        get(&api, &user, path).await.expect_code(200);
+    }
+    let maps = api.ns_path("configmaps");
+    let refused = get(&api, &user, &maps)
+        .await
+        .expect_failure(403, "Forbidden");
+    assert_eq!(
+        refused.message(),
+        format!(
+            "configmaps is forbidden: User \"{user}\" cannot list resource \"configmaps\" in API group \"\" in the namespace \"{}\"",
+            api.namespace()
+        )
+    );
+    assert_eq!(refused.details()["kind"], "configmaps");
+    let refused = get(&api, &user, "/apis/apps/v1/deployments").await;
+    assert_eq!(
+        refused.expect_failure(403, "Forbidden").message(),
+        format!(
+            "deployments.apps is forbidden: User \"{user}\" cannot list resource \"deployments\" in API group \"apps\" at the cluster scope"
+        )
+    );
+    let refused = get(&api, &user, "/metrics")
+        .await
+        .expect_failure(403, "Forbidden");
+    assert_eq!(
+        refused.message(),
+        format!("forbidden: User \"{user}\" cannot get path \"/metrics\"")
+    );
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn roles_allow_their_verbs_in_their_namespace() {
+    let api = Api::start_with_rbac().await;
+    let user = api.unique("user");
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]);
+    grant(&api, &user, rules).await;
+    let maps = api.ns_path("configmaps");
+    allowed(&api, &user, &maps).await;
+    let object = objects::config_map("one", json!({}));
+    let refused = send(&api, &user, Method::POST, &maps, Some(&object)).await;
+    refused.expect_failure(403, "Forbidden");
+    let elsewhere = "/api/v1/namespaces/default/configmaps";
+    get(&api, &user, elsewhere)
+        .await
+        .expect_failure(403, "Forbidden");
+    let secrets = api.ns_path("secrets");
+    get(&api, &user, &secrets)
+        .await
+        .expect_failure(403, "Forbidden");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn rules_can_be_limited_to_names_and_subresources() {
+    let api = Api::start_with_rbac().await;
+    let user = api.unique("user");
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["one"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["get"]},
+    ]);
+    grant(&api, &user, rules).await;
+    for name in ["one", "two"] {
+        let object = objects::config_map(name, json!({}));
+        api.create(&api.ns_path("configmaps"), &object)
+            .await
+            .expect_code(201);
+    }
+    api.create(&api.ns_path("pods"), &objects::pod("one"))
+        .await
+        .expect_code(201);
+    allowed(&api, &user, &api.ns_path("configmaps/one")).await;
+    let refused = get(&api, &user, &api.ns_path("configmaps/two")).await;
+    assert!(
+        refused
+            .expect_failure(403, "Forbidden")
+            .message()
+            .starts_with("configmaps \"two\" is forbidden")
+    );
+    get(&api, &user, &api.ns_path("configmaps"))
+        .await
+        .expect_failure(403, "Forbidden");
+    get(&api, &user, &api.ns_path("pods/one/status"))
+        .await
+        .expect_code(200);
+    get(&api, &user, &api.ns_path("pods/one"))
+        .await
+        .expect_failure(403, "Forbidden");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn access_reviews_tell_the_truth() {
+    let api = Api::start_with_rbac().await;
+    let user = api.unique("user");
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]);
+    grant(&api, &user, rules).await;
+    allowed(&api, &user, &api.ns_path("configmaps")).await;
+    for (verb, allowed) in [("list", true), ("delete", false)] {
+        let attributes =
+            json!({"namespace": api.namespace(), "verb": verb, "resource": "configmaps"});
+        let own = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        });
+        let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+        let answer = send(&api, &user, Method::POST, path, Some(&own))
+            .await
+            .expect_code(201);
+        assert_eq!(answer.at("/status/allowed"), allowed);
+        let other = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {"user": user, "resourceAttributes": attributes},
+        });
+        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        let answer = api.create(path, &other).await.expect_code(201);
+        assert_eq!(answer.at("/status/allowed"), allowed);
+    }
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn nobody_grants_more_than_they_have() {
+    let api = Api::start_with_rbac().await;
+    let user = api.unique("user");
+    let rules = json!([
+        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"], "verbs": ["list", "create"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
+    ]);
+    grant(&api, &user, rules).await;
+    let roles = api.group_path(RBAC, "roles");
+    allowed(&api, &user, &roles).await;
+    let role = |name: &str, resource: &str| {
+        json!({
+            "apiVersion": RBAC, "kind": "Role", "metadata": {"name": name},
+            "rules": [{"apiGroups": [""], "resources": [resource], "verbs": ["get"]}],
+        })
+    };
+    let own = role("own", "configmaps");
+    send(&api, &user, Method::POST, &roles, Some(&own))
+        .await
+        .expect_code(201);
+    let more = role("more", "secrets");
+    let refused = send(&api, &user, Method::POST, &roles, Some(&more)).await;
+    let refused = refused.expect_failure(403, "Forbidden");
+    let end = "is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"get\"]}";
+    assert!(refused.message().ends_with(end), "{}", refused.message());
+    api.create(&roles, &more).await.expect_code(201);
+    let binding = |role: &str| {
+        json!({
+            "apiVersion": RBAC, "kind": "RoleBinding", "metadata": {"name": role},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role},
+            "subjects": [{"kind": "User", "name": "anybody", "apiGroup": "rbac.authorization.k8s.io"}],
+        })
+    };
+    let bindings = api.group_path(RBAC, "rolebindings");
+    let refused = send(&api, &user, Method::POST, &bindings, Some(&binding("more"))).await;
+    refused.expect_failure(403, "Forbidden");
+    let own = binding("own");
+    send(&api, &user, Method::POST, &bindings, Some(&own))
+        .await
+        .expect_code(201);
+    api.finish().await;
+}

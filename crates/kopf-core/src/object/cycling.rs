@@ -210,10 +210,9 @@ impl Machine {
             });
             actions.push(Action::Write(Some(change)));
         } else if end.patch != PendingPatch::Empty {
-            let then = if end.failure != Failure::None {
-                Then::Retry
-            } else {
-                sleep_or_finish(delay)
+            let then = match end.failure {
+                Failure::None => sleep_or_finish(delay),
+                Failure::Runners | Failure::Handling => Then::Retry,
             };
             self.state = State::Writing(self.unsent(then));
             actions.push(Action::Write(None));

@@ -3,6 +3,15 @@
 //!
 //! `KOPF_MODEL_DEPTH=deep` explores larger bounds (`make extended`).
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unused_self,
+    clippy::single_match_else,
+    reason = "a test, which prints how many states it has visited"
+)]
+
 mod explorer;
 mod hostile;
 mod mutations;

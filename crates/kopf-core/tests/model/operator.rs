@@ -174,7 +174,7 @@ impl<R: Rules> Operator<R> {
         while let Some(input) = next.take() {
             let actions: Actions = process.machine.step(input, &self.rules, now);
             for action in actions {
-                next = self.perform(process, action, now);
+                next = self.perform(process, &action, now);
                 if next.is_some() {
                     break;
                 }
@@ -182,12 +182,12 @@ impl<R: Rules> Operator<R> {
         }
     }
 
-    fn perform(&self, process: &mut Process, action: Action, now: Moment) -> Option<Input> {
+    fn perform(&self, process: &mut Process, action: &Action, now: Moment) -> Option<Input> {
         match action {
             Action::TendRunners => self.tend(process),
             Action::Plan => return Some(self.plan(process)),
-            Action::Run(reason) => return self.run(process, reason, now),
-            Action::Write(change) => self.write(process, change),
+            Action::Run(reason) => return self.run(process, *reason, now),
+            Action::Write(change) => self.write(process, *change),
             Action::Resend => {
                 let request = process.unsent.take().unwrap();
                 process.phase = Phase::Sending {

@@ -190,10 +190,10 @@ impl Machine {
             });
             actions.push(Action::Write(Some(change)));
         } else if end.patch != PendingPatch::Empty {
-            let then = if end.failure != Failure::None {
-                Then::Retry
-            } else {
+            let then = if end.failure == Failure::None {
                 sleep_or_finish(delay)
+            } else {
+                Then::Retry
             };
             self.state = State::Writing(self.unsent(then));
             actions.push(Action::Write(None));

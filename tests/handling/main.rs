@@ -31,6 +31,7 @@ mod filters;
 mod finalizers;
 mod health;
 mod indexing;
+mod lost_updates;
 mod outcomes;
 mod patching;
 mod pausing;

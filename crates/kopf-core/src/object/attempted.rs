@@ -113,7 +113,7 @@ impl AttemptedEssences {
         });
         let attempt = Attempt {
             essence: position,
-            started: record.started,
+            started: stored_moment(record),
             retries: record.retries,
         };
         self.attempts.insert(id.to_owned(), attempt);
@@ -129,7 +129,7 @@ impl AttemptedEssences {
     pub fn validate<'a>(&mut self, record: impl Fn(&str) -> Option<&'a ProgressRecord>) {
         self.attempts.retain(|id, attempt| {
             record(id).is_some_and(|record| {
-                record.started == attempt.started && record.retries == attempt.retries
+                stored_moment(record) == attempt.started && record.retries == attempt.retries
             })
         });
         self.drop_unused();
@@ -209,6 +209,13 @@ impl AttemptedEssences {
         this.drop_unused();
         Some(this)
     }
+}
+
+/// Returns when a handler was started, with the resolution of stored records: attempts that are kept
+/// in memory are compared with records that were stored and loaded.
+fn stored_moment(record: &ProgressRecord) -> Option<Timestamp> {
+    let started = record.started?;
+    Timestamp::from_microsecond(started.as_microsecond()).ok()
 }
 
 fn annotation_path(key: &str) -> crate::field::FieldPath {
@@ -343,6 +350,24 @@ mod tests {
         });
         assert_eq!(attempted.ids().collect::<Vec<_>>(), ["a"]);
         assert_eq!(attempted.essences.len(), 1);
+    }
+
+    #[test]
+    fn records_confirm_attempts_after_they_were_stored() {
+        let precise = ProgressRecord {
+            started: Timestamp::from_nanosecond(1_767_323_045_678_901_234).ok(),
+            retries: 1,
+            ..ProgressRecord::default()
+        };
+        let text = timestamp::format(precise.started.unwrap());
+        let loaded = ProgressRecord {
+            started: timestamp::parse(&text).ok(),
+            ..precise.clone()
+        };
+        let mut attempted = AttemptedEssences::default();
+        attempted.note("a", &precise, &essence(json!(1)));
+        attempted.validate(|_| Some(&loaded));
+        assert!(!attempted.is_empty());
     }
 
     #[test]

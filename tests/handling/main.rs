@@ -32,6 +32,7 @@ mod finalizers;
 mod health;
 mod indexing;
 mod lost_updates;
+mod no_progress;
 mod outcomes;
 mod patching;
 mod pausing;

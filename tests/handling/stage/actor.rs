@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::altering::{Alteration, altered};
 use super::{Kind, Stage};
 use crate::front::{Declaration, Notebook, Witness, indices, registry};
 
@@ -27,6 +28,7 @@ pub(crate) struct Setup<'a> {
     scope: Option<Scope>,
     notes: Notebook,
     is_probed: bool,
+    alteration: Option<Alteration>,
 }
 
 impl<'a> Setup<'a> {
@@ -45,6 +47,7 @@ impl<'a> Setup<'a> {
             scope: None,
             notes: Notebook::default(),
             is_probed: false,
+            alteration: None,
         }
     }
 
@@ -71,6 +74,12 @@ impl<'a> Setup<'a> {
     /// It answers probes, at some free port.
     pub(crate) fn probed(mut self) -> Self {
         self.is_probed = true;
+        self
+    }
+
+    /// Alters the payload of every patch on its way to the server.
+    pub(crate) fn altering(mut self, alteration: Alteration) -> Self {
+        self.alteration = Some(alteration);
         self
     }
 
@@ -161,7 +170,11 @@ impl Actor<'_> {
     /// Starts it (again): a new process, as far as one can see from outside.
     pub(crate) async fn start(&self) {
         let stage = self.setup.stage;
-        let (service, line) = stage.recorder.record(stage.api.client().clone());
+        let mut client = stage.api.client().clone();
+        if let Some(alteration) = self.setup.alteration {
+            client = altered(client, alteration);
+        }
+        let (service, line) = stage.recorder.record(client);
         let client = Client::from_service(service, "default");
         let (ready, is_ready) = oneshot::channel();
         let operator = self.setup.operator().on_ready(ready);

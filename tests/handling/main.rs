@@ -32,6 +32,8 @@ mod finalizers;
 mod foreign;
 mod health;
 mod indexing;
+mod lost_updates;
+mod no_progress;
 mod outcomes;
 mod patching;
 mod pausing;

@@ -6,12 +6,14 @@ use kopf_core::field::FieldPath;
 use kopf_core::lifecycle::AllAtOnce;
 use kopf_core::patch::{Patch, PatchFn};
 use kopf_sandbox::fault::{Fault, Verb};
-use kopf_testing::recording::Moment;
+use kopf_testing::recording::{Call, Moment};
+use kopf_tests::webhook::{Verdict, Webhook, rule};
 use serde_json::{Value, json};
 
-use crate::front::{done, gives, on};
+use crate::front::{Declaration, done, gives, on};
 use crate::stage::{
-    FINALIZER, Kind, everywhere, everywhere_on, finalizers, is_handled, last_handled, sandboxed,
+    FINALIZER, Kind, Stage, assert_rarer, everywhere, everywhere_on, finalizers, is_handled,
+    last_handled, sandboxed,
 };
 
 /// A transformation that puts a value there.
@@ -425,6 +427,105 @@ fn transformations_can_be_awaited() {
     });
 }
 
+/// A handler that puts a number into `spec.put` by a transformation.
+fn putting() -> Declaration {
+    on::create("make").does(|call| async move {
+        call.patch
+            .with(|patch| patch.add_fn(put(&["spec", "put"], json!(1))));
+        done()
+    })
+}
+
+/// The JSON patches that the server has refused.
+fn refused(stage: &Stage) -> Vec<Call> {
+    let mut calls = stage.writes();
+    calls.retain(|call| !call.is_accepted());
+    calls
+}
+
+/// Asserts that the refusals are errors with this message, and that the same patch is sent each time.
+#[track_caller]
+fn assert_refused(stage: &Stage, message: &str) {
+    let records = stage.log.of("obj").into_iter();
+    let errors = records.filter(|record| record.level == tracing::Level::ERROR);
+    let errors: Vec<_> = errors.map(|record| record.message).collect();
+    assert!(!errors.is_empty());
+    assert!(
+        errors.iter().all(|text| text.contains(message)),
+        "{errors:#?}"
+    );
+    assert!(!stage.log.has("obj", "conflicts with newer changes"));
+    assert_eq!(stage.journal.ids(), ["make"]);
+    for call in refused(stage) {
+        let operations = call.body.as_array().unwrap();
+        let changes: Vec<_> = operations.iter().filter(|op| op["op"] != "test").collect();
+        let add = json!({"op": "add", "path": "/spec/put", "value": 1});
+        assert_eq!(changes, [&add]);
+    }
+}
+
+/// Changes the schema of the case's kind so that `spec.put` is a text.
+async fn constrain(stage: &Stage) {
+    let group = stage.api.group();
+    let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.{group}");
+    let mut crd = stage.api.get(&path).await.expect_code(200).json;
+    let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["spec"]["properties"]["put"] = json!({"type": "string"});
+    stage.api.put(&path, &crd).await.expect_code(200);
+    let probe = stage.thing("probe", json!({"put": 1}));
+    let path = format!("{}?dryRun=All", stage.path(""));
+    kopf_tests::eventually("the schema to be in force", async || {
+        let answer = stage.api.create(&path, &probe).await;
+        (answer.code == 422).then_some(())
+    })
+    .await;
+}
+
+#[test]
+fn transformation_that_a_webhook_denies_is_an_error() {
+    for code in [400, 403, 422] {
+        everywhere(async |stage| {
+            stage.use_real_time();
+            let webhook = Webhook::start(move |call| {
+                if call.request()["object"]["spec"]["put"].is_null() {
+                    return Verdict::allow();
+                }
+                let status = json!({"message": "this field is reserved", "code": code});
+                Verdict::deny("").with("status", status)
+            })
+            .await;
+            let rules = [rule(&stage.api.group(), "v1", &["things"], &["UPDATE"])];
+            let hook = webhook.hook(&stage.api, "deny.example.com", "/deny", &rules);
+            webhook.validate_with(&stage.api, "deny", &[hook]).await;
+            let _operator = stage.run([putting(), on::delete("unmake")]).await;
+            stage.create("obj", json!({"field": 1})).await;
+            stage
+                .until_so("two refusals", || refused(stage).len() >= 2)
+                .await;
+            assert_refused(stage, "this field is reserved");
+            stage.delete("obj").await;
+            stage.until_gone("obj").await;
+            assert_eq!(stage.journal.ids(), ["make", "unmake"]);
+        });
+    }
+}
+
+#[test]
+fn transformation_that_the_schema_rejects_is_an_error() {
+    everywhere(async |stage| {
+        constrain(stage).await;
+        let _operator = stage.run([putting(), on::delete("unmake")]).await;
+        stage.create("obj", json!({"field": 1})).await;
+        stage
+            .until_so("two refusals", || refused(stage).len() >= 2)
+            .await;
+        assert_refused(stage, "spec.put");
+        stage.delete("obj").await;
+        stage.until_gone("obj").await;
+        assert_eq!(stage.journal.ids(), ["make", "unmake"]);
+    });
+}
+
 #[test]
 fn the_front_can_replace_its_part_of_the_patch() {
     everywhere(async |stage| {
@@ -457,5 +558,25 @@ fn the_front_can_replace_its_part_of_the_patch() {
             object["status"],
             json!({"first": 1, "second": 2, "two": true})
         );
+    });
+}
+
+#[test]
+fn rejected_transformation_is_sent_more_and_more_rarely() {
+    sandboxed(async |stage| {
+        constrain(stage).await;
+        let _operator = stage.run([putting(), on::delete("unmake")]).await;
+        stage.create("obj", json!({"field": 1})).await;
+        assert_rarer(&stage.seconds_of_writes(600).await);
+        assert_refused(stage, "spec.put");
+        // Changes of others do not make it any longer.
+        for value in 1..=5 {
+            let labels = json!({"metadata": {"labels": {"value": value.to_string()}}});
+            stage.merge("obj", labels).await;
+            stage.sleep(10.0).await;
+        }
+        assert_refused(stage, "spec.put");
+        stage.delete("obj").await;
+        stage.until_gone("obj").await;
     });
 }

@@ -31,7 +31,7 @@ impl Error {
     /// Returns `true` if the server will never accept what was sent.
     pub(crate) fn is_rejection(&self) -> bool {
         match self {
-            Self::Api(error) => matches!(error.code(), Some(400 | 413 | 422)),
+            Self::Api(error) => matches!(error.code(), Some(400 | 413 | 422)) || error.is_denial(),
             // The payload does not depend on when it is sent.
             Self::Patch(_) | Self::Nameless | Self::Panic(_) => true,
             _ => false,

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::altering::{Alteration, altered};
 use super::{Kind, Stage};
 use crate::front::{Declaration, EventLoop, Notebook, Witness, indices, registry};
 
@@ -31,6 +32,7 @@ pub(crate) struct Setup<'a> {
     is_probed: bool,
     pulse: Option<Arc<dyn Pulse>>,
     declares_late: bool,
+    alteration: Option<Alteration>,
 }
 
 impl<'a> Setup<'a> {
@@ -51,6 +53,7 @@ impl<'a> Setup<'a> {
             is_probed: false,
             pulse: None,
             declares_late: false,
+            alteration: None,
         }
     }
 
@@ -83,6 +86,12 @@ impl<'a> Setup<'a> {
     /// Health probes require these signs of life.
     pub(crate) fn pulse(mut self, pulse: impl Pulse + 'static) -> Self {
         self.pulse = Some(Arc::new(pulse));
+        self
+    }
+
+    /// Alters the payload of every patch on its way to the server.
+    pub(crate) fn altering(mut self, alteration: Alteration) -> Self {
+        self.alteration = Some(alteration);
         self
     }
 
@@ -198,7 +207,11 @@ impl Actor<'_> {
     /// Starts it (again): a new process, as far as one can see from outside.
     pub(crate) async fn start(&self) {
         let stage = self.setup.stage;
-        let (service, line) = stage.recorder.record(stage.api.client().clone());
+        let mut client = stage.api.client().clone();
+        if let Some(alteration) = self.setup.alteration {
+            client = altered(client, alteration);
+        }
+        let (service, line) = stage.recorder.record(client);
         let client = Client::from_service(service, "default");
         let (ready, is_ready) = oneshot::channel();
         let operator = self.setup.operator().on_ready(ready);

@@ -6,6 +6,7 @@
 //! left out there.
 
 mod actor;
+mod altering;
 mod journal;
 mod log;
 mod peers;
@@ -24,8 +25,10 @@ use kopf_tests::{Api, CrdBuilder, Server};
 use serde_json::{Value, json};
 
 pub(crate) use self::actor::{Actor, Setup};
+pub(crate) use self::altering::{strip_annotations, strip_finalizers};
 pub(crate) use self::journal::{Entry, Journal};
 pub(crate) use self::log::{Log, Record};
+pub(crate) use self::waiting::assert_rarer;
 use crate::front::{Declaration, look};
 
 /// The diff-base annotation by default.

@@ -110,10 +110,49 @@ impl Stage {
         self.settled().await;
     }
 
+    /// Lets time pass, without waiting until the operator rests: it does not while it backs off.
+    pub(crate) async fn sleep(&self, seconds: f64) {
+        sleep(Duration::from_secs_f64(seconds)).await;
+    }
+
+    /// Continues with real time, for cases in which the server calls webhooks through sockets.
+    pub(crate) fn use_real_time(&self) {
+        if self.is_virtual() {
+            tokio::time::resume();
+        }
+    }
+
+    /// Lets virtual time pass, and returns the second of each write of the operator since.
+    pub(crate) async fn seconds_of_writes(&self, seconds: u32) -> Vec<u32> {
+        let mut known = self.writes().len();
+        let mut moments = Vec::new();
+        for second in 0..seconds {
+            self.sleep(1.0).await;
+            let written = self.writes().len();
+            moments.extend((known..written).map(|_| second));
+            known = written;
+        }
+        moments
+    }
+
     fn is_settled(&self) -> bool {
         let inspects = self.inspects.lock().unwrap_or_else(PoisonError::into_inner);
         inspects
             .iter()
             .all(kopf_engine::inspect::Inspect::is_settled)
     }
+}
+
+/// Asserts that few writes in ten minutes become rarer, down to one in two minutes.
+#[track_caller]
+pub(crate) fn assert_rarer(seconds: &[u32]) {
+    assert!((3..=40).contains(&seconds.len()), "{seconds:?}");
+    // Several requests of one cycle are in the same second.
+    let mut cycles = seconds.to_vec();
+    cycles.dedup();
+    let gaps: Vec<u32> = cycles.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    // Seconds are rounded.
+    let grows = gaps.windows(2).all(|pair| pair[0] <= pair[1] + 1);
+    assert!(grows, "{gaps:?}");
+    assert!(gaps.last().is_some_and(|gap| *gap > 120), "{gaps:?}");
 }

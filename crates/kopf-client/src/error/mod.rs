@@ -157,6 +157,12 @@ impl Error {
         self.status().is_some_and(Status::is_failed_test)
     }
 
+    /// Returns `true` if an admission webhook or policy denied the request. Webhooks choose the code
+    /// of the response, so only the message shows it.
+    pub fn is_denial(&self) -> bool {
+        self.status().is_some_and(Status::is_denial)
+    }
+
     /// 429: too many requests.
     pub fn is_throttled(&self) -> bool {
         self.code() == Some(429)
@@ -282,6 +288,14 @@ impl Status {
             && (self.message == UNAPPLICABLE
                 || self.message.starts_with(FAILED_TEST[0])
                     && self.message.ends_with(FAILED_TEST[1]))
+    }
+
+    fn is_denial(&self) -> bool {
+        let is_by = |author: &str, verb: &str| {
+            self.message.starts_with(author) && self.message.contains(verb)
+        };
+        is_by("admission webhook \"", "\" denied the request")
+            || is_by("ValidatingAdmissionPolicy '", "' denied request")
     }
 
     fn from_payload(payload: Payload) -> Self {
@@ -479,6 +493,27 @@ mod tests {
             }
             .is_failed_test()
         );
+    }
+
+    #[test]
+    fn denials_are_recognised_with_any_code() {
+        let status = |code: u16, message: &str| {
+            let body = json!({"kind": "Status", "message": message, "code": code}).to_string();
+            Error::Status(Box::new(Status::from_answer(code, None, body.as_bytes())))
+        };
+        let webhook = "admission webhook \"a.example.com\" denied the request: no";
+        let unexplained =
+            "admission webhook \"a.example.com\" denied the request without explanation";
+        let policy = "ValidatingAdmissionPolicy 'a' with binding 'b' denied request: no";
+        for code in [400, 403, 422] {
+            for message in [webhook, unexplained, policy] {
+                assert!(status(code, message).is_denial(), "{message}");
+            }
+        }
+        let unauthorized = "things.example.com \"a\" is forbidden: User \"b\" cannot patch things";
+        assert!(!status(403, unauthorized).is_denial());
+        let quoted = format!("Thing \"a\" is invalid: {webhook}");
+        assert!(!status(422, &quoted).is_denial());
     }
 
     #[test]

@@ -114,10 +114,7 @@ impl AttemptedEssences {
         });
         let attempt = Attempt {
             essence: position,
-            // Stored records have microseconds.
-            started: record
-                .started
-                .and_then(|t| Timestamp::from_microsecond(t.as_microsecond()).ok()),
+            started: stored_moment(record),
             retries: record.retries,
         };
         self.attempts.insert(id.to_owned(), attempt);
@@ -133,9 +130,7 @@ impl AttemptedEssences {
     pub fn validate<'a>(&mut self, record: impl Fn(&str) -> Option<&'a ProgressRecord>) {
         self.attempts.retain(|id, attempt| {
             record(id).is_some_and(|record| {
-                let started = record.started.map(Timestamp::as_microsecond);
-                started == attempt.started.map(Timestamp::as_microsecond)
-                    && record.retries == attempt.retries
+                stored_moment(record) == attempt.started && record.retries == attempt.retries
             })
         });
         self.drop_unused();
@@ -215,6 +210,13 @@ impl AttemptedEssences {
         this.drop_unused();
         Some(this)
     }
+}
+
+/// Returns when a handler was started, with the resolution of stored records: attempts that are kept
+/// in memory are compared with records that were stored and loaded.
+fn stored_moment(record: &ProgressRecord) -> Option<Timestamp> {
+    let started = record.started?;
+    Timestamp::from_microsecond(started.as_microsecond()).ok()
 }
 
 /// Returns the essence that an attempt is recorded with: the predicted one with the patch applied,
@@ -381,6 +383,24 @@ mod tests {
         });
         assert_eq!(attempted.ids().collect::<Vec<_>>(), ["a"]);
         assert_eq!(attempted.essences.len(), 1);
+    }
+
+    #[test]
+    fn records_confirm_attempts_after_they_were_stored() {
+        let precise = ProgressRecord {
+            started: Timestamp::from_nanosecond(1_767_323_045_678_901_234).ok(),
+            retries: 1,
+            ..ProgressRecord::default()
+        };
+        let text = timestamp::format(precise.started.unwrap());
+        let loaded = ProgressRecord {
+            started: timestamp::parse(&text).ok(),
+            ..precise.clone()
+        };
+        let mut attempted = AttemptedEssences::default();
+        attempted.note("a", &precise, &essence(json!(1)));
+        attempted.validate(|_| Some(&loaded));
+        assert!(!attempted.is_empty());
     }
 
     #[test]

@@ -1,0 +1,51 @@
+//! A client whose patches are altered on their way: it stands for webhooks that undo the writes of
+//! an operator. There are no sockets, so it works with virtual time.
+
+use http::{Method, Request};
+use kube::Client;
+use kube::client::Body;
+use serde_json::Value;
+
+/// A change of the payload of each patch.
+pub(crate) type Alteration = fn(&mut Value);
+
+/// Returns a client that alters the payload of every patch before it sends it.
+pub(super) fn altered(client: Client, alter: Alteration) -> Client {
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let client = client.clone();
+        async move {
+            if request.method() != Method::PATCH {
+                return client.send(request).await;
+            }
+            let (parts, body) = request.into_parts();
+            let bytes = body.collect_bytes().await?;
+            let mut payload = serde_json::from_slice(&bytes).map_err(kube::Error::SerdeError)?;
+            alter(&mut payload);
+            let body = Body::from(payload.to_string().into_bytes());
+            client.send(Request::from_parts(parts, body)).await
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// Removes finalizers from the payload of a patch.
+pub(crate) fn strip_finalizers(payload: &mut Value) {
+    strip(payload, "finalizers");
+}
+
+/// Removes annotations from the payload of a patch.
+pub(crate) fn strip_annotations(payload: &mut Value) {
+    strip(payload, "annotations");
+}
+
+fn strip(payload: &mut Value, field: &str) {
+    let path = format!("/metadata/{field}");
+    if let Some(operations) = payload.as_array_mut() {
+        operations.retain(|operation| {
+            let target = operation["path"].as_str().unwrap_or_default();
+            !target.starts_with(&path)
+        });
+    } else if let Some(metadata) = payload["metadata"].as_object_mut() {
+        metadata.remove(field);
+    }
+}

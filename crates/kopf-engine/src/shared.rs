@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::admission::Memos;
 use crate::daemons::Daemons;
 use crate::execution::Executor;
 use crate::indexing::Barrier;
 use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
+use crate::known_peers::KnownPeers;
 use crate::pausing::Pause;
-use crate::peering::KnownPeers;
 use crate::permits::Permits;
 use crate::posting::Poster;
+use crate::review_memos::Memos;
 
 /// Made once per run of an operator.
 #[derive(Debug)]

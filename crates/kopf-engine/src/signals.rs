@@ -16,7 +16,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::inspect::Inspect;
 use crate::invocation::polled;
-use crate::root::HUNG;
+
+/// Time for tasks to end, beyond the time that the settings give to the streams.
+pub(crate) const HUNG: Duration = Duration::from_secs(5);
 
 /// The same signal within this time counts once: some programs, such as `timeout`, send it to the
 /// process and to its group.

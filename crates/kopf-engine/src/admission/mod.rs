@@ -9,7 +9,6 @@
 
 mod configuration;
 mod kinds;
-mod memories;
 mod object;
 mod reviewer;
 #[cfg(test)]
@@ -30,7 +29,6 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use self::kinds::Kinds;
-pub(crate) use self::memories::Memos;
 use self::reviewer::{Reviewer, Served};
 use crate::invocation::Registry;
 pub use crate::invocation::{Admission, Warnings};

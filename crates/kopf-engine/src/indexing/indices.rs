@@ -12,7 +12,7 @@ use super::ObjectKey;
 
 /// What a function has returned for an index: of a type that the front and its index agree on.
 ///
-/// It goes to the [slot](crate::invocation::Call::slot) of the call, as this very type. If a handler
+/// It goes to the `slot` of the call, as this very type. If a handler
 /// of an index has succeeded and has left nothing there, the former entries of its object are kept.
 pub type Entries = Box<dyn Any + Send>;
 

@@ -1,6 +1,6 @@
 //! What there is in the cluster: kinds and namespaces, now and as they come and go.
 //!
-//! The observers publish what they find; [`orchestration`](crate::orchestration) makes streams of
+//! The observers publish what they find; `orchestration` makes streams of
 //! it. They decide neither what is served nor how. If it is not permitted to observe, they fall
 //! back to what is known without that, and keep on trying.
 

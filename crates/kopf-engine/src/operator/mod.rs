@@ -19,6 +19,9 @@
 //! until it cannot go on. Several operators can run in one process.
 
 mod error;
+mod haste;
+mod namesakes;
+mod root;
 mod starting;
 #[cfg(test)]
 mod tests;
@@ -44,14 +47,14 @@ use crate::authentication::{Access, Authentication};
 use crate::clock::Clock;
 use crate::errors::describe;
 use crate::execution::BlockingPool;
-use crate::haste;
+
 use crate::indexing::Indices;
 use crate::inspect::Inspect;
 use crate::invocation::{Host, OperatorContext, Pulse, Registry};
 use crate::memos::{MemoCell, MemoFactory};
-use crate::namesakes;
+
+use self::root::{RETRIEVER, Root};
 use crate::probing::Endpoint;
-use crate::root::{RETRIEVER, Root};
 
 /// What an operator is made of, before it runs.
 #[must_use]

@@ -2,20 +2,22 @@
 
 use std::sync::Arc;
 
+use super::root::{POSTER, Root};
 use super::{Error, Operator};
-use crate::admission::{self, Memos, Webhooks};
+use crate::admission::{self, Webhooks};
 use crate::daemons::{Daemons, killer};
 use crate::execution::{BlockingPool, Executor};
 use crate::indexing::Barrier;
 use crate::invocation::OperatorContext;
+use crate::known_peers::KnownPeers;
 use crate::observation::{NamespaceObserver, ResourceObserver, insights, wanted_groups};
 use crate::orchestration;
 use crate::pausing::Pause;
-use crate::peering::{KnownPeers, detect_own_identity, with_peerings};
+use crate::peering::{detect_own_identity, with_peerings};
 use crate::permits::Permits;
 use crate::posting::{self, Poster};
 use crate::probing;
-use crate::root::{POSTER, Root};
+use crate::review_memos::Memos;
 use crate::shared::Shared;
 
 impl Operator {

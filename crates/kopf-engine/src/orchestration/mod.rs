@@ -5,7 +5,6 @@
 //! started; the same is true for peerings, which decide whether the streams are paused. What a stream does with its objects is none of the business here; a stream that ends by
 //! itself is an error, so that no operator is silently deaf.
 
-mod ensemble;
 mod resolution;
 
 use std::collections::BTreeSet;
@@ -19,8 +18,8 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-pub(crate) use self::ensemble::{Ensemble, Error, Place};
 use self::resolution::{Resolution, resolve};
+use crate::ensemble::{Ensemble, Error, Place};
 use crate::indexing::{Barrier, Blocker};
 use crate::object;
 use crate::observation::{Insights, Namespaces, Resources};

@@ -11,7 +11,6 @@
 
 mod board;
 mod command;
-mod known;
 mod outlook;
 mod own_identity;
 mod participation;
@@ -33,12 +32,11 @@ use self::board::Board;
 pub use self::command::{
     Error as CommandError, Told, freeze, own_identity as command_identity, resume,
 };
-pub(crate) use self::known::KnownPeers;
 use self::outlook::Outlook;
 pub(crate) use self::own_identity::detect as detect_own_identity;
 use self::participation::{Participation, Wishes};
+use crate::ensemble::{Ensemble, Error, Place};
 use crate::observation::{Namespaces, Resources};
-use crate::orchestration::{Ensemble, Error, Place};
 use crate::pausing::{Flag, Pause};
 use crate::shared::Shared;
 

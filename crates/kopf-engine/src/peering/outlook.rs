@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
 
-use super::known::KnownPeers;
 use super::participation::Participation;
 use crate::health::Sign;
+use crate::known_peers::KnownPeers;
 use crate::pausing::Flag;
 
 /// How long the others are looked for before an operator that need not agree with them begins.

@@ -10,13 +10,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, error, warn};
 
+use super::Error;
 use crate::admission::{CLEANING, Webhooks};
 use crate::errors::describe;
-use crate::operator::Error;
-use crate::signals::report_blocked;
-
-/// Time for tasks to end, beyond the time that the settings give to the streams.
-pub(crate) const HUNG: Duration = Duration::from_secs(5);
+use crate::signals::{HUNG, report_blocked};
 
 /// Time for aborted tasks to be dropped.
 const ABORTING: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! The streams that run now.
+//! A set of running streams, adjusted to the wanted one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -9,11 +9,11 @@ use kopf_core::resource::Resource;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// What one stream is for.
+/// The scope of one stream: a resource, in one namespace or in all of them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) resource: Arc<Resource>,
-    /// `None`: in all namespaces, or of a kind that has none.
+    /// `None` for all namespaces, and for cluster-scoped resources.
     pub(crate) namespace: Option<String>,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A stream that has ended although nobody has stopped it.
+/// A stream that has ended without being stopped.
 #[derive(Debug, thiserror::Error)]
 #[error("the watch-stream for {place} has ended unexpectedly")]
 pub(crate) struct Error {
@@ -35,7 +35,7 @@ pub(crate) struct Error {
     source: Option<JoinError>,
 }
 
-/// All streams of an operator. Dropping it aborts them.
+/// Running streams. Dropping it aborts them.
 pub(crate) struct Ensemble<S> {
     start: S,
     running: BTreeMap<Place, CancellationToken>,
@@ -56,7 +56,7 @@ where
         }
     }
 
-    /// Stops what is not wanted, waits until that has ended, and starts what is missing.
+    /// Stops the streams that are not wanted, waits for their end, and starts the missing ones.
     pub(crate) async fn adjust(&mut self, wanted: BTreeSet<Place>) -> Result<(), Error> {
         let mut stopping = BTreeSet::new();
         for (place, stop) in &self.running {
@@ -85,7 +85,7 @@ where
         Ok(())
     }
 
-    /// Waits for a stream that ends by itself. Cancel-safe.
+    /// Waits for a stream that ends by itself. Cancellation-safe.
     pub(crate) async fn failure(&mut self) -> Error {
         match self.ended().await {
             Some((place, error)) => unexpected(&place, error),
@@ -93,7 +93,7 @@ where
         }
     }
 
-    /// Stops all streams, and waits until they have ended.
+    /// Stops all streams and waits for their end.
     pub(crate) async fn stop(&mut self) {
         for stop in self.running.values() {
             stop.cancel();
@@ -105,7 +105,7 @@ where
         }
     }
 
-    /// The next stream that has ended; none if there are none.
+    /// Waits for the next stream that ends; `None` if no stream is running.
     async fn ended(&mut self) -> Option<(Place, Option<JoinError>)> {
         loop {
             let (id, error) = match self.tasks.join_next_with_id().await? {
@@ -127,9 +127,9 @@ fn unexpected(place: &Place, source: Option<JoinError>) -> Error {
     }
 }
 
-/// Whether a running stream will do: kinds are equal by their names, but a kind which has got a
-/// status subresource, for one, is patched differently; and by its other names and categories, it can
-/// be meant by other handlers.
+/// Returns `true` if a running stream fits the wanted scope. Resources are equal by name, but one that
+/// has got a status subresource is patched differently, and other names or categories can select other
+/// handlers.
 fn is_same(running: &Place, wanted: &Place) -> bool {
     let (running, wanted) = (&running.resource, &wanted.resource);
     running.namespaced == wanted.namespaced

@@ -69,6 +69,20 @@ class Server:
         except ValueError as e:
             fail(f"{method} {path}: the answer is not JSON: {e}")
 
+    def send(self, method: str, path: str, body: bytes, content_type: str) -> tuple[int, Any]:
+        """The code and the answer, be it a success or not."""
+        request = urllib.request.Request(self.url + path, method=method, data=body)
+        request.add_header("Content-Type", content_type)
+        if self.token:
+            request.add_header("Authorization", f"Bearer {self.token}")
+        try:
+            with self.opener.open(request, timeout=60) as response:
+                return response.status, json.load(response)
+        except urllib.error.HTTPError as e:
+            return e.code, json.load(e)
+        except urllib.error.URLError as e:
+            fail(f"{self.url} cannot be reached: {e.reason}")
+
     def get(self, path: str, *, accept: str = "application/json") -> Any:
         return self.request("GET", path, accept=accept)
 

@@ -26,6 +26,10 @@ pub(crate) type CelValue = Value;
 /// of the variables. The unit is not that of a real server, but the magnitude is.
 const MAX_STEPS: u64 = 10_000_000;
 
+/// Deeper expressions are evaluated on a stack of their own: the evaluator takes tens of kilobytes per
+/// level in debug builds.
+const MAX_INLINE_DEPTH: usize = 16;
+
 /// A parsed expression.
 #[derive(Debug, Clone)]
 pub(crate) struct Expression {
@@ -33,6 +37,8 @@ pub(crate) struct Expression {
     parsed: Arc<IdedExpr>,
     /// How deep loops are nested.
     loops: u32,
+    /// Levels of the parsed form.
+    depth: usize,
     names: Arc<BTreeSet<String>>,
 }
 
@@ -73,6 +79,7 @@ impl Expression {
         Ok(Self {
             text: text.into(),
             loops: names::loops(&parsed),
+            depth: names::depth(&parsed),
             names: Arc::new(names::free(&parsed)),
             parsed: Arc::new(parsed),
         })
@@ -134,6 +141,14 @@ impl Expression {
         if steps > MAX_STEPS {
             return Err(OUT_OF_BUDGET.to_owned());
         }
+        if self.depth > MAX_INLINE_DEPTH {
+            parser::on_large_stack(|| self.resolve(variables))
+        } else {
+            self.resolve(variables)
+        }
+    }
+
+    fn resolve(&self, variables: &Variables) -> Result<Value, String> {
         let mut scope = library::base().new_inner_scope();
         for (name, value) in &variables.values {
             scope.add_variable_from_value(*name, value.clone());
@@ -250,6 +265,24 @@ mod tests {
             expression.boolean(&variables),
             Err(OUT_OF_BUDGET.to_owned())
         );
+    }
+
+    #[test]
+    fn the_deepest_expressions_fit_on_a_stack() {
+        for text in [
+            format!("{}1{} == 1", "[".repeat(90), "]".repeat(90)),
+            format!("1{} > 0", "+1".repeat(90)),
+            format!("self{} == 1", ".a".repeat(90)),
+            format!("{}true{}", "!(".repeat(40), ")".repeat(40)),
+            format!("{}true", "true ? ".repeat(20) + &"true : ".repeat(0)),
+            format!("{}[1]{}", "[1].map(x, ".repeat(15), ")".repeat(15)),
+        ] {
+            if let Ok(expression) = Expression::parse(&text) {
+                let mut variables = Variables::default();
+                variables.add("self", dynamic(&json!({})), 1);
+                let _ = expression.evaluate(&variables);
+            }
+        }
     }
 
     #[test]

@@ -13,10 +13,10 @@ const MAX_LENGTH: usize = 16 * 1024;
 const MAX_MARKS: usize = 1_500;
 /// Brackets that may be open at once.
 const MAX_BRACKETS: usize = 100;
-/// Levels of a parsed expression. Evaluation takes place on the stacks of the runtime.
+/// Levels of a parsed expression.
 const MAX_DEPTH: usize = 100;
-/// The stack of the parser. It is reserved, not used.
-const STACK: usize = 256 << 20;
+/// The stack of the parser and of deep evaluations. It is reserved, and used as far as needed.
+const STACK: usize = 64 << 20;
 
 /// Parses an expression.
 ///
@@ -38,15 +38,21 @@ pub(super) fn parse(text: &str) -> Result<IdedExpr, String> {
         }
         Ok(rewrite::optional_fields(parsed))
     };
+    on_large_stack(run)
+}
+
+/// Runs a function that recurses on a large stack of its own. A panic becomes an error.
+pub(super) fn on_large_stack<T: Send>(
+    run: impl FnOnce() -> Result<T, String> + Send,
+) -> Result<T, String> {
     thread::scope(|scope| {
         let builder = thread::Builder::new().stack_size(STACK);
-        let parser = builder
+        let thread = builder
             .spawn_scoped(scope, run)
-            .map_err(|error| format!("the parser cannot be started: {error}"))?;
-        // The parser has panicked.
-        parser
+            .map_err(|error| format!("the expression cannot be processed: {error}"))?;
+        thread
             .join()
-            .map_err(|_| "the expression cannot be parsed".to_owned())?
+            .map_err(|_| "the expression cannot be processed".to_owned())?
     })
 }
 

@@ -113,12 +113,13 @@ kubectl --namespace "$ns" annotate kex kopf-example-1 keep- >/dev/null 2>&1
 says "deleted" delete kex kopf-example-1 --as somebody
 verdict "a deletion of others is not" $?
 
-# An object that is nested too deeply for the operator is denied, not passed by an HTTP error.
+# A review that is nested too deeply for the operator is denied, not passed by an HTTP error. The object
+# itself is within the limit of the sandbox.
 brackets() { head -c "$1" /dev/zero | tr '\0' "$2"; }
 deep() {
     denied "the review is nested deeper than 128 levels" create --dry-run=server --validate=false -f - <<OBJECT
 {"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": {"name": "deep"},
- "spec": {"field": $(brackets 200 '[')$(brackets 200 ']')}}
+ "spec": {"field": $(brackets 125 '[')$(brackets 125 ']')}}
 OBJECT
 }
 deep

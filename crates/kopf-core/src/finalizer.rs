@@ -1,6 +1,6 @@
-//! When our finalizer is added to an object and removed from it, and how.
+//! The finalizer on an object, and the transformations that add and remove it.
 //!
-//! The decision is made in each cycle before changes are handled; the changes themselves are
+//! `object::Finalizer` decides in each cycle before changes are handled; the changes are
 //! transformation functions, so that they are sent guarded by the object's version.
 
 use serde_json::{Value, json};
@@ -17,32 +17,10 @@ pub fn is_blocked(body: &Body, finalizer: &str) -> bool {
     body.finalizers().any(|present| present == finalizer)
 }
 
-/// Returns `true` for the transformations made here. They are decided anew in each cycle, so they
-/// are not carried over after a conflict.
+/// Returns `true` for the transformations made here. Each cycle decides about them again, so
+/// they are not carried over after a conflict.
 pub fn is_own(function: &PatchFn) -> bool {
     [ADD_LABEL, REMOVE_LABEL].contains(&function.label())
-}
-
-/// What is to be done about the finalizer before changes are handled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// It is as it should be.
-    Nothing,
-    /// It is required and absent.
-    Add,
-    /// It is present and not required.
-    Remove,
-}
-
-/// Decides. An object that is being deleted never gets it: Kubernetes forbids that.
-///
-/// If anything is to be done, changes are not handled in this cycle.
-pub fn decide(required: bool, body: &Body, finalizer: &str) -> Decision {
-    match (required, is_blocked(body, finalizer)) {
-        (true, false) if !body.is_deleting() => Decision::Add,
-        (false, true) => Decision::Remove,
-        _ => Decision::Nothing,
-    }
 }
 
 /// Adds the finalizer after others, unless it is there, or the object is being deleted: then
@@ -101,6 +79,7 @@ fn finalizers_mut(body: &mut Value) -> Option<&mut Vec<Value>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::{Finalizer, FinalizerChange};
 
     const F: &str = "f.example/F";
 
@@ -114,24 +93,29 @@ mod tests {
 
     #[test]
     fn decisions() {
-        use Decision::{Add, Nothing, Remove};
+        let (nothing, add, drop) = (
+            None,
+            Some(FinalizerChange::Add),
+            Some(FinalizerChange::Drop),
+        );
         for (required, present, deleting, expected) in [
-            (true, false, false, Add),
-            (true, false, true, Nothing),
-            (true, true, false, Nothing),
-            (true, true, true, Nothing),
-            (false, false, false, Nothing),
-            (false, false, true, Nothing),
-            (false, true, false, Remove),
-            (false, true, true, Remove),
+            (true, false, false, add),
+            (true, false, true, nothing),
+            (true, true, false, nothing),
+            (true, true, true, nothing),
+            (false, false, false, nothing),
+            (false, false, true, nothing),
+            (false, true, false, drop),
+            (false, true, true, drop),
         ] {
             let list = if present {
                 json!(["a", F])
             } else {
                 json!(["a"])
             };
+            let body = with(&list, deleting);
             assert_eq!(
-                decide(required, &with(&list, deleting), F),
+                Finalizer::new(required, is_blocked(&body, F)).change(body.is_deleting()),
                 expected,
                 "required={required} present={present} deleting={deleting}"
             );

@@ -11,7 +11,7 @@ use super::rules::{Left, Rules};
 use super::state::{BackingOff, Running, Setback, State, Then, Unsent};
 use crate::cause::{EventType, Reason};
 
-/// What a cycle has come to.
+/// The result of a cycle.
 struct End {
     holds_deletion: bool,
     exiting: Option<Duration>,

@@ -27,7 +27,7 @@ pub enum Awaited {
     End(Option<Box<str>>),
 }
 
-/// What remains to be done once an own write has arrived.
+/// The work that remains once an own write has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Remaining {
     /// Nothing: the wait ends at the deadline without a cycle.

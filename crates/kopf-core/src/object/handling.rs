@@ -63,7 +63,7 @@ pub struct Handling<'a> {
     pub body: &'a Body,
     /// Why handlers are called.
     pub reason: Reason,
-    /// What the cause is about.
+    /// The essences of the cause.
     pub essences: Essences<'a>,
     /// The ids of all change handlers of the resource.
     pub owned: &'a [HandlerId],
@@ -75,7 +75,7 @@ const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 /// The result of a cycle of handling, with what could not be stored.
 #[derive(Debug)]
 pub struct Concluded {
-    /// What the handling has come to.
+    /// The state of handling.
     pub conclusion: Conclusion,
     /// Why the diff-base of an object that is being deleted is not stored. Worth a warning.
     pub unstored_base: Option<StorageError>,
@@ -331,7 +331,7 @@ impl Attempts<'_> {
     }
 }
 
-/// Whether the deletion of the object also waits for daemons or timers.
+/// Daemons and timers that the deletion of the object also waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Others {
     /// It does: until then the records stay, so that finished handlers are not called again.

@@ -28,7 +28,7 @@ pub enum Input {
     Newest {
         /// The type of its event.
         event: EventType,
-        /// What its users want it to be.
+        /// The state that its users have requested.
         snapshot: Snapshot,
     },
     /// The object is absent from a complete listing.
@@ -61,14 +61,14 @@ pub enum Input {
     Paused(PendingPatch),
 }
 
-/// What has come out of the change handlers of one cycle.
+/// The result of the change handlers of one cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handled {
     /// When the next handler is due; `None` if all are finished.
     pub due: Option<Duration>,
     /// Some handlers were called.
     pub attempted: bool,
-    /// Whether there is anything to write.
+    /// The patch of the cycle.
     pub patch: PendingPatch,
     /// The framework failed after the handlers were called, so that the cycle must be repeated.
     pub failed: bool,
@@ -79,11 +79,11 @@ pub struct Handled {
 pub struct Response {
     /// The event that proves that the write has arrived; `None` if no request was needed.
     pub awaited: Option<Awaited>,
-    /// What the write has achieved.
+    /// The effect of the write.
     pub effect: Effect,
 }
 
-/// What a write has achieved, judged by its response.
+/// The effect of a write, judged by its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// The object has the version it had before.

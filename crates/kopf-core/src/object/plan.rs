@@ -14,14 +14,14 @@ pub struct Facts {
     pub deleting: bool,
     /// The finalizer of the operator on the object.
     pub finalizer: Finalizer,
-    /// What has happened to the object; `None` if no change handler matches it.
+    /// The reason of the cause; `None` if no change handler matches it.
     pub reason: Option<Reason>,
     /// When to check the daemons and timers that are being stopped; `None` if there are none. The
     /// machine adds the delay of a suspended change of the finalizer.
     pub exiting: Option<Duration>,
     /// Some handlers were called with another essence than the current one, and are owed an update.
     pub outdated: bool,
-    /// What is to be written regardless of change handlers.
+    /// The patch that is written regardless of change handlers.
     pub patch: PendingPatch,
     /// A digest of the cause and the progress of its handlers. Two cycles with equal digests have
     /// made no progress in between.
@@ -87,7 +87,7 @@ pub enum PendingPatch {
     Carried,
 }
 
-/// What a cycle does.
+/// The decision of one cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Plan {
     /// Wait for the own write to arrive.
@@ -125,7 +125,7 @@ pub fn plan(facts: &Facts, change: Option<FinalizerChange>, consistency: Consist
     }
 }
 
-/// Whether the newest version is at least as new as the last own write.
+/// The age of the newest version, compared with the last own write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Consistency {
     /// It is, or no own write is awaited.

@@ -53,7 +53,7 @@ pub trait Rules {
     }
 }
 
-/// What the deletion of an object still waits for.
+/// The work that the deletion of an object still waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
     /// Handlers that are not finished.

@@ -44,7 +44,7 @@ pub enum State {
     Gone,
 }
 
-/// What is known while change handlers run.
+/// The facts of a cycle whose change handlers run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Running {
     /// The digest of the cause.
@@ -60,7 +60,7 @@ pub struct Running {
 /// A patch that the server has not accepted yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Unsent {
-    /// What to do once it is written.
+    /// The step after the write.
     pub(super) then: Then,
     /// The object that it was decided on.
     pub(super) snapshot: Snapshot,
@@ -71,7 +71,7 @@ pub struct Unsent {
     pub(super) changes_finalizer: bool,
 }
 
-/// What follows a successful write.
+/// The step after a successful write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Then {
     /// Nothing: the cycle is complete.

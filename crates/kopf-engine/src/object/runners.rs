@@ -85,11 +85,7 @@ pub(super) async fn tend(
             ObjectDaemons::new(daemons, resource, logger.clone(), memo, serving)
         });
         if kind.handlers.spawning.iter().any(|handler| idles(handler)) {
-            let persistence = &shared.context.settings.persistence;
-            let fields = &kind.handlers.extra_fields;
-            let mut essence = persistence.diffbase_storage.build(body, fields)?;
-            persistence.progress_storage.clear(&mut essence)?;
-            background.compare(&essence);
+            background.compare(&kind.essence(body)?);
         }
         // While the operator is paused, those that run are stopped, wherever they are.
         if !shared.pause.is_paused() {

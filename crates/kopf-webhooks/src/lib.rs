@@ -32,6 +32,6 @@ pub use self::error::Error;
 pub use self::limits::Limits;
 pub use self::ngrok::NgrokTunnel;
 pub use self::server::Server;
-pub use self::tls::Verify;
+pub use self::tls::{Verify, build_certificate};
 /// Re-exported for [`Server::context`].
 pub use rustls;

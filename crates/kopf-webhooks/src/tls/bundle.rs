@@ -15,6 +15,22 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 /// How long the lines of PEM are.
 const LINE: usize = 64;
 
+/// Encodes data in PEM.
+pub(super) fn pem(label: &str, data: &[u8]) -> String {
+    let mut body = STANDARD.encode(data);
+    let mut text = format!("-----BEGIN {label}-----\n");
+    while body.len() > LINE {
+        // Base64 is ASCII, so that it can be cut anywhere.
+        let rest = body.split_off(LINE);
+        text.push_str(&body);
+        text.push('\n');
+        body = rest;
+    }
+    text.push_str(&body);
+    text.push_str(&format!("\n-----END {label}-----\n"));
+    text
+}
+
 /// The authorities that API servers are told.
 ///
 /// These are certificates, and not the texts that they came from: some people keep the certificate
@@ -29,21 +45,8 @@ impl Bundle {
 
     /// As it is told: in PEM.
     pub(crate) fn pem(&self) -> String {
-        let mut pem = String::new();
-        for authority in &self.0 {
-            let mut body = STANDARD.encode(authority);
-            pem.push_str("-----BEGIN CERTIFICATE-----\n");
-            while body.len() > LINE {
-                // Base64 is ASCII, so that it can be cut anywhere.
-                let rest = body.split_off(LINE);
-                pem.push_str(&body);
-                pem.push('\n');
-                body = rest;
-            }
-            pem.push_str(&body);
-            pem.push_str("\n-----END CERTIFICATE-----\n");
-        }
-        pem
+        let texts = self.0.iter().map(|authority| pem("CERTIFICATE", authority));
+        texts.collect()
     }
 
     /// Whether all of these are among the others.

@@ -9,6 +9,7 @@ mod generating;
 mod material;
 mod options;
 mod peer;
+mod self_signed;
 mod source;
 mod verifying;
 
@@ -16,5 +17,6 @@ pub(crate) use self::bundle::Bundle;
 pub(crate) use self::material::Material;
 pub(crate) use self::options::Options;
 pub(crate) use self::peer::describe;
+pub use self::self_signed::build_certificate;
 pub(crate) use self::source::Source;
 pub use self::verifying::Verify;

@@ -1,0 +1,432 @@
+//! The arguments of one call, as Python asks for them.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use kopf_core::body::Body;
+use kopf_core::cause::{Cause, Change};
+use kopf_core::outcome::{Attachment, HandlerError};
+use kopf_core::reference::ObjectReference;
+use kopf_engine::invocation::{Admission, Call, FilterContext, LiveBody, SharedPatch, Subject};
+use kopf_engine::memos::MemoCell;
+use kopf_engine::posting::Poster;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use serde_json::Value;
+
+use crate::convert::{from_python, to_python};
+use crate::front::{Front, lock};
+use crate::job::{Exception, Job};
+use crate::memos::PyMemo;
+use crate::stopping::StopFlag;
+use crate::{declaring, login, patching, posting, settings};
+
+/// A call of a function, or of a filter.
+#[pyclass(frozen, name = "Call", module = "kopf._kopf")]
+pub(crate) struct PyCall {
+    pub(crate) front: Arc<Front>,
+    cause: Option<Arc<Cause>>,
+    admission: Option<Arc<Admission>>,
+    memo: MemoCell,
+    reference: Arc<ObjectReference>,
+    poster: Poster,
+    job: Option<Arc<Job>>,
+}
+
+/// What all calls of one cycle share.
+struct Cycle {
+    /// An object of Python, with the patch.
+    object: Py<PyAny>,
+    body: Mutex<Option<(Body, Py<PyAny>)>>,
+}
+
+impl PyCall {
+    /// The call of a handler.
+    pub(crate) fn of_job(job: Arc<Job>) -> Self {
+        let call = &job.call;
+        Self {
+            front: Arc::clone(&job.function.front),
+            cause: call.cause().cloned(),
+            admission: call.admission().cloned(),
+            memo: call.memo.clone(),
+            reference: Arc::clone(call.logger.reference()),
+            poster: call.logger.poster().clone(),
+            job: Some(job),
+        }
+    }
+
+    /// The call of a filter.
+    pub(crate) fn of_filter(front: Arc<Front>, cause: &Cause, context: &FilterContext) -> Self {
+        Self {
+            front,
+            cause: Some(Arc::new(cause.clone())),
+            admission: context.admission.clone(),
+            memo: context.memo.clone(),
+            reference: Arc::clone(context.logger.reference()),
+            poster: context.logger.poster().clone(),
+            job: None,
+        }
+    }
+
+    fn call(&self) -> PyResult<&Call> {
+        Ok(&self.job()?.call)
+    }
+
+    pub(crate) fn job(&self) -> PyResult<&Arc<Job>> {
+        self.job
+            .as_ref()
+            .ok_or_else(|| PyRuntimeError::new_err("filters have no attempts"))
+    }
+
+    fn cycle_of<'a>(&'a self, py: Python<'_>, patch: &'a SharedPatch) -> PyResult<&'a Cycle> {
+        let object = || self.front.bridge.call_method0(py, "new_cycle");
+        let mut failed = None;
+        let cell = patch.cell(|| {
+            let object = object().unwrap_or_else(|error| {
+                failed = Some(error);
+                py.None()
+            });
+            Arc::new(Cycle {
+                object,
+                body: Mutex::default(),
+            })
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        cell.downcast_ref()
+            .ok_or_else(|| PyRuntimeError::new_err("the cycle belongs to another front"))
+    }
+
+    fn change(&self) -> Option<&Change> {
+        self.cause.as_ref()?.change.as_ref()
+    }
+
+    fn live(&self) -> Option<&LiveBody> {
+        self.job.as_ref()?.call.live.as_ref()
+    }
+}
+
+#[pymethods]
+impl PyCall {
+    /// The full id of the handler.
+    #[getter]
+    fn id(&self) -> PyResult<&str> {
+        Ok(&self.call()?.id)
+    }
+
+    /// The handler, as it was declared.
+    #[getter]
+    fn handler(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(self.job()?.function.handler.clone_ref(py))
+    }
+
+    /// Whether the function is a coroutine function.
+    #[getter]
+    fn is_async(&self) -> PyResult<bool> {
+        Ok(self.job()?.function.is_async)
+    }
+
+    #[getter]
+    fn retry(&self) -> PyResult<u32> {
+        Ok(self.call()?.retry)
+    }
+
+    /// Seconds since the epoch, and microseconds.
+    #[getter]
+    fn started(&self) -> PyResult<(i64, i32)> {
+        let started = self.call()?.started;
+        Ok((started.as_second(), started.subsec_microsecond()))
+    }
+
+    /// Seconds.
+    #[getter]
+    fn runtime(&self) -> PyResult<f64> {
+        Ok(self.call()?.runtime.as_secs_f64())
+    }
+
+    /// The name of the activity.
+    #[getter]
+    fn activity(&self) -> PyResult<Option<&'static str>> {
+        Ok(match &self.call()?.subject {
+            Subject::Activity(activity) => Some(activity.as_str()),
+            _ => None,
+        })
+    }
+
+    #[getter]
+    fn reason(&self) -> Option<&'static str> {
+        self.change().map(|change| change.reason.as_str())
+    }
+
+    #[getter]
+    fn initial(&self) -> bool {
+        self.change().is_some_and(|change| change.initial)
+    }
+
+    /// The type of the event; `None` for objects that were listed.
+    #[getter]
+    fn event_type(&self) -> Option<&'static str> {
+        self.cause.as_ref()?.event?.as_str()
+    }
+
+    #[getter]
+    fn has_change(&self) -> bool {
+        self.change().is_some()
+    }
+
+    #[getter]
+    fn resource(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let resource = self.cause.as_ref().map(|cause| &cause.resource);
+        resource
+            .map(|resource| self.front.resource(py, resource))
+            .transpose()
+    }
+
+    /// The body as a dict: one for each version and cycle.
+    fn body(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let Some(cause) = &self.cause else {
+            return Ok(PyDict::new(py).into_any().unbind());
+        };
+        let Some(job) = &self.job else {
+            return self.front.body(py, &cause.body);
+        };
+        let cycle = self.cycle_of(py, &job.call.patch)?;
+        if let Some((known, object)) = &*lock(&cycle.body)
+            && std::ptr::eq(known.value(), cause.body.value())
+        {
+            return Ok(object.clone_ref(py));
+        }
+        let made = self.front.body(py, &cause.body)?;
+        let former = lock(&cycle.body).replace((cause.body.clone(), made.clone_ref(py)));
+        drop(former);
+        Ok(made)
+    }
+
+    #[getter]
+    fn is_live(&self) -> bool {
+        self.live().is_some()
+    }
+
+    /// The newest version of the body, for daemons and timers.
+    fn live_body(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match self.live() {
+            Some(live) => self.front.body(py, &live.get()),
+            None => self.body(py),
+        }
+    }
+
+    fn old(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let admission = self
+            .admission
+            .as_ref()
+            .map(|admission| &admission.review.old);
+        value(py, admission.or(self.change().map(|change| &change.old)))
+    }
+
+    fn new(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let admission = self
+            .admission
+            .as_ref()
+            .map(|admission| &admission.review.new);
+        value(py, admission.or(self.change().map(|change| &change.new)))
+    }
+
+    /// The changes as tuples: operation, field, old and new value.
+    fn diff(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let items = PyList::empty(py);
+        let diff = match &self.admission {
+            Some(admission) => Some(admission.review.diff()),
+            None => self.change().map(|change| &change.diff),
+        };
+        for item in diff.into_iter().flat_map(|diff| diff.iter()) {
+            let field = PyTuple::new(py, item.field.steps().iter().map(|step| &**step))?;
+            let (old, new) = (to_python(py, &item.old)?, to_python(py, &item.new)?);
+            items.append((item.operation.as_str(), field, old, new))?;
+        }
+        Ok(items.into_any().unbind())
+    }
+
+    #[getter]
+    fn memo(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match self.memo.get().downcast_ref::<PyMemo>() {
+            Some(memo) => memo.get(py),
+            None => Ok(py.None()),
+        }
+    }
+
+    /// The reference to the object, for records and events.
+    #[getter]
+    fn reference(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(to_python(py, &self.reference.to_value())?.unbind())
+    }
+
+    /// The stop flag of daemons and timers.
+    #[getter]
+    fn stopped(&self) -> PyResult<Option<StopFlag>> {
+        let stopped = self.call()?.stopped.clone();
+        Ok(stopped.map(|stopped| StopFlag::new(stopped, Arc::clone(&self.front))))
+    }
+
+    /// What all handlers of one cycle share: an object that the bridge has made.
+    #[getter]
+    fn cycle(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let patch = &self.call()?.patch;
+        Ok(self.cycle_of(py, patch)?.object.clone_ref(py))
+    }
+
+    #[getter]
+    fn is_cancelled(&self) -> PyResult<bool> {
+        Ok(self.job()?.is_cancelled())
+    }
+
+    /// The parts of an admission request; `None` for other calls.
+    fn admission(&self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
+        let Some(admission) = &self.admission else {
+            return Ok(None);
+        };
+        let review = &admission.review;
+        let parts = PyDict::new(py);
+        parts.set_item("operation", review.operation.map(|one| one.as_str()))?;
+        parts.set_item("subresource", &review.subresource)?;
+        parts.set_item("dryrun", review.dryrun)?;
+        parts.set_item("userinfo", to_python(py, &review.userinfo)?)?;
+        parts.set_item("headers", &review.headers)?;
+        let empty = Value::Object(serde_json::Map::new());
+        let sslpeer = review.sslpeer.as_ref().unwrap_or(&empty);
+        parts.set_item("sslpeer", to_python(py, sslpeer)?)?;
+        Ok(Some(parts.unbind()))
+    }
+
+    /// Replaces the warnings of an admission request after a call.
+    fn warn(&self, warnings: Vec<String>) {
+        if let Some(admission) = &self.admission {
+            let known = admission.warnings.list().len();
+            for warning in warnings.into_iter().skip(known) {
+                admission.warnings.push(warning);
+            }
+        }
+    }
+
+    /// The warnings of an admission request so far.
+    fn warnings(&self) -> Vec<String> {
+        self.admission
+            .as_ref()
+            .map(|admission| admission.warnings.list())
+            .unwrap_or_default()
+    }
+
+    /// Replaces the patch of the cycle. Called after each function.
+    fn set_patch(&self, merge: &Bound<'_, PyAny>, fns: Vec<Py<PyAny>>) -> PyResult<()> {
+        let patch = patching::from_python(&self.front, merge, fns)?;
+        self.call()?.patch.replace(patch);
+        Ok(())
+    }
+
+    /// Ends the call with a result.
+    fn finish(&self, result: &Bound<'_, PyAny>) -> PyResult<()> {
+        let result = if result.is_none() {
+            None
+        } else {
+            Some(from_python(result)?)
+        };
+        self.job()?.finish(Ok(result));
+        Ok(())
+    }
+
+    /// Ends the call of an index function with what it has returned.
+    fn finish_index(&self, result: Py<PyAny>) -> PyResult<()> {
+        let entries: kopf_engine::indexing::Entries = Box::new(result);
+        self.call()?.slot.put(entries);
+        self.job()?.finish(Ok(None));
+        Ok(())
+    }
+
+    /// Ends the call of a login function with credentials.
+    fn finish_login(&self, info: &Bound<'_, PyAny>) -> PyResult<()> {
+        let credentials = login::credentials(info)?;
+        self.call()?.slot.put(credentials);
+        self.job()?.finish(Ok(None));
+        Ok(())
+    }
+
+    /// Ends the call with an error.
+    #[pyo3(signature = (kind, message, *, delay=None, code=None, exception=None))]
+    fn fail(
+        &self,
+        kind: &str,
+        message: String,
+        delay: Option<f64>,
+        code: Option<u16>,
+        exception: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let delay = delay.map(|delay| Duration::try_from_secs_f64(delay.max(0.0)));
+        let delay = delay.map(|delay| delay.unwrap_or(Duration::MAX));
+        let error = match kind {
+            "temporary" => HandlerError::temporary(message, delay),
+            "permanent" => HandlerError::permanent(message),
+            "denied" => HandlerError::denied(message, code),
+            "unfinished" => HandlerError::Unfinished { delay },
+            "cancelled" => HandlerError::Cancelled,
+            _ => match exception {
+                Some(exception) => {
+                    let attachment = Attachment::new(Exception(exception));
+                    HandlerError::exception(message, None, attachment)
+                }
+                None => HandlerError::arbitrary(message),
+            },
+        };
+        self.job()?.finish(Err(error));
+        Ok(())
+    }
+
+    /// Takes the settings over that a startup function may have changed.
+    fn set_settings(&self, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        if let Some(draft) = &self.call()?.operator.draft {
+            let mut settings = draft.get();
+            settings::apply(&self.front, given, &mut settings)?;
+            draft.set(settings);
+        }
+        Ok(())
+    }
+
+    /// Registers a sub-handler.
+    fn register(&self, spec: &Bound<'_, PyDict>) -> PyResult<()> {
+        let handler = declaring::handler(&self.front, spec)?;
+        declaring::subs(self.call()?)?
+            .register(handler)
+            .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))
+    }
+
+    /// Runs sub-handlers: the registered ones, or these. Resolves the future.
+    #[pyo3(signature = (specs, lifecycle, future))]
+    fn execute(
+        &self,
+        specs: Option<Vec<Bound<'_, PyDict>>>,
+        lifecycle: Option<&Bound<'_, PyAny>>,
+        future: Py<PyAny>,
+    ) -> PyResult<()> {
+        declaring::execute(&self.front, self.call()?, specs, lifecycle, future)
+    }
+
+    /// Posts a k8s-event.
+    fn post(
+        &self,
+        reference: &Bound<'_, PyAny>,
+        type_: &str,
+        reason: &str,
+        message: String,
+    ) -> PyResult<()> {
+        let reference = posting::reference(reference)?;
+        self.poster.post(&reference, type_, reason, message);
+        Ok(())
+    }
+}
+
+fn value(py: Python<'_>, value: Option<&Option<Arc<Value>>>) -> PyResult<Py<PyAny>> {
+    match value.and_then(Option::as_ref) {
+        Some(value) => Ok(to_python(py, value)?.unbind()),
+        None => Ok(py.None()),
+    }
+}

@@ -1,0 +1,153 @@
+//! JSON values to Python and back.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{
+    PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyNone, PySequence, PyString, PyTuple,
+};
+use serde_json::{Map, Number, Value};
+
+/// Nested deeper than any object of Kubernetes; deeper values are refused, not recursed into.
+const MAX_DEPTH: usize = 200;
+
+/// Converts a JSON value to plain dicts, lists and scalars.
+pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Null => PyNone::get(py).to_owned().into_any(),
+        Value::Bool(flag) => PyBool::new(py, *flag).to_owned().into_any(),
+        Value::Number(number) => number_to_python(py, number)?,
+        Value::String(text) => PyString::new(py, text).into_any(),
+        Value::Array(items) => {
+            let list = PyList::empty(py);
+            for item in items {
+                list.append(to_python(py, item)?)?;
+            }
+            list.into_any()
+        }
+        Value::Object(map) => map_to_python(py, map)?.into_any(),
+    })
+}
+
+/// Converts a JSON object to a dict.
+pub(crate) fn map_to_python<'py>(
+    py: Python<'py>,
+    map: &Map<String, Value>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (key, value) in map {
+        dict.set_item(PyString::intern(py, key), to_python(py, value)?)?;
+    }
+    Ok(dict)
+}
+
+fn number_to_python<'py>(py: Python<'py>, number: &Number) -> PyResult<Bound<'py, PyAny>> {
+    if let Some(number) = number.as_i64() {
+        return Ok(number.into_pyobject(py)?.into_any());
+    }
+    if let Some(number) = number.as_u64() {
+        return Ok(number.into_pyobject(py)?.into_any());
+    }
+    Ok(PyFloat::new(py, number.as_f64().unwrap_or(f64::NAN)).into_any())
+}
+
+/// Converts a Python value to JSON. The error names the place inside of the value.
+pub(crate) fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    convert(value, &mut Vec::new())
+}
+
+/// Converts a mapping to a JSON object.
+pub(crate) fn map_from_python(value: &Bound<'_, PyAny>) -> PyResult<Map<String, Value>> {
+    match from_python(value)? {
+        Value::Object(map) => Ok(map),
+        _ => Err(PyTypeError::new_err("it must be a mapping")),
+    }
+}
+
+fn convert(value: &Bound<'_, PyAny>, path: &mut Vec<String>) -> PyResult<Value> {
+    if path.len() > MAX_DEPTH {
+        return Err(PyValueError::new_err(
+            "it is nested too deeply, or in a circle",
+        ));
+    }
+    if value.is_none() {
+        return Ok(Value::Null);
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return text
+            .to_str()
+            .map(|text| Value::String(text.to_owned()))
+            .map_err(|_| wrong(path, "a string with lone surrogates"));
+    }
+    if value.is_instance_of::<PyBool>() {
+        return Ok(Value::Bool(value.extract()?));
+    }
+    if value.is_instance_of::<PyInt>() {
+        return integer(value).ok_or_else(|| wrong(path, "an integer beyond 64 bits"));
+    }
+    if value.is_instance_of::<PyFloat>() {
+        let number = Number::from_f64(value.extract()?);
+        return number
+            .map(Value::Number)
+            .ok_or_else(|| wrong(path, "a number that is not finite"));
+    }
+    if let Ok(dict) = value.cast::<PyDict>() {
+        let mut map = Map::with_capacity(0);
+        for (key, item) in dict.iter() {
+            insert(&mut map, &key, &item, path)?;
+        }
+        return Ok(Value::Object(map));
+    }
+    if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        let sequence = value.cast::<PySequence>()?;
+        let mut items = Vec::with_capacity(sequence.len()?);
+        for (number, item) in sequence.try_iter()?.enumerate() {
+            path.push(format!("[{number}]"));
+            items.push(convert(&item?, path)?);
+            path.pop();
+        }
+        return Ok(Value::Array(items));
+    }
+    // Views of bodies and patches, and mappings of users.
+    if let Ok(mapping) = value.cast::<PyMapping>() {
+        let mut map = Map::new();
+        for pair in mapping.items()?.iter() {
+            let (key, item): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
+            insert(&mut map, &key, &item, path)?;
+        }
+        return Ok(Value::Object(map));
+    }
+    let kind = value.get_type().name()?.to_string();
+    Err(wrong(path, &format!("a {kind}, which is no JSON value")))
+}
+
+fn insert(
+    map: &mut Map<String, Value>,
+    key: &Bound<'_, PyAny>,
+    item: &Bound<'_, PyAny>,
+    path: &mut Vec<String>,
+) -> PyResult<()> {
+    let Ok(key) = key.extract::<String>() else {
+        let kind = key.get_type().name()?.to_string();
+        return Err(wrong(path, &format!("a mapping with a key of type {kind}")));
+    };
+    path.push(format!(".{key}"));
+    let value = convert(item, path)?;
+    path.pop();
+    map.insert(key, value);
+    Ok(())
+}
+
+fn integer(value: &Bound<'_, PyAny>) -> Option<Value> {
+    match value.extract::<i64>() {
+        Ok(number) => Some(number.into()),
+        Err(_) => value.extract::<u64>().ok().map(Value::from),
+    }
+}
+
+fn wrong(path: &[String], what: &str) -> PyErr {
+    if path.is_empty() {
+        return PyTypeError::new_err(format!("it is {what}"));
+    }
+    let place = path.concat();
+    PyTypeError::new_err(format!("{} is {what}", place.trim_start_matches('.')))
+}

@@ -1,0 +1,107 @@
+//! Takes entries out of the queue, in the thread of the loop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::outcome::HandlerError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tokio::time::Instant;
+
+use crate::call::PyCall;
+use crate::front::Front;
+use crate::job::{Exception, Job};
+use crate::logging::Record;
+use crate::queue::Entry;
+
+/// Entries and time of one drain; then the loop gets its turn.
+const MAX_ENTRIES: usize = 256;
+const MAX_TIME: Duration = Duration::from_millis(5);
+
+/// Processes the entries that wait.
+pub(crate) fn drain(py: Python<'_>, front: &Arc<Front>) {
+    front.queue.rearm();
+    tracing::dispatcher::with_default(&front.dispatch, || {
+        let begun = Instant::now();
+        for _ in 0..MAX_ENTRIES {
+            let Some(entry) = front.queue.pop() else {
+                break;
+            };
+            process(py, front, entry);
+            if begun.elapsed() > MAX_TIME {
+                break;
+            }
+        }
+    });
+    let dropped = front.queue.take_dropped();
+    if dropped > 0 {
+        report(
+            py,
+            front.bridge.call_method1(py, "records_dropped", (dropped,)),
+        );
+    }
+    front.queue.resignal();
+}
+
+fn process(py: Python<'_>, front: &Arc<Front>, entry: Entry) {
+    match entry {
+        Entry::Log(record) => report(py, emit(py, front, record)),
+        Entry::Start(job) => start(py, front, job),
+        Entry::Cancel(job) => {
+            if let Some(task) = job.cancel() {
+                report(py, task.call_method0(py, "cancel"));
+            }
+        }
+        Entry::Poll(task) => task.poll(),
+        Entry::Run(action) => action(py),
+        Entry::Pulse(sender) => {
+            let _ = sender.send(());
+        }
+    }
+}
+
+fn start(py: Python<'_>, front: &Arc<Front>, job: Arc<Job>) {
+    if !job.start() {
+        job.finish(Err(HandlerError::Cancelled));
+        return;
+    }
+    let started = Py::new(py, PyCall::of_job(Arc::clone(&job)))
+        .and_then(|call| front.bridge.call_method1(py, "start", (call,)));
+    match started {
+        Ok(task) if task.is_none(py) => {}
+        Ok(task) => job.set_task(task),
+        Err(error) => job.finish(Err(HandlerError::arbitrary(error.to_string()))),
+    }
+}
+
+fn emit(py: Python<'_>, front: &Front, record: Record) -> PyResult<Py<PyAny>> {
+    let object = if record.object.is_empty() {
+        None
+    } else {
+        let object = PyDict::new(py);
+        for (key, value) in record.object {
+            object.set_item(key, value)?;
+        }
+        Some(object)
+    };
+    let exception = record.attachment.as_ref();
+    let exception = exception.and_then(|attachment| attachment.downcast_ref::<Exception>());
+    let exception = exception.map(|exception| exception.0.clone_ref(py));
+    let Record {
+        logger,
+        level,
+        message,
+        created,
+        details,
+        ..
+    } = record;
+    let arguments = (logger, level, message, created, object, exception, details);
+    front.bridge.call_method1(py, "emit", arguments)
+}
+
+/// Reports an exception of our own Python code, which nobody else would see.
+fn report<T>(py: Python<'_>, result: PyResult<T>) {
+    if let Err(error) = result {
+        error.write_unraisable(py, None);
+    }
+}

@@ -1,0 +1,255 @@
+//! An operator of Python: its engine in a thread of its own.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use kopf_core::namespace::{NamespacePattern, Scope};
+use kopf_core::settings::Settings;
+use kopf_engine::Operator;
+use kopf_engine::authentication::Access;
+use kopf_engine::operator::{Declarations, Error};
+use kopf_engine::probing::Endpoint;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tokio_util::sync::CancellationToken;
+use tracing::Dispatch;
+
+use crate::declaring::{declarations, get, need};
+use crate::drain::drain;
+use crate::filters::lifecycle;
+use crate::front::{Front, lock};
+use crate::hosting::LoopHost;
+use crate::logging::{Levels, ToPython, logger_names};
+use crate::memos::PyMemos;
+use crate::queue::{Entry, Queue};
+use crate::settings;
+
+/// An operator.
+#[pyclass(frozen, weakref, module = "kopf._kopf")]
+pub(crate) struct Engine {
+    pub(crate) front: Arc<Front>,
+    stop: CancellationToken,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[pymethods]
+impl Engine {
+    /// `bridge` is an object of `kopf._front.bridge.Bridge`.
+    #[new]
+    fn new(bridge: Py<PyAny>) -> PyResult<Self> {
+        let queue = Arc::new(Queue::new()?);
+        let levels = Arc::new(Levels::new());
+        let host = Arc::new(LoopHost {
+            queue: Arc::clone(&queue),
+            takes_all: AtomicBool::new(false),
+        });
+        let dispatch = Dispatch::new(ToPython {
+            queue: Arc::clone(&queue),
+            levels: Arc::clone(&levels),
+        });
+        let front = Arc::new(Front::new(queue, levels, host, dispatch, bridge));
+        Ok(Self {
+            front,
+            stop: CancellationToken::new(),
+            thread: Mutex::default(),
+        })
+    }
+
+    /// The file descriptor to be watched for reading.
+    fn fileno(&self) -> i32 {
+        self.front.queue.fd()
+    }
+
+    /// Processes what waits for the loop.
+    fn drain(&self, py: Python<'_>) {
+        drain(py, &self.front);
+    }
+
+    /// Sets the effective levels of the loggers, in the order of `logger_names()`.
+    fn set_levels(&self, levels: Vec<i32>) {
+        self.front.levels.set(&levels);
+    }
+
+    /// The number of wake-ups of the loop so far.
+    #[getter]
+    fn wakeups(&self) -> u64 {
+        self.front.queue.wakeups()
+    }
+
+    /// Replaces the handlers that count from the end of the startup on.
+    fn declare(&self, specs: Vec<Bound<'_, PyDict>>) -> PyResult<()> {
+        let declared = declarations(&self.front, &specs)?;
+        let former = lock(&self.front.declarations).replace(declared);
+        drop(former);
+        Ok(())
+    }
+
+    /// Starts the engine. `startup` are the startup handlers; `options` are those of `kopf.operator()`.
+    fn start(
+        &self,
+        startup: Vec<Bound<'_, PyDict>>,
+        given: &Bound<'_, PyAny>,
+        options: &Bound<'_, PyDict>,
+    ) -> PyResult<()> {
+        let operator = self.operator(&startup, given, options)?;
+        let (front, stop) = (Arc::clone(&self.front), self.stop.clone());
+        let thread = std::thread::Builder::new().name("kopf".to_owned());
+        let thread = thread.spawn(move || run(operator, &front, stop))?;
+        *lock(&self.thread) = Some(thread);
+        Ok(())
+    }
+
+    /// Asks the operator to stop.
+    fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Waits until the thread has ended.
+    fn join(&self, py: Python<'_>) {
+        let thread = lock(&self.thread).take();
+        if let Some(thread) = thread {
+            py.detach(|| {
+                let _ = thread.join();
+            });
+        }
+    }
+
+    /// The loop ends: nothing is processed any more.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.front.queue.close());
+    }
+}
+
+impl Engine {
+    fn operator(
+        &self,
+        startup: &[Bound<'_, PyDict>],
+        given: &Bound<'_, PyAny>,
+        options: &Bound<'_, PyDict>,
+    ) -> PyResult<Operator> {
+        let front = &self.front;
+        let mut settings = Settings::default();
+        settings::apply(front, given, &mut settings)?;
+        let Declarations {
+            registry, indices, ..
+        } = declarations(front, startup)?;
+        let declared = Arc::clone(front);
+        let mut operator = Operator::new(registry)
+            .settings(settings)
+            .scope(scope(options)?)
+            .indices(indices)
+            .front(Arc::clone(front) as _)
+            .host(Arc::clone(&front.host) as _)
+            .pulse(Arc::clone(&front.host) as _)
+            .memos(Arc::new(PyMemos {
+                operator: need(options, "memo")?,
+                copy: need(options, "copy")?,
+            }))
+            .declare_after_startup(move |_| {
+                let started = Arc::clone(&declared);
+                declared.queue.push(Entry::Run(Box::new(move |py| {
+                    if let Err(error) = started.bridge.call_method0(py, "started") {
+                        error.write_unraisable(py, None);
+                    }
+                })));
+                let declarations = lock(&declared.declarations).take();
+                declarations.ok_or_else(|| "the handlers were not declared".into())
+            });
+        if let Some(given) = get::<Bound<'_, PyAny>>(options, "lifecycle")? {
+            if given.is_callable() {
+                front
+                    .host
+                    .takes_all
+                    .store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+            operator = operator.lifecycle(lifecycle(front, &given)?);
+        }
+        if let Some(identity) = get::<String>(options, "identity")? {
+            operator = operator.identity(identity);
+        }
+        if let Some(endpoint) = get::<String>(options, "liveness_endpoint")? {
+            let endpoint = endpoint.parse::<Endpoint>();
+            let endpoint = endpoint.map_err(|error| PyValueError::new_err(error.to_string()))?;
+            operator = operator.liveness(endpoint);
+        }
+        Ok(operator)
+    }
+}
+
+/// The namespaces to serve.
+pub(crate) fn scope(options: &Bound<'_, PyDict>) -> PyResult<Scope> {
+    if get(options, "clusterwide")?.unwrap_or(false) {
+        return Ok(Scope::Cluster);
+    }
+    let patterns: Vec<Bound<'_, PyAny>> = need(options, "namespaces")?;
+    let patterns = patterns.iter().map(|pattern| {
+        // Compiled regular expressions are accepted beside globs.
+        let parsed = match pattern.extract::<String>() {
+            Ok(text) => NamespacePattern::parse(&text),
+            Err(_) => NamespacePattern::regex(&pattern.getattr("pattern")?.extract::<String>()?),
+        };
+        parsed.map_err(|error| PyValueError::new_err(error.to_string()))
+    });
+    Ok(Scope::Namespaces(patterns.collect::<PyResult<_>>()?))
+}
+
+/// The engine's thread.
+fn run(operator: Operator, front: &Arc<Front>, stop: CancellationToken) {
+    let _guard = tracing::dispatcher::set_default(&front.dispatch);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let outcome = match runtime {
+        Ok(runtime) => {
+            let _ = front.runtime.set(runtime.handle().clone());
+            let outcome = runtime.block_on(operator.run(Access::Login, stop));
+            // Name lookups that hang must not hold up the end.
+            runtime.shutdown_background();
+            outcome.map_err(|error| (kind_of(&error), describe(&error)))
+        }
+        Err(error) => Err(("os", format!("the runtime cannot be started: {error}"))),
+    };
+    let ended = Arc::clone(front);
+    front.queue.push(Entry::Run(Box::new(move |py| {
+        let (kind, message) = match outcome {
+            Ok(()) => (None, None),
+            Err((kind, message)) => (Some(kind), Some(message)),
+        };
+        if let Err(error) = ended.bridge.call_method1(py, "ended", (kind, message)) {
+            error.write_unraisable(py, None);
+        }
+    })));
+}
+
+fn kind_of(error: &Error) -> &'static str {
+    match error {
+        Error::Activity(_) => "activity",
+        Error::Login(_) => "login",
+        Error::Settings(_) | Error::Handler(_) | Error::Declaration(_) => "configuration",
+        _ => "operator",
+    }
+}
+
+/// An error with its causes in one line.
+pub(crate) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// The names of the loggers that the engine writes to.
+#[pyfunction]
+#[pyo3(name = "logger_names")]
+pub(crate) fn py_logger_names() -> Vec<&'static str> {
+    logger_names()
+}

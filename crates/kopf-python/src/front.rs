@@ -1,0 +1,154 @@
+//! What all functions of one operator share.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use kopf_core::body::Body;
+use kopf_core::resource::Resource;
+use kopf_engine::operator::Declarations;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tokio::runtime::Handle;
+use tracing::Dispatch;
+
+use crate::convert::to_python;
+use crate::engine::Engine;
+use crate::hosting::{LoopHost, Task};
+use crate::logging::Levels;
+use crate::queue::Queue;
+
+/// The front of one operator: the queue to its loop, and the Python object that starts functions.
+pub(crate) struct Front {
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) levels: Arc<Levels>,
+    pub(crate) host: Arc<LoopHost>,
+    pub(crate) dispatch: Dispatch,
+    /// An object of `kopf._front.bridge.Bridge`.
+    pub(crate) bridge: Py<PyAny>,
+    /// The engine's runtime, once it runs.
+    pub(crate) runtime: OnceLock<Handle>,
+    /// The handlers as they were declared last, until the engine takes them after the startup.
+    pub(crate) declarations: Mutex<Option<Declarations>>,
+    resources: Mutex<HashMap<Arc<str>, (Arc<Resource>, Py<PyAny>)>>,
+    last_body: Mutex<Option<(Body, Py<PyAny>)>>,
+}
+
+impl Front {
+    pub(crate) fn new(
+        queue: Arc<Queue>,
+        levels: Arc<Levels>,
+        host: Arc<LoopHost>,
+        dispatch: Dispatch,
+        bridge: Py<PyAny>,
+    ) -> Self {
+        Self {
+            queue,
+            levels,
+            host,
+            dispatch,
+            bridge,
+            runtime: OnceLock::new(),
+            declarations: Mutex::default(),
+            resources: Mutex::default(),
+            last_body: Mutex::default(),
+        }
+    }
+
+    /// The front of the operator whose code runs.
+    pub(crate) fn current(py: Python<'_>) -> PyResult<Arc<Self>> {
+        let bridge = py.import("kopf._front.current")?.getattr("bridge_var")?;
+        let engine = bridge.call_method0("get")?.getattr("engine")?;
+        let engine = engine.extract::<Py<Engine>>()?;
+        Ok(Arc::clone(&engine.get().front))
+    }
+
+    /// Runs a future of the engine in the loop's thread.
+    pub(crate) fn host(&self, future: impl Future<Output = ()> + Send + 'static) {
+        let future = future.boxed();
+        let future: BoxFuture<'static, ()> = match self.runtime.get() {
+            Some(runtime) => Box::pin(Entered {
+                runtime: runtime.clone(),
+                future,
+            }),
+            None => future,
+        };
+        Task::spawn(&self.queue, future);
+    }
+
+    /// The `Resource` of Python.
+    pub(crate) fn resource(&self, py: Python<'_>, resource: &Arc<Resource>) -> PyResult<Py<PyAny>> {
+        let key: Arc<str> = resource.to_string().into();
+        let known = lock(&self.resources);
+        if let Some((known, object)) = known.get(&key)
+            && (Arc::ptr_eq(known, resource) || known == resource)
+        {
+            return Ok(object.clone_ref(py));
+        }
+        drop(known);
+        let made = self
+            .bridge
+            .call_method1(py, "resource", (describe(py, resource)?,))?;
+        let entry = (Arc::clone(resource), made.clone_ref(py));
+        let former = lock(&self.resources).insert(key, entry);
+        drop(former);
+        Ok(made)
+    }
+
+    /// A body as a dict. The last one is kept: filters of several handlers ask for the same body.
+    pub(crate) fn body(&self, py: Python<'_>, body: &Body) -> PyResult<Py<PyAny>> {
+        let last = lock(&self.last_body);
+        if let Some((known, object)) = &*last
+            && std::ptr::eq(known.value(), body.value())
+        {
+            return Ok(object.clone_ref(py));
+        }
+        drop(last);
+        let made = to_python(py, body.value())?.unbind();
+        let former = lock(&self.last_body).replace((body.clone(), made.clone_ref(py)));
+        drop(former);
+        Ok(made)
+    }
+}
+
+/// The fields of a resource as keyword arguments.
+fn describe<'py>(py: Python<'py>, resource: &Resource) -> PyResult<Bound<'py, PyDict>> {
+    let fields = PyDict::new(py);
+    fields.set_item("group", &resource.group)?;
+    fields.set_item("version", &resource.version)?;
+    fields.set_item("plural", &resource.plural)?;
+    fields.set_item("kind", &resource.kind)?;
+    fields.set_item("singular", &resource.singular)?;
+    fields.set_item("shortcuts", &resource.shortcuts)?;
+    fields.set_item("categories", &resource.categories)?;
+    fields.set_item("subresources", &resource.subresources)?;
+    fields.set_item("namespaced", resource.namespaced)?;
+    fields.set_item("preferred", resource.preferred)?;
+    fields.set_item("verbs", &resource.verbs)?;
+    Ok(fields)
+}
+
+/// A future that is polled in the context of the engine's runtime.
+struct Entered {
+    runtime: Handle,
+    future: BoxFuture<'static, ()>,
+}
+
+impl Future for Entered {
+    type Output = ();
+
+    fn poll(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<()> {
+        let this = &mut *self;
+        let _entered = this.runtime.enter();
+        this.future.as_mut().poll(context)
+    }
+}
+
+/// Locks a mutex under which no code runs that can panic.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,81 @@
+//! Tasks of the engine that are polled in the loop's thread, because they call functions of users.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use futures::future::BoxFuture;
+use kopf_engine::invocation::{Host, Hosted, Pulse};
+use tokio::sync::oneshot;
+
+use crate::queue::{Entry, Queue};
+
+/// A task that is polled whenever it is woken.
+pub(crate) struct Task {
+    future: Mutex<Option<BoxFuture<'static, ()>>>,
+    is_queued: AtomicBool,
+    queue: Arc<Queue>,
+}
+
+impl Task {
+    /// Polls a future in the loop's thread until it is ready.
+    pub(crate) fn spawn(queue: &Arc<Queue>, future: BoxFuture<'static, ()>) {
+        let task = Arc::new(Self {
+            future: Mutex::new(Some(future)),
+            is_queued: AtomicBool::new(false),
+            queue: Arc::clone(queue),
+        });
+        task.wake();
+    }
+
+    /// Polls the task once. Called by the drain only.
+    pub(crate) fn poll(self: Arc<Self>) {
+        self.is_queued.store(false, Ordering::SeqCst);
+        let waker = Waker::from(Arc::clone(&self));
+        let mut future = self.future.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(running) = future.as_mut() else {
+            return;
+        };
+        if let Poll::Ready(()) = running.as_mut().poll(&mut Context::from_waker(&waker)) {
+            *future = None;
+        }
+    }
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        if !self.is_queued.swap(true, Ordering::SeqCst) {
+            let queue = Arc::clone(&self.queue);
+            queue.push(Entry::Poll(self));
+        }
+    }
+}
+
+/// The event loop as a host of tasks, and its signs of life.
+pub(crate) struct LoopHost {
+    pub(crate) queue: Arc<Queue>,
+    /// Lifecycles or storages are written in Python: all tasks call them.
+    pub(crate) takes_all: AtomicBool,
+}
+
+impl Host for LoopHost {
+    fn spawn(&self, task: Hosted) {
+        Task::spawn(&self.queue, Box::pin(task));
+    }
+
+    fn takes_all(&self) -> bool {
+        self.takes_all.load(Ordering::Relaxed)
+    }
+}
+
+impl Pulse for LoopHost {
+    fn beat(&self) -> BoxFuture<'static, ()> {
+        let (sender, receiver) = oneshot::channel();
+        self.queue.push(Entry::Pulse(sender));
+        Box::pin(async move {
+            if receiver.await.is_err() {
+                std::future::pending().await
+            }
+        })
+    }
+}

@@ -1,0 +1,110 @@
+//! One call of a user's function, on its way through the loop.
+
+use std::sync::{Arc, Mutex};
+
+use kopf_core::outcome::HandlerError;
+use kopf_engine::invocation::{Call, HandlerResult, Invoke, Work};
+use pyo3::prelude::*;
+use tokio::sync::oneshot;
+
+use crate::front::{Front, lock};
+use crate::queue::Entry;
+
+/// A user's function.
+pub(crate) struct Function {
+    pub(crate) front: Arc<Front>,
+    /// The handler as Python has declared it.
+    pub(crate) handler: Py<PyAny>,
+    /// Coroutine functions can be cancelled; functions in threads cannot.
+    pub(crate) is_async: bool,
+}
+
+/// A function as the engine calls it.
+pub(crate) struct Invocation(pub(crate) Arc<Function>);
+
+impl Invoke for Invocation {
+    fn invoke(&self, call: Call) -> Work {
+        let (sender, receiver) = oneshot::channel();
+        let job = Arc::new(Job {
+            call,
+            function: Arc::clone(&self.0),
+            result: Mutex::new(Some(sender)),
+            phase: Mutex::new(Phase::Queued),
+        });
+        let queue = Arc::clone(&self.0.front.queue);
+        queue.push(Entry::Start(Arc::clone(&job)));
+        let lost = || HandlerError::arbitrary("the event loop of the operator has ended");
+        Work::Foreign {
+            done: Box::pin(async move { receiver.await.unwrap_or_else(|_| Err(lost())) }),
+            cancel: self.0.is_async.then(|| {
+                Box::new(move || {
+                    queue.push(Entry::Cancel(job));
+                }) as _
+            }),
+        }
+    }
+}
+
+/// One call of a function.
+pub(crate) struct Job {
+    pub(crate) call: Call,
+    pub(crate) function: Arc<Function>,
+    result: Mutex<Option<oneshot::Sender<HandlerResult>>>,
+    phase: Mutex<Phase>,
+}
+
+enum Phase {
+    Queued,
+    /// With the task of asyncio.
+    Running(Option<Py<PyAny>>),
+    Cancelled,
+}
+
+impl Job {
+    /// Marks the call as started. Returns `false` if it was cancelled before.
+    pub(crate) fn start(&self) -> bool {
+        let mut phase = lock(&self.phase);
+        if matches!(*phase, Phase::Cancelled) {
+            return false;
+        }
+        *phase = Phase::Running(None);
+        true
+    }
+
+    /// Keeps the task of asyncio, to be cancelled.
+    pub(crate) fn set_task(&self, task: Py<PyAny>) {
+        let mut phase = lock(&self.phase);
+        if let Phase::Running(former) = &mut *phase {
+            *former = Some(task);
+        }
+    }
+
+    /// Marks the call as cancelled. Returns the task to cancel.
+    pub(crate) fn cancel(&self) -> Option<Py<PyAny>> {
+        match std::mem::replace(&mut *lock(&self.phase), Phase::Cancelled) {
+            Phase::Running(task) => task,
+            Phase::Queued | Phase::Cancelled => None,
+        }
+    }
+
+    /// Returns `true` if the engine has asked for the end of the call.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        matches!(*lock(&self.phase), Phase::Cancelled)
+    }
+
+    /// Passes the result to the engine. Only the first one counts.
+    pub(crate) fn finish(&self, result: HandlerResult) {
+        let sender = lock(&self.result).take();
+        if let Some(sender) = sender {
+            let _ = sender.send(result);
+        }
+        let task = match &mut *lock(&self.phase) {
+            Phase::Running(task) => task.take(),
+            Phase::Queued | Phase::Cancelled => None,
+        };
+        drop(task);
+    }
+}
+
+/// An exception, kept until its record is written.
+pub(crate) struct Exception(pub(crate) Py<PyAny>);

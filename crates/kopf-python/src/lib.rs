@@ -1,0 +1,51 @@
+//! The Python front: operators in Python on the engine.
+//!
+//! The engine runs in a thread without an interpreter. Calls of functions, log records and tasks with
+//! callbacks go through one [queue] to the event loop of the user, which [drains](drain) it. Everything
+//! that users see is a class in Python (`python/kopf/_front`); this crate converts, declares and calls.
+//!
+//! Two rules keep it free of deadlocks: whatever waits detaches from the interpreter first, and no lock is
+//! held while Python code runs, except that of a hosted task, which only the drain takes.
+
+mod call;
+mod convert;
+mod declaring;
+mod drain;
+mod engine;
+mod filters;
+mod front;
+mod hosting;
+mod indexing;
+mod job;
+mod logging;
+mod login;
+mod memos;
+mod patching;
+mod pausing;
+mod posting;
+mod queue;
+mod resolving;
+#[cfg(feature = "sandbox")]
+mod sandboxing;
+mod settings;
+mod stopping;
+mod storages;
+mod webhooks;
+
+/// The native part of `kopf`.
+#[pyo3::pymodule]
+mod _kopf {
+    #[pymodule_export]
+    use crate::call::PyCall;
+    #[pymodule_export]
+    use crate::engine::{Engine, py_logger_names};
+    #[pymodule_export]
+    use crate::pausing::{freeze, resume};
+    #[cfg(feature = "sandbox")]
+    #[pymodule_export]
+    use crate::sandboxing::Sandbox;
+    #[pymodule_export]
+    use crate::stopping::StopFlag;
+    #[pymodule_export]
+    use crate::webhooks::{Answer, NativeServer, PyServing, build_certificate};
+}

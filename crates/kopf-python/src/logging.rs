@@ -1,0 +1,181 @@
+//! Records of the engine on their way to Python's `logging`.
+
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::UNIX_EPOCH;
+
+use kopf_core::outcome::Attachment;
+use kopf_engine::logger::attachment;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record as SpanRecord};
+use tracing::subscriber::Interest;
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use crate::queue::{Entry, Queue};
+
+/// Names of the original's loggers by the prefix of our targets. The first match counts.
+const LOGGERS: [(&str, &str); 16] = [
+    ("kopf.objects", "kopf.objects"),
+    ("kopf.activities.startup", "kopf.activities.startup"),
+    ("kopf.activities.cleanup", "kopf.activities.cleanup"),
+    (
+        "kopf.activities.authentication",
+        "kopf.activities.authentication",
+    ),
+    ("kopf.activities.probe", "kopf.activities.probe"),
+    ("kopf_engine::activities", "kopf._core.engines.activities"),
+    ("kopf_engine::peering", "kopf._core.engines.peering"),
+    ("kopf_engine::posting", "kopf._core.engines.posting"),
+    ("kopf_engine::probing", "kopf._core.engines.probing"),
+    ("kopf_engine::admission", "kopf._core.engines.admission"),
+    ("kopf_engine::observation", "kopf._core.reactor.observation"),
+    (
+        "kopf_engine::orchestration",
+        "kopf._core.reactor.orchestration",
+    ),
+    ("kopf_engine::queueing", "kopf._core.reactor.queueing"),
+    ("kopf_client", "kopf._cogs.clients.watching"),
+    ("kopf_webhooks", "kopf._kits.webhooks"),
+    ("kopf", "kopf._core.reactor.running"),
+];
+
+/// Names of the loggers, by their number.
+pub(crate) fn logger_names() -> Vec<&'static str> {
+    LOGGERS.iter().map(|(_, name)| *name).collect()
+}
+
+/// Effective levels of the loggers, as Python's numbers. Refreshed by the drain.
+pub(crate) struct Levels([AtomicI32; LOGGERS.len()]);
+
+impl Levels {
+    pub(crate) fn new() -> Self {
+        Self(std::array::from_fn(|_| AtomicI32::new(0)))
+    }
+
+    /// Sets the levels in the order of the names.
+    pub(crate) fn set(&self, levels: &[i32]) {
+        for (own, level) in self.0.iter().zip(levels) {
+            own.store(*level, Ordering::Relaxed);
+        }
+    }
+
+    fn is_enabled(&self, logger: usize, level: i32) -> bool {
+        self.0
+            .get(logger)
+            .is_some_and(|own| level >= own.load(Ordering::Relaxed))
+    }
+}
+
+/// A log record.
+pub(crate) struct Record {
+    pub(crate) logger: usize,
+    pub(crate) level: i32,
+    pub(crate) message: String,
+    /// Seconds since the epoch.
+    pub(crate) created: f64,
+    /// The object, by the keys of its reference.
+    pub(crate) object: Vec<(&'static str, String)>,
+    pub(crate) details: Option<String>,
+    pub(crate) attachment: Option<Attachment>,
+}
+
+/// A subscriber that puts records into the queue. One per operator, for the threads of its engine.
+pub(crate) struct ToPython {
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) levels: Arc<Levels>,
+}
+
+impl Subscriber for ToPython {
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        match logger_of(metadata.target()) {
+            // Levels change at run time.
+            Some(_) if metadata.is_event() => Interest::sometimes(),
+            _ => Interest::never(),
+        }
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        logger_of(metadata.target())
+            .is_some_and(|logger| self.levels.is_enabled(logger, number(*metadata.level())))
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &SpanRecord<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let metadata = event.metadata();
+        let Some(logger) = logger_of(metadata.target()) else {
+            return;
+        };
+        let mut record = Record {
+            logger,
+            level: number(*metadata.level()),
+            message: String::new(),
+            created: now(),
+            object: Vec::new(),
+            details: None,
+            attachment: attachment(),
+        };
+        event.record(&mut record);
+        self.queue.push(Entry::Log(record));
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+impl Visit for Record {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        let key = match field.name() {
+            "k8s.api_version" => "apiVersion",
+            "k8s.kind" => "kind",
+            "k8s.name" => "name",
+            "k8s.uid" => "uid",
+            "k8s.namespace" => "namespace",
+            "exc_info" => {
+                self.details = Some(value.to_owned());
+                return;
+            }
+            _ => return self.record_debug(field, &value),
+        };
+        self.object.push((key, value.to_owned()));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            let _ = write!(self.message, "{value:?}");
+        }
+    }
+}
+
+fn logger_of(target: &str) -> Option<usize> {
+    LOGGERS
+        .iter()
+        .position(|(prefix, _)| target.starts_with(prefix))
+}
+
+fn number(level: Level) -> i32 {
+    match level {
+        Level::ERROR => 40,
+        Level::WARN => 30,
+        Level::INFO => 20,
+        Level::DEBUG => 10,
+        Level::TRACE => 5,
+    }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "records bear the time of the system"
+)]
+fn now() -> f64 {
+    let since = std::time::SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map(|since| since.as_secs_f64()).unwrap_or_default()
+}

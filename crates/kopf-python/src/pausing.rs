@@ -1,0 +1,109 @@
+//! `kopf freeze` and `kopf resume`.
+
+use std::time::Duration;
+
+use kopf_client::connection;
+use kopf_core::peering::listed;
+use kopf_core::settings::Settings;
+use kopf_engine::peering;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::declaring::{get, need};
+use crate::engine::{describe, scope};
+
+/// Pauses the operators of a lower priority. Returns what is to be logged, with the levels.
+#[pyfunction]
+pub(crate) fn freeze(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<Vec<(i32, String)>> {
+    let (settings, scope, identity) = read(options)?;
+    let (priority, lifetime) = (settings.peering.priority, settings.peering.lifetime);
+    let told = run(py, |client| {
+        let (settings, scope, identity) = (settings, scope, identity.clone());
+        async move { peering::freeze(&client, settings, &scope, &identity).await }
+    })?;
+    let (places, seconds) = (told.places.join(", "), lifetime.as_secs());
+    let mut remarks = vec![(
+        20,
+        format!(
+            "Operators are frozen in the peering {places} by {identity}, for {seconds} seconds."
+        ),
+    )];
+    if !told.others.is_empty() {
+        remarks.push((
+            30,
+            format!(
+                "These operators go on, since their priority is higher than {priority}: {}. Freeze \
+                 them by a higher --priority, or by --dev.",
+                listed(&told.others)
+            ),
+        ));
+    }
+    Ok(remarks)
+}
+
+/// Removes the record of [`freeze`]. Returns what is to be logged, with the levels.
+#[pyfunction]
+pub(crate) fn resume(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<Vec<(i32, String)>> {
+    let (settings, scope, identity) = read(options)?;
+    let told = run(py, |client| {
+        let (settings, scope, identity) = (settings, scope, identity.clone());
+        async move { peering::resume(&client, settings, &scope, &identity).await }
+    })?;
+    let mut remarks = Vec::new();
+    if !told.places.is_empty() {
+        let places = told.places.join(", ");
+        remarks.push((
+            20,
+            format!("Operators are resumed in the peering {places} by {identity}, unless somebody else pauses them."),
+        ));
+    }
+    if !told.vain.is_empty() {
+        let places = told.vain.join(", ");
+        remarks.push((
+            30,
+            format!(
+                "Nothing is resumed in the peering {places}: nothing is frozen by {identity} there."
+            ),
+        ));
+    }
+    Ok(remarks)
+}
+
+type Order = (Settings, kopf_core::namespace::Scope, String);
+
+fn read(options: &Bound<'_, PyDict>) -> PyResult<Order> {
+    let mut settings = Settings::default();
+    settings.peering.name = need(options, "peering")?;
+    if let Some(priority) = get(options, "priority")? {
+        settings.peering.priority = priority;
+    }
+    if let Some(lifetime) = get(options, "lifetime")? {
+        settings.peering.lifetime = Duration::from_secs(lifetime);
+    }
+    let identity = get::<String>(options, "identity")?;
+    let identity = identity.unwrap_or_else(peering::command_identity);
+    Ok((settings, scope(options)?, identity))
+}
+
+fn run<F>(
+    py: Python<'_>,
+    give: impl FnOnce(kopf_client::Client) -> F + Send,
+) -> PyResult<peering::Told>
+where
+    F: Future<Output = Result<peering::Told, peering::CommandError>>,
+{
+    let given = py.detach(|| -> Result<_, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| error.to_string())?;
+        runtime.block_on(async {
+            let client = connection::infer()
+                .await
+                .map_err(|error| describe(&error))?;
+            give(client).await.map_err(|error| describe(&error))
+        })
+    });
+    given.map_err(PyRuntimeError::new_err)
+}

@@ -1,0 +1,37 @@
+//! Results for futures of asyncio.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use crate::convert::to_python;
+use crate::front::Front;
+
+/// The reason why a future of asyncio fails.
+pub(crate) enum Failure {
+    /// Sub-handlers are unfinished; seconds until the next attempt.
+    Unfinished(Option<f64>),
+    /// Anything else: the name of the kind of exception, and the message.
+    Other(&'static str, String),
+}
+
+/// Resolves a future of asyncio. Called in the loop's thread.
+pub(crate) fn resolve(front: &Arc<Front>, future: &Py<PyAny>, result: Result<Value, Failure>) {
+    Python::attach(|py| {
+        let bridge = &front.bridge;
+        let resolved = match result {
+            Ok(value) => to_python(py, &value)
+                .and_then(|value| bridge.call_method1(py, "resolve", (future, value))),
+            Err(Failure::Unfinished(delay)) => {
+                bridge.call_method1(py, "reject", (future, "unfinished", delay))
+            }
+            Err(Failure::Other(kind, message)) => {
+                bridge.call_method1(py, "reject", (future, kind, message))
+            }
+        };
+        if let Err(error) = resolved {
+            error.write_unraisable(py, None);
+        }
+    });
+}

@@ -1,0 +1,195 @@
+//! Settings of Python as settings of the engine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::settings::{Backoffs, Settings};
+use kopf_core::wording::Level;
+use pyo3::conversion::FromPyObjectOwned;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::declaring::{duration, extract};
+use crate::front::Front;
+use crate::{storages, webhooks};
+
+/// Delays that are taken from an iterable, which may be endless.
+const MAX_DELAYS: usize = 1000;
+
+/// Overwrites the settings with those of a `kopf.OperatorSettings`.
+pub(crate) fn apply(
+    front: &Arc<Front>,
+    given: &Bound<'_, PyAny>,
+    settings: &mut Settings,
+) -> PyResult<()> {
+    let group = |name: &'static str| Group::new(given, name);
+    handling(
+        &group("queueing")?,
+        &group("execution")?,
+        &group("background")?,
+        settings,
+    )?;
+    posting(&group("posting")?, settings)?;
+    peering(&group("peering")?, settings)?;
+    networking(&group("networking")?, &group("watching")?, settings)?;
+    persistence(front, &group("persistence")?, settings)?;
+    let process = group("process")?;
+    settings.process.ultimate_exiting_timeout = process.seconds("ultimate_exiting_timeout")?;
+    settings.scanning.disabled = group("scanning")?.need("disabled")?;
+    let admission = group("admission")?;
+    settings.admission.managed = admission.get("managed")?;
+    settings.admission.server = match admission.get::<Bound<'_, PyAny>>("server")? {
+        Some(server) => Some(webhooks::server(front, &server)?),
+        None => None,
+    };
+    Ok(())
+}
+
+fn handling(
+    queueing: &Group<'_>,
+    execution: &Group<'_>,
+    background: &Group<'_>,
+    settings: &mut Settings,
+) -> PyResult<()> {
+    settings.queueing.worker_limit = queueing.get("worker_limit")?;
+    settings.queueing.idle_timeout = queueing.need_seconds("idle_timeout")?;
+    settings.queueing.exit_timeout = queueing.need_seconds("exit_timeout")?;
+    settings.queueing.error_delays = queueing.delays("error_delays")?;
+    settings.execution.default_backoff = execution.need_seconds("default_backoff")?;
+    settings.background.cancellation_polling = background.need_seconds("cancellation_polling")?;
+    settings.background.instant_exit_timeout = background.seconds("instant_exit_timeout")?;
+    settings.background.instant_exit_zero_time_cycles =
+        background.get("instant_exit_zero_time_cycles")?;
+    Ok(())
+}
+
+fn posting(posting: &Group<'_>, settings: &mut Settings) -> PyResult<()> {
+    settings.posting.enabled = posting.need("enabled")?;
+    settings.posting.loggers = posting.need("loggers")?;
+    settings.posting.level = Level::from(posting.need::<i32>("level")?);
+    settings.posting.reporting_component = posting.need("reporting_component")?;
+    settings.posting.reporting_instance = posting.need("reporting_instance")?;
+    settings.posting.event_name_prefix = posting.need("event_name_prefix")?;
+    Ok(())
+}
+
+fn peering(peering: &Group<'_>, settings: &mut Settings) -> PyResult<()> {
+    settings.peering.name = peering.need("name")?;
+    settings.peering.stealth = peering.need("stealth")?;
+    settings.peering.priority = peering.need("priority")?;
+    settings.peering.lifetime = peering.need_seconds("lifetime")?;
+    settings.peering.mandatory = peering.need("mandatory")?;
+    settings.peering.standalone = peering.need("standalone")?;
+    settings.peering.clusterwide = peering.need("clusterwide")?;
+    Ok(())
+}
+
+fn networking(
+    networking: &Group<'_>,
+    watching: &Group<'_>,
+    settings: &mut Settings,
+) -> PyResult<()> {
+    settings.networking.request_timeout = networking.seconds("request_timeout")?;
+    settings.networking.connect_timeout = networking.seconds("connect_timeout")?;
+    settings.networking.error_backoffs = networking.backoffs("error_backoffs")?;
+    settings.networking.enforce_retry_after = networking.need("enforce_retry_after")?;
+    settings.networking.trust_env = networking.need("trust_env")?;
+    settings.watching.server_timeout = watching.seconds("server_timeout")?;
+    settings.watching.client_timeout = watching.seconds("client_timeout")?;
+    settings.watching.connect_timeout = watching.seconds("connect_timeout")?;
+    settings.watching.reconnect_backoff = watching.need_seconds("reconnect_backoff")?;
+    settings.watching.inactivity_timeout = watching.seconds("inactivity_timeout")?;
+    Ok(())
+}
+
+fn persistence(
+    front: &Arc<Front>,
+    persistence: &Group<'_>,
+    settings: &mut Settings,
+) -> PyResult<()> {
+    settings.persistence.finalizer = persistence.need("finalizer")?;
+    settings.persistence.consistency_timeout = persistence
+        .seconds("consistency_timeout")?
+        .unwrap_or_default();
+    let progress: Bound<'_, PyAny> = persistence.need("progress_storage")?;
+    settings.persistence.progress_storage = storages::progress(front, &progress)?;
+    let diffbase: Bound<'_, PyAny> = persistence.need("diffbase_storage")?;
+    settings.persistence.diffbase_storage = storages::diffbase(front, &diffbase)?;
+    Ok(())
+}
+
+/// One group of the settings. Errors name the setting.
+struct Group<'py> {
+    name: &'static str,
+    object: Bound<'py, PyAny>,
+}
+
+impl<'py> Group<'py> {
+    fn new(settings: &Bound<'py, PyAny>, name: &'static str) -> PyResult<Self> {
+        let object = settings.getattr(name)?;
+        Ok(Self { name, object })
+    }
+
+    fn wrong(&self, name: &str, error: impl Into<PyErr>) -> PyErr {
+        let error: PyErr = error.into();
+        let value = self.object.getattr(name);
+        let value = value
+            .and_then(|value| value.repr())
+            .map(|repr| repr.to_string());
+        PyValueError::new_err(format!(
+            "settings.{}.{name} is wrong: {} ({error})",
+            self.name,
+            value.unwrap_or_default()
+        ))
+    }
+
+    fn get<T: FromPyObjectOwned<'py>>(&self, name: &str) -> PyResult<Option<T>> {
+        let value = self.object.getattr(name)?;
+        if value.is_none() {
+            return Ok(None);
+        }
+        extract(&value)
+            .map(Some)
+            .map_err(|error| self.wrong(name, error))
+    }
+
+    fn need<T: FromPyObjectOwned<'py>>(&self, name: &str) -> PyResult<T> {
+        let absent = || self.wrong(name, PyValueError::new_err("it must be set"));
+        self.get(name)?.ok_or_else(absent)
+    }
+
+    fn seconds(&self, name: &str) -> PyResult<Option<Duration>> {
+        let value = self.get::<Bound<'_, PyAny>>(name)?;
+        let value = value.map(|value| duration(&value)).transpose();
+        value.map_err(|error| self.wrong(name, error))
+    }
+
+    fn need_seconds(&self, name: &str) -> PyResult<Duration> {
+        let absent = || self.wrong(name, PyValueError::new_err("it must be set"));
+        self.seconds(name)?.ok_or_else(absent)
+    }
+
+    /// Numbers of an iterable, or one number; the last ones of an endless iterable are left out.
+    fn delays(&self, name: &str) -> PyResult<Vec<Duration>> {
+        let Some(value) = self.get::<Bound<'_, PyAny>>(name)? else {
+            return Ok(Vec::new());
+        };
+        let Ok(items) = value.try_iter() else {
+            let one = duration(&value).map_err(|error| self.wrong(name, error))?;
+            return Ok(vec![one]);
+        };
+        let delays = items.take(MAX_DELAYS).map(|item| duration(&item?));
+        delays
+            .collect::<PyResult<_>>()
+            .map_err(|error| self.wrong(name, error))
+    }
+
+    fn backoffs(&self, name: &str) -> PyResult<Backoffs> {
+        let delays = self.delays(name)?;
+        Ok(if delays.len() < MAX_DELAYS {
+            Backoffs::finite(delays)
+        } else {
+            Backoffs::repeating(delays)
+        })
+    }
+}

@@ -1,0 +1,407 @@
+//! Webhook servers: the provided ones are native; those of users are iterated by the loop.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use kopf_core::admission::{
+    ClientConfig, Incoming, Refusal, ServerError, Serving, Shutdown, WebhookServer,
+};
+use kopf_webhooks::{AutoTunnel, NgrokTunnel, Server, Verify};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::convert::{from_python, to_python};
+use crate::declaring::{duration, get, need};
+use crate::front::{Front, lock};
+use crate::queue::Entry;
+use crate::resolving::{Failure, resolve};
+
+/// The server that the settings name.
+pub(crate) fn server(
+    front: &Arc<Front>,
+    server: &Bound<'_, PyAny>,
+) -> PyResult<Arc<dyn WebhookServer>> {
+    let bridge = front.bridge.bind(server.py());
+    let described = bridge.call_method1("describe_webhook_server", (server,))?;
+    if described.is_none() {
+        return Ok(Arc::new(PyServer {
+            front: Arc::clone(front),
+            server: Arc::new(server.clone().unbind()),
+        }));
+    }
+    let options = described.cast::<PyDict>()?;
+    let kind: String = need(options, "kind")?;
+    Ok(match &*kind {
+        "ngrok" => Arc::new(ngrok(options)?),
+        "auto_tunnel" => Arc::new(auto_tunnel(options)?),
+        _ => Arc::new(native(&kind, options)?),
+    })
+}
+
+/// A native server.
+pub(crate) fn native(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<Server> {
+    let mut server = match kind {
+        "k3d" => Server::k3d(),
+        "minikube" => Server::minikube(),
+        "docker_desktop" => Server::docker_desktop(),
+        "auto" => Server::auto(),
+        _ => Server::new(),
+    };
+    macro_rules! set {
+        ($($name:ident: $type:ty),* $(,)?) => {$(
+            if let Some(value) = get::<$type>(options, stringify!($name))? {
+                server = server.$name(value);
+            }
+        )*};
+    }
+    set!(
+        addr: String, port: u16, path: String, host: String, cadata: Vec<u8>, cafile: String,
+        cadump: String, certfile: String, pkeyfile: String, password: String, insecure: bool,
+        extra_sans: Vec<String>, verify_cafile: String, verify_capath: String, verify_cadata: Vec<u8>,
+    );
+    if let Some(mode) = get::<String>(options, "verify_mode")? {
+        server = server.verify_mode(match &*mode {
+            "required" => Verify::Required,
+            "optional" => Verify::Optional,
+            _ => Verify::None,
+        });
+    }
+    if let Some(interval) = get::<Bound<'_, PyAny>>(options, "file_check_interval")? {
+        server = server.file_check_interval(duration(&interval)?);
+    }
+    Ok(server)
+}
+
+fn ngrok(options: &Bound<'_, PyDict>) -> PyResult<NgrokTunnel> {
+    let mut tunnel = NgrokTunnel::new();
+    macro_rules! set {
+        ($($name:ident: $type:ty),* $(,)?) => {$(
+            if let Some(value) = get::<$type>(options, stringify!($name))? {
+                tunnel = tunnel.$name(value);
+            }
+        )*};
+    }
+    set!(addr: String, port: u16, path: String, token: String, region: String, binary: String);
+    Ok(tunnel)
+}
+
+fn auto_tunnel(options: &Bound<'_, PyDict>) -> PyResult<AutoTunnel> {
+    let mut tunnel = AutoTunnel::new();
+    if let Some(addr) = get::<String>(options, "addr")? {
+        tunnel = tunnel.addr(addr);
+    }
+    if let Some(port) = get(options, "port")? {
+        tunnel = tunnel.port(port);
+    }
+    if let Some(path) = get::<String>(options, "path")? {
+        tunnel = tunnel.path(path);
+    }
+    Ok(tunnel)
+}
+
+/// A server of the user: an async generator of client configs.
+struct PyServer {
+    front: Arc<Front>,
+    server: Arc<Py<PyAny>>,
+}
+
+impl WebhookServer for PyServer {
+    fn serve(
+        self: Arc<Self>,
+        operator: Arc<dyn Serving>,
+        shutdown: Shutdown,
+    ) -> BoxFuture<'static, Result<(), ServerError>> {
+        async move {
+            let (sender, mut receiver) = oneshot::channel();
+            let task = Arc::new(Mutex::new(None::<Py<PyAny>>));
+            let (front, server, started) = (
+                Arc::clone(&self.front),
+                Arc::clone(&self.server),
+                Arc::clone(&task),
+            );
+            let serving = PyServing {
+                front: Arc::clone(&front),
+                operator,
+                done: Mutex::new(Some(sender)),
+            };
+            self.front.queue.push(Entry::Run(Box::new(move |py| {
+                let bridge = front.bridge.bind(py);
+                match bridge.call_method1("serve", (&*server, serving)) {
+                    Ok(running) => *lock(&started) = Some(running.unbind()),
+                    // The serving part is dropped, which is an end as well.
+                    Err(error) => error.write_unraisable(py, None),
+                }
+            })));
+            let ended = tokio::select! {
+                ended = &mut receiver => ended,
+                () = shutdown => {
+                    self.front.queue.push(Entry::Run(Box::new(move |py| {
+                        if let Some(task) = lock(&task).take() {
+                            let _ = task.call_method0(py, "cancel");
+                        }
+                    })));
+                    let _ = receiver.await;
+                    return Ok(());
+                }
+            };
+            match ended {
+                Ok(None) => Ok(()),
+                Ok(Some(error)) => Err(error.into()),
+                Err(_) => Err("the webhook server could not be started".into()),
+            }
+        }
+        .boxed()
+    }
+}
+
+impl fmt::Debug for PyServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PyServer")
+    }
+}
+
+/// The operator as seen by a server of the user.
+#[pyclass(frozen, name = "Serving", module = "kopf._kopf")]
+pub(crate) struct PyServing {
+    front: Arc<Front>,
+    operator: Arc<dyn Serving>,
+    done: Mutex<Option<oneshot::Sender<Option<String>>>>,
+}
+
+#[pymethods]
+impl PyServing {
+    /// Reviews a request. Resolves the future.
+    fn review(
+        &self,
+        review: &Bound<'_, PyAny>,
+        webhook: Option<String>,
+        headers: &Bound<'_, PyAny>,
+        sslpeer: &Bound<'_, PyAny>,
+        future: Py<PyAny>,
+    ) -> PyResult<()> {
+        let mut incoming = Incoming::default();
+        incoming.review = from_python(review)?;
+        incoming.webhook = webhook;
+        if !headers.is_none() {
+            for pair in headers.call_method0("items")?.try_iter()? {
+                let (name, value): (String, String) = pair?.extract()?;
+                incoming.headers.insert(name, value);
+            }
+        }
+        if !sslpeer.is_none() {
+            incoming.sslpeer = Some(from_python(sslpeer)?);
+        }
+        let (operator, front) = (Arc::clone(&self.operator), Arc::clone(&self.front));
+        self.front.host(async move {
+            let result = operator.review(incoming).await;
+            let result = result.map_err(|refusal| {
+                let kind = match refusal {
+                    Refusal::Ambiguous(_) => "ambiguous",
+                    Refusal::Unknown(_) | Refusal::UnknownHandler(_) => "unknown",
+                    Refusal::Missing(_) => "missing",
+                    _ => "internal",
+                };
+                Failure::Other(kind, refusal.to_string())
+            });
+            resolve(&front, &future, result);
+        });
+        Ok(())
+    }
+
+    /// Announces a client config.
+    fn announce(&self, config: &Bound<'_, PyAny>) -> PyResult<()> {
+        let config: ClientConfig = serde_json::from_value(from_python(config)?)
+            .map_err(|error| PyValueError::new_err(format!("wrong client config: {error}")))?;
+        self.operator.announce(config);
+        Ok(())
+    }
+
+    /// The server has ended, with an error unless it was cancelled.
+    fn finish(&self, error: Option<String>) {
+        if let Some(done) = lock(&self.done).take() {
+            let _ = done.send(error);
+        }
+    }
+}
+
+/// A native server inside of a server of the user.
+#[pyclass(frozen, name = "NativeWebhookServer", module = "kopf._kopf")]
+pub(crate) struct NativeServer {
+    server: Mutex<Option<Server>>,
+    stop: Mutex<Option<oneshot::Sender<()>>>,
+    ended: Arc<Mutex<Option<Py<PyAny>>>>,
+}
+
+#[pymethods]
+impl NativeServer {
+    #[new]
+    fn new(options: &Bound<'_, PyDict>) -> PyResult<Self> {
+        Ok(Self {
+            server: Mutex::new(Some(native("server", options)?)),
+            stop: Mutex::default(),
+            ended: Arc::default(),
+        })
+    }
+
+    /// Starts to serve. Returns a future of the client config.
+    fn start(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<Py<PyAny>> {
+        let front = Front::current(py)?;
+        let new_future = || front.bridge.call_method0(py, "new_future");
+        let (announced, ended) = (new_future()?, new_future()?);
+        let result = announced.clone_ref(py);
+        *lock(&self.ended) = Some(ended.clone_ref(py));
+        let Some(server) = lock(&self.server).take() else {
+            return Err(PyValueError::new_err("the server is already started"));
+        };
+        let (sender, receiver) = oneshot::channel::<()>();
+        *lock(&self.stop) = Some(sender);
+        let forwarding = Arc::new(Forwarding {
+            front: Arc::clone(&front),
+            function: Arc::new(function),
+            announced: Mutex::new(Some(announced)),
+        });
+        let shutdown: Shutdown = Box::pin(async move {
+            let _ = receiver.await;
+        });
+        let serving = Arc::clone(&forwarding);
+        let owner = Arc::clone(&front);
+        front.host(async move {
+            let served = Arc::new(server).serve(serving, shutdown).await;
+            if let (Err(error), Some(future)) = (&served, lock(&forwarding.announced).take()) {
+                let failure = Failure::Other("internal", error.to_string());
+                resolve(&owner, &future, Err(failure));
+            }
+            resolve(&owner, &ended, Ok(Value::Null));
+        });
+        Ok(result)
+    }
+
+    /// Stops to serve. Returns a future.
+    fn stop(&self) -> PyResult<Py<PyAny>> {
+        if let Some(stop) = lock(&self.stop).take() {
+            let _ = stop.send(());
+        }
+        let ended = lock(&self.ended).take();
+        ended.ok_or_else(|| PyValueError::new_err("the server is not started"))
+    }
+}
+
+/// Passes requests of a native server to a function of Python.
+struct Forwarding {
+    front: Arc<Front>,
+    function: Arc<Py<PyAny>>,
+    announced: Mutex<Option<Py<PyAny>>>,
+}
+
+impl Serving for Forwarding {
+    fn review(&self, incoming: Incoming) -> BoxFuture<'_, Result<Value, Refusal>> {
+        let (sender, receiver) = oneshot::channel();
+        let (front, function) = (Arc::clone(&self.front), Arc::clone(&self.function));
+        self.front.queue.push(Entry::Run(Box::new(move |py| {
+            let answer = Answer(Mutex::new(Some(sender)));
+            if let Err(error) = ask(py, &front, &function, incoming, answer) {
+                error.write_unraisable(py, None);
+            }
+        })));
+        async move {
+            let lost = |_| Err(Refusal::Internal("the event loop has ended".to_owned()));
+            receiver.await.unwrap_or_else(lost)
+        }
+        .boxed()
+    }
+
+    fn announce(&self, config: ClientConfig) {
+        // Only the first one: the certificates of this server are watched by its owner.
+        if let Some(future) = lock(&self.announced).take() {
+            let front = Arc::clone(&self.front);
+            let config = serde_json::to_value(config).unwrap_or_default();
+            self.front.queue.push(Entry::Run(Box::new(move |_| {
+                resolve(&front, &future, Ok(config));
+            })));
+        }
+    }
+
+    fn api_certificate(&self) -> BoxFuture<'_, Option<Vec<u8>>> {
+        async { None }.boxed()
+    }
+
+    fn api_version(&self) -> BoxFuture<'_, Option<Value>> {
+        async { None }.boxed()
+    }
+}
+
+fn ask(
+    py: Python<'_>,
+    front: &Arc<Front>,
+    function: &Py<PyAny>,
+    incoming: Incoming,
+    answer: Answer,
+) -> PyResult<()> {
+    let review = to_python(py, &incoming.review)?;
+    let sslpeer = incoming.sslpeer.unwrap_or_default();
+    let arguments = (
+        function,
+        review,
+        incoming.webhook,
+        incoming.headers,
+        to_python(py, &sslpeer)?,
+        answer,
+    );
+    front.bridge.call_method1(py, "review", arguments)?;
+    Ok(())
+}
+
+/// The place for the answer of a function of Python to a review.
+#[pyclass(frozen, module = "kopf._kopf")]
+pub(crate) struct Answer(Mutex<Option<oneshot::Sender<Result<Value, Refusal>>>>);
+
+#[pymethods]
+impl Answer {
+    /// Answers with a response.
+    fn respond(&self, response: &Bound<'_, PyAny>) -> PyResult<()> {
+        let response = from_python(response)?;
+        self.send(Ok(response));
+        Ok(())
+    }
+
+    /// Refuses the request: with the kind of the refusal, and a message.
+    fn refuse(&self, kind: &str, message: String) {
+        self.send(Err(match kind {
+            "ambiguous" => Refusal::Ambiguous(message),
+            "unknown" => Refusal::Unknown(message),
+            "missing" => Refusal::Missing(message),
+            _ => Refusal::Internal(message),
+        }));
+    }
+}
+
+impl Answer {
+    fn send(&self, result: Result<Value, Refusal>) {
+        if let Some(sender) = lock(&self.0).take() {
+            let _ = sender.send(result);
+        }
+    }
+}
+
+/// A certificate for these names with its authority, and its private key, in PEM.
+#[pyfunction]
+#[pyo3(signature = (hostnames, password=None))]
+pub(crate) fn build_certificate(
+    py: Python<'_>,
+    hostnames: Vec<String>,
+    password: Option<String>,
+) -> PyResult<(Py<PyBytes>, Py<PyBytes>)> {
+    if password.is_some() {
+        let text = "generated private keys are not encrypted: leave the password out";
+        return Err(PyValueError::new_err(text));
+    }
+    let built = kopf_webhooks::build_certificate(&hostnames);
+    let (certificate, key) = built.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let bytes = |text: String| PyBytes::new(py, text.as_bytes()).unbind();
+    Ok((bytes(certificate), bytes(key)))
+}

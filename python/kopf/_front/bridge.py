@@ -1,0 +1,335 @@
+"""The Python end of the bridge to the engine: starts functions, emits records, answers questions.
+
+All methods are called by the drain, in the thread of the operator's event loop, except for the ends of
+functions in threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+import inspect
+import logging
+import sys
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from kopf._front import answers, execution, invocation, lowering, serving
+from kopf._front.causes import cause_var
+from kopf._front.current import CurrentCall, bridge_var, call_var
+from kopf._front.errors import (
+    AdmissionError, HandlerChildrenRetry, PermanentError, TemporaryError,
+)
+from kopf._front.handlers import (
+    ActivityHandler, Handler, IndexingHandler, SpawningHandler, WatchingHandler, WebhookHandler,
+)
+from kopf._front.references import Resource
+
+if TYPE_CHECKING:
+    from kopf._front.configuration import OperatorSettings
+    from kopf._front.ephemera import OperatorIndexers
+    from kopf._front.registries import OperatorRegistry
+    from kopf._kopf import Call as NativeCall
+
+__all__ = ["Bridge"]
+
+#: Threads for sync daemons, which would otherwise starve other functions.
+DAEMON_THREADS = 512
+
+
+class Bridge(answers.Answers, serving.ServingMixin):
+    """The bridge of one operator."""
+
+    def __init__(
+        self,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        settings: OperatorSettings,
+        registry: OperatorRegistry,
+        indexers: OperatorIndexers,
+        logger_names: list[str],
+    ) -> None:
+        self.loop = loop
+        self.settings = settings
+        self.registry = registry
+        self.indexers = indexers
+        self.indices = indexers.indices
+        self.handlers: dict[str, Handler] = {}
+        self.loggers = [logging.getLogger(name) for name in logger_names]
+        self.redeclare: Callable[[], None] = lambda: None
+        self.on_started: Callable[[], None] = lambda: None
+        self.on_ended: Callable[[str | None, str | None], None] = lambda kind, message: None
+        self.on_fatal: Callable[[BaseException], None] = lambda exc: None
+        self.context = contextvars.copy_context()
+        self.context.run(bridge_var.set, self)
+        self._daemon_pool: concurrent.futures.Executor | None = None
+        self._finishing: set[asyncio.Task[None]] = set()
+        self._serving: set[asyncio.Task[None]] = set()
+
+    # Calls of functions.
+
+    def start(self, native: NativeCall) -> asyncio.Task[None] | None:
+        """Starts a function. Returns the task if it can be cancelled."""
+        handler = cast(Handler, native.handler)
+        cause = invocation.make_cause(self, native, handler)
+        call = CurrentCall(self, native, handler, cause, invocation.new_subregistry(handler))
+        context = self.context.copy()
+        context.run(_enter, call)
+        kwargs = invocation.make_kwargs(native, handler, cause, is_async=native.is_async)
+        if native.is_async:
+            coro = self._run_async(call, kwargs)
+            if _EAGER:
+                return asyncio.Task(coro, loop=self.loop, context=context, eager_start=True)
+            return self.loop.create_task(coro, context=context)
+        self._executor(handler).submit(context.run, self._run_sync, call, kwargs)
+        return None
+
+    def _executor(self, handler: Handler) -> concurrent.futures.Executor:
+        execution = self.settings.execution
+        if isinstance(handler, SpawningHandler) and not execution.has_own_executor():
+            if self._daemon_pool is None:
+                self._daemon_pool = concurrent.futures.ThreadPoolExecutor(
+                    max_workers=execution.max_workers or DAEMON_THREADS,
+                    thread_name_prefix="kopf-daemon",
+                )
+            return self._daemon_pool
+        return execution.executor
+
+    async def _run_async(self, call: CurrentCall, kwargs: dict[str, Any]) -> None:
+        try:
+            result = await self._call(call, kwargs)
+            if call.subregistry is not None and call.subregistry._handlers:
+                await execution.run(call, call.subregistry.get_all_handlers())
+        except BaseException as exc:
+            self._fail(call, exc)
+        else:
+            self._finish(call, result)
+
+    def _run_sync(self, call: CurrentCall, kwargs: dict[str, Any]) -> None:
+        try:
+            result = self._call(call, kwargs)
+            if inspect.iscoroutine(result):
+                result.close()
+                raise PermanentError(
+                    f"{call.handler} is a plain function that returned a coroutine: declare it as async"
+                )
+        except BaseException as exc:
+            self._fail(call, exc)
+            return
+        if call.subregistry is not None and call.subregistry._handlers:
+            context = contextvars.copy_context()
+            self.loop.call_soon_threadsafe(self._finish_subs, call, result, context)
+        else:
+            self._finish(call, result)
+
+    def _call(self, call: CurrentCall, kwargs: dict[str, Any]) -> Any:
+        return call.handler.fn(**kwargs)
+
+    def _finish_subs(self, call: CurrentCall, result: Any, context: contextvars.Context) -> None:
+        """Runs the sub-handlers that a function in a thread has declared."""
+        task = self.loop.create_task(self._run_subs(call, result), context=context)
+        self._finishing.add(task)
+        task.add_done_callback(self._finishing.discard)
+
+    async def _run_subs(self, call: CurrentCall, result: Any) -> None:
+        assert call.subregistry is not None
+        try:
+            await execution.run(call, call.subregistry.get_all_handlers())
+        except BaseException as exc:
+            self._fail(call, exc)
+        else:
+            self._finish(call, result)
+
+    # Ends of functions.
+
+    def _finish(self, call: CurrentCall, result: Any) -> None:
+        native, handler = call.native, call.handler
+        try:
+            self.send_patch(call)
+            if isinstance(handler, ActivityHandler):
+                self._finish_activity(native, handler, result)
+            elif isinstance(handler, IndexingHandler):
+                native.finish_index(result) if result is not None else native.finish(None)
+            elif isinstance(handler, WatchingHandler):
+                native.finish(None)
+            elif isinstance(handler, WebhookHandler):
+                native.warn([str(warning) for warning in call.cause.warnings])  # type: ignore[attr-defined]
+                native.finish(None)
+            else:
+                self._finish_with(native, result)
+        except Exception as exc:
+            native.fail("permanent", str(exc))
+
+    def _finish_with(self, native: NativeCall, result: Any) -> None:
+        try:
+            native.finish(result)
+        except (TypeError, ValueError) as exc:
+            native.fail("permanent", f"The result cannot be stored in the status: {exc}.")
+
+    def _finish_activity(self, native: NativeCall, handler: ActivityHandler, result: Any) -> None:
+        activity = native.activity
+        if activity == "startup":
+            native.set_settings(self.settings)
+            self.redeclare()
+            native.finish(None)
+        elif activity == "authentication":
+            native.finish_login(result) if result is not None else native.finish(None)
+        elif activity == "probe":
+            self._finish_with(native, result)
+        else:
+            native.finish(None)
+
+    def send_patch(self, call: CurrentCall) -> None:
+        """Hands over the patch as it is now."""
+        if isinstance(call.handler, ActivityHandler):
+            return
+        cycle = cast(invocation.Cycle, call.native.cycle)
+        patch = cycle.patch
+        if patch or cycle.was_patched:
+            try:
+                call.native.set_patch(dict(patch), list(patch.fns))
+            except (TypeError, ValueError) as exc:
+                raise PermanentError(f"The patch cannot be sent: {exc}.") from exc
+            cycle.was_patched = True
+
+    def _fail(self, call: CurrentCall, exc: BaseException) -> None:
+        native = call.native
+        try:
+            self.send_patch(call)
+            if isinstance(call.handler, WebhookHandler):
+                native.warn([str(warning) for warning in call.cause.warnings])  # type: ignore[attr-defined]
+        except Exception as second:
+            exc = second
+        message = str(exc) or repr(exc)
+        match exc:
+            case HandlerChildrenRetry():
+                native.fail("unfinished", message, delay=exc.delay)
+            case TemporaryError():
+                native.fail("temporary", message, delay=exc.delay)
+            case AdmissionError():
+                native.fail("denied", message, code=exc.code)
+            case PermanentError():
+                native.fail("permanent", message)
+            case asyncio.CancelledError() if native.is_cancelled:
+                native.fail("cancelled", message)
+            case Exception() | asyncio.CancelledError():
+                native.fail("arbitrary", message, exception=_trimmed(exc))
+            case _:
+                # SystemExit, KeyboardInterrupt: they end the operator.
+                native.fail("arbitrary", message, exception=_trimmed(exc))
+                self.loop.call_soon_threadsafe(self.on_fatal, exc)
+
+    # Records.
+
+    def emit(
+        self,
+        number: int,
+        level: int,
+        message: str,
+        created: float,
+        ref: dict[str, Any] | None,
+        exception: BaseException | None,
+        details: str | None,
+    ) -> None:
+        """Emits a record of the engine."""
+        logger = self.loggers[number]
+        if not logger.isEnabledFor(level):
+            return
+        exc_info = (type(exception), exception, exception.__traceback__) if exception else None
+        extra: dict[str, Any] | None = None
+        if ref is not None:
+            extra = {"k8s_ref": ref, "k8s_skip": True, "settings": self.settings}
+        record = logger.makeRecord(
+            logger.name, level, "kopf", 0, message, (), cast(Any, exc_info), None, extra,
+        )
+        record.created = created
+        record.msecs = (created - int(created)) * 1000
+        if details and exception is None:
+            record.exc_text = details
+        logger.handle(record)
+
+    def records_dropped(self, number: int) -> None:
+        """Warns about records that did not fit into the queue."""
+        logging.getLogger("kopf").warning(
+            "%s log records of the engine were dropped: the event loop was blocked.", number)
+
+    def levels(self) -> list[int]:
+        """Returns the effective levels of the loggers."""
+        disabled = logging.root.manager.disable
+        return [
+            max(logger.getEffectiveLevel(), disabled + 1 if disabled else 0)
+            for logger in self.loggers
+        ]
+
+    # Small questions.
+
+    def new_cycle(self) -> invocation.Cycle:
+        """Returns what the handlers of a new cycle share."""
+        return invocation.Cycle()
+
+    def resource(self, fields: dict[str, Any]) -> Resource:
+        """Returns the resource with these fields."""
+        for name in ("shortcuts", "categories", "subresources", "verbs"):
+            fields[name] = frozenset(fields[name])
+        return Resource(**fields)
+
+    def index(self, id: str, key: str, result: object) -> None:
+        """Replaces the values of an object in an index."""
+        self.indexers[cast(Any, id)].replace(cast(Any, (key,)), result)
+
+    def unindex(self, id: str, key: str) -> None:
+        """Removes an object from an index."""
+        self.indexers[cast(Any, id)].discard(cast(Any, (key,)))
+
+    def resolve(self, future: asyncio.Future[Any], value: Any) -> None:
+        """Resolves a future, unless its waiter is gone."""
+        if not future.done():
+            future.set_result(value)
+
+    def reject(self, future: asyncio.Future[Any], kind: str, detail: Any) -> None:
+        """Fails a future, unless its waiter is gone."""
+        if future.done():
+            return
+        if kind == "unfinished":
+            future.set_exception(HandlerChildrenRetry(delay=detail))
+        elif kind == "permanent":
+            future.set_exception(PermanentError(detail))
+        else:
+            future.set_exception(serving.REFUSALS.get(kind, RuntimeError)(detail))
+
+    def started(self) -> None:
+        """The startup activity is over."""
+        self.on_started()
+
+    def ended(self, kind: str | None, message: str | None) -> None:
+        """The engine has ended."""
+        self.on_ended(kind, message)
+
+    def close(self) -> None:
+        """Lets the threads of daemons end."""
+        if self._daemon_pool is not None:
+            self._daemon_pool.shutdown(wait=False)
+
+    describe_progress_storage = staticmethod(lowering.describe_progress_storage)
+    describe_diffbase_storage = staticmethod(lowering.describe_diffbase_storage)
+
+
+_EAGER = sys.version_info >= (3, 12)
+
+
+def _enter(call: CurrentCall) -> None:
+    call_var.set(call)
+    cause_var.set(call.cause)
+
+
+_OWN_FILES = {__file__, execution.__file__}
+
+
+def _trimmed(exc: BaseException) -> BaseException:
+    """Removes our own frames from the beginning of the traceback."""
+    traceback: types.TracebackType | None = exc.__traceback__
+    while traceback is not None and traceback.tb_frame.f_code.co_filename in _OWN_FILES:
+        traceback = traceback.tb_next
+    return exc.with_traceback(traceback)

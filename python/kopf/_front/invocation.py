@@ -1,0 +1,307 @@
+"""Arguments of users' functions, made from the calls of the engine."""
+
+from __future__ import annotations
+
+import datetime
+import inspect
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from kopf._front import handlers as handlers_
+from kopf._front import loggers, stoppers
+from kopf._front.bodies import Body
+from kopf._front.causes import (
+    Activity, ActivityCause, ChangingCause, DaemonCause, IndexingCause, Reason, ResourceCause,
+    WatchingCause, WebhookCause,
+)
+from kopf._front.diffs import Diff, DiffItem, DiffOperation
+from kopf._front.patches import Patch
+from kopf._front.registries import ChangingRegistry
+
+if TYPE_CHECKING:
+    from kopf._front.bridge import Bridge
+    from kopf._front.causes import Cause
+    from kopf._front.configuration import OperatorSettings
+    from kopf._kopf import Call as NativeCall
+    from kopf._kopf import StopFlag
+
+__all__ = ["Cycle", "is_async_fn", "make_cause", "make_filter_cause", "make_kwargs"]
+
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+class Cycle:
+    """What all handlers of one cycle share."""
+
+    __slots__ = ("patch", "was_patched")
+
+    def __init__(self) -> None:
+        self.patch = Patch()
+        self.was_patched = False
+
+
+class LazyBody:
+    """The source of a body: converted when it is first looked at."""
+
+    __slots__ = ("_native", "_value")
+
+    def __init__(self, native: NativeCall) -> None:
+        self._native: NativeCall | None = native
+        self._value: Any = None
+
+    def __call__(self) -> Any:
+        native = self._native
+        if native is not None:
+            self._value = native.body()
+            self._native = None
+        return self._value
+
+
+class LazyDiff(Diff):
+    """A diff that is converted when it is first looked at."""
+
+    def __init__(self, native: NativeCall) -> None:
+        self._native: NativeCall | None = native
+        self._converted: tuple[DiffItem, ...] = ()
+
+    @property
+    def _items(self) -> tuple[DiffItem, ...]:  # type: ignore[override]
+        native = self._native
+        if native is not None:
+            self._converted = tuple(
+                DiffItem(DiffOperation(operation), tuple(field), old, new)
+                for operation, field, old, new in native.diff()
+            )
+            self._native = None
+        return self._converted
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Diff, (list(self._items),)
+
+
+class ObjectLogger(loggers.ObjectLogger):
+    """A logger of the object of a call. Makes no use of its body."""
+
+    def __init__(self, ref: Mapping[str, Any], settings: OperatorSettings) -> None:
+        get = ref.get
+        logging.LoggerAdapter.__init__(self, loggers.logger, {
+            "settings": settings,
+            "k8s_skip": False,
+            "k8s_ref": {
+                "apiVersion": get("apiVersion"),
+                "kind": get("kind"),
+                "name": get("name"),
+                "uid": get("uid"),
+                "namespace": get("namespace"),
+            },
+        })
+
+
+class LocalObjectLogger(ObjectLogger, loggers.LocalObjectLogger):
+    """The same, without k8s-events."""
+
+
+class TerseObjectLogger(ObjectLogger, loggers.TerseObjectLogger):
+    """The same for index functions."""
+
+
+class NativeFlag:
+    """The stop flag of a daemon or a timer."""
+
+    __slots__ = ("_bridge", "_flag")
+
+    def __init__(self, flag: StopFlag, bridge: Bridge) -> None:
+        self._flag = flag
+        self._bridge = bridge
+
+    def is_set(self) -> bool:
+        return self._flag.is_set()
+
+    def reason(self) -> int:
+        return self._flag.reason()
+
+    def wait_blocking(self, timeout: float | None) -> bool:
+        return self._flag.wait_blocking(timeout)
+
+    def wait_async(self, timeout: float | None) -> Any:
+        future = self._bridge.loop.create_future()
+        self._flag.wait_into(future, timeout)
+        return future
+
+
+def make_cause(bridge: Bridge, native: NativeCall, handler: handlers_.Handler) -> Cause:
+    """Returns the cause of a call of a handler."""
+    if isinstance(handler, handlers_.ActivityHandler):
+        activity = Activity(native.activity or handler.activity or "")
+        return ActivityCause(
+            logger=loggers.activity_logger(activity.value),
+            indices=bridge.indices,
+            memo=native.memo,
+            activity=activity,
+            settings=bridge.settings,
+        )
+    cycle = cast(Cycle, native.cycle)
+    source = native.live_body if native.is_live else LazyBody(native)
+    body = Body(cast(Any, source))
+    ref = native.reference
+    common: dict[str, Any] = {
+        "indices": bridge.indices,
+        "memo": native.memo,
+        "resource": native.resource,
+        "patch": cycle.patch,
+        "body": body,
+    }
+    if isinstance(handler, handlers_.ChangingHandler):
+        common["logger"] = ObjectLogger(ref, bridge.settings)
+        return _changing(native, common)
+    if isinstance(handler, handlers_.SpawningHandler):
+        common["logger"] = ObjectLogger(ref, bridge.settings)
+        flag = native.stopped
+        stopper = NativeFlag(flag, bridge) if flag is not None else None
+        return DaemonCause(stopper=stopper, **common)
+    if isinstance(handler, handlers_.IndexingHandler):
+        return IndexingCause(logger=TerseObjectLogger(ref, bridge.settings), **common)
+    if isinstance(handler, handlers_.WebhookHandler):
+        return _webhook(native, handler, LocalObjectLogger(ref, bridge.settings), common)
+    common["logger"] = LocalObjectLogger(ref, bridge.settings)
+    return _watching(native, common)
+
+
+def make_filter_cause(bridge: Bridge, native: NativeCall, handler: object) -> Cause:
+    """Returns the cause of a call of a filter, a delay, or a lifecycle."""
+    logger = LocalObjectLogger(native.reference, bridge.settings)
+    common: dict[str, Any] = {
+        "indices": bridge.indices,
+        "memo": native.memo,
+        "resource": native.resource,
+        "patch": Patch(),
+        "body": Body(cast(Any, LazyBody(native))),
+        "logger": logger,
+    }
+    if isinstance(handler, handlers_.WebhookHandler):
+        del common["logger"]
+        return _webhook(native, handler, logger, common)
+    if isinstance(handler, handlers_.WatchingHandler):
+        return _watching(native, common)
+    if native.has_change:
+        return _changing(native, common)
+    return ResourceCause(**common)
+
+
+def _changing(native: NativeCall, common: dict[str, Any]) -> ChangingCause:
+    return ChangingCause(
+        initial=native.initial,
+        reason=Reason(native.reason or "noop"),
+        diff=LazyDiff(native),
+        old=native.old(),
+        new=native.new(),
+        **common,
+    )
+
+
+def _watching(native: NativeCall, common: dict[str, Any]) -> WatchingCause:
+    type_ = cast(Any, native.event_type)
+    return WatchingCause(type=type_, event={"type": type_, "object": native.body()}, **common)
+
+
+def _webhook(
+    native: NativeCall,
+    handler: handlers_.WebhookHandler,
+    logger: Any,
+    common: dict[str, Any],
+) -> WebhookCause:
+    parts: dict[str, Any] = native.admission() or {}
+    old, new = native.old(), native.new()
+    return WebhookCause(
+        logger=logger,
+        reason=handler.reason,
+        webhook=None,
+        warnings=native.warnings(),
+        old=Body(old) if old is not None else None,
+        new=Body(new) if new is not None else None,
+        diff=LazyDiff(native),
+        **parts,
+        **common,
+    )
+
+
+def make_kwargs(
+    native: NativeCall,
+    handler: handlers_.Handler,
+    cause: Cause,
+    *,
+    is_async: bool,
+) -> dict[str, Any]:
+    """Returns the keyword arguments of a handler."""
+    seconds, microseconds = native.started
+    kwargs: dict[str, Any] = {
+        "param": handler.param,
+        "retry": native.retry,
+        "started": EPOCH + datetime.timedelta(seconds=seconds, microseconds=microseconds),
+        "runtime": datetime.timedelta(seconds=native.runtime),
+    }
+    if isinstance(cause, ResourceCause) and not isinstance(cause, WebhookCause):
+        _add_object(kwargs, cause, is_async)
+    else:
+        kwargs.update(cause.async_kwargs if is_async else cause.sync_kwargs)
+    return kwargs
+
+
+def _add_object(kwargs: dict[str, Any], cause: ResourceCause, is_async: bool) -> None:
+    """Adds the arguments about an object. The names come from its reference: the body stays unread."""
+    logger = cast(ObjectLogger, cause.logger)
+    ref = cast(Mapping[str, Any], (logger.extra or {})["k8s_ref"])
+    body = cause.body
+    meta = body.meta
+    kwargs["logger"] = logger
+    kwargs["memo"] = cause.memo
+    kwargs["resource"] = cause.resource
+    kwargs["patch"] = cause.patch
+    kwargs["body"] = body
+    kwargs["spec"] = body.spec
+    kwargs["meta"] = meta
+    kwargs["status"] = body.status
+    kwargs["uid"] = ref["uid"]
+    kwargs["name"] = ref["name"]
+    kwargs["namespace"] = ref["namespace"]
+    kwargs["labels"] = meta.labels
+    kwargs["annotations"] = meta.annotations
+    if isinstance(cause, ChangingCause):
+        kwargs["reason"] = cause.reason
+        kwargs["diff"] = cause.diff
+        kwargs["old"] = cause.old
+        kwargs["new"] = cause.new
+    elif isinstance(cause, DaemonCause):
+        waiter = stoppers.AsyncFlagWaiter if is_async else stoppers.SyncFlagWaiter
+        kwargs["stopped"] = waiter(cause.stopper)
+    elif isinstance(cause, WatchingCause):
+        kwargs["type"] = cause.type
+        kwargs["event"] = cause.event
+    kwargs.update(cause.indices)
+
+
+def is_async_fn(fn: object) -> bool:
+    """Returns ``True`` if calling the function returns a coroutine: see through partials, wrappers, callables."""
+    seen = 0
+    while seen < 100:
+        seen += 1
+        if inspect.iscoroutinefunction(fn):
+            return True
+        inner = getattr(fn, "func", None) if not inspect.isroutine(fn) else None
+        if inner is None:
+            inner = getattr(fn, "__wrapped__", None)
+        if inner is None and not inspect.isroutine(fn) and not inspect.isclass(fn):
+            inner = getattr(type(fn), "__call__", None)
+            if not inspect.isfunction(inner):
+                return False
+        if inner is None:
+            return False
+        fn = inner
+    return False
+
+
+def new_subregistry(handler: handlers_.Handler) -> ChangingRegistry | None:
+    """Returns an empty registry of sub-handlers, if the handler can have any."""
+    return ChangingRegistry() if isinstance(handler, handlers_.ChangingHandler) else None
+

@@ -1,0 +1,333 @@
+"""Running operators: in a process of their own, or embedded into an application."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import copy
+import logging
+import os
+import re
+import time
+import warnings
+import weakref
+from collections.abc import Collection, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from kopf._front import flags, lifecycles, lowering, signals
+from kopf._front.configuration import OperatorSettings
+from kopf._front.ephemera import Memo, OperatorIndexers
+from kopf._front.errors import ActivityError, LoginError
+from kopf._front.handlers import ActivityHandler, IndexingHandler
+from kopf._front.registries import OperatorRegistry, get_default_registry
+
+if TYPE_CHECKING:
+    from kopf._front.bridge import Bridge
+    from kopf._kopf import Engine
+
+__all__ = ["OperatorError", "operator", "run", "run_tasks", "spawn_tasks"]
+
+logger = logging.getLogger("kopf._core.reactor.running")
+
+#: How often effective levels of loggers are looked up at most, in seconds.
+LEVELS_INTERVAL = 0.05
+
+
+class OperatorError(RuntimeError):
+    """The operator cannot go on."""
+
+
+def run(
+    *,
+    loop: asyncio.AbstractEventLoop | None = None,
+    lifecycle: Any | None = None,
+    indexers: OperatorIndexers | None = None,
+    registry: OperatorRegistry | None = None,
+    settings: OperatorSettings | None = None,
+    memories: object | None = None,
+    insights: object | None = None,
+    identity: str | None = None,
+    standalone: bool | None = None,
+    priority: int | None = None,
+    peering_name: str | None = None,
+    liveness_endpoint: str | None = None,
+    clusterwide: bool = False,
+    namespaces: Collection[str | re.Pattern[str]] = (),
+    namespace: str | re.Pattern[str] | None = None,
+    stop_flag: flags.Flag | None = None,
+    ready_flag: flags.Flag | None = None,
+    vault: object | None = None,
+    memo: object | None = None,
+    _command: Coroutine[None, None, None] | None = None,
+) -> None:
+    """Runs an operator until it is stopped: in the given loop, or in a new one."""
+    running = operator(
+        lifecycle=lifecycle, indexers=indexers, registry=registry, settings=settings,
+        memories=memories, insights=insights, identity=identity, standalone=standalone,
+        priority=priority, peering_name=peering_name, liveness_endpoint=liveness_endpoint,
+        clusterwide=clusterwide, namespaces=namespaces, namespace=namespace,
+        stop_flag=stop_flag, ready_flag=ready_flag, vault=vault, memo=memo, _command=_command,
+    )
+    with contextlib.suppress(asyncio.CancelledError):
+        if loop is not None:
+            loop.run_until_complete(running)
+        else:
+            asyncio.run(running)
+
+
+async def spawn_tasks(
+    *,
+    lifecycle: Any | None = None,
+    indexers: OperatorIndexers | None = None,
+    registry: OperatorRegistry | None = None,
+    settings: OperatorSettings | None = None,
+    memories: object | None = None,
+    insights: object | None = None,
+    identity: str | None = None,
+    standalone: bool | None = None,
+    priority: int | None = None,
+    peering_name: str | None = None,
+    liveness_endpoint: str | None = None,
+    clusterwide: bool = False,
+    namespaces: Collection[str | re.Pattern[str]] = (),
+    namespace: str | re.Pattern[str] | None = None,
+    stop_flag: flags.Flag | None = None,
+    ready_flag: flags.Flag | None = None,
+    vault: object | None = None,
+    memo: object | None = None,
+    _command: Coroutine[None, None, None] | None = None,
+) -> Collection[asyncio.Task[None]]:
+    """Starts an operator in the current loop. Returns its tasks, to be awaited or cancelled."""
+    running = operator(
+        lifecycle=lifecycle, indexers=indexers, registry=registry, settings=settings,
+        memories=memories, insights=insights, identity=identity, standalone=standalone,
+        priority=priority, peering_name=peering_name, liveness_endpoint=liveness_endpoint,
+        clusterwide=clusterwide, namespaces=namespaces, namespace=namespace,
+        stop_flag=stop_flag, ready_flag=ready_flag, vault=vault, memo=memo, _command=_command,
+    )
+    return [asyncio.create_task(running, name="kopf operator")]
+
+
+async def run_tasks(
+    root_tasks: Collection[asyncio.Task[None]],
+    *,
+    ignored: Collection[asyncio.Task[None]] = frozenset(),
+) -> None:
+    """Waits until any of the tasks ends, cancels the others, and raises the first error."""
+    tasks = set(root_tasks)
+    try:
+        done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    except asyncio.CancelledError:
+        await _cancel(tasks)
+        raise
+    await _cancel(pending)
+    for task in done | pending:
+        if not task.cancelled():
+            task.result()
+
+
+async def _cancel(tasks: Collection[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+
+
+async def operator(
+    *,
+    lifecycle: Any | None = None,
+    indexers: OperatorIndexers | None = None,
+    registry: OperatorRegistry | None = None,
+    settings: OperatorSettings | None = None,
+    memories: object | None = None,
+    insights: object | None = None,
+    identity: str | None = None,
+    standalone: bool | None = None,
+    priority: int | None = None,
+    peering_name: str | None = None,
+    liveness_endpoint: str | None = None,
+    clusterwide: bool = False,
+    namespaces: Collection[str | re.Pattern[str]] = (),
+    namespace: str | re.Pattern[str] | None = None,
+    stop_flag: flags.Flag | None = None,
+    ready_flag: flags.Flag | None = None,
+    vault: object | None = None,
+    memo: object | None = None,
+    _command: Coroutine[None, None, None] | None = None,
+) -> None:
+    """Runs an operator in the current loop until it is stopped or cancelled."""
+    for name, value in (("memories", memories), ("insights", insights), ("vault", vault)):
+        if value is not None:
+            warnings.warn(f"{name}= is internal and has no effect.", RuntimeWarning, stacklevel=2)
+    if namespace is not None:
+        warnings.warn("namespace= is deprecated; use namespaces=[]", DeprecationWarning, stacklevel=2)
+    if namespace is not None and namespaces:
+        raise TypeError("Either namespaces= or namespace= can be passed. Got both.")
+    patterns = [namespace] if namespace is not None else list(namespaces)
+    if clusterwide and patterns:
+        raise TypeError("The operator can be either cluster-wide or namespaced, not both.")
+    if not clusterwide and not patterns:
+        warnings.warn("Absence of either namespaces or cluster-wide flag will become an error soon."
+                      " For now, switching to the cluster-wide mode for backward compatibility.",
+                      FutureWarning, stacklevel=2)
+        clusterwide = True
+    if _command is not None:
+        _command.close()
+
+    settings = settings if settings is not None else OperatorSettings()
+    settings.peering.clusterwide = clusterwide
+    if peering_name is not None:
+        settings.peering.mandatory = True
+        settings.peering.name = peering_name
+    if standalone is not None:
+        settings.peering.standalone = standalone
+    if priority is not None:
+        settings.peering.priority = priority
+    running = RunningOperator(
+        registry=registry if registry is not None else get_default_registry(),
+        settings=settings,
+        indexers=indexers if indexers is not None else OperatorIndexers(),
+        options={
+            "clusterwide": clusterwide,
+            "namespaces": patterns,
+            "identity": str(identity) if identity is not None else None,
+            "liveness_endpoint": liveness_endpoint,
+            "lifecycle": lowering.lower_lifecycle(
+                lifecycle if lifecycle is not None else lifecycles.get_default_lifecycle()),
+            "memo": memo if memo is not None else Memo(),
+            "copy": copy.copy,
+        },
+    )
+    await running.run(stop_flag, ready_flag)
+
+
+class RunningOperator:
+    """An operator with its engine."""
+
+    def __init__(
+        self,
+        *,
+        registry: OperatorRegistry,
+        settings: OperatorSettings,
+        indexers: OperatorIndexers,
+        options: dict[str, Any],
+    ) -> None:
+        from kopf import _kopf
+        from kopf._front.bridge import Bridge
+
+        self.registry = registry
+        self.options = options
+        self.loop = asyncio.get_running_loop()
+        self.bridge: Bridge = Bridge(
+            loop=self.loop, settings=settings, registry=registry, indexers=indexers,
+            logger_names=_kopf.logger_names(),
+        )
+        self.engine: Engine = _kopf.Engine(self.bridge)
+        self.bridge.engine = self.engine
+        self.bridge.redeclare = self.declare
+        self.bridge.on_fatal = self._set_fatal
+        self.bridge.on_ended = self._set_ended
+        self._ended: asyncio.Future[tuple[str | None, str | None]] = self.loop.create_future()
+        self._fatal: BaseException | None = None
+        self._levels_checked = 0.0
+
+    def declare(self) -> None:
+        """Hands the handlers over, as they are registered now."""
+        handlers = lowering.all_handlers(self.registry)
+        indexing = [handler for handler in handlers if isinstance(handler, IndexingHandler)]
+        self.bridge.indexers.ensure(indexing)
+        self.bridge.handlers.update({str(handler.id): handler for handler in handlers})
+        self.engine.declare([lowering.lower(handler) for handler in handlers])
+
+    async def run(self, stop_flag: flags.Flag | None, ready_flag: flags.Flag | None) -> None:
+        """Runs the operator until it is stopped, cancelled, or fails."""
+        self.bridge.on_started = lambda: flags.raise_flag(ready_flag)
+        startup = [
+            lowering.lower(handler) for handler in lowering.all_handlers(self.registry)
+            if isinstance(handler, ActivityHandler) and handler.activity == "startup"
+        ]
+        self.declare()
+        self._refresh_levels()
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._close)
+            self.loop.add_reader(self.engine.fileno(), self._drain)
+            stack.callback(self.loop.remove_reader, self.engine.fileno())
+            self.engine.start(startup, self.bridge.settings, self.options)
+            _engines.add(self.engine)
+            stack.enter_context(signals.handled(self._on_signal))
+            stack.enter_context(flags.watched(self.loop, stop_flag, self._on_stop_flag))
+            kind, message = await self._wait()
+        if self._fatal is not None:
+            raise self._fatal
+        if kind == "login":
+            raise LoginError(message)
+        if kind == "activity":
+            raise ActivityError(message or "", outcomes={})
+        if kind is not None:
+            raise OperatorError(message)
+
+    async def _wait(self) -> tuple[str | None, str | None]:
+        try:
+            return await asyncio.shield(self._ended)
+        except asyncio.CancelledError:
+            self.engine.stop()
+            # Further cancellations do not make it end any faster.
+            while not self._ended.done():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.shield(self._ended)
+            raise
+
+    def _close(self) -> None:
+        self.engine.stop()
+        self.engine.close()
+        self.engine.join()
+        self.bridge.close()
+        _engines.discard(self.engine)
+
+    def _drain(self) -> None:
+        if time.monotonic() - self._levels_checked > LEVELS_INTERVAL:
+            self._refresh_levels()
+        self.engine.drain()
+
+    def _refresh_levels(self) -> None:
+        self.engine.set_levels(self.bridge.levels())
+        self._levels_checked = time.monotonic()
+
+    def _set_ended(self, kind: str | None, message: str | None) -> None:
+        if not self._ended.done():
+            self._ended.set_result((kind, message))
+
+    def _set_fatal(self, exc: BaseException) -> None:
+        if self._fatal is None:
+            self._fatal = exc
+        self.engine.stop()
+
+    def _on_stop_flag(self) -> None:
+        logger.info("Stop-flag is raised. Operator is stopping.")
+        self.engine.stop()
+
+    def _on_signal(self, name: str) -> None:
+        logger.info("Signal %s is received. Operator is stopping.", name)
+        self.engine.stop()
+
+
+_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Ends engines whose loops are gone, before the interpreter ends."""
+    for engine in list(_engines):
+        engine.stop()
+        engine.close()
+        engine.join()
+
+
+def _forget_all() -> None:
+    """In a forked child: its engines have no threads."""
+    _engines.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)

@@ -1,0 +1,139 @@
+"""Webhook servers of users: iterated in the loop, with reviews by the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from kopf._front.errors import AmbiguousResourceError, MissingDataError, UnknownResourceError
+
+if TYPE_CHECKING:
+    import contextvars
+
+    from kopf._kopf import Answer, Engine, Serving
+
+__all__ = ["ServingMixin"]
+
+REFUSALS: dict[str, type[Exception]] = {
+    "ambiguous": AmbiguousResourceError,
+    "unknown": UnknownResourceError,
+    "missing": MissingDataError,
+}
+
+
+class ServingMixin:
+    """The part of the bridge that runs webhook servers."""
+
+    loop: asyncio.AbstractEventLoop
+    context: contextvars.Context
+    engine: Engine
+    _serving: set[asyncio.Task[None]]
+
+    @staticmethod
+    def describe_webhook_server(server: Any) -> dict[str, Any] | None:
+        """Describes a provided server for the engine; ``None`` if it must be iterated here."""
+        from kopf._front import webhooks
+
+        kinds: dict[type, str] = {
+            webhooks.WebhookServer: "server",
+            webhooks.WebhookK3dServer: "k3d",
+            webhooks.WebhookMinikubeServer: "minikube",
+            webhooks.WebhookDockerDesktopServer: "docker_desktop",
+            webhooks.WebhookAutoServer: "auto",
+            webhooks.WebhookNgrokTunnel: "ngrok",
+            webhooks.WebhookAutoTunnel: "auto_tunnel",
+        }
+        kind = kinds.get(type(server))
+        # Methods can also be replaced in the class itself, before the operator starts.
+        if kind is None or getattr(server, "context", None) is not None:
+            return None
+        if "__call__" in vars(server) or not type(server).__call__.__module__.startswith("kopf."):
+            return None
+        if kind in ("ngrok", "auto_tunnel"):
+            names = ("addr", "port", "path", "token", "region", "binary")
+            options = {name: getattr(server, name, None) for name in names}
+        elif server._is_customised():
+            return None
+        else:
+            options = dict(server._options())
+            options["file_check_interval"] = server.file_check_interval
+            if server.cadump is not None:
+                options["cadump"] = str(server.cadump)
+        return {"kind": kind, **{key: value for key, value in options.items() if value is not None}}
+
+    def serve(self, server: Any, serving: Serving) -> asyncio.Task[None]:
+        """Starts a server of the user. Returns the task, to be cancelled."""
+        task = self.loop.create_task(_serve(self.loop, server, serving), context=self.context.copy())
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+        return task
+
+    def review(
+        self,
+        fn: Callable[..., Awaitable[Any]],
+        review: Any,
+        webhook: str | None,
+        headers: Mapping[str, str],
+        sslpeer: Any,
+        answer: Answer,
+    ) -> None:
+        """Has a request of a native server reviewed by a function of the user."""
+        coro = _review(fn, review, webhook, headers, sslpeer, answer)
+        task = self.loop.create_task(coro, context=self.context.copy())
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
+    def new_future(self) -> asyncio.Future[Any]:
+        """Returns a new future of the loop."""
+        return self.loop.create_future()
+
+
+async def _serve(loop: asyncio.AbstractEventLoop, server: Any, serving: Serving) -> None:
+    async def fn(
+        review: Any,
+        *,
+        webhook: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        sslpeer: Mapping[str, Any] | None = None,
+    ) -> Any:
+        future = loop.create_future()
+        serving.review(review, webhook, headers, sslpeer, future)
+        return await future
+
+    error: str | None = None
+    try:
+        async with contextlib.AsyncExitStack() as stack:
+            if hasattr(server, "__aenter__") and hasattr(server, "__aexit__"):
+                await stack.enter_async_context(server)
+            configs = server(fn)
+            if hasattr(configs, "aclose"):
+                stack.push_async_callback(configs.aclose)
+            async for config in configs:
+                serving.announce(config)
+        error = "the webhook server has ended unexpectedly"
+    except asyncio.CancelledError:
+        pass
+    except Exception as exc:
+        error = f"{type(exc).__name__}: {exc}"
+    finally:
+        serving.finish(error)
+
+
+async def _review(
+    fn: Callable[..., Awaitable[Any]],
+    review: Any,
+    webhook: str | None,
+    headers: Mapping[str, str],
+    sslpeer: Any,
+    answer: Answer,
+) -> None:
+    try:
+        answer.respond(await fn(review, webhook=webhook, headers=headers, sslpeer=sslpeer or {}))
+    except asyncio.CancelledError:
+        answer.refuse("internal", "the operator is stopping")
+        raise
+    except Exception as exc:
+        kinds = [kind for kind, cls in REFUSALS.items() if isinstance(exc, cls)]
+        answer.refuse(kinds[0] if kinds else "internal", str(exc) or repr(exc))

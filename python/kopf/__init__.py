@@ -1,0 +1,223 @@
+"""Kubernetes operators in Python.
+
+.. code-block:: python
+
+    import kopf
+
+    @kopf.on.create("kopfexamples")
+    def created(spec, logger, **_):
+        logger.info(f"Created with {spec}")
+
+Run it with ``kopf run operator.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kopf._front import coexistence as _coexistence
+
+_coexistence.check(__path__[0])
+
+from kopf import on  # noqa: E402
+from kopf._front import lifecycles  # noqa: E402
+from kopf._front.bodies import (  # noqa: E402
+    Annotations,
+    Body,
+    BodyEssence,
+    Labels,
+    Meta,
+    ObjectReference,
+    OwnerReference,
+    RawBody,
+    RawEvent,
+    RawEventType,
+    Spec,
+    Status,
+    build_object_reference,
+    build_owner_reference,
+)
+from kopf._front.callbacks import Logger, all_, any_, none_, not_  # noqa: E402
+from kopf._front.causes import Reason  # noqa: E402
+from kopf._front.configuration import OperatorSettings  # noqa: E402
+from kopf._front.credentials import AiohttpSession, ConnectionInfo  # noqa: E402
+from kopf._front.dicts import FieldPath, FieldSpec  # noqa: E402
+from kopf._front.diffbase import (  # noqa: E402
+    AnnotationsDiffBaseStorage,
+    DiffBaseStorage,
+    MultiDiffBaseStorage,
+    StatusDiffBaseStorage,
+)
+from kopf._front.diffs import Diff, DiffItem, DiffOperation  # noqa: E402
+from kopf._front.ephemera import Index, Memo, Store  # noqa: E402
+from kopf._front.errors import (  # noqa: E402
+    AdmissionError,
+    ErrorsMode,
+    HandlerRetriesError,
+    HandlerTimeoutError,
+    LoginError,
+    PermanentError,
+    TemporaryError,
+)
+from kopf._front.eventing import event, exception, info, warn  # noqa: E402
+from kopf._front.filters import ABSENT, PRESENT  # noqa: E402
+from kopf._front.hierarchies import (  # noqa: E402
+    adjust_namespace,
+    adopt,
+    append_owner_reference,
+    harmonize_naming,
+    label,
+    remove_owner_reference,
+)
+from kopf._front.ids import HandlerId  # noqa: E402
+from kopf._front.lifecycles import get_default_lifecycle, set_default_lifecycle  # noqa: E402
+from kopf._front.patches import Patch, PatchFn  # noqa: E402
+from kopf._front.piggybacking import (  # noqa: E402
+    login_via_async_client,
+    login_via_client,
+    login_via_pykube,
+    login_with_kubeconfig,
+    login_with_service_account,
+)
+from kopf._front.progress import (  # noqa: E402
+    AnnotationsProgressStorage,
+    MultiProgressStorage,
+    ProgressRecord,
+    ProgressStorage,
+    SmartProgressStorage,
+    StatusProgressStorage,
+)
+from kopf._front.references import EVERYTHING, Resource  # noqa: E402
+from kopf._front.registries import (  # noqa: E402
+    OperatorRegistry,
+    get_default_registry,
+    set_default_registry,
+)
+from kopf._front.reviews import (  # noqa: E402
+    Headers,
+    Operation,
+    SSLPeer,
+    UserInfo,
+    WebhookClientConfig,
+    WebhookClientConfigService,
+    WebhookFn,
+    WebhookServerProtocol,
+)
+from kopf._front.stoppers import (  # noqa: E402
+    AsyncDaemonStopperChecker,
+    DaemonStopped,
+    DaemonStoppingReason,
+    SyncDaemonStopperChecker,
+)
+from kopf._front.versions import (  # noqa: E402
+    commit_id as __commit_id__,
+    version as __version__,
+    version_tuple as __version_tuple__,
+)
+from kopf.on import daemon, index, register, subhandler, timer  # noqa: E402
+
+if TYPE_CHECKING:
+    from kopf._front.execution import execute
+    from kopf._front.loggers import LocalObjectLogger, LogFormat, ObjectLogger, configure
+    from kopf._front.running import operator, run, run_tasks, spawn_tasks
+    from kopf._front.webhooks import (
+        WebhookAutoServer,
+        WebhookAutoTunnel,
+        WebhookDockerDesktopServer,
+        WebhookK3dServer,
+        WebhookMinikubeServer,
+        WebhookNgrokTunnel,
+        WebhookServer,
+    )
+
+    __engine__: str
+
+# Names that are imported when they are first used: they need the native module or slow imports.
+_LAZY = {
+    "execute": "execution",
+    "configure": "loggers",
+    "LogFormat": "loggers",
+    "ObjectLogger": "loggers",
+    "LocalObjectLogger": "loggers",
+    "operator": "running",
+    "run": "running",
+    "run_tasks": "running",
+    "spawn_tasks": "running",
+    "WebhookServer": "webhooks",
+    "WebhookK3dServer": "webhooks",
+    "WebhookMinikubeServer": "webhooks",
+    "WebhookDockerDesktopServer": "webhooks",
+    "WebhookNgrokTunnel": "webhooks",
+    "WebhookAutoServer": "webhooks",
+    "WebhookAutoTunnel": "webhooks",
+}
+
+# Names of earlier releases that tutorials still use, with their successors.
+_REMOVED = {
+    "HandlerFatalError": "kopf.PermanentError",
+    "HandlerRetryError": "kopf.TemporaryError",
+    "create_tasks": "kopf.spawn_tasks",
+    "login": "kopf.login_via_client or kopf.login_via_pykube",
+    "BaseRegistry": "kopf.OperatorRegistry",
+    "GlobalRegistry": "kopf.OperatorRegistry",
+    "SimpleRegistry": "kopf.OperatorRegistry",
+    "WebhookInlineTunnel": "kopf.WebhookAutoTunnel",
+}
+
+__all__ = [
+    "on", "lifecycles", "subhandler", "register", "execute", "daemon", "timer", "index",
+    "configure", "LogFormat",
+    "login_via_pykube", "login_via_client", "login_via_async_client",
+    "login_with_kubeconfig", "login_with_service_account",
+    "LoginError", "ConnectionInfo", "AiohttpSession",
+    "event", "info", "warn", "exception",
+    "spawn_tasks", "run_tasks", "operator", "run",
+    "adopt", "label",
+    "not_", "all_", "any_", "none_",
+    "get_default_lifecycle", "set_default_lifecycle",
+    "build_object_reference", "build_owner_reference",
+    "append_owner_reference", "remove_owner_reference",
+    "ErrorsMode", "AdmissionError",
+    "WebhookClientConfigService", "WebhookClientConfig", "Operation", "UserInfo", "Headers",
+    "SSLPeer", "WebhookFn", "WebhookServerProtocol",
+    "WebhookServer", "WebhookK3dServer", "WebhookMinikubeServer", "WebhookDockerDesktopServer",
+    "WebhookNgrokTunnel", "WebhookAutoServer", "WebhookAutoTunnel",
+    "PermanentError", "TemporaryError", "HandlerTimeoutError", "HandlerRetriesError",
+    "OperatorRegistry", "get_default_registry", "set_default_registry",
+    "PRESENT", "ABSENT",
+    "OperatorSettings",
+    "DiffBaseStorage", "AnnotationsDiffBaseStorage", "StatusDiffBaseStorage",
+    "MultiDiffBaseStorage",
+    "ProgressRecord", "ProgressStorage", "AnnotationsProgressStorage", "StatusProgressStorage",
+    "MultiProgressStorage", "SmartProgressStorage",
+    "RawEventType", "RawEvent", "RawBody", "Status", "Spec", "Meta", "Body", "BodyEssence",
+    "Labels", "Annotations", "ObjectReference", "OwnerReference",
+    "Memo", "Index", "Store",
+    "Logger", "ObjectLogger", "LocalObjectLogger",
+    "FieldSpec", "FieldPath",
+    "Diff", "DiffItem", "DiffOperation",
+    "HandlerId", "Reason", "Patch", "PatchFn",
+    "DaemonStopped", "DaemonStoppingReason",
+    "SyncDaemonStopperChecker", "AsyncDaemonStopperChecker",
+    "Resource", "EVERYTHING",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        import importlib
+
+        value = getattr(importlib.import_module(f"kopf._front.{_LAZY[name]}"), name)
+        globals()[name] = value
+        return value
+    if name == "__engine__":
+        from kopf._front.versions import get_engine_version
+
+        return get_engine_version()
+    if name in _REMOVED:
+        raise AttributeError(f"kopf.{name} was removed: use {_REMOVED[name]}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__engine__"})

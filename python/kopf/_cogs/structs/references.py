@@ -1,0 +1,51 @@
+"""The historical path of :mod:`kopf._front.references`."""
+
+from __future__ import annotations
+
+from kopf._front.references import (
+    CLUSTER_PEERINGS_K,
+    CLUSTER_PEERINGS_Z,
+    CRDS,
+    EVENTS,
+    EVENTS_K8S,
+    EVERYTHING,
+    K8S_GROUP_VERSION_PATTERN,
+    Marker,
+    match_namespace,
+    MUTATING_WEBHOOK,
+    Namespace,
+    NAMESPACED_PEERINGS_K,
+    NAMESPACED_PEERINGS_Z,
+    NamespaceName,
+    NamespacePattern,
+    NAMESPACES,
+    Resource,
+    select_specific_namespaces,
+    Selector,
+    SelectorFn,
+    VALIDATING_WEBHOOK,
+)
+
+__all__ = [
+    "CLUSTER_PEERINGS_K",
+    "CLUSTER_PEERINGS_Z",
+    "CRDS",
+    "EVENTS",
+    "EVENTS_K8S",
+    "EVERYTHING",
+    "K8S_GROUP_VERSION_PATTERN",
+    "Marker",
+    "match_namespace",
+    "MUTATING_WEBHOOK",
+    "Namespace",
+    "NAMESPACED_PEERINGS_K",
+    "NAMESPACED_PEERINGS_Z",
+    "NamespaceName",
+    "NamespacePattern",
+    "NAMESPACES",
+    "Resource",
+    "select_specific_namespaces",
+    "Selector",
+    "SelectorFn",
+    "VALIDATING_WEBHOOK",
+]

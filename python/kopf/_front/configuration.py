@@ -1,0 +1,264 @@
+"""Settings of an operator. Startup handlers usually change them.
+
+All durations are in seconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import warnings
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kopf._front import diffbase, progress, reviews
+from kopf._front.arrays import SelectorMapping
+
+if TYPE_CHECKING:
+    import concurrent.futures
+
+FIBONACCI = (1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610)
+
+
+@dataclasses.dataclass
+class ProcessSettings:
+    """The process of the operator."""
+
+    ultimate_exiting_timeout: float | None = 10 * 60
+    """The process is killed after this time since the beginning of its exit; ``None``: never."""
+
+
+@dataclasses.dataclass
+class PostingSettings:
+    """K8s-events."""
+
+    enabled: bool = True
+    """Whether k8s-events are posted at all."""
+    loggers: bool = True
+    """Whether the log records of objects are posted as k8s-events."""
+    level: int = logging.INFO
+    """The minimum level of log records and of ``kopf.info()`` and alike."""
+    default_backoffs: float | Iterable[float] = FIBONACCI[:8]
+    """Delays of retries of ``kopf.event()`` and alike."""
+    logging_backoffs: float | Iterable[float] = FIBONACCI[:5]
+    """Delays of retries for log records."""
+    worker_limit: int | None = None
+    """The maximum number of objects whose events are posted at once; ``None``: unlimited."""
+    idle_timeout: float = 1.0
+    """The time after which a worker without events exits."""
+    reporting_component: str = "kopf"
+    """The ``reportingComponent`` of k8s-events."""
+    reporting_instance: str = "dev"
+    """The ``reportingInstance`` of k8s-events."""
+    event_name_prefix: str = "kopf-event-"
+    """The prefix of names of k8s-events."""
+
+
+@dataclasses.dataclass
+class PeeringSettings:
+    """Peering of several instances of the operator."""
+
+    name: str = "default"
+    """The name of the peering object."""
+    stealth: bool = False
+    """Whether keep-alives are not logged."""
+    priority: int = 0
+    """The priority of this operator. Those of lower priority pause."""
+    lifetime: int = 60
+    """The time for which this operator counts as alive after each keep-alive."""
+    mandatory: bool = False
+    """Whether the operator pauses if there is no peering object."""
+    standalone: bool = False
+    """Whether peering is switched off."""
+    clusterwide: bool = False
+    """Whether the cluster-wide peering is used instead of the namespaced one."""
+
+    @property
+    def namespaced(self) -> bool:
+        """The opposite of ``clusterwide``."""
+        return not self.clusterwide
+
+    @namespaced.setter
+    def namespaced(self, value: bool) -> None:
+        self.clusterwide = not value
+
+
+@dataclasses.dataclass
+class WatchingSettings:
+    """Watch streams."""
+
+    server_timeout: float | None = None
+    """The duration of a watch request, which the server limits; ``None``: by the server."""
+    client_timeout: float | None = None
+    """The duration of a watch request, which the client limits; ``None``: unlimited."""
+    connect_timeout: float | None = None
+    """The timeout of connecting; ``None``: that of ``networking``."""
+    reconnect_backoff: float = 0.1
+    """The pause before the listing is repeated."""
+    inactivity_timeout: float | None = 70.0
+    """The time without data after which a stream is restarted; ``None``: never."""
+    chunk_size: int | None = None
+    """The number of objects per page of listings; ``None``: all at once."""
+    initial_streaming: bool = False
+    """Whether the initial objects are streamed by the watch request instead of listed."""
+    label_selectors: SelectorMapping[str] = dataclasses.field(default_factory=SelectorMapping)
+    """Label selectors of streams by resources."""
+    field_selectors: SelectorMapping[str] = dataclasses.field(default_factory=SelectorMapping)
+    """Field selectors of streams by resources."""
+    shard_selectors: SelectorMapping[str] = dataclasses.field(default_factory=SelectorMapping)
+    """Shard selectors of streams by resources."""
+
+
+@dataclasses.dataclass
+class QueueingSettings:
+    """Queues of objects."""
+
+    worker_limit: int | None = None
+    """The maximum number of objects processed at once per resource; ``None``: unlimited."""
+    idle_timeout: float = 5.0
+    """The time after which a worker without events exits."""
+    exit_timeout: float = 2.0
+    """The time for workers to finish when a stream ends."""
+    error_delays: Iterable[float] = FIBONACCI
+    """Delays after errors of the framework with an object. The last one repeats."""
+    _batch_window: float = 0.1
+
+    @property
+    def batch_window(self) -> float:
+        """No effect: events are not batched."""
+        _warn_batch_window()
+        return self._batch_window
+
+    @batch_window.setter
+    def batch_window(self, value: float) -> None:
+        _warn_batch_window()
+        self._batch_window = value
+
+
+@dataclasses.dataclass
+class ScanningSettings:
+    """Observation of the cluster."""
+
+    disabled: bool = False
+    """Whether new namespaces and custom resources are not watched for."""
+
+
+@dataclasses.dataclass
+class AdmissionSettings:
+    """Admission webhooks."""
+
+    server: reviews.WebhookServerProtocol | None = None
+    """The webhook server or tunnel."""
+    managed: str | None = None
+    """The name of the webhook configurations to maintain; ``None``: they are not maintained."""
+
+
+def _make_executor() -> concurrent.futures.Executor:
+    import concurrent.futures
+
+    executor = concurrent.futures.ThreadPoolExecutor()
+    vars(executor)["_kopf_default"] = True
+    return executor
+
+
+@dataclasses.dataclass
+class ExecutionSettings:
+    """Execution of handlers."""
+
+    default_backoff: float = 60
+    """The delay of retries after arbitrary errors."""
+    executor: concurrent.futures.Executor = dataclasses.field(default_factory=_make_executor)
+    """The executor of sync handlers."""
+    _max_workers: int | None = None
+
+    @property
+    def max_workers(self) -> int | None:
+        """The maximum number of sync handlers that run at once; ``None``: by the executor."""
+        return self._max_workers
+
+    @max_workers.setter
+    def max_workers(self, value: int) -> None:
+        if value < 1:
+            raise ValueError("Can't set thread pool limit lower than 1.")
+        if not hasattr(self.executor, "_max_workers"):
+            raise TypeError("Current executor does not support `max_workers`.")
+        self.executor._max_workers = value
+        self._max_workers = value
+
+    def has_own_executor(self) -> bool:
+        """Returns ``True`` if the executor is not the default one."""
+        return not getattr(self.executor, "_kopf_default", False)
+
+
+@dataclasses.dataclass
+class BackgroundSettings:
+    """Daemons and timers."""
+
+    cancellation_polling: float = 60
+    """The interval of checks whether a stopped daemon has exited."""
+    instant_exit_timeout: float | None = None
+    """The time for daemons to exit right after they are stopped."""
+    instant_exit_zero_time_cycles: int | None = 10
+    """The number of loop cycles for the same, if the time is not set."""
+
+
+@dataclasses.dataclass
+class NetworkingSettings:
+    """API requests."""
+
+    request_timeout: float | None = 5 * 60
+    """The timeout of a request."""
+    connect_timeout: float | None = None
+    """The timeout of connecting."""
+    error_backoffs: float | Iterable[float] = FIBONACCI[:8]
+    """Delays of retries. The number of retries is the number of delays."""
+    enforce_retry_after: bool = False
+    """Whether ``Retry-After`` of the server replaces the delay instead of prolonging it."""
+    trust_env: bool = False
+    """Whether the proxy variables of the environment are used."""
+
+
+@dataclasses.dataclass
+class PersistenceSettings:
+    """The state on objects."""
+
+    finalizer: str = "kopf.zalando.org/KopfFinalizerMarker"
+    """The finalizer of objects whose deletion is handled."""
+    progress_storage: progress.ProgressStorage = dataclasses.field(
+        default_factory=progress.SmartProgressStorage)
+    """The storage of progress records of handlers."""
+    diffbase_storage: diffbase.DiffBaseStorage = dataclasses.field(
+        default_factory=diffbase.AnnotationsDiffBaseStorage)
+    """The storage of the last handled essence."""
+    consistency_timeout: float = 5.0
+    """The longest wait for own changes to arrive on the watch stream; ``0``: no waiting."""
+
+
+@dataclasses.dataclass
+class OperatorSettings:
+    """All settings of an operator."""
+
+    process: ProcessSettings = dataclasses.field(default_factory=ProcessSettings)
+    posting: PostingSettings = dataclasses.field(default_factory=PostingSettings)
+    peering: PeeringSettings = dataclasses.field(default_factory=PeeringSettings)
+    watching: WatchingSettings = dataclasses.field(default_factory=WatchingSettings)
+    queueing: QueueingSettings = dataclasses.field(default_factory=QueueingSettings)
+    scanning: ScanningSettings = dataclasses.field(default_factory=ScanningSettings)
+    admission: AdmissionSettings = dataclasses.field(default_factory=AdmissionSettings)
+    execution: ExecutionSettings = dataclasses.field(default_factory=ExecutionSettings)
+    background: BackgroundSettings = dataclasses.field(default_factory=BackgroundSettings)
+    networking: NetworkingSettings = dataclasses.field(default_factory=NetworkingSettings)
+    persistence: PersistenceSettings = dataclasses.field(default_factory=PersistenceSettings)
+
+    @property
+    def batching(self) -> QueueingSettings:
+        """The former name of ``queueing``."""
+        warnings.warn("Batching settings are now queueing settings. Please rename "
+                      "`settings.batching` -> `settings.queueing`",
+                      DeprecationWarning, stacklevel=2)
+        return self.queueing
+
+
+def _warn_batch_window() -> None:
+    warnings.warn("Time-based event batching was removed. Please stop configuring it.",
+                  DeprecationWarning, stacklevel=3)

@@ -93,8 +93,11 @@ def __getattr__(name: str) -> Any:
 
 if TYPE_CHECKING:
     _Adapter = logging.LoggerAdapter[logging.Logger]
+    _StreamHandler = logging.StreamHandler[Any]
 else:
+    # These are generic for type checkers only.
     _Adapter = logging.LoggerAdapter
+    _StreamHandler = logging.StreamHandler
 
 
 class ObjectLogger(_Adapter):
@@ -157,8 +160,13 @@ def activity_logger(activity: str) -> logging.Logger:
     return logging.getLogger(f"kopf.activities.{activity}")
 
 
-class _KopfStreamHandler(logging.StreamHandler[Any]):
+class _KopfStreamHandler(_StreamHandler):
     """The handler of `configure()`, recognised and replaced by the next call."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes the record; drops it if the stream is closed, as it is after runners of tests."""
+        if not getattr(self.stream, "closed", False):
+            super().emit(record)
 
 
 def configure(

@@ -45,7 +45,7 @@ def _load_file(number: int, path: str) -> None:
     if spec is None or not isinstance(spec.loader, importlib.abc.Loader):
         raise ImportError(f"Failed loading {path}: no module or loader.")
     module = importlib.util.module_from_spec(spec)
-    # Pickling, dataclasses and typing look modules up by their names.
+    # Dataclasses and typing look modules up by their names.
     sys.modules[name] = module
     spec.loader.exec_module(module)
 

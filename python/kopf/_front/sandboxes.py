@@ -71,7 +71,7 @@ class sandbox(SandboxClient):  # noqa: N801
     def kubeconfig(self) -> str:
         """The path of the kubeconfig file."""
         self._started()
-        return str(self._path)
+        return str(self._file)
 
     @property
     def kubeconfig_text(self) -> str:
@@ -95,7 +95,7 @@ class sandbox(SandboxClient):  # noqa: N801
             raise
         self._native = native
         self._environ = {key: os.environ.pop(key, None) for key in ("KUBECONFIG", *_IN_CLUSTER)}
-        os.environ["KUBECONFIG"] = str(self._path)
+        os.environ["KUBECONFIG"] = str(self._file)
 
     def stop(self) -> None:
         """Stops the server, removes the kubeconfig, restores the environment."""
@@ -110,7 +110,7 @@ class sandbox(SandboxClient):  # noqa: N801
             native.stop()
         finally:
             self.close()
-            self._path.unlink(missing_ok=True)
+            self._file.unlink(missing_ok=True)
             if self._folder is not None:
                 self._folder.cleanup()
 
@@ -137,12 +137,12 @@ class sandbox(SandboxClient):  # noqa: N801
 
     def _write(self, text: str) -> None:
         if self._chosen is not None:
-            self._path = self._chosen
+            self._file = self._chosen
         else:
             self._folder = tempfile.TemporaryDirectory(prefix="kopf-sandbox-")
-            self._path = pathlib.Path(self._folder.name, "kubeconfig")
+            self._file = pathlib.Path(self._folder.name, "kubeconfig")
         # The file has credentials: it is readable for the user only, from the beginning on.
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kopf._front import loaders, loggers, loops
+from kopf._front import loaders, loggers, loops, versions
 
 if TYPE_CHECKING:
     import concurrent.futures
@@ -118,18 +118,12 @@ def _check_scope(namespaces: tuple[str, ...], clusterwide: bool) -> None:
         raise click.UsageError("Either --namespace or --all-namespaces can be used, not both.")
 
 
-def _version() -> str:
-    import kopf
-
-    return kopf.__version__
-
-
 @click.group(
     name="kopf",
     cls=_Commands,
     context_settings={"auto_envvar_prefix": "KOPF"},
 )
-@click.version_option(version=_version(), prog_name="kopf")
+@click.version_option(version=versions.version, prog_name="kopf")
 @click.make_pass_decorator(CLIControls, ensure=True)
 def main(__controls: CLIControls) -> None:
     pass

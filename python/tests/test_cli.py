@@ -239,3 +239,10 @@ def test_processes_report_broken_files(tmp_path: pathlib.Path) -> None:
     assert done.returncode == 1
     assert done.stderr.endswith(f"Error: cannot load {path}: ValueError: boom\n")
     assert "click" not in done.stderr
+
+
+@pytest.mark.native
+def test_demo_ends_by_itself() -> None:
+    done = kopf("demo", "--once")
+    assert done.returncode == 0, done.stderr
+    assert "Now it is gone." in done.stdout

@@ -14,7 +14,7 @@ import hashlib
 import os
 import pathlib
 from collections.abc import AsyncIterator, Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import ssl
@@ -33,6 +33,8 @@ __all__ = [
     "WebhookMinikubeServer",
     "WebhookServer",
 ]
+
+_T = TypeVar("_T")
 
 StrPath = str | os.PathLike[str]
 
@@ -60,9 +62,7 @@ class WebhookContextManager:
             if hasattr(generator, "aclose"):
                 await generator.aclose()
 
-    def _persisted(
-        self, generator: AsyncIterator[WebhookClientConfig]
-    ) -> AsyncIterator[WebhookClientConfig]:
+    def _persisted(self, generator: AsyncIterator[_T]) -> AsyncIterator[_T]:
         """Registers a generator to be closed at the exit of the context."""
         self.__generators.append(generator)
         return generator

@@ -1,0 +1,197 @@
+"""A small client of the sandbox, so that tests of operators need no other."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import tempfile
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["SandboxClient", "SandboxError"]
+
+
+class SandboxError(Exception):
+    """A response of the API server with an error."""
+
+    def __init__(self, method: str, path: str, status: int, body: Mapping[str, Any]) -> None:
+        super().__init__(f"{method} {path}: {status}: {body.get('message', body)}")
+        self.status = status
+        self.body = body
+
+
+class SandboxClient:
+    """Methods to create, read, change and delete objects.
+
+    Resources are plural names, with the group for those outside of the core API: `pods`,
+    `deployments.apps`, `kopfexamples.kopf.dev`. A plural name alone works if it is unique.
+    The methods are blocking and can be used from several threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connection: http.client.HTTPConnection | None = None
+        self._headers: dict[str, str] = {}
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        content_type: str = "application/json",
+    ) -> Any:
+        """Sends a request and returns the JSON of the response; raises `SandboxError` from 400 on."""
+        payload = None if body is None else json.dumps(body).encode()
+        with self._lock:
+            connection = self._connect()
+            headers = {**self._headers, "Content-Type": content_type, "Accept": "application/json"}
+            connection.request(method, path, body=payload, headers=headers)
+            response = connection.getresponse()
+            content = response.read()
+        result = json.loads(content) if content else {}
+        if response.status >= 400:
+            raise SandboxError(method, path, response.status, result)
+        return result
+
+    def create(self, manifest: Mapping[str, Any], *, namespace: str | None = None) -> Any:
+        """Creates an object from a manifest and returns it."""
+        api_version, kind = str(manifest["apiVersion"]), str(manifest["kind"])
+        root = f"/api/{api_version}" if "/" not in api_version else f"/apis/{api_version}"
+        for resource in self.request("GET", root)["resources"]:
+            if resource["kind"] == kind and "/" not in resource["name"]:
+                break
+        else:
+            raise LookupError(f"no resource of the kind {kind} in {api_version}")
+        metadata = manifest.get("metadata") or {}
+        namespace = namespace or metadata.get("namespace") or "default"
+        scope = f"/namespaces/{namespace}" if resource["namespaced"] else ""
+        return self.request("POST", f"{root}{scope}/{resource['name']}", dict(manifest))
+
+    def get(self, resource: str, name: str, *, namespace: str | None = "default") -> Any:
+        """Returns an object."""
+        return self.request("GET", self._path(resource, name, namespace))
+
+    def all(self, resource: str, *, namespace: str | None = None) -> list[Any]:
+        """Returns the objects of a namespace, or of all namespaces."""
+        items: list[Any] = self.request("GET", self._path(resource, None, namespace))["items"]
+        return items
+
+    def patch(
+        self,
+        resource: str,
+        name: str,
+        patch: Any,
+        *,
+        namespace: str | None = "default",
+        subresource: str | None = None,
+    ) -> Any:
+        """Applies a merge-patch, or a JSON-patch if it is a list, and returns the object."""
+        kind = "json-patch" if isinstance(patch, (list, tuple)) else "merge-patch"
+        path = self._path(resource, name, namespace)
+        path = f"{path}/{subresource}" if subresource else path
+        return self.request("PATCH", path, patch, content_type=f"application/{kind}+json")
+
+    def delete(self, resource: str, name: str, *, namespace: str | None = "default") -> Any:
+        """Requests the deletion of an object; finalizers can delay it."""
+        return self.request("DELETE", self._path(resource, name, namespace))
+
+    def wait(
+        self,
+        resource: str,
+        name: str,
+        condition: Callable[[Any], object] | None = None,
+        *,
+        namespace: str | None = "default",
+        timeout: float = 30,
+    ) -> Any:
+        """Waits until the condition is true for the object, and returns it.
+
+        Without a condition, waits until the object is gone, and returns `None`.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            found = self._find(resource, name, namespace)
+            if condition is None and found is None:
+                return None
+            if condition is not None and found is not None and condition(found):
+                return found
+            if time.monotonic() >= deadline:
+                raise TimeoutError(
+                    f"{resource}/{name} is not in the expected state after {timeout} s: {found}"
+                )
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        """Closes the connection; the next request opens another one."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _endpoint(self) -> tuple[str, str]:
+        """Returns the URL of the server and the text of the kubeconfig."""
+        raise NotImplementedError
+
+    def _find(self, resource: str, name: str, namespace: str | None) -> Any:
+        try:
+            return self.get(resource, name, namespace=namespace)
+        except SandboxError as exc:
+            if exc.status != 404:
+                raise
+            return None
+
+    def _path(self, resource: str, name: str | None, namespace: str | None) -> str:
+        plural, _, group = resource.partition(".")
+        root, namespaced = self._discover(plural, group or None)
+        scope = f"/namespaces/{namespace}" if namespaced and namespace is not None else ""
+        tail = f"/{urllib.parse.quote(name)}" if name is not None else ""
+        return f"{root}{scope}/{plural}{tail}"
+
+    def _discover(self, plural: str, group: str | None) -> tuple[str, bool]:
+        groups = self.request("GET", "/apis")["groups"]
+        preferred = {g["name"]: g["preferredVersion"]["groupVersion"] for g in groups}
+        roots = {"": "/api/v1", **{name: f"/apis/{version}" for name, version in preferred.items()}}
+        for name, root in roots.items():
+            if group is not None and group != name:
+                continue
+            for found in self.request("GET", root)["resources"]:
+                if found["name"] == plural:
+                    return root, bool(found["namespaced"])
+        raise LookupError(f"no resource {plural}{'.' + group if group else ''} in the sandbox")
+
+    def _connect(self) -> http.client.HTTPConnection:
+        if self._connection is None:
+            address, kubeconfig = self._endpoint()
+            url = urllib.parse.urlsplit(address)
+            if url.scheme == "http":
+                self._connection = http.client.HTTPConnection(url.netloc)
+            else:
+                context, self._headers = _credentials(kubeconfig)
+                self._connection = http.client.HTTPSConnection(url.netloc, context=context)
+        return self._connection
+
+
+def _credentials(kubeconfig: str) -> tuple[ssl.SSLContext, dict[str, str]]:
+    """Returns the TLS context and the headers of a kubeconfig."""
+    import base64
+
+    import yaml
+
+    config = yaml.safe_load(kubeconfig)
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+    context = ssl.create_default_context(cadata=authority)
+    if "client-certificate-data" in user:
+        # The ssl module reads certificates from files only.
+        with tempfile.NamedTemporaryFile() as file:
+            for key in ("client-certificate-data", "client-key-data"):
+                file.write(base64.b64decode(user[key]) + b"\n")
+            file.flush()
+            context.load_cert_chain(file.name)
+    headers = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}
+    return context, headers

@@ -1,0 +1,175 @@
+"""A runner of the command line in a thread, for tests of operators."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import threading
+import types
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import click.testing
+
+    from kopf._front.configuration import OperatorSettings
+    from kopf._front.registries import OperatorRegistry
+
+__all__ = ["KopfRunner"]
+
+if TYPE_CHECKING:
+    _ExcType = BaseException
+    _ExcInfo = tuple[type[BaseException], BaseException, types.TracebackType]
+    _Future = concurrent.futures.Future[click.testing.Result]
+    _Base = contextlib.AbstractContextManager["KopfRunner"]
+else:
+    _Future = concurrent.futures.Future
+    _Base = contextlib.AbstractContextManager
+
+
+class KopfRunner(_Base):
+    """A context manager that runs a command, usually an operator, in a thread with its own loop.
+
+    The positional and unknown keyword arguments are those of `click.testing.CliRunner.invoke()`.
+    At the exit, the operator is stopped, and the runner waits for it, at most `timeout` seconds.
+    With `reraise`, a failed command raises its exception; the attributes have the result either way:
+
+        with KopfRunner(["run", "-A", "--verbose", "operator.py"], timeout=60) as runner:
+            ...  # create objects, and wait for the consequences
+
+        assert runner.exit_code == 0
+        assert "expected message" in runner.output
+
+    Reading the result before the exit waits for the command.
+    """
+
+    _future: _Future
+
+    def __init__(
+        self,
+        *args: Any,
+        reraise: bool = True,
+        timeout: float | None = None,
+        registry: OperatorRegistry | None = None,
+        settings: OperatorSettings | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__()
+        self.args = args
+        self.kwargs = kwargs
+        self.reraise = reraise
+        self.timeout = timeout
+        self.registry = registry
+        self.settings = settings
+        self._stop = threading.Event()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._target)
+        self._future = concurrent.futures.Future()
+
+    def __enter__(self) -> KopfRunner:
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: types.TracebackType | None,
+    ) -> Literal[False]:
+        self._stop.set()
+        self._thread.join(timeout=self.timeout)
+        if self._thread.is_alive():
+            raise Exception("The operator didn't stop, still running.")
+
+        result = self._future.result()
+        if self.reraise and result.exception is not None:
+            if exc_val is None:
+                raise result.exception
+            raise result.exception from exc_val
+        return False
+
+    def _target(self) -> None:
+        # The loop of the thread, for code of handler files that asks for the current one.
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        self._ready.set()
+        try:
+            self._future.set_result(self._invoke(loop))
+        except BaseException as exc:
+            self._future.set_exception(exc)
+        finally:
+            with contextlib.suppress(Exception):
+                _drain(loop)
+            asyncio.set_event_loop(None)
+            loop.close()
+
+    def _invoke(self, loop: asyncio.AbstractEventLoop) -> click.testing.Result:
+        import click.testing
+
+        from kopf import cli
+
+        controls = cli.CLIControls(
+            registry=self.registry,
+            settings=self.settings,
+            stop_flag=self._stop,
+            loop=loop,
+        )
+        runner = click.testing.CliRunner()
+        return runner.invoke(cli.main, *self.args, **self.kwargs, obj=controls)
+
+    @property
+    def future(self) -> _Future:
+        """The future of click's result."""
+        return self._future
+
+    @property
+    def output(self) -> str:
+        """The mixed stdout and stderr."""
+        return self._future.result().output
+
+    @property
+    def stdout(self) -> str:
+        """The stdout as text."""
+        return self._future.result().stdout
+
+    @property
+    def stdout_bytes(self) -> bytes:
+        """The stdout as bytes."""
+        return self._future.result().stdout_bytes
+
+    @property
+    def stderr(self) -> str:
+        """The stderr as text, where log records go."""
+        return self._future.result().stderr
+
+    @property
+    def stderr_bytes(self) -> bytes:
+        """The stderr as bytes."""
+        return self._future.result().stderr_bytes or b""
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the command."""
+        return self._future.result().exit_code
+
+    @property
+    def exception(self) -> _ExcType:
+        """The exception of the command, `None` if it succeeded."""
+        return self._future.result().exception  # type: ignore[return-value]
+
+    @property
+    def exc_info(self) -> _ExcInfo:
+        """The exception of the command with its type and traceback, as of `sys.exc_info()`."""
+        return self._future.result().exc_info  # type: ignore[return-value]
+
+
+def _drain(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancels the tasks that are left, and closes the asynchronous generators and the executor."""
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.run_until_complete(loop.shutdown_default_executor())

@@ -1,0 +1,215 @@
+"""A Kubernetes API server in this process: `kopf.testing.sandbox()`."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shlex
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
+
+from kopf._front.clients import SandboxClient
+
+if TYPE_CHECKING:
+    from kopf import _kopf
+
+__all__ = ["greeting", "sandbox", "sandbox_fixture", "wait_for_signal"]
+
+#: A file or folder with manifests, or an object.
+Manifest = str | os.PathLike[str] | Mapping[str, Any]
+
+#: Variables by which clients find the cluster they run in. They take precedence over the kubeconfig,
+#: so tests in a pod would change the real cluster.
+_IN_CLUSTER = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
+
+
+class sandbox(SandboxClient):  # noqa: N801
+    """A context manager with a Kubernetes API in memory, for tests and for trying things.
+
+    `KUBECONFIG` points to it for the duration, so operators, kubectl and all clients use it. The
+    manifests, which are files, folders, `-` for stdin, or objects as dicts, are loaded before it starts: CRDs and
+    namespaces first. There are no nodes and no controllers: a Deployment creates no pods.
+
+        with sandbox("crd.yaml", {"kind": "KopfExample", ...}) as cluster:
+            with KopfRunner(["run", "-A", "operator.py"]):
+                cluster.wait("kopfexamples", "one", lambda obj: "status" in obj)
+    """
+
+    def __init__(
+        self,
+        *manifests: Manifest,
+        rbac: bool = False,
+        data: str | os.PathLike[str] | None = None,
+        port: int | None = None,
+        address: str | None = None,
+        kubeconfig: str | os.PathLike[str] | None = None,
+    ) -> None:
+        super().__init__()
+        self._options: dict[str, Any] = {
+            "rbac": rbac,
+            "manifests": manifests,
+            "data": None if data is None else os.fspath(data),
+            "port": port,
+            "address": address,
+        }
+        self._chosen = None if kubeconfig is None else pathlib.Path(kubeconfig)
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._native: _kopf.Sandbox | None = None
+        self._environ: dict[str, str | None] = {}
+
+    @property
+    def url(self) -> str:
+        """The URL of the API server."""
+        return self._started().url
+
+    @property
+    def kubeconfig(self) -> str:
+        """The path of the kubeconfig file."""
+        self._started()
+        return str(self._file)
+
+    @property
+    def kubeconfig_text(self) -> str:
+        """The content of the kubeconfig file, in YAML."""
+        return self._started().kubeconfig
+
+    def start(self) -> None:
+        """Starts the server and sets `KUBECONFIG`; errors leave nothing behind."""
+        from kopf import _kopf
+
+        if self._native is not None:
+            raise RuntimeError("the sandbox is already started")
+        options = {key: value for key, value in self._options.items() if value is not None}
+        options["manifests"] = [text for item in options["manifests"] for text in _texts(item)]
+        native = _kopf.Sandbox(options)
+        native.start()
+        try:
+            self._write(native.kubeconfig)
+        except BaseException:
+            native.stop()
+            raise
+        self._native = native
+        self._environ = {key: os.environ.pop(key, None) for key in ("KUBECONFIG", *_IN_CLUSTER)}
+        os.environ["KUBECONFIG"] = str(self._file)
+
+    def stop(self) -> None:
+        """Stops the server, removes the kubeconfig, restores the environment."""
+        native, self._native = self._native, None
+        if native is None:
+            return
+        for key, value in self._environ.items():
+            os.environ.pop(key, None)
+            if value is not None:
+                os.environ[key] = value
+        try:
+            native.stop()
+        finally:
+            self.close()
+            self._file.unlink(missing_ok=True)
+            if self._folder is not None:
+                self._folder.cleanup()
+
+    def __enter__(self) -> sandbox:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> Literal[False]:
+        self.stop()
+        return False
+
+    def _endpoint(self) -> tuple[str, str]:
+        return self.url, self.kubeconfig_text
+
+    def _started(self) -> _kopf.Sandbox:
+        if self._native is None:
+            raise RuntimeError("the sandbox is not started: use it in a `with` statement")
+        return self._native
+
+    def _write(self, text: str) -> None:
+        if self._chosen is not None:
+            self._file = self._chosen
+        else:
+            self._folder = tempfile.TemporaryDirectory(prefix="kopf-sandbox-")
+            self._file = pathlib.Path(self._folder.name, "kubeconfig")
+        # The file has credentials: it is readable for the user only, from the beginning on.
+        descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+def _texts(manifest: Manifest) -> Iterator[str]:
+    """Yields the manifests as texts; of folders, all YAML and JSON files in the order of names."""
+    if isinstance(manifest, Mapping):
+        import json
+
+        yield json.dumps(dict(manifest))
+        return
+    if manifest == "-":
+        yield sys.stdin.read()
+        return
+    path = pathlib.Path(manifest)
+    if path.is_dir():
+        names = sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml", ".json"))
+        for name in names:
+            yield name.read_text(encoding="utf-8")
+        return
+    yield path.read_text(encoding="utf-8")
+
+
+def sandbox_fixture(
+    *manifests: Manifest,
+    scope: Literal["function", "class", "module", "package", "session"] = "function",
+    **options: Any,
+) -> Any:
+    """Returns a pytest fixture with a sandbox.
+
+        cluster = kopf.testing.sandbox_fixture("crd.yaml", scope="module")
+
+        def test_creation(cluster):
+            ...
+    """
+    import pytest
+
+    @pytest.fixture(scope=scope)
+    def cluster() -> Iterator[sandbox]:
+        with sandbox(*manifests, **options) as started:
+            yield started
+
+    return cluster
+
+
+def greeting(cluster: sandbox, title: str) -> str:
+    """Returns instructions for using the sandbox from another terminal."""
+    return (
+        f"{title}: a Kubernetes API in memory, without nodes.\n"
+        f"  listens on  {cluster.url}\n"
+        f"  kubeconfig  {cluster.kubeconfig}\n"
+        f"In another terminal:\n"
+        f"  export KUBECONFIG={shlex.quote(cluster.kubeconfig)}\n"
+        f"  kubectl get all -A\n"
+        f"Ctrl-C stops it and deletes all objects."
+    )
+
+
+def wait_for_signal() -> None:
+    """Waits for SIGINT, SIGTERM or SIGHUP; restores the former signal handlers."""
+    stop = threading.Event()
+    signals = [signal.SIGINT, signal.SIGTERM, *filter(None, [getattr(signal, "SIGHUP", None)])]
+    former = {signum: signal.signal(signum, lambda *_: stop.set()) for signum in signals}
+    try:
+        # Signal handlers of Python run between the waits, not during them.
+        while not stop.wait(timeout=0.5):
+            pass
+    finally:
+        for signum, handler in former.items():
+            signal.signal(signum, handler)

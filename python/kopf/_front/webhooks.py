@@ -1,0 +1,26 @@
+"""Servers and tunnels of admission webhooks under one name."""
+
+from __future__ import annotations
+
+from kopf._front.servers import (
+    ClusterDetector,
+    WebhookAutoServer,
+    WebhookContextManager,
+    WebhookDockerDesktopServer,
+    WebhookK3dServer,
+    WebhookMinikubeServer,
+    WebhookServer,
+)
+from kopf._front.tunnels import WebhookAutoTunnel, WebhookNgrokTunnel
+
+__all__ = [
+    "ClusterDetector",
+    "WebhookAutoServer",
+    "WebhookAutoTunnel",
+    "WebhookContextManager",
+    "WebhookDockerDesktopServer",
+    "WebhookK3dServer",
+    "WebhookMinikubeServer",
+    "WebhookNgrokTunnel",
+    "WebhookServer",
+]

@@ -1,0 +1,299 @@
+"""The command line: `kopf run`, `freeze`, `resume`, `sandbox`, `demo`, `crd`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import functools
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from kopf._front import loaders, loggers, loops, versions
+
+if TYPE_CHECKING:
+    import concurrent.futures
+    import threading
+
+    from kopf._front.configuration import OperatorSettings
+    from kopf._front.credentials import Vault
+    from kopf._front.registries import OperatorRegistry
+
+    Flag = asyncio.Future[Any] | asyncio.Event | concurrent.futures.Future[Any] | threading.Event
+
+__all__ = ["CLIControls", "freeze", "logging_options", "main", "resume", "run"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+#: The priority of developers' operators, above all usual ones.
+_DEV_PRIORITY = 666
+
+
+@dataclasses.dataclass()
+class CLIControls:
+    """Objects for the operator that cannot be passed as command-line options; used in tests."""
+
+    ready_flag: Flag | None = None
+    stop_flag: Flag | None = None
+    vault: Vault | None = None
+    registry: OperatorRegistry | None = None
+    settings: OperatorSettings | None = None
+    loop: asyncio.AbstractEventLoop | None = None
+
+
+class _Commands(click.Group):
+    """The group of all commands."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the command of the process; reports handlers that cannot be loaded, exits with 1.
+
+        Test runners call `main()` instead, and get the exceptions as they are.
+        """
+        try:
+            return super().__call__(*args, **kwargs)
+        except Exception as exc:
+            failure = loaders.describe_failure(exc)
+            if failure is None:
+                raise
+            click.echo(failure, err=True)
+            sys.exit(1)
+
+
+def logging_options(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the logging options to a command, and sets up logging before the command runs."""
+
+    @click.option("-v", "--verbose", is_flag=True, help="Show debug messages.")
+    @click.option("-d", "--debug", is_flag=True, help="Show debug messages, also of asyncio.")
+    @click.option("-q", "--quiet", is_flag=True, help="Show warnings and errors only.")
+    @click.option(
+        "--log-format",
+        type=click.Choice(loggers.LogFormat, case_sensitive=False),
+        default="full",
+        help="Default: full.",
+    )
+    @click.option("--log-refkey", type=str, help="The key of the object in JSON logs.")
+    @click.option(
+        "--log-prefix/--no-log-prefix", default=None, help="Prefix messages with [namespace/name]."
+    )
+    @functools.wraps(fn)
+    def wrapper(
+        verbose: bool,
+        quiet: bool,
+        debug: bool,
+        *args: Any,
+        log_format: loggers.LogFormat = loggers.LogFormat.FULL,
+        log_prefix: bool | None = None,
+        log_refkey: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        loggers.configure(
+            debug=debug,
+            verbose=verbose,
+            quiet=quiet,
+            log_format=log_format,
+            log_refkey=log_refkey,
+            log_prefix=log_prefix,
+        )
+        return fn(*args, **kwargs)
+
+    return wrapper
+
+
+def _scope_options(fn: _F) -> _F:
+    """Adds the options of namespaces."""
+    fn = click.option(
+        "-n", "--namespace", "namespaces", multiple=True, help="Namespace or pattern; repeatable."
+    )(fn)
+    return click.option(
+        "-A", "--all-namespaces", "clusterwide", is_flag=True, help="Serve the whole cluster."
+    )(fn)
+
+
+def _check_scope(namespaces: tuple[str, ...], clusterwide: bool) -> None:
+    if namespaces and clusterwide:
+        raise click.UsageError("Either --namespace or --all-namespaces can be used, not both.")
+
+
+@click.group(
+    name="kopf",
+    cls=_Commands,
+    context_settings={"auto_envvar_prefix": "KOPF"},
+)
+@click.version_option(version=versions.version, prog_name="kopf")
+@click.make_pass_decorator(CLIControls, ensure=True)
+def main(__controls: CLIControls) -> None:
+    pass
+
+
+@main.command()
+@logging_options
+@_scope_options
+@click.option("--standalone", is_flag=True, default=None, help="Ignore other operators.")
+@click.option("--dev", is_flag=True, help="Take precedence over deployed operators.")
+@click.option("-L", "--liveness", "liveness_endpoint", help="URL of the health endpoint.")
+@click.option(
+    "-P", "--peering", "peering_name", envvar="KOPF_RUN_PEERING", help="Peering object to use."
+)
+@click.option("-p", "--priority", type=int, help="Priority among peers; default: 0.")
+@click.option("-m", "--module", "modules", multiple=True, help="Module to import; repeatable.")
+@click.option("--sandbox", is_flag=True, help="Run on an API server in this process, in memory.")
+@click.option(
+    "-f", "--filename", "filenames", multiple=True, help="Manifest for the sandbox; repeatable."
+)
+@click.option("--sandbox-port", type=int, help="Port of the sandbox; default: any free one.")
+@click.argument("paths", nargs=-1)
+@click.make_pass_decorator(CLIControls, ensure=True)
+def run(
+    __controls: CLIControls,
+    paths: list[str],
+    modules: list[str],
+    peering_name: str | None,
+    priority: int | None,
+    dev: bool | None,
+    standalone: bool | None,
+    namespaces: tuple[str, ...],
+    clusterwide: bool,
+    liveness_endpoint: str | None,
+    sandbox: bool,
+    filenames: tuple[str, ...],
+    sandbox_port: int | None,
+) -> None:
+    """Start an operator process and handle all the requests."""
+    from kopf._front import registries, running, sandboxes
+
+    # The variable of early releases, still found in deployments.
+    legacy = os.environ.get("KOPF_RUN_NAMESPACE")
+    namespaces = (*namespaces, legacy) if legacy else tuple(namespaces)
+    _check_scope(namespaces, clusterwide)
+    if not sandbox and (filenames or sandbox_port is not None):
+        raise click.UsageError("--filename and --sandbox-port require --sandbox.")
+    if __controls.registry is not None:
+        registries.set_default_registry(__controls.registry)
+
+    with contextlib.ExitStack() as stack:
+        if sandbox:
+            cluster = stack.enter_context(sandboxes.sandbox(*filenames, port=sandbox_port))
+            click.echo(sandboxes.greeting(cluster, "The operator runs on a sandbox"))
+            clusterwide = not namespaces
+        loaders.preload(paths=paths, modules=modules)
+        loop = stack.enter_context(loops.proper_loop(__controls.loop))
+        running.run(
+            standalone=standalone,
+            namespaces=namespaces,
+            clusterwide=clusterwide,
+            priority=_DEV_PRIORITY if dev else priority,
+            peering_name=peering_name,
+            liveness_endpoint=liveness_endpoint,
+            registry=__controls.registry,
+            settings=__controls.settings,
+            stop_flag=__controls.stop_flag,
+            ready_flag=__controls.ready_flag,
+            vault=__controls.vault,
+            loop=loop,
+        )
+
+
+@main.command()
+@logging_options
+@_scope_options
+@click.option("-i", "--id", help="Identity of the record; default: the user and the host.")
+@click.option("--dev", is_flag=True, help="Use the priority of developers' operators.")
+@click.option("-P", "--peering", "peering_name", required=True, envvar="KOPF_FREEZE_PEERING")
+@click.option("-p", "--priority", type=int, default=100, required=True)
+@click.option("-t", "--lifetime", type=int, required=True, help="Seconds until they resume.")
+@click.option("-m", "--message", help="Not stored.")
+def freeze(
+    id: str | None,
+    message: str | None,
+    lifetime: int,
+    namespaces: tuple[str, ...],
+    clusterwide: bool,
+    peering_name: str,
+    priority: int,
+    dev: bool,
+) -> None:
+    """Pause the resource handling in the operator(s)."""
+    from kopf._front import freezing
+
+    _check_scope(namespaces, clusterwide)
+    freezing.freeze(
+        peering_name=peering_name,
+        priority=_DEV_PRIORITY if dev else priority,
+        lifetime=lifetime,
+        identity=id,
+        namespaces=namespaces,
+        clusterwide=clusterwide,
+    )
+
+
+@main.command()
+@logging_options
+@_scope_options
+@click.option("-i", "--id", help="Identity of the record; default: the user and the host.")
+@click.option("-P", "--peering", "peering_name", required=True, envvar="KOPF_RESUME_PEERING")
+def resume(
+    id: str | None,
+    namespaces: tuple[str, ...],
+    clusterwide: bool,
+    peering_name: str,
+) -> None:
+    """Resume the resource handling in the operator(s)."""
+    from kopf._front import freezing
+
+    _check_scope(namespaces, clusterwide)
+    freezing.resume(
+        peering_name=peering_name,
+        identity=id,
+        namespaces=namespaces,
+        clusterwide=clusterwide,
+    )
+
+
+@main.command()
+@click.option("--port", type=int, help="Port to listen on; default: any free one.")
+@click.option("--address", help="IP address to listen on; default: loopback.")
+@click.option("--rbac", is_flag=True, help="Check every request against roles and bindings.")
+@click.option("--kubeconfig", type=click.Path(dir_okay=False), help="File for the credentials.")
+@click.option("-f", "--filename", "filenames", multiple=True, help="Manifest; repeatable.")
+def sandbox(
+    port: int | None,
+    address: str | None,
+    rbac: bool,
+    kubeconfig: str | None,
+    filenames: tuple[str, ...],
+) -> None:
+    """Run a Kubernetes API server in this process until Ctrl-C."""
+    from kopf._front import sandboxes
+
+    cluster = sandboxes.sandbox(
+        *filenames, rbac=rbac, port=port, address=address, kubeconfig=kubeconfig
+    )
+    with cluster:
+        click.echo(sandboxes.greeting(cluster, "The sandbox is ready"))
+        sandboxes.wait_for_signal()
+
+
+@main.command()
+@click.option("--once", is_flag=True, help="Exit at the end instead of waiting for Ctrl-C.")
+def demo(once: bool) -> None:
+    """Show an operator at work on a sandbox, step by step."""
+    from kopf._front import demos
+
+    demos.run(once=once)
+
+
+@main.command()
+@click.option("-m", "--module", "modules", multiple=True, help="Module to import; repeatable.")
+@click.argument("paths", nargs=-1)
+def crd(paths: list[str], modules: list[str]) -> None:
+    """Print the custom resource definitions of the models in files and modules."""
+    from kopf._front import schemas
+
+    loaders.preload(paths=paths, modules=modules)
+    if not schemas.declared():
+        raise click.ClickException("no model is declared with @kopf.crd in the files and modules")
+    click.echo(schemas.to_yaml(schemas.declared()), nl=False)

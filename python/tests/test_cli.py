@@ -1,0 +1,248 @@
+"""The command line: options, variables, exit codes. The expectations are facts of Kopf 1.45.2."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from kopf import cli
+from kopf._front import loggers, running
+
+pytestmark = pytest.mark.usefixtures("clean_imports", "clean_logging")
+
+DEFAULTS = {
+    "standalone": None,
+    "namespaces": (),
+    "clusterwide": False,
+    "priority": None,
+    "peering_name": None,
+    "liveness_endpoint": None,
+    "registry": None,
+    "settings": None,
+    "stop_flag": None,
+    "ready_flag": None,
+    "vault": None,
+}
+
+
+class Calls(list[dict[str, Any]]):
+    """Calls of `running.run()`, and the ways to cause them."""
+
+    def invoke(self, *args: str, env: dict[str, str] | None = None, obj: Any = None) -> Result:
+        return CliRunner().invoke(cli.main, args, env=env, obj=obj)
+
+    def options(self, *args: str, env: dict[str, str] | None = None) -> dict[str, Any]:
+        result = self.invoke("run", *args, env=env)
+        assert result.exit_code == 0, result.output
+        (call,) = self
+        call.pop("loop")
+        return {key: value for key, value in call.items() if value != DEFAULTS[key]}
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    found = Calls()
+    monkeypatch.setattr(running, "run", lambda **kwargs: found.append(kwargs))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("args", "options"),
+    [
+        ([], {}),
+        (["-A"], {"clusterwide": True}),
+        (["--all-namespaces"], {"clusterwide": True}),
+        (["-n", "a*,!b", "--namespace", "c"], {"namespaces": ("a*,!b", "c")}),
+        (["--standalone"], {"standalone": True}),
+        (["--dev"], {"priority": 666}),
+        (["--dev", "-p", "5"], {"priority": 666}),
+        (["--priority", "5"], {"priority": 5}),
+        (["-P", "x"], {"peering_name": "x"}),
+        (["-L", "http://:8080"], {"liveness_endpoint": "http://:8080"}),
+    ],
+)
+def test_options_of_running(calls: Calls, args: list[str], options: dict[str, Any]) -> None:
+    assert calls.options(*args) == options
+
+
+@pytest.mark.parametrize(
+    ("env", "options"),
+    [
+        ({"KOPF_RUN_CLUSTERWIDE": "true"}, {"clusterwide": True}),
+        ({"KOPF_RUN_NAMESPACES": "x y"}, {"namespaces": ("x", "y")}),
+        ({"KOPF_RUN_NAMESPACE": "z"}, {"namespaces": ("z",)}),
+        ({"KOPF_RUN_NAMESPACES": "x y", "KOPF_RUN_NAMESPACE": "z"}, {"namespaces": ("x", "y", "z")}),
+        ({"KOPF_RUN_PEERING": "p", "KOPF_RUN_PEERING_NAME": "q"}, {"peering_name": "p"}),
+        ({"KOPF_RUN_PEERING_NAME": "q"}, {"peering_name": "q"}),
+        ({"KOPF_RUN_PRIORITY": "5"}, {"priority": 5}),
+        ({"KOPF_RUN_STANDALONE": "1"}, {"standalone": True}),
+        ({"KOPF_RUN_DEV": "true"}, {"priority": 666}),
+        ({"KOPF_RUN_LIVENESS_ENDPOINT": "http://:1"}, {"liveness_endpoint": "http://:1"}),
+        ({"KOPF_RUN_MODULES": "json os"}, {}),
+    ],
+)
+def test_variables_of_running(calls: Calls, env: dict[str, str], options: dict[str, Any]) -> None:
+    assert calls.options(env=env) == options
+
+
+@pytest.mark.parametrize(
+    ("args", "env", "expected"),
+    [
+        ([], {}, {}),
+        (["-v"], {}, {"verbose": True}),
+        (["-d", "-q"], {}, {"debug": True, "quiet": True}),
+        (["--log-format", "PLAIN"], {}, {"log_format": loggers.LogFormat.PLAIN}),
+        (["--log-refkey", "x", "--no-log-prefix"], {}, {"log_refkey": "x", "log_prefix": False}),
+        ([], {"KOPF_RUN_LOG_FORMAT": "json"}, {"log_format": loggers.LogFormat.JSON}),
+        ([], {"KOPF_RUN_LOG_PREFIX": "true"}, {"log_prefix": True}),
+        ([], {"KOPF_RUN_VERBOSE": "true"}, {"verbose": True}),
+    ],
+)
+def test_options_of_logging(
+    calls: Calls,
+    monkeypatch: pytest.MonkeyPatch,
+    args: list[str],
+    env: dict[str, str],
+    expected: dict[str, Any],
+) -> None:
+    configured: list[dict[str, Any]] = []
+    monkeypatch.setattr(loggers, "configure", lambda **kwargs: configured.append(kwargs))
+    calls.options(*args, env=env)
+    defaults = {"debug": False, "verbose": False, "quiet": False, "log_prefix": None,
+                "log_format": loggers.LogFormat.FULL, "log_refkey": None}  # fmt: skip
+    assert configured == [{**defaults, **expected}]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--bogus"], "No such option"),
+        (["-n", "a", "-A"], "Either --namespace or --all-namespaces can be used, not both."),
+        (["-p", "x"], "'x' is not a valid integer"),
+        (["--log-format", "bogus"], "'bogus' is not one of 'plain', 'full', 'json'"),
+        (["-f", "crd.yaml"], "--filename and --sandbox-port require --sandbox."),
+    ],
+)
+def test_wrong_options_exit_with_2(calls: Calls, args: list[str], message: str) -> None:
+    result = calls.invoke("run", *args)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert calls == []
+
+
+def test_parameters_are_available_to_handler_files(calls: Calls, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "x.py"
+    path.write_text("import click; click.echo(click.get_current_context().params['peering_name'])")
+    assert calls.invoke("run", "-P", "mine", str(path)).stdout == "mine\n"
+
+
+def test_exceptions_of_handler_files_reach_test_runners(
+    calls: Calls, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / "x.py"
+    path.write_text("raise ValueError('boom')")
+    result = calls.invoke("run", str(path))
+    assert result.exit_code == 1
+    assert isinstance(result.exception, ValueError)
+    assert calls == []
+
+
+def test_exit_codes_of_handler_files_are_kept(calls: Calls, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "x.py"
+    path.write_text("import sys; sys.exit(5)")
+    assert calls.invoke("run", str(path)).exit_code == 5
+
+
+def test_controls_reach_the_operator(
+    calls: Calls, default_registry: object, tmp_path: pathlib.Path
+) -> None:
+    from kopf._front import registries
+
+    mine, stop = registries.OperatorRegistry(), threading.Event()
+    path = tmp_path / "x.py"
+    path.write_text(
+        "import click\nfrom kopf._front import registries\n"
+        "assert click.get_current_context().obj.registry is registries.get_default_registry()\n"
+    )
+    controls = cli.CLIControls(registry=mine, stop_flag=stop)
+    result = calls.invoke("run", str(path), obj=controls)
+    assert result.exit_code == 0, result.exception
+    assert calls[0]["registry"] is mine
+    assert calls[0]["stop_flag"] is stop
+
+
+def test_uvloop_is_used_if_installed(calls: Calls) -> None:
+    uvloop = pytest.importorskip("uvloop")
+    calls.invoke("run")
+    assert isinstance(calls[0]["loop"], uvloop.Loop)
+    assert calls[0]["loop"].is_closed()
+
+
+@pytest.mark.parametrize("command", ["freeze", "resume"])
+def test_pausing_commands_require_a_peering(command: str) -> None:
+    result = CliRunner().invoke(cli.main, [command, "-A"])
+    assert result.exit_code == 2
+    assert "Missing option '-P' / '--peering'" in result.output
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["-A"], {"priority": 100, "identity": None, "clusterwide": True}),
+        (["-n", "a", "-i", "me", "--dev"], {"priority": 666, "identity": "me", "namespaces": ("a",)}),
+    ],
+)
+def test_options_of_freezing(
+    monkeypatch: pytest.MonkeyPatch, args: list[str], expected: dict[str, Any]
+) -> None:
+    from kopf._front import freezing
+
+    found: list[dict[str, Any]] = []
+    monkeypatch.setattr(freezing, "freeze", lambda **kwargs: found.append(kwargs))
+    result = CliRunner().invoke(
+        cli.main, ["freeze", *args, "-t", "60"], env={"KOPF_FREEZE_PEERING": "x"}
+    )
+    assert result.exit_code == 0, result.output
+    assert found[0]["lifetime"] == 60
+    assert found[0]["peering_name"] == "x"
+    assert {key: found[0][key] for key in expected} == expected
+
+
+def test_commands_of_the_original_and_ours() -> None:
+    assert set(cli.main.commands) == {"run", "freeze", "resume", "sandbox", "demo", "crd"}
+    assert isinstance(cli.main, click.Group)
+
+
+def kopf(*args: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kopf", *args]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_version() -> None:
+    import kopf as package
+
+    done = kopf("--version")
+    assert done.stdout == f"kopf, version {package.__version__}\n"
+
+
+def test_processes_report_broken_files(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "x.py"
+    path.write_text("raise ValueError('boom')")
+    done = kopf("run", str(path))
+    assert done.returncode == 1
+    assert done.stderr.endswith(f"Error: cannot load {path}: ValueError: boom\n")
+    assert "click" not in done.stderr
+
+
+@pytest.mark.native
+def test_demo_ends_by_itself() -> None:
+    done = kopf("demo", "--once")
+    assert done.returncode == 0, done.stderr
+    assert "Now it is gone." in done.stdout

@@ -1,0 +1,144 @@
+"""The sandbox as a context manager and a fixture."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import stat
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import kopf
+from kopf import testing
+from kopf._front.clients import SandboxError
+
+CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "things.kopf.dev"},
+    "spec": {
+        "group": "kopf.dev",
+        "scope": "Namespaced",
+        "names": {"plural": "things", "kind": "Thing"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+class FakeSandbox:
+    """A native sandbox that does nothing."""
+
+    url = "http://localhost:1"
+    kubeconfig = "text"
+    stopped = False
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+        made.append(self)
+
+    def start(self) -> None:
+        if "fail" in self.options["manifests"]:
+            raise RuntimeError("bad manifest")
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+made: list[FakeSandbox] = []
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> list[FakeSandbox]:
+    made.clear()
+    module = SimpleNamespace(Sandbox=FakeSandbox)
+    monkeypatch.setitem(__import__("sys").modules, "kopf._kopf", module)
+    monkeypatch.setattr(kopf, "_kopf", module, raising=False)
+    return made
+
+
+def test_environment_is_set_and_restored(
+    fake: list[FakeSandbox], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", "before")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "real.cluster")
+    monkeypatch.delenv("KUBERNETES_SERVICE_PORT", raising=False)
+    with testing.sandbox() as cluster:
+        path = pathlib.Path(os.environ["KUBECONFIG"])
+        assert path.read_text() == "text"
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert cluster.kubeconfig == str(path)
+        assert cluster.url == "http://localhost:1"
+        assert "KUBERNETES_SERVICE_HOST" not in os.environ
+    assert os.environ["KUBECONFIG"] == "before"
+    assert os.environ["KUBERNETES_SERVICE_HOST"] == "real.cluster"
+    assert "KUBERNETES_SERVICE_PORT" not in os.environ
+    assert not path.exists()
+    assert fake[0].stopped
+
+
+def test_manifests_are_files_folders_and_objects(
+    fake: list[FakeSandbox], tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "b.yaml").write_text("b")
+    (tmp_path / "a.json").write_text("a")
+    (tmp_path / "notes.txt").write_text("no")
+    with testing.sandbox(tmp_path, str(tmp_path / "b.yaml"), {"kind": "X"}, rbac=True):
+        pass
+    assert fake[0].options == {"rbac": True, "manifests": ["a", "b", "b", '{"kind": "X"}']}
+
+
+def test_missing_manifests_start_nothing(fake: list[FakeSandbox]) -> None:
+    with pytest.raises(FileNotFoundError), testing.sandbox("absent.yaml"):
+        pass
+    assert fake == []
+
+
+def test_failed_starts_leave_the_environment(
+    fake: list[FakeSandbox], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", "before")
+    path = tmp_path / "x.yaml"
+    path.write_text("fail")
+    with pytest.raises(RuntimeError, match="bad manifest"), testing.sandbox(path):
+        pass
+    assert os.environ["KUBECONFIG"] == "before"
+
+
+def test_attributes_require_a_start() -> None:
+    with pytest.raises(RuntimeError, match="not started"):
+        _ = testing.sandbox().url
+
+
+cluster = testing.sandbox_fixture(CRD)
+
+
+@pytest.mark.native
+def test_objects_live_in_the_sandbox(cluster: testing.sandbox) -> None:
+    cluster.create({"apiVersion": "kopf.dev/v1", "kind": "Thing", "metadata": {"name": "one"}})
+    cluster.patch("things.kopf.dev", "one", {"spec": {"x": 1}})
+    cluster.patch("things", "one", [{"op": "add", "path": "/spec/y", "value": 2}])
+    assert cluster.wait("things", "one", lambda obj: "spec" in obj)["spec"] == {"x": 1, "y": 2}
+    assert [item["metadata"]["name"] for item in cluster.all("things")] == ["one"]
+    cluster.delete("things", "one")
+    assert cluster.wait("things", "one") is None
+
+
+@pytest.mark.native
+def test_errors_of_the_server_are_raised(cluster: testing.sandbox) -> None:
+    with pytest.raises(SandboxError, match='things.kopf.dev "absent" not found') as caught:
+        cluster.get("things", "absent")
+    assert caught.value.status == 404

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use kopf_core::admission::Operation;
 use kopf_core::body::Body;
 use kopf_core::cause::{Cause, Change};
 use kopf_core::outcome::{Attachment, HandlerError};
@@ -217,7 +218,8 @@ impl PyCall {
         }
     }
 
-    fn old(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    #[pyo3(name = "old")]
+    fn old_value(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let admission = self
             .admission
             .as_ref()
@@ -225,7 +227,8 @@ impl PyCall {
         value(py, admission.or(self.change().map(|change| &change.old)))
     }
 
-    fn new(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    #[pyo3(name = "new")]
+    fn new_value(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let admission = self
             .admission
             .as_ref()
@@ -288,7 +291,7 @@ impl PyCall {
         };
         let review = &admission.review;
         let parts = PyDict::new(py);
-        parts.set_item("operation", review.operation.map(|one| one.as_str()))?;
+        parts.set_item("operation", review.operation.map(Operation::as_str))?;
         parts.set_item("subresource", &review.subresource)?;
         parts.set_item("dryrun", review.dryrun)?;
         parts.set_item("userinfo", to_python(py, &review.userinfo)?)?;

@@ -67,7 +67,7 @@ pub(crate) fn handler(front: &Arc<Front>, spec: &Bound<'_, PyDict>) -> PyResult<
     let filters = Filters {
         labels: criteria(spec, "labels", &callback)?,
         annotations: criteria(spec, "annotations", &callback)?,
-        field: get::<Vec<String>>(spec, "field")?.map(|steps| FieldPath::from_iter(steps)),
+        field: get::<Vec<String>>(spec, "field")?.map(FieldPath::from_iter),
         value: value_criterion(spec, "value", &callback)?,
         old: value_criterion(spec, "old", &callback)?,
         new: value_criterion(spec, "new", &callback)?,
@@ -202,17 +202,18 @@ fn selector(front: &Arc<Front>, spec: &Bound<'_, PyDict>) -> PyResult<Option<Sel
             )
         }
     };
-    let mut own = SelectorSpec::default();
-    own.positional = get::<String>(&given, "any_name")?.into_iter().collect();
-    own.group = get(&given, "group")?;
-    own.version = get(&given, "version")?;
-    own.kind = get(&given, "kind")?;
-    own.plural = get(&given, "plural")?;
-    own.singular = get(&given, "singular")?;
-    own.shortcut = get(&given, "shortcut")?;
-    own.category = get(&given, "category")?;
-    own.everything = get(&given, "everything")?.unwrap_or(false);
-    own.predicate = predicate;
+    let own = SelectorSpec {
+        positional: get::<String>(&given, "any_name")?.into_iter().collect(),
+        group: get(&given, "group")?,
+        version: get(&given, "version")?,
+        kind: get(&given, "kind")?,
+        plural: get(&given, "plural")?,
+        singular: get(&given, "singular")?,
+        shortcut: get(&given, "shortcut")?,
+        category: get(&given, "category")?,
+        everything: get(&given, "everything")?.unwrap_or(false),
+        predicate,
+    };
     let wrong = |error| PyValueError::new_err(format!("wrong selector: {error}"));
     own.build().map(Some).map_err(wrong)
 }

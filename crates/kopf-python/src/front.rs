@@ -19,6 +19,9 @@ use crate::hosting::{LoopHost, Task};
 use crate::logging::Levels;
 use crate::queue::Queue;
 
+/// A resource with its object in Python.
+type Converted = (Arc<Resource>, Py<PyAny>);
+
 /// The front of one operator: the queue to its loop, and the Python object that starts functions.
 pub(crate) struct Front {
     pub(crate) queue: Arc<Queue>,
@@ -31,7 +34,7 @@ pub(crate) struct Front {
     pub(crate) runtime: OnceLock<Handle>,
     /// The handlers as they were declared last, until the engine takes them after the startup.
     pub(crate) declarations: Mutex<Option<Declarations>>,
-    resources: Mutex<HashMap<Arc<str>, (Arc<Resource>, Py<PyAny>)>>,
+    resources: Mutex<HashMap<Arc<str>, Converted>>,
     last_body: Mutex<Option<(Body, Py<PyAny>)>>,
 }
 

@@ -74,7 +74,7 @@ impl Pulse for LoopHost {
         self.queue.push(Entry::Pulse(sender));
         Box::pin(async move {
             if receiver.await.is_err() {
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         })
     }

@@ -22,28 +22,28 @@ pub(crate) fn credentials(info: &Bound<'_, PyAny>) -> PyResult<Credentials> {
             Err(_) => Ok(Some(String::from_utf8_lossy(value.extract()?).into_owned())),
         }
     };
-    let mut own = ConnectionInfo::default();
-    own.server =
-        text("server")?.ok_or_else(|| PyTypeError::new_err("the credentials have no server"))?;
-    own.ca_path = path("ca_path")?;
-    own.ca_data = data("ca_data")?;
-    own.insecure = attribute(info, "insecure")?.unwrap_or(false);
-    own.username = text("username")?;
-    own.password = text("password")?;
-    own.scheme = text("scheme")?;
-    own.token = text("token")?;
-    own.certificate_path = path("certificate_path")?;
-    own.certificate_data = data("certificate_data")?;
-    own.private_key_path = path("private_key_path")?;
-    own.private_key_data = data("private_key_data")?;
-    own.default_namespace = text("default_namespace")?;
-    own.proxy_url = text("proxy_url")?;
-    own.trust_env = attribute(info, "trust_env")?.unwrap_or(false);
-    own.priority = attribute(info, "priority")?.unwrap_or(0);
-    if let Some(expiration) = attribute::<Bound<'_, PyAny>>(info, "expiration")? {
-        own.expiration = Some(timestamp(&expiration)?);
-    }
-    Ok(own.into())
+    let expiration = attribute::<Bound<'_, PyAny>>(info, "expiration")?;
+    let info = ConnectionInfo {
+        server: text("server")?
+            .ok_or_else(|| PyTypeError::new_err("the credentials have no server"))?,
+        ca_path: path("ca_path")?,
+        ca_data: data("ca_data")?,
+        insecure: attribute(info, "insecure")?.unwrap_or(false),
+        username: text("username")?,
+        password: text("password")?,
+        scheme: text("scheme")?,
+        token: text("token")?,
+        certificate_path: path("certificate_path")?,
+        certificate_data: data("certificate_data")?,
+        private_key_path: path("private_key_path")?,
+        private_key_data: data("private_key_data")?,
+        default_namespace: text("default_namespace")?,
+        proxy_url: text("proxy_url")?,
+        trust_env: attribute(info, "trust_env")?.unwrap_or(false),
+        priority: attribute(info, "priority")?.unwrap_or(0),
+        expiration: expiration.map(|value| timestamp(&value)).transpose()?,
+    };
+    Ok(info.into())
 }
 
 /// Reads an aware datetime, or a naive one in UTC.

@@ -17,8 +17,10 @@ pub(crate) fn from_python(
     merge: &Bound<'_, PyAny>,
     fns: Vec<Py<PyAny>>,
 ) -> PyResult<Patch> {
-    let mut patch = Patch::default();
-    patch.merge = map_from_python(merge)?;
+    let mut patch = Patch {
+        merge: map_from_python(merge)?,
+        ..Patch::default()
+    };
     for function in fns {
         patch.add_fn(awaited(Arc::clone(front), Arc::new(function)));
     }

@@ -184,9 +184,11 @@ impl PyServing {
         sslpeer: &Bound<'_, PyAny>,
         future: Py<PyAny>,
     ) -> PyResult<()> {
-        let mut incoming = Incoming::default();
-        incoming.review = from_python(review)?;
-        incoming.webhook = webhook;
+        let mut incoming = Incoming {
+            review: from_python(review)?,
+            webhook,
+            ..Incoming::default()
+        };
         if !headers.is_none() {
             for pair in headers.call_method0("items")?.try_iter()? {
                 let (name, value): (String, String) = pair?.extract()?;

@@ -158,7 +158,14 @@ class WebhookServer(WebhookContextManager):
         from kopf import _kopf
 
         server = _kopf.NativeWebhookServer(self._options())
-        config: Any = await server.start(fn)
+        try:
+            starting = server.start(fn)
+        except LookupError:
+            # Outside of an operator there is no engine to serve requests.
+            async for fallback in self._serve_by_aiohttp(fn):
+                yield fallback
+            return
+        config: Any = await starting
         try:
             yield config
         finally:

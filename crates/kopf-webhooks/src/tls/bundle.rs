@@ -17,18 +17,12 @@ const LINE: usize = 64;
 
 /// Encodes data in PEM.
 pub(super) fn pem(label: &str, data: &[u8]) -> String {
-    let mut body = STANDARD.encode(data);
-    let mut text = format!("-----BEGIN {label}-----\n");
-    while body.len() > LINE {
-        // Base64 is ASCII, so that it can be cut anywhere.
-        let rest = body.split_off(LINE);
-        text.push_str(&body);
-        text.push('\n');
-        body = rest;
-    }
-    text.push_str(&body);
-    text.push_str(&format!("\n-----END {label}-----\n"));
-    text
+    let body = STANDARD.encode(data);
+    // Base64 is ASCII, so that it can be cut anywhere.
+    let lines = body.as_bytes().chunks(LINE).map(String::from_utf8_lossy);
+    let lines: Vec<_> = lines.collect();
+    let body = lines.join("\n");
+    format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n")
 }
 
 /// The authorities that API servers are told.

@@ -39,15 +39,7 @@ from kopf._front.bodies import (  # noqa: E402
 )
 from kopf._front.callbacks import Logger, all_, any_, none_, not_  # noqa: E402
 from kopf._front.causes import Reason  # noqa: E402
-from kopf._front.configuration import OperatorSettings  # noqa: E402
-from kopf._front.credentials import AiohttpSession, ConnectionInfo  # noqa: E402
 from kopf._front.dicts import FieldPath, FieldSpec  # noqa: E402
-from kopf._front.diffbase import (  # noqa: E402
-    AnnotationsDiffBaseStorage,
-    DiffBaseStorage,
-    MultiDiffBaseStorage,
-    StatusDiffBaseStorage,
-)
 from kopf._front.diffs import Diff, DiffItem, DiffOperation  # noqa: E402
 from kopf._front.ephemera import Index, Memo, Store  # noqa: E402
 from kopf._front.errors import (  # noqa: E402
@@ -79,14 +71,6 @@ from kopf._front.piggybacking import (  # noqa: E402
     login_with_kubeconfig,
     login_with_service_account,
 )
-from kopf._front.progress import (  # noqa: E402
-    AnnotationsProgressStorage,
-    MultiProgressStorage,
-    ProgressRecord,
-    ProgressStorage,
-    SmartProgressStorage,
-    StatusProgressStorage,
-)
 from kopf._front.references import EVERYTHING, Resource  # noqa: E402
 from kopf._front.registries import (  # noqa: E402
     OperatorRegistry,
@@ -117,8 +101,24 @@ from kopf._front.versions import (  # noqa: E402
 from kopf.on import daemon, index, register, subhandler, timer  # noqa: E402
 
 if TYPE_CHECKING:
+    from kopf._front.configuration import OperatorSettings
+    from kopf._front.credentials import AiohttpSession, ConnectionInfo
+    from kopf._front.diffbase import (
+        AnnotationsDiffBaseStorage,
+        DiffBaseStorage,
+        MultiDiffBaseStorage,
+        StatusDiffBaseStorage,
+    )
     from kopf._front.execution import execute
     from kopf._front.loggers import LocalObjectLogger, LogFormat, ObjectLogger, configure
+    from kopf._front.progress import (
+        AnnotationsProgressStorage,
+        MultiProgressStorage,
+        ProgressRecord,
+        ProgressStorage,
+        SmartProgressStorage,
+        StatusProgressStorage,
+    )
     from kopf._front.running import operator, run, run_tasks, spawn_tasks
     from kopf._front.webhooks import (
         WebhookAutoServer,
@@ -134,6 +134,19 @@ if TYPE_CHECKING:
 
 # Names that are imported when they are first used: they need the native module or slow imports.
 _LAZY = {
+    "OperatorSettings": "configuration",
+    "AiohttpSession": "credentials",
+    "ConnectionInfo": "credentials",
+    "AnnotationsDiffBaseStorage": "diffbase",
+    "DiffBaseStorage": "diffbase",
+    "MultiDiffBaseStorage": "diffbase",
+    "StatusDiffBaseStorage": "diffbase",
+    "AnnotationsProgressStorage": "progress",
+    "MultiProgressStorage": "progress",
+    "ProgressRecord": "progress",
+    "ProgressStorage": "progress",
+    "SmartProgressStorage": "progress",
+    "StatusProgressStorage": "progress",
     "execute": "execution",
     "configure": "loggers",
     "LogFormat": "loggers",

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
+import kopf
+
 
 def _has_native() -> bool:
     try:
@@ -68,3 +70,15 @@ def default_registry() -> Iterator[object]:
     registries.set_default_registry(registry)
     yield registry
     registries.set_default_registry(former)
+
+
+@pytest.fixture()
+def registry() -> Iterator[kopf.OperatorRegistry]:
+    """A registry that is the default one for the duration of a test."""
+    from kopf._front import registries
+
+    former = registries._default_registry
+    registry = kopf.OperatorRegistry()
+    kopf.set_default_registry(registry)
+    yield registry
+    registries._default_registry = former

@@ -15,6 +15,7 @@ from kopf._front.diffs import EMPTY, Diff
 from kopf._front.ephemera import AnyMemo, Indices
 from kopf._front.ids import HandlerId
 from kopf._front.patches import Patch
+from kopf._front.records import Record
 from kopf._front.references import Resource
 from kopf._front.reviews import Headers, Operation, SSLPeer, UserInfo
 
@@ -97,8 +98,8 @@ class Kwargable:
         return {**self._async_kwargs, **self._super_kwargs}
 
 
-@dataclasses.dataclass
-class Cause(Kwargable):
+@dataclasses.dataclass(eq=False, repr=False)
+class Cause(Record, Kwargable):
     """The common base of causes."""
 
     logger: Logger
@@ -108,7 +109,7 @@ class Cause(Kwargable):
         return {"logger": self.logger}
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False, repr=False)
 class BaseCause(Cause):
     """A cause in an operator."""
 
@@ -125,7 +126,7 @@ class BaseCause(Cause):
         return dict(self.indices)
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False, repr=False)
 class ActivityCause(BaseCause):
     """An activity of the operator."""
 
@@ -137,7 +138,7 @@ class ActivityCause(BaseCause):
         return {**super()._kwargs, "activity": self.activity, "settings": self.settings}
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False, repr=False)
 class ResourceCause(BaseCause):
     """A cause that is related to an object."""
 
@@ -166,12 +167,12 @@ class ResourceCause(BaseCause):
         }
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False, repr=False)
 class IndexingCause(ResourceCause):
     """An object to be indexed."""
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False, repr=False)
 class WatchingCause(ResourceCause):
     """A watch event."""
 
@@ -183,14 +184,14 @@ class WatchingCause(ResourceCause):
         return {**super()._kwargs, "type": self.type, "event": self.event}
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False, repr=False)
 class SpawningCause(ResourceCause):
     """An object whose daemons and timers are matched and spawned."""
 
     reset: bool
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False, repr=False)
 class DaemonCause(ResourceCause):
     """A running daemon or timer."""
 
@@ -207,7 +208,7 @@ class DaemonCause(ResourceCause):
         return {**self._kwargs, "stopped": AsyncFlagWaiter[Any](self.stopper)}
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False, repr=False)
 class ChangingCause(ResourceCause):
     """A change of an object: creation, update, deletion, or the operator's restart."""
 
@@ -233,7 +234,7 @@ class ChangingCause(ResourceCause):
         return self.body.meta.deletion_timestamp is not None
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False, repr=False)
 class WebhookCause(ResourceCause):
     """An admission review."""
 

@@ -112,14 +112,15 @@ def remove(d: MutableMapping[Any, Any], field: FieldSpec) -> None:
     parents: list[Any] = [d]
     for key in path[:-1]:
         if key not in parents[-1]:
-            return
+            break
         parents.append(parents[-1][key])
-    try:
-        del parents[-1][path[-1]]
-    except KeyError:
-        return
-    for parent, key in zip(reversed(parents[:-1]), reversed(path[:-1])):
-        if parent[key] != {}:
+    else:
+        try:
+            del parents[-1][path[-1]]
+        except KeyError:
+            pass
+    for parent, key, child in reversed(list(zip(parents, path, parents[1:]))):
+        if child != {}:
             break
         del parent[key]
 
@@ -173,7 +174,8 @@ class MappingView(Mapping[_K, _V], Generic[_K, _V]):
     The part may be absent or null, and is then seen as empty.
     """
 
-    __slots__ = ("_src", "_path", "__weakref__")
+    # Foreign attributes are possible: users attach them, and assign by mistake without effect.
+    __slots__ = ("_src", "_path", "__dict__", "__weakref__")
     _src: Source
     _path: FieldPath
 

@@ -13,13 +13,14 @@ from kopf._front.dicts import FieldPath, resolve
 from kopf._front.errors import ErrorsMode
 from kopf._front.filters import MetaFilter, ValueFilter
 from kopf._front.ids import HandlerId
+from kopf._front.records import FrozenRecord
 from kopf._front.references import Selector
 
 CauseT = TypeVar("CauseT", bound=Cause)
 
 
-@dataclasses.dataclass(frozen=True)
-class Handler:
+@dataclasses.dataclass(eq=False, repr=False)
+class Handler(FrozenRecord):
     """The options that all handlers have."""
 
     id: HandlerId
@@ -38,7 +39,7 @@ class Handler:
         return cause
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(eq=False, repr=False)
 class ActivityHandler(Handler):
     """A handler of an activity."""
 
@@ -51,7 +52,7 @@ class ActivityHandler(Handler):
         return f"Activity {self.id!r}"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(eq=False, repr=False)
 class ResourceHandler(Handler):
     """The options of handlers of objects."""
 
@@ -75,7 +76,7 @@ class ResourceHandler(Handler):
         return reduced
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(eq=False, repr=False)
 class WebhookHandler(ResourceHandler):
     """An admission handler."""
 
@@ -102,7 +103,7 @@ class WebhookHandler(ResourceHandler):
         raise ValueError(f"{self} has several operations: {sorted(self.operations)}")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(eq=False, repr=False)
 class IndexingHandler(ResourceHandler):
     """An index handler."""
 
@@ -112,14 +113,14 @@ class IndexingHandler(ResourceHandler):
         return f"Indexer {self.id!r}"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(eq=False, repr=False)
 class WatchingHandler(ResourceHandler):
     """An event handler."""
 
     fn: callbacks.WatchingFn
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(eq=False, repr=False)
 class ChangingHandler(ResourceHandler):
     """A handler of changes."""
 
@@ -133,7 +134,7 @@ class ChangingHandler(ResourceHandler):
     new: ValueFilter | None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(eq=False, repr=False)
 class SpawningHandler(ResourceHandler):
     """The options of daemons and timers."""
 
@@ -141,7 +142,7 @@ class SpawningHandler(ResourceHandler):
     initial_delay: float | callbacks.DelayFn | None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(eq=False, repr=False)
 class DaemonHandler(SpawningHandler):
     """A daemon."""
 
@@ -154,7 +155,7 @@ class DaemonHandler(SpawningHandler):
         return f"Daemon {self.id!r}"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(eq=False, repr=False)
 class TimerHandler(SpawningHandler):
     """A timer."""
 

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kopf._front import lazily
-from kopf._front.callbacks import Logger
-from kopf._front.credentials import ConnectionInfo, LoginError
+from kopf._front.errors import LoginError
 
 if TYPE_CHECKING:
+    from kopf._front.callbacks import Logger
     from kopf._front.configuration import OperatorSettings
+    from kopf._front.credentials import ConnectionInfo
 
 PRIORITY_OF_CLIENT: int = 10
 PRIORITY_OF_ASYNC_CLIENT: int = 15
@@ -150,6 +151,8 @@ def login_via_pykube(
         # The library retrieves the token of an auth provider with its first request.
         pykube.HTTPClient(config).get(version="", base="/")
         provider_token = (config.user["auth-provider"].get("config") or {}).get("access-token")
+    from kopf._front.credentials import ConnectionInfo
+
     ca, cert, key = (_filename(cluster, "certificate-authority"),
                      _filename(user, "client-certificate"), _filename(user, "client-key"))
     return ConnectionInfo(
@@ -176,6 +179,8 @@ def login_with_service_account(
     token = _read_file(f"{SERVICE_ACCOUNT}/token")
     if token is None:
         return None
+    from kopf._front.credentials import ConnectionInfo
+
     ca_path = f"{SERVICE_ACCOUNT}/ca.crt"
     return ConnectionInfo(
         server=SERVICE_ACCOUNT_SERVER,
@@ -208,6 +213,8 @@ def login_with_kubeconfig(
 
 
 def _from_client(config: Any, settings: OperatorSettings, *, priority: int) -> ConnectionInfo:
+    from kopf._front.credentials import ConnectionInfo
+
     header: str | None = config.get_api_key_with_prefix("authorization")
     if not header:
         header = config.get_api_key_with_prefix("BearerToken")

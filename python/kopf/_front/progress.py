@@ -53,8 +53,9 @@ class ProgressStorage(conventions.StorageStanzaCleaner, metaclass=abc.ABCMeta):
         """Changes the object insignificantly, so that it is processed again."""
         raise NotImplementedError
 
+    @abc.abstractmethod
     def clear(self, *, essence: BodyEssence) -> BodyEssence:
-        """Returns the essence without the state of this storage."""
+        """Returns the essence without the state of this storage. By default, a deep copy."""
         return copy.deepcopy(essence)
 
     def flush(self) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import fnmatch
 import re
-import urllib.parse
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NewType
+
+from kopf._front.records import FrozenRecord
 
 NamespaceName = NewType("NamespaceName", str)
 """A name of one specific namespace."""
@@ -26,6 +26,8 @@ def match_namespace(name: NamespaceName, pattern: NamespacePattern) -> bool:
     In a list of globs, each ``!glob`` excludes from the preceding matches. If the first glob
     is an exclusion, everything else is included.
     """
+    import fnmatch
+
     if isinstance(pattern, re.Pattern):
         return bool(pattern.fullmatch(name))
     globs = [glob.strip() for glob in pattern.split(",")]
@@ -49,8 +51,8 @@ def select_specific_namespaces(patterns: Iterable[NamespacePattern]) -> Collecti
     }
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Resource:
+@dataclasses.dataclass(eq=False, repr=False)
+class Resource(FrozenRecord):
     """A kind of objects as the API serves it. Identified by its group, version and plural name."""
 
     group: str
@@ -94,6 +96,8 @@ class Resource:
 
         Without the server, it is an absolute path.
         """
+        import urllib.parse
+
         if subresource is not None and name is None:
             raise ValueError("Subresources can be used only with specific resources by their name.")
         if not self.namespaced and namespace is not None:
@@ -130,8 +134,8 @@ SelectorFn = Callable[[Resource], bool]
 K8S_GROUP_VERSION_PATTERN = re.compile(r"^[^\.]*\.v\d+(?:(?:alpha|beta)\d+)?(?:\..*)?$")
 
 
-@dataclasses.dataclass(frozen=True)
-class Selector:
+@dataclasses.dataclass(eq=False, repr=False)
+class Selector(FrozenRecord):
     """A condition on resources, as the arguments of decorators express it.
 
     Exactly one naming criterion is required: a positional name, a function of a resource, or

@@ -20,6 +20,7 @@ mod stage;
 
 mod activities;
 mod admission;
+mod awaited_storages;
 mod background;
 mod causes;
 mod consistency;

@@ -8,6 +8,7 @@ use kopf_core::object::{Input, Snapshot};
 use serde_json::Value;
 
 use super::driver::{Driver, Version};
+use super::persisting::Unsaved;
 use super::{Holding, ObjectState};
 use crate::error::Error;
 use crate::queueing::{Processing as _, Queued};
@@ -139,6 +140,7 @@ impl Driver {
         self.logger = None;
         self.newest = None;
         self.patch = kopf_core::patch::Patch::default();
+        self.unsaved = Unsaved::default();
         self.sending = None;
         self.response = None;
         self.cycle = None;

@@ -34,6 +34,7 @@ mod foreign;
 mod health;
 mod indexing;
 mod lost_updates;
+mod managed_fields;
 mod no_progress;
 mod outcomes;
 mod patching;

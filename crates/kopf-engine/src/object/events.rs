@@ -84,7 +84,8 @@ impl Driver {
 
     /// Parses a version. An unreadable one is kept as a failure.
     fn parse(&mut self, raw: &Bytes) -> Option<Body> {
-        match Body::parse_counting(raw) {
+        let managed = self.context.shared.context.managed_fields;
+        match Body::parse_with(raw, managed) {
             Ok((body, cut)) => {
                 if cut > 0 {
                     self.logger(&body).warning(format_args!(

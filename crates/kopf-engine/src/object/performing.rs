@@ -118,7 +118,8 @@ impl Driver {
             (Some(known), Some(version)) => reaches(known, version),
             _ => false,
         };
-        if !is_known && let Ok(body) = response.body() {
+        let managed = self.context.shared.context.managed_fields;
+        if !is_known && let Ok(body) = response.body_with(managed) {
             let event = kopf_core::cause::EventType::Modified;
             self.newest = Some(Version { event, body });
         }

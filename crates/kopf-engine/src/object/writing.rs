@@ -71,7 +71,7 @@ impl Driver {
         };
         let logger = self.logger(&body).clone();
         let context = Arc::clone(&self.context);
-        let client = &context.shared.context.client;
+        let operator = &context.shared.context;
         let saving = sending.save(&context, &body);
         let pending = match holding.during(saving).await {
             Ok(pending) => pending,
@@ -81,7 +81,7 @@ impl Driver {
                 return Input::WriteFailed { rejected: false };
             }
         };
-        let applying = pending.apply(client, &context.resource, &body, &logger);
+        let applying = pending.apply(operator, &context.resource, &body, &logger);
         match holding.during(applying).await {
             Err(error) => {
                 let rejected = error.is_rejection();

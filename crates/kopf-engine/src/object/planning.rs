@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use kopf_core::body::Body;
-use kopf_core::cause::{Cause, Change, EventType, Reason, detect};
+use kopf_core::cause::{Cause, Change, Compared, EventType, Reason, detect};
 use kopf_core::diff::Diff;
 use kopf_core::finalizer;
 use kopf_core::handler::HandlerId;
@@ -262,15 +262,14 @@ fn changing_cause(
         fetch_base(storages, body, logger)?.map(Arc::new)
     };
     let diff = Diff::between(old.clone(), Some(Arc::clone(&new)));
-    let detected = detect(
-        version.event,
-        body,
-        &context.shared.context.settings.persistence.finalizer,
-        old.is_some(),
-        // Creations are recognised without their diff, which is computed only if it is read.
-        old.is_some() && diff.is_empty(),
-        state.initial(),
-    );
+    let compared = match &old {
+        // The diff of a creation is computed only if a handler reads it.
+        None => Compared::Unhandled,
+        Some(_) if diff.is_empty() => Compared::Unchanged,
+        Some(_) => Compared::Changed,
+    };
+    let finalizer = &context.shared.context.settings.persistence.finalizer;
+    let detected = detect(version.event, body, finalizer, compared, state.sighting());
     Ok(Cause {
         resource: Arc::clone(&context.resource),
         body: body.clone(),

@@ -20,6 +20,7 @@ mod stage;
 
 mod activities;
 mod admission;
+mod awaited_storages;
 mod background;
 mod causes;
 mod consistency;
@@ -33,6 +34,7 @@ mod foreign;
 mod health;
 mod indexing;
 mod lost_updates;
+mod managed_fields;
 mod no_progress;
 mod outcomes;
 mod patching;

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
+use kopf_core::body::ManagedFields;
 use kopf_core::cause::EventType;
 use kopf_core::outline;
 use serde::Deserialize;
@@ -112,10 +113,13 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// The object as it is kept: nobody looks at its `managedFields`. Something can be inserted
-    /// after its opening brace.
-    fn lean(&self, object: &[u8], inserted: &[u8]) -> Bytes {
-        let Range { start, end } = self.managed_fields;
+    /// Copies the object, usually without its `managedFields`, and inserts text after its opening
+    /// brace.
+    fn copy(&self, object: &[u8], inserted: &[u8], managed: ManagedFields) -> Bytes {
+        let Range { start, end } = match managed {
+            ManagedFields::Drop => self.managed_fields.clone(),
+            ManagedFields::Keep => 0..0,
+        };
         let begin = object.len() - object.trim_ascii_start().len() + 1;
         let begin = if inserted.is_empty() { 0 } else { begin };
         let pieces = [
@@ -173,24 +177,33 @@ impl<'a> From<outline::Outline<'a>> for Outline<'a> {
 }
 
 impl Item {
-    /// From an object within something bigger.
-    pub(crate) fn new(event: EventType, outline: &Outline<'_>, object: &[u8]) -> Self {
+    /// Copies an object out of a larger text.
+    pub(crate) fn new(
+        event: EventType,
+        outline: &Outline<'_>,
+        object: &[u8],
+        managed: ManagedFields,
+    ) -> Self {
         Self {
             event,
             key: outline.peek(),
-            raw: outline.lean(object, b""),
+            raw: outline.copy(object, b"", managed),
         }
     }
 
-    /// From an item of a list.
-    pub(crate) fn listed(object: &[u8], kind: &Kind) -> Result<Self, Error> {
+    /// Copies an item of a list.
+    pub(crate) fn listed(
+        object: &[u8],
+        kind: &Kind,
+        managed: ManagedFields,
+    ) -> Result<Self, Error> {
         let outline =
             Outline::of(object).map_err(|error| Error::malformed("an item of the list", &error))?;
         let missing = outline.missing(kind, object);
         Ok(Self {
             event: EventType::Listed,
             key: outline.peek(),
-            raw: outline.lean(object, &missing),
+            raw: outline.copy(object, &missing, managed),
         })
     }
 }
@@ -208,7 +221,7 @@ mod tests {
     }
 
     fn listed(object: &str) -> Value {
-        let item = Item::listed(object.as_bytes(), &kind()).unwrap();
+        let item = Item::listed(object.as_bytes(), &kind(), ManagedFields::Drop).unwrap();
         serde_json::from_slice(&item.raw).unwrap()
     }
 
@@ -274,18 +287,29 @@ mod tests {
         let object = br#"{"metadata":{"name":"a","managedFields":[{"f:x":{}}]},"spec":{}}"#;
         let lean = br#"{"metadata":{"name":"a"},"spec":{}}"#;
         let outline = Outline::of(object).unwrap();
-        let item = Item::new(EventType::Added, &outline, object);
+        let item = Item::new(EventType::Added, &outline, object, ManagedFields::Drop);
         assert_eq!(&item.raw[..], lean);
-        let listed = Item::listed(object, &Kind::default()).unwrap();
+        let listed = Item::listed(object, &Kind::default(), ManagedFields::Drop).unwrap();
         assert_eq!(&listed.raw[..], lean);
-        let listed = Item::listed(object, &kind()).unwrap();
+        let listed = Item::listed(object, &kind(), ManagedFields::Drop).unwrap();
         let expected = br#"{"apiVersion":"kopf.dev/v1","kind":"KopfExample","metadata":{"name":"a"},"spec":{}}"#;
         assert_eq!(&listed.raw[..], expected);
     }
 
     #[test]
+    fn managed_fields_are_kept_on_request() {
+        let object = br#"{"metadata":{"name":"a","managedFields":[{"f:x":{}}]},"spec":{}}"#;
+        let outline = Outline::of(object).unwrap();
+        let item = Item::new(EventType::Added, &outline, object, ManagedFields::Keep);
+        assert_eq!(&item.raw[..], object);
+        let listed = Item::listed(object, &kind(), ManagedFields::Keep).unwrap();
+        let expected = br#"{"apiVersion":"kopf.dev/v1","kind":"KopfExample","metadata":{"name":"a","managedFields":[{"f:x":{}}]},"spec":{}}"#;
+        assert_eq!(&listed.raw[..], expected);
+    }
+
+    #[test]
     fn unknown_kinds_are_left_unsaid() {
-        let item = Item::listed(b"{\"a\": 1}", &Kind::default()).unwrap();
+        let item = Item::listed(b"{\"a\": 1}", &Kind::default(), ManagedFields::Drop).unwrap();
         assert_eq!(&item.raw[..], b"{\"a\": 1}");
     }
 }

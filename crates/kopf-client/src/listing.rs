@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::vec;
 
 use bytes::Bytes;
+use kopf_core::body::ManagedFields;
 use kopf_core::resource::Resource;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
@@ -48,7 +49,7 @@ pub async fn list(
                 answer => answer?,
             };
             let mut page = Page::parse(&answer)?;
-            while let Some(item) = page.next_item() {
+            while let Some(item) = page.next_item(ManagedFields::Drop) {
                 items.push(item?);
             }
             if page.next.is_empty() {
@@ -146,9 +147,9 @@ impl Page {
         })
     }
 
-    pub(crate) fn next_item(&mut self) -> Option<Result<Item, Error>> {
+    pub(crate) fn next_item(&mut self, managed: ManagedFields) -> Option<Result<Item, Error>> {
         let object = self.items.next()?;
-        Some(Item::listed(&object, &self.kind))
+        Some(Item::listed(&object, &self.kind, managed))
     }
 }
 
@@ -226,7 +227,7 @@ mod tests {
     fn items_have_their_own_memory() {
         let answer = Bytes::from(part(&["a"], "5", "").to_string());
         let mut page = Page::parse(&answer).unwrap();
-        let item = page.next_item().unwrap().unwrap();
+        let item = page.next_item(ManagedFields::Drop).unwrap().unwrap();
         drop(page);
         assert!(answer.is_unique(), "the item keeps the page");
         assert_eq!(item.key.name.as_deref(), Some("a"));

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::Method;
-use kopf_core::body::Body;
+use kopf_core::body::{Body, ManagedFields};
 use kopf_core::resource::Resource;
 use serde_json::Value;
 
@@ -109,9 +109,17 @@ impl Answer {
         &self.part
     }
 
-    /// The whole object.
+    /// Parses the whole object, without its `metadata.managedFields`.
     pub fn body(&self) -> Result<Body, Error> {
-        Body::parse(&self.raw).map_err(|error| malformed(&error))
+        self.body_with(ManagedFields::Drop)
+    }
+
+    /// Parses the whole object.
+    pub fn body_with(&self, managed: ManagedFields) -> Result<Body, Error> {
+        let parsed = Body::parse_with(&self.raw, managed);
+        parsed
+            .map(|(body, _)| body)
+            .map_err(|error| malformed(&error))
     }
 }
 
@@ -172,6 +180,10 @@ mod tests {
         let answer = body.unwrap().unwrap();
         assert_eq!(answer.part().resource_version(), Some("7"));
         assert_eq!(answer.body().unwrap().value(), &object);
+        assert_eq!(
+            answer.body_with(ManagedFields::Drop).unwrap().value(),
+            &object
+        );
         let asked = script.asked().remove(0);
         assert_eq!(asked.method, Method::PATCH);
         assert_eq!(asked.path, "/apis/kopf.dev/v1/namespaces/ns/kopfexamples/a");

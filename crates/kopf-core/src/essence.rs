@@ -29,8 +29,8 @@ pub enum Error {
 /// 1. Everything but `apiVersion`, `kind`, `metadata` and `status`.
 /// 2. `metadata.labels`, and `metadata.annotations` except for those of `kubectl apply` and those
 ///    of Kopf operators, ours and others'.
-/// 3. The extra fields, wherever they are: those that handlers asked for.
-/// 4. No empty stanzas, and no ignored fields.
+/// 3. The extra fields, wherever they are: those that handlers are registered for.
+/// 4. No `metadata.managedFields`, no empty stanzas, and no ignored fields.
 ///
 /// ```
 /// use kopf_core::{body::Body, essence};
@@ -62,6 +62,10 @@ pub fn build(
         essence.insert("metadata".to_owned(), metadata);
     }
     field::cherry_pick(body.value(), &mut essence, extra_fields)?;
+    // They change with every write, own writes included.
+    if let Some(Value::Object(metadata)) = essence.get_mut("metadata") {
+        metadata.remove("managedFields");
+    }
     drop_empty(&mut essence);
     for path in ignored {
         field::remove(&mut essence, path);
@@ -196,6 +200,15 @@ mod tests {
             json!({"data": {"k": "v"}, "spec": null})
         );
         assert_eq!(essence(json!({}), &[], &[]), json!({}));
+    }
+
+    #[test]
+    fn managed_fields_are_left_out() {
+        let body = json!({"metadata": {"name": "x", "managedFields": [{"f:x": {}}]}});
+        assert_eq!(essence(body.clone(), &[], &[]), json!({}));
+        let expected = json!({"metadata": {"name": "x"}});
+        assert_eq!(essence(body.clone(), &["metadata"], &[]), expected);
+        assert_eq!(essence(body, &["metadata.managedFields"], &[]), json!({}));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Decides everything and does nothing: causes, diffs, filters, progress, outcomes, stored formats.
 
+#![warn(clippy::too_many_lines)]
+
 pub mod admission;
 pub mod background;
 pub mod body;

@@ -1,5 +1,7 @@
 //! Failures of the framework while an object is processed, as opposed to failures of handlers.
 
+use std::fmt;
+
 use kopf_core::storage::StorageError;
 
 use crate::errors::describe;
@@ -11,6 +13,16 @@ pub(crate) enum Error {
     Body(#[from] kopf_core::body::Error),
     #[error(transparent)]
     Storage(#[from] StorageError),
+    #[error("cannot load {stored}")]
+    Load {
+        stored: Stored,
+        source: StorageError,
+    },
+    #[error("cannot save {stored}")]
+    Save {
+        stored: Stored,
+        source: StorageError,
+    },
     #[error(transparent)]
     Filter(#[from] kopf_core::filter::Error),
     #[error(transparent)]
@@ -41,5 +53,21 @@ impl Error {
     /// Returns the message with its causes.
     pub(crate) fn chain(&self) -> String {
         describe(self)
+    }
+}
+
+/// The content of a storage, for messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stored {
+    Progress,
+    DiffBase,
+}
+
+impl fmt::Display for Stored {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Progress => "the progress (settings.persistence.progress_storage)",
+            Self::DiffBase => "the diff-base (settings.persistence.diffbase_storage)",
+        })
     }
 }

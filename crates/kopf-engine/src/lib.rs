@@ -3,6 +3,8 @@
 //! What is decided is decided in `kopf-core`; what is said to Kubernetes is said by `kopf-client`.
 //! The fronts are behind [`invocation`].
 
+#![warn(clippy::too_many_lines)]
+
 pub mod activities;
 pub mod admission;
 pub mod authentication;

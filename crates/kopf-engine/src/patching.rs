@@ -3,7 +3,6 @@
 use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt as _;
-use kopf_client::Client;
 use kopf_client::patching::{Answer, PatchKind, Target};
 use kopf_core::body::Body;
 use kopf_core::diff::Diff;
@@ -16,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::execution::describe_panic;
+use crate::invocation::OperatorContext;
 use crate::logger::ObjectLogger;
 
 /// A patch that is being sent. The parts that the server has accepted are removed from it.
@@ -63,13 +63,13 @@ impl Pending {
     /// Sends the requests. After an error, the remaining parts can be applied again.
     pub(crate) async fn apply(
         &mut self,
-        client: &Client,
+        operator: &OperatorContext,
         resource: &Resource,
         body: &Body,
         logger: &ObjectLogger,
     ) -> Result<Applied, Error> {
         let target = Target {
-            client,
+            client: &operator.client,
             resource,
             namespace: body.namespace(),
             name: body.name().ok_or(Error::Nameless)?,
@@ -82,7 +82,15 @@ impl Pending {
         if self.functions.is_empty() {
             return Ok(Applied::Accepted { answer });
         }
-        self.transform(&target, body, answer, &logger).await
+        let freshest = match &answer {
+            Some(answer) => answer.body_with(operator.managed_fields)?,
+            None => body.clone(),
+        };
+        let freshest = Freshest {
+            body: freshest,
+            answer,
+        };
+        self.transform(&target, freshest, &logger).await
     }
 
     /// Sends the merge patches. Returns `false` if the object does not exist.
@@ -129,24 +137,20 @@ impl Pending {
     async fn transform(
         &mut self,
         target: &Target<'_>,
-        body: &Body,
-        mut answer: Option<Answer>,
+        freshest: Freshest,
         logger: &ObjectLogger,
     ) -> Result<Applied, Error> {
-        let freshest = match &answer {
-            Some(answer) => answer.body()?,
-            None => body.clone(),
-        };
+        let Freshest { body, mut answer } = freshest;
         let has_status = target.resource.has_status();
-        let changing = AssertUnwindSafe(transform(&self.functions, freshest.value()));
+        let changing = AssertUnwindSafe(transform(&self.functions, body.value()));
         let changed = changing.catch_unwind().await;
         let changed = changed.map_err(|panic| Error::Panic(describe_panic(&*panic)))??;
-        let calls = json_calls_between(freshest.value(), &changed, has_status)?;
+        let calls = json_calls_between(body.value(), &changed, has_status)?;
         for (subresource, operations) in [(None, calls.main), (Some("status"), calls.status)] {
             if operations.is_empty() {
                 continue;
             }
-            let current = answer.as_ref().map_or(body, Answer::part);
+            let current = answer.as_ref().map_or(&body, Answer::part);
             let version = current.resource_version().unwrap_or_default();
             let payload = with_version_test(operations, version);
             match subresource {
@@ -168,6 +172,13 @@ impl Pending {
         self.functions.clear();
         Ok(Applied::Accepted { answer })
     }
+}
+
+/// The freshest version of an object.
+struct Freshest {
+    body: Body,
+    /// The response that it is from, if any.
+    answer: Option<Answer>,
 }
 
 /// Returns `true` if only metadata is sent, which has no schema: nothing can be dropped from it.

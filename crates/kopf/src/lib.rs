@@ -30,6 +30,8 @@
 //! - [`adopt`] and its neighbours: objects that belong to others;
 //! - [`main()`]: the command line; [`Operator`]: operators inside of other programs.
 
+#![warn(clippy::too_many_lines)]
+
 pub mod admission;
 pub mod background;
 pub mod cli;

@@ -32,6 +32,7 @@ pub(crate) struct Setup<'a> {
     is_probed: bool,
     pulse: Option<Arc<dyn Pulse>>,
     declares_late: bool,
+    keeps_managed_fields: bool,
     alteration: Option<Alteration>,
 }
 
@@ -53,6 +54,7 @@ impl<'a> Setup<'a> {
             is_probed: false,
             pulse: None,
             declares_late: false,
+            keeps_managed_fields: false,
             alteration: None,
         }
     }
@@ -98,6 +100,12 @@ impl<'a> Setup<'a> {
     /// Only startup handlers are declared before the startup, the others after it.
     pub(crate) fn declares_late(mut self) -> Self {
         self.declares_late = true;
+        self
+    }
+
+    /// Handlers see `metadata.managedFields`.
+    pub(crate) fn keeps_managed_fields(mut self) -> Self {
+        self.keeps_managed_fields = true;
         self
     }
 
@@ -157,6 +165,7 @@ impl<'a> Setup<'a> {
             .front(Arc::new(witness))
             .memos(Arc::new(self.notes.clone()))
             .clock(self.stage.clock)
+            .keep_managed_fields(self.keeps_managed_fields)
             .scope(self.served());
         if let Some(event_loop) = event_loop {
             operator = operator.host(Arc::new(event_loop));

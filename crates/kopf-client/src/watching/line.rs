@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use kopf_core::body::ManagedFields;
 use kopf_core::cause::EventType;
 use memchr::memmem;
 use serde::Deserialize;
@@ -38,13 +39,13 @@ struct Envelope<'a> {
 }
 
 impl Line {
-    pub(super) fn parse(line: &[u8]) -> Result<Self, Error> {
+    pub(super) fn parse(line: &[u8], managed: ManagedFields) -> Result<Self, Error> {
         // API servers write lines in one form. Then the object is everything between a known
         // prefix and a known suffix if that is one JSON value, which saves one pass over it.
         if let Some((kind, object)) = canonical(line)
             && let Ok(outline) = Outline::of(object)
         {
-            return Ok(Self::from(kind, object, &outline));
+            return Ok(Self::from(kind, object, &outline, managed));
         }
         let malformed = |error: serde_json::Error| Error::Malformed {
             reason: format!(
@@ -56,10 +57,10 @@ impl Line {
         let envelope: Envelope<'_> = serde_json::from_slice(line).map_err(malformed)?;
         let object = envelope.object.get().as_bytes();
         let outline = Outline::of(object).map_err(malformed)?;
-        Ok(Self::from(&envelope.kind, object, &outline))
+        Ok(Self::from(&envelope.kind, object, &outline, managed))
     }
 
-    fn from(kind: &str, object: &[u8], outline: &Outline<'_>) -> Self {
+    fn from(kind: &str, object: &[u8], outline: &Outline<'_>, managed: ManagedFields) -> Self {
         let event = match kind {
             "ADDED" => EventType::Added,
             "MODIFIED" => EventType::Modified,
@@ -71,7 +72,7 @@ impl Line {
                 return Self::Unknown(cut(other), version);
             }
         };
-        Self::Event(Item::new(event, outline, object))
+        Self::Event(Item::new(event, outline, object, managed))
     }
 
     /// Returns the resource version up to which the watch is complete after this line.
@@ -121,8 +122,12 @@ fn canonical(line: &[u8]) -> Option<(&str, &[u8])> {
 mod tests {
     use super::*;
 
+    fn parse(line: &[u8]) -> Result<Line, Error> {
+        Line::parse(line, ManagedFields::Drop)
+    }
+
     fn item(line: &str) -> Item {
-        match Line::parse(line.as_bytes()).unwrap() {
+        match parse(line.as_bytes()).unwrap() {
             Line::Event(item) => item,
             other => panic!("{other:?}"),
         }
@@ -181,17 +186,17 @@ mod tests {
     #[test]
     fn bookmarks_carry_a_version() {
         let line = br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"12"}}}"#;
-        let line = Line::parse(line).unwrap();
+        let line = parse(line).unwrap();
         assert!(matches!(line, Line::Bookmark(_)));
         assert_eq!(line.version(), Some("12"));
         let line = br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":""}}}"#;
-        assert_eq!(Line::parse(line).unwrap().version(), None);
+        assert_eq!(parse(line).unwrap().version(), None);
     }
 
     #[test]
     fn error_events_carry_a_status() {
         let line = br#"{"type":"ERROR","object":{"kind":"Status","code":410,"message":"old"}}"#;
-        match Line::parse(line).unwrap() {
+        match parse(line).unwrap() {
             Line::Error(status) => assert_eq!(status.code, 410),
             other => panic!("{other:?}"),
         }
@@ -200,7 +205,7 @@ mod tests {
     #[test]
     fn unknown_types_are_returned() {
         let line = br#"{"type":"MOVED","object":{"metadata":{"resourceVersion":"3"}}}"#;
-        let line = Line::parse(line).unwrap();
+        let line = parse(line).unwrap();
         assert!(matches!(&line, Line::Unknown(kind, _) if kind == "MOVED"));
         assert_eq!(line.version(), Some("3"));
     }
@@ -222,7 +227,7 @@ mod tests {
             r#"{"kind":"Status","code":403}"#,
             r#"{"type":"ADDED","object":{}},"object":{}}"#,
         ] {
-            assert!(Line::parse(line.as_bytes()).is_err(), "{line}");
+            assert!(parse(line.as_bytes()).is_err(), "{line}");
         }
     }
 
@@ -242,7 +247,7 @@ mod tests {
                 r#": "{\"kind\":\"Status\",\"code\":403}""#,
             ),
         ] {
-            let error = Line::parse(line).unwrap_err().to_string();
+            let error = parse(line).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
             assert!(!error.contains("hunter2"), "{error}");
         }
@@ -250,7 +255,7 @@ mod tests {
             r#"{"data":{"a":"hunter2"},"kind":"Secret"}"#,
             r#"{"object":{"data":{"a":"hunter2"}}}"#,
         ] {
-            let error = Line::parse(line.as_bytes()).unwrap_err().to_string();
+            let error = parse(line.as_bytes()).unwrap_err().to_string();
             assert!(error.ends_with(')'), "{error}");
         }
     }

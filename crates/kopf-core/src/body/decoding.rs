@@ -9,6 +9,7 @@ use serde::de::{
 };
 use serde_json::{Map, Value};
 
+use super::ManagedFields;
 use crate::lenient::{self, Read};
 
 /// Reads exactly one object, without its `metadata.managedFields`.
@@ -19,11 +20,18 @@ pub(super) fn object(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     Ok(value)
 }
 
+/// Reads exactly one object, with all its fields.
+pub(super) fn whole_object(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    serde_json::from_slice::<Map<String, Value>>(bytes).map(Value::Object)
+}
+
 /// Reads an object that cannot be read strictly, and counts what is left out of it.
-pub(super) fn lenient_object(bytes: &[u8]) -> Option<(Value, usize)> {
+pub(super) fn lenient_object(bytes: &[u8], managed: ManagedFields) -> Option<(Value, usize)> {
     let Read { mut value, cut } = lenient::read(bytes)?;
     let metadata = value.as_object_mut()?.get_mut("metadata");
-    if let Some(metadata) = metadata.and_then(Value::as_object_mut) {
+    if let Some(metadata) = metadata.and_then(Value::as_object_mut)
+        && managed == ManagedFields::Drop
+    {
         metadata.remove("managedFields");
     }
     Some((value, cut))

@@ -2,8 +2,8 @@
 //!
 //! Everything that looks at an object (filters, essences, storages, handlers) looks through
 //! [`Body`]. Cloning it is one reference count; it is never changed in place. What comes from the
-//! wire goes through [`Body::parse`], which leaves `metadata.managedFields` behind: it is often
-//! the larger half of an object, and nothing here needs it.
+//! wire goes through [`Body::parse`], which drops `metadata.managedFields`: they are often the larger
+//! half of an object, and only fronts that [request them](ManagedFields::Keep) need them.
 
 mod decoding;
 
@@ -26,6 +26,16 @@ pub enum Error {
     /// The bytes are not one JSON object.
     #[error("an object of the cluster cannot be read as a JSON object")]
     Unreadable(#[source] serde_json::Error),
+}
+
+/// The treatment of `metadata.managedFields` of objects from the wire. Essences never contain them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ManagedFields {
+    /// They are dropped before the object is stored or parsed, which saves up to half of the memory.
+    #[default]
+    Drop,
+    /// They are kept, as in the original.
+    Keep,
 }
 
 /// A whole object: `apiVersion`, `kind`, `metadata`, `spec`, `status` and the rest.
@@ -54,11 +64,25 @@ impl Body {
         Self::parse_counting(bytes).map(|(body, _)| body)
     }
 
-    /// The same, and how many values were left out because they are nested too deeply.
+    /// Reads one JSON object. Returns the number of values that are null because they are nested too
+    /// deeply.
     pub fn parse_counting(bytes: &[u8]) -> Result<(Self, usize), Error> {
-        let (value, cut) = match decoding::object(bytes) {
+        Self::parse_with(bytes, ManagedFields::Drop)
+    }
+
+    /// Reads one JSON object, with or without its `metadata.managedFields`. Returns the number of
+    /// values that are null because they are nested too deeply.
+    pub fn parse_with(bytes: &[u8], managed: ManagedFields) -> Result<(Self, usize), Error> {
+        let strict = match managed {
+            ManagedFields::Drop => decoding::object(bytes),
+            ManagedFields::Keep => decoding::whole_object(bytes),
+        };
+        let (value, cut) = match strict {
             Ok(value) => (value, 0),
-            Err(error) => decoding::lenient_object(bytes).ok_or(Error::Unreadable(error))?,
+            Err(error) => {
+                let lenient = decoding::lenient_object(bytes, managed);
+                lenient.ok_or(Error::Unreadable(error))?
+            }
         };
         Ok((Self::new(value), cut))
     }
@@ -79,7 +103,8 @@ impl Body {
     /// ```
     pub fn parse_part(bytes: &[u8], chosen: &dyn Fn(&str) -> bool) -> Result<Self, Error> {
         let value = decoding::part(bytes, chosen).or_else(|error| {
-            let (mut whole, _) = decoding::lenient_object(bytes).ok_or(Error::Unreadable(error))?;
+            let whole = decoding::lenient_object(bytes, ManagedFields::Drop);
+            let (mut whole, _) = whole.ok_or(Error::Unreadable(error))?;
             if let Some(fields) = whole.as_object_mut() {
                 fields.retain(|key, _| key == "metadata" || chosen(key));
             }
@@ -280,6 +305,25 @@ impl fmt::Debug for Body {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn managed_fields_are_kept_on_request() {
+        let deep = format!("{}1{}", r#"{"a":"#.repeat(200), "}".repeat(200));
+        for spec in ["1", &deep] {
+            let text =
+                format!(r#"{{"metadata": {{"managedFields": [{{"f": 1}}]}}, "spec": {spec}}}"#);
+            let (body, _) = Body::parse_with(text.as_bytes(), ManagedFields::Keep).unwrap();
+            assert_eq!(
+                body.metadata()["managedFields"],
+                json!([{"f": 1}]),
+                "{spec}"
+            );
+        }
+        for text in ["[]", "1", "{", "{} {}"] {
+            let parsed = Body::parse_with(text.as_bytes(), ManagedFields::Keep);
+            assert!(parsed.is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn managed_fields_are_left_behind_when_parsing_only() {

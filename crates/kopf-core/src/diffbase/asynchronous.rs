@@ -1,25 +1,27 @@
 //! Diff-base storages that are awaited, such as an external database.
 
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
 use super::DiffBaseStorage;
 use crate::body::Body;
 use crate::field::FieldPath;
+use crate::keys::KeyNaming;
 use crate::patch::Patch;
 use crate::storage::{StorageError, StorageFuture};
 
 /// Keeps the essence of an object outside of the object, and is awaited.
 ///
-/// Each cycle of an object makes at most one call of [`fetch`](Self::fetch) and one of
-/// [`store`](Self::store). Only this object waits for them.
+/// Each cycle of an object calls [`fetch`](Self::fetch) at most once, and [`store`](Self::store) at
+/// most once, before the object is patched and after the progress is saved. Only this object waits for
+/// them. An error is logged, and the call is repeated after a growing delay (`queueing.error_delays`).
 pub trait AsyncDiffBaseStorage: Send + Sync + Debug {
     /// Reads the stored essence; `None` if the object was never handled.
     fn fetch<'a>(&'a self, body: &'a Body) -> StorageFuture<'a, Option<Value>>;
 
-    /// Stores an essence. May also change the object, by the patch.
+    /// Stores an essence. May change the object by the patch. Repeated after an error.
     fn store<'a>(
         &'a self,
         body: &'a Body,
@@ -31,8 +33,8 @@ pub trait AsyncDiffBaseStorage: Send + Sync + Debug {
     fn strip(&self, _body: &Body, _essence: &mut Value) {}
 }
 
-/// An asynchronous storage in the place of a synchronous one, as in the settings. It works only
-/// through a [`DiffBaseSession`].
+/// An asynchronous storage in the place of a synchronous one, as in the settings. Reads and writes
+/// fail outside of a [`DiffBaseSession`].
 #[derive(Debug, Clone)]
 pub struct AwaitedDiffBaseStorage(Arc<dyn AsyncDiffBaseStorage>);
 
@@ -61,86 +63,116 @@ impl DiffBaseStorage for AwaitedDiffBaseStorage {
     }
 }
 
-/// The use of a storage in one cycle of one object: the essence is fetched when it is opened, and
-/// stored when it is committed. In between, the storage is synchronous. Sessions of synchronous
-/// storages neither fetch nor store anything themselves.
+/// The use of a diff-base storage in one cycle of one object.
+///
+/// Opening a session fetches the essence from an asynchronous storage. Until the end of the cycle, the
+/// session is a synchronous storage, which keeps the new essence; the caller stores it by
+/// [`AsyncDiffBaseStorage::store`]. Sessions of synchronous storages pass everything through and have
+/// nothing to store.
 ///
 /// ```
+/// use std::sync::Arc;
+///
 /// use kopf_core::body::Body;
-/// use kopf_core::diffbase::{AnnotationsDiffBaseStorage, DiffBaseSession};
+/// use kopf_core::diffbase::{DiffBaseSession, DiffBaseStorage};
 /// use kopf_core::patch::Patch;
 /// use kopf_core::storage::StorageError;
 ///
-/// async fn handle(body: &Body, patch: &mut Patch) -> Result<(), StorageError> {
-///     let storage = AnnotationsDiffBaseStorage::default();
-///     let session = DiffBaseSession::open(&storage, body).await?;
+/// async fn handle(
+///     storage: &Arc<dyn DiffBaseStorage>,
+///     body: &Body,
+///     patch: &mut Patch,
+/// ) -> Result<(), StorageError> {
+///     let session = DiffBaseSession::open(storage, body).await?;
 ///     let essence = session.storage().build(body, &[])?;
 ///     if session.storage().fetch(body)?.as_ref() != Some(&essence) {
 ///         session.storage().store(body, patch, &essence)?;
 ///     }
-///     session.commit(body, patch).await
+///     if let (Some(asynchronous), Some(essence)) = (storage.asynchronous(), session.take_essence()) {
+///         asynchronous.store(body, &essence, patch).await?;
+///     }
+///     Ok(())
 /// }
 /// ```
 #[derive(Debug)]
-pub struct DiffBaseSession<'s>(Session<'s>);
+pub struct DiffBaseSession(Session);
 
 #[derive(Debug)]
-enum Session<'s> {
-    Sync(&'s dyn DiffBaseStorage),
-    Async(Snapshot<'s>),
+enum Session {
+    Sync(Arc<dyn DiffBaseStorage>),
+    Async(Snapshot),
 }
 
-impl<'s> DiffBaseSession<'s> {
+impl DiffBaseSession {
     /// Fetches the essence, if the storage is asynchronous.
     ///
     /// # Errors
-    /// Of the storage.
-    pub async fn open(storage: &'s dyn DiffBaseStorage, body: &Body) -> Result<Self, StorageError> {
-        Ok(Self(match storage.asynchronous() {
-            None => Session::Sync(storage),
-            Some(asynchronous) => Session::Async(Snapshot {
-                fetched: asynchronous.fetch(body).await?,
-                storage,
-                asynchronous,
-                stored: Mutex::default(),
-            }),
-        }))
+    /// Returns the error of the storage.
+    pub async fn open(
+        storage: &Arc<dyn DiffBaseStorage>,
+        body: &Body,
+    ) -> Result<Self, StorageError> {
+        match storage.asynchronous() {
+            None => Ok(Self::without_essence(storage)),
+            Some(asynchronous) => {
+                let fetched = asynchronous.fetch(body).await?;
+                let storage = Arc::clone(storage);
+                Ok(Self(Session::Async(Snapshot::new(storage, fetched))))
+            }
+        }
     }
 
-    /// Returns the storage to be used until the session is committed.
+    /// Opens a session without fetching anything: an asynchronous storage looks as if the object was
+    /// never handled.
+    pub fn without_essence(storage: &Arc<dyn DiffBaseStorage>) -> Self {
+        let storage = Arc::clone(storage);
+        Self(match storage.asynchronous() {
+            None => Session::Sync(storage),
+            Some(_) => Session::Async(Snapshot::new(storage, None)),
+        })
+    }
+
+    /// Returns the storage to use until the end of the cycle.
     pub fn storage(&self) -> &dyn DiffBaseStorage {
         match &self.0 {
-            Session::Sync(storage) => *storage,
+            Session::Sync(storage) => &**storage,
             Session::Async(snapshot) => snapshot,
         }
     }
 
-    /// Stores the essence, if the storage is asynchronous and there is a new one.
-    ///
-    /// # Errors
-    /// Of the storage. The essence is not stored then.
-    pub async fn commit(self, body: &Body, patch: &mut Patch) -> Result<(), StorageError> {
-        let Session::Async(snapshot) = self.0 else {
-            return Ok(());
-        };
-        let stored = snapshot.stored.into_inner();
-        match stored.unwrap_or_else(PoisonError::into_inner) {
-            Some(essence) => snapshot.asynchronous.store(body, &essence, patch).await,
-            None => Ok(()),
+    /// Takes the essence that is to be stored. Always `None` if the storage is synchronous.
+    pub fn take_essence(&self) -> Option<Value> {
+        match &self.0 {
+            Session::Sync(_) => None,
+            Session::Async(snapshot) => snapshot.stored().take(),
         }
     }
 }
 
 /// The fetched essence, and a new one that is not stored yet.
 #[derive(Debug)]
-struct Snapshot<'s> {
-    storage: &'s dyn DiffBaseStorage,
-    asynchronous: &'s dyn AsyncDiffBaseStorage,
+struct Snapshot {
+    storage: Arc<dyn DiffBaseStorage>,
     fetched: Option<Value>,
     stored: Mutex<Option<Value>>,
 }
 
-impl DiffBaseStorage for Snapshot<'_> {
+impl Snapshot {
+    fn new(storage: Arc<dyn DiffBaseStorage>, fetched: Option<Value>) -> Self {
+        Self {
+            storage,
+            fetched,
+            stored: Mutex::default(),
+        }
+    }
+
+    fn stored(&self) -> MutexGuard<'_, Option<Value>> {
+        // No code that can panic runs under the lock.
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl DiffBaseStorage for Snapshot {
     fn build(&self, body: &Body, extra_fields: &[FieldPath]) -> Result<Value, StorageError> {
         self.storage.build(body, extra_fields)
     }
@@ -153,14 +185,16 @@ impl DiffBaseStorage for Snapshot<'_> {
         self.storage.strip(body, essence);
     }
 
+    fn naming(&self) -> Option<&KeyNaming> {
+        self.storage.naming()
+    }
+
     fn fetch(&self, _: &Body) -> Result<Option<Value>, StorageError> {
         Ok(self.fetched.clone())
     }
 
     fn store(&self, _: &Body, _: &mut Patch, essence: &Value) -> Result<(), StorageError> {
-        // No code that can panic runs under the lock.
-        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
-        *stored = Some(essence.clone());
+        *self.stored() = Some(essence.clone());
         Ok(())
     }
 }
@@ -172,6 +206,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::diffbase::AnnotationsDiffBaseStorage;
 
     #[derive(Debug, Default)]
     struct Database(Mutex<Option<Value>>);
@@ -203,25 +238,39 @@ mod tests {
     }
 
     #[test]
-    fn essences_are_stored_when_the_session_is_committed() {
+    fn essences_are_stored_when_they_are_taken() {
         let database = Arc::new(Database::default());
         let storage = AwaitedDiffBaseStorage::new(Arc::clone(&database) as _);
+        let storage: Arc<dyn DiffBaseStorage> = Arc::new(storage);
         let (body, mut patch) = (Body::new(json!({"spec": {"a": 1}})), Patch::default());
         assert!(storage.fetch(&body).is_err(), "it needs a session");
 
         let session = now(DiffBaseSession::open(&storage, &body)).unwrap();
         assert_eq!(session.storage().fetch(&body).unwrap(), None);
         let essence = session.storage().build(&body, &[]).unwrap();
-        session
-            .storage()
-            .store(&body, &mut patch, &essence)
-            .unwrap();
-        assert_eq!(*database.0.lock().unwrap(), None, "not committed");
-        now(session.commit(&body, &mut patch)).unwrap();
+        let stored = session.storage().store(&body, &mut patch, &essence);
+        stored.unwrap();
+        assert_eq!(*database.0.lock().unwrap(), None, "not stored yet");
+        let taken = session.take_essence().unwrap();
+        assert_eq!(session.take_essence(), None);
+        let asynchronous = storage.asynchronous().unwrap();
+        now(asynchronous.store(&body, &taken, &mut patch)).unwrap();
         assert!(patch.is_empty(), "nothing is written to the object");
 
         let session = now(DiffBaseSession::open(&storage, &body)).unwrap();
         assert_eq!(session.storage().fetch(&body).unwrap(), Some(essence));
-        now(session.commit(&body, &mut patch)).unwrap();
+        let session = DiffBaseSession::without_essence(&storage);
+        assert_eq!(session.storage().fetch(&body).unwrap(), None);
+    }
+
+    #[test]
+    fn synchronous_storages_have_nothing_to_take() {
+        let storage: Arc<dyn DiffBaseStorage> = Arc::new(AnnotationsDiffBaseStorage::default());
+        let (body, mut patch) = (Body::new(json!({"spec": {"a": 1}})), Patch::default());
+        let session = now(DiffBaseSession::open(&storage, &body)).unwrap();
+        let stored = session.storage().store(&body, &mut patch, &json!({}));
+        stored.unwrap();
+        assert!(!patch.is_empty());
+        assert_eq!(session.take_essence(), None);
     }
 }

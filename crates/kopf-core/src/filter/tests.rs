@@ -425,6 +425,7 @@ fn the_function_decides_both_matches_and_prematches() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 fn errors_name_the_handler_and_the_filter() {
     let failing = || value_fn(|_, _, _| Err("boom".into()));
     let meta = || BTreeMap::from([("key".to_owned(), MetaCriterion::Callback(failing()))]);

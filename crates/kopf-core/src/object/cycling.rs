@@ -44,6 +44,20 @@ impl Failure {
     }
 }
 
+impl End {
+    /// Ends a cycle without change handlers.
+    fn skipped(facts: &Facts, reason: Option<Reason>) -> Self {
+        Self {
+            holds_deletion: holds_deletion(facts),
+            exiting: facts.exiting,
+            due: None,
+            patch: facts.patch,
+            failure: Failure::new(false, facts.uncertain),
+            considered: reason.is_some(),
+        }
+    }
+}
+
 impl Machine {
     pub(super) fn planned(
         &mut self,
@@ -56,19 +70,13 @@ impl Machine {
             return;
         }
         let change = self.finalizer_change(facts, rules, now, actions);
-        let holds_deletion = facts.deleting && facts.finalizer == Finalizer::Kept;
         let plan = rules.plan(facts, change.now, self.consistency());
         let facts = &Facts {
             exiting: earliest(facts.exiting, change.later),
             ..*facts
         };
         match plan {
-            Plan::AwaitEcho => {
-                self.echo.require_cycle();
-                // Stopping daemons does not wait for own writes.
-                let wake = facts.exiting.map(|delay| now.after(delay));
-                self.state = State::AwaitingEcho { wake };
-            }
+            Plan::AwaitEcho => self.await_echo(facts, now),
             Plan::WriteFirst(change) => {
                 let then = match facts.reason {
                     Some(_) => Then::Cycle,
@@ -80,35 +88,37 @@ impl Machine {
                 self.write_first(change, then, now, actions);
             }
             Plan::Handle(reason) => {
-                let fingerprint = facts.fingerprint;
-                if let Some(until) = self.stall.blocked_until(fingerprint, rules, now) {
-                    return self.stall(facts, until, now, actions);
+                let blocked = self.stall.blocked_until(facts.fingerprint, rules, now);
+                match blocked {
+                    Some(until) => self.stall(facts, until, now, actions),
+                    None => self.run(facts, reason, actions),
                 }
-                self.futile = 0;
-                self.state = State::Running(Running {
-                    fingerprint,
-                    holds_deletion,
-                    exiting: facts.exiting,
-                    uncertain: facts.uncertain,
-                });
-                actions.push(Action::Run(reason));
             }
             Plan::Skip(reason) => {
                 self.skip(facts, reason, actions);
-                if self.state == State::Gone {
-                    return;
+                if self.state != State::Gone {
+                    self.end_cycle(&End::skipped(facts, reason), rules, now, actions);
                 }
-                let end = End {
-                    holds_deletion,
-                    exiting: facts.exiting,
-                    due: None,
-                    patch: facts.patch,
-                    failure: Failure::new(false, facts.uncertain),
-                    considered: reason.is_some(),
-                };
-                self.end_cycle(&end, rules, now, actions);
             }
         }
+    }
+
+    fn await_echo(&mut self, facts: &Facts, now: Moment) {
+        self.echo.require_cycle();
+        // Stopping daemons does not wait for own writes.
+        let wake = facts.exiting.map(|delay| now.after(delay));
+        self.state = State::AwaitingEcho { wake };
+    }
+
+    fn run(&mut self, facts: &Facts, reason: Reason, actions: &mut Actions) {
+        self.futile = 0;
+        self.state = State::Running(Running {
+            fingerprint: facts.fingerprint,
+            holds_deletion: holds_deletion(facts),
+            exiting: facts.exiting,
+            uncertain: facts.uncertain,
+        });
+        actions.push(Action::Run(reason));
     }
 
     /// Waits before handlers are called again for a cause on which they had no visible effect.
@@ -291,6 +301,11 @@ impl Machine {
 struct AllowedChange {
     now: Option<FinalizerChange>,
     later: Option<Duration>,
+}
+
+/// Returns `true` if the finalizer holds back the deletion of the object.
+fn holds_deletion(facts: &Facts) -> bool {
+    facts.deleting && facts.finalizer == Finalizer::Kept
 }
 
 fn earliest(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {

@@ -20,6 +20,8 @@ mod plan;
 mod progressing;
 mod rules;
 mod state;
+#[cfg(test)]
+mod tests;
 mod version;
 mod writing;
 

@@ -166,16 +166,14 @@ pub fn forbidden(attempt: &Attempt<'_>) -> Option<Outcome> {
     None
 }
 
-/// What the result of a function means. The runtime is as of its end, not of its beginning.
+/// Returns the outcome of a call. The runtime is as of the end of the call.
 ///
-/// An attempt that would come too late, or be one too many, is not waited for: the handler fails
-/// now.
+/// If the next attempt would come too late or be one too many, the handler fails now.
 pub fn decide(
     attempt: &Attempt<'_>,
     runtime_after: Duration,
     result: Result<Option<Value>, HandlerError>,
 ) -> Outcome {
-    let retrying = attempt.retrying;
     match result {
         Ok(value) => Outcome::succeeded(value),
         Err(HandlerError::Unfinished { delay }) => {
@@ -191,56 +189,61 @@ pub fn decide(
             Outcome::failed(Verdict::Denied(code), message)
         }
         Err(HandlerError::Temporary { message, delay }) => {
-            match limit_ahead(attempt, runtime_after, delay.unwrap_or_default()) {
-                Some(limit) => {
-                    let label = attempt.label;
-                    let limit = match limit {
-                        Limit::Timeout(timeout) => {
-                            format!("time out after {} seconds", wording::seconds(timeout))
-                        }
-                        Limit::Retries(retries) => format!("exceed {retries} retries"),
-                    };
-                    let error = format!("{label} failed temporarily but will {limit}: {message}");
-                    Outcome::failed(Verdict::Exhausted, error)
-                }
-                None => Outcome::retried(Verdict::FailedTemporarily, message, delay),
-            }
+            failed_temporarily(attempt, runtime_after, message, delay)
         }
         Err(HandlerError::Arbitrary {
             message,
             details,
             attachment,
-        }) => {
-            let backoff = retrying.backoff.unwrap_or(attempt.default_backoff);
-            let ahead = limit_ahead(attempt, runtime_after, backoff);
-            let outcome = match (retrying.errors.unwrap_or(attempt.default_errors), ahead) {
-                (ErrorsMode::Ignored, _) => Outcome::new(Verdict::Ignored(message)),
-                (ErrorsMode::Permanent, _) => Outcome::failed(Verdict::Stopped, message),
-                (ErrorsMode::Temporary, Some(limit)) => {
-                    let label = attempt.label;
-                    let limit = match limit {
-                        Limit::Timeout(timeout) => {
-                            format!("time out in {} seconds", wording::seconds(timeout))
-                        }
-                        Limit::Retries(retries) => format!("exceed {retries} retries"),
-                    };
-                    let error = format!(
-                        "{label} failed with an exception and will stop now \
-                         (it would {limit} on the next attempt): {message}"
-                    );
-                    Outcome::failed(Verdict::Exhausted, error)
-                }
-                (ErrorsMode::Temporary, None) => {
-                    Outcome::retried(Verdict::Retried(backoff), message, Some(backoff))
-                }
-            };
-            Outcome {
-                details,
-                attachment,
-                ..outcome
-            }
-        }
+        }) => Outcome {
+            details,
+            attachment,
+            ..failed_arbitrarily(attempt, runtime_after, message)
+        },
     }
+}
+
+fn failed_temporarily(
+    attempt: &Attempt<'_>,
+    runtime_after: Duration,
+    message: String,
+    delay: Option<Duration>,
+) -> Outcome {
+    let Some(limit) = limit_ahead(attempt, runtime_after, delay.unwrap_or_default()) else {
+        return Outcome::retried(Verdict::FailedTemporarily, message, delay);
+    };
+    let label = attempt.label;
+    let limit = match limit {
+        Limit::Timeout(timeout) => {
+            format!("time out after {} seconds", wording::seconds(timeout))
+        }
+        Limit::Retries(retries) => format!("exceed {retries} retries"),
+    };
+    let error = format!("{label} failed temporarily but will {limit}: {message}");
+    Outcome::failed(Verdict::Exhausted, error)
+}
+
+fn failed_arbitrarily(attempt: &Attempt<'_>, runtime_after: Duration, message: String) -> Outcome {
+    let retrying = attempt.retrying;
+    let backoff = retrying.backoff.unwrap_or(attempt.default_backoff);
+    match retrying.errors.unwrap_or(attempt.default_errors) {
+        ErrorsMode::Ignored => return Outcome::new(Verdict::Ignored(message)),
+        ErrorsMode::Permanent => return Outcome::failed(Verdict::Stopped, message),
+        ErrorsMode::Temporary => {}
+    }
+    let Some(limit) = limit_ahead(attempt, runtime_after, backoff) else {
+        return Outcome::retried(Verdict::Retried(backoff), message, Some(backoff));
+    };
+    let label = attempt.label;
+    let limit = match limit {
+        Limit::Timeout(timeout) => format!("time out in {} seconds", wording::seconds(timeout)),
+        Limit::Retries(retries) => format!("exceed {retries} retries"),
+    };
+    let error = format!(
+        "{label} failed with an exception and will stop now (it would {limit} on the next \
+         attempt): {message}"
+    );
+    Outcome::failed(Verdict::Exhausted, error)
 }
 
 #[derive(Clone, Copy)]

@@ -131,6 +131,7 @@ fn permanent_errors_are_final_whatever_the_mode() {
 
 /// Mode, timeout, retries, backoff → final, delay, the error in the record, the text in the log.
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 fn arbitrary_errors() {
     use ErrorsMode::{Ignored, Permanent, Temporary};
     let ignored = "failed with an exception and will ignore it: boom";

@@ -20,8 +20,11 @@ pub type ProgressChanges = BTreeMap<String, Option<ProgressRecord>>;
 
 /// Keeps the [records](ProgressRecord) of handlers outside of objects, and is awaited.
 ///
-/// Each cycle of an object makes at most one call of [`load`](Self::load) and one of
-/// [`save`](Self::save). Only this object waits for them.
+/// Each cycle of an object calls [`load`](Self::load) at most once, and once more for each handler
+/// with sub-handlers; it calls [`save`](Self::save) at most once, before the object is patched. Only
+/// this object waits for them. An error is logged, and the call is repeated after a growing delay
+/// (`queueing.error_delays`). What could not be saved is kept in memory: the handlers are not called
+/// again, unless the operator restarts.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -71,14 +74,15 @@ pub type ProgressChanges = BTreeMap<String, Option<ProgressRecord>>;
 /// settings.persistence.progress_storage = Arc::new(storage);
 /// ```
 pub trait AsyncProgressStorage: Send + Sync + Debug {
-    /// Reads the records of these handlers of one object. Others may be returned as well.
+    /// Reads the records of these handlers of one object. May return records of other handlers.
     fn load<'a>(
         &'a self,
         ids: &'a [HandlerId],
         body: &'a Body,
     ) -> StorageFuture<'a, ProgressRecords>;
 
-    /// Stores and removes records of one object. May also change the object, by the patch.
+    /// Stores and removes records of one object. May change the object by the patch. Saving the same
+    /// changes again must have the same result: the call is repeated after an error.
     fn save<'a>(
         &'a self,
         changes: &'a ProgressChanges,
@@ -89,7 +93,7 @@ pub trait AsyncProgressStorage: Send + Sync + Debug {
     /// As [`ProgressStorage::clear`]. Does nothing by default.
     ///
     /// # Errors
-    /// Of the storage.
+    /// Returns the error of the storage.
     fn clear(&self, _essence: &mut Value) -> Result<(), StorageError> {
         Ok(())
     }
@@ -103,8 +107,8 @@ pub trait AsyncProgressStorage: Send + Sync + Debug {
     }
 }
 
-/// An asynchronous storage in the place of a synchronous one, as in the settings. It works only
-/// through a [`ProgressSession`].
+/// An asynchronous storage in the place of a synchronous one, as in the settings. Reads and writes
+/// fail outside of a [`ProgressSession`].
 #[derive(Debug, Clone)]
 pub struct AwaitedProgressStorage(Arc<dyn AsyncProgressStorage>);
 
@@ -134,7 +138,7 @@ impl ProgressStorage for AwaitedProgressStorage {
         Err(StorageError::NotLoaded)
     }
 
-    /// There is nothing on the object to be changed.
+    /// Does nothing: no state is kept on the object.
     fn touch(&self, _: &Body, _: &mut Patch, _: Option<&str>) -> Result<(), StorageError> {
         Ok(())
     }
@@ -152,78 +156,102 @@ impl ProgressStorage for AwaitedProgressStorage {
     }
 }
 
-/// The use of a storage in one cycle of one object: the records are loaded when it is opened, and
-/// changes are saved when it is committed. In between, the storage is synchronous. Sessions of
-/// synchronous storages neither load nor save anything themselves.
+/// The use of a progress storage in one cycle of one object.
+///
+/// Opening a session loads the records of an asynchronous storage. Until the end of the cycle, the
+/// session is a synchronous storage, which collects the changes; the caller saves them by
+/// [`AsyncProgressStorage::save`]. Sessions of synchronous storages pass everything through and have
+/// no changes.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use kopf_core::body::Body;
+/// use kopf_core::handler::HandlerId;
+/// use kopf_core::patch::Patch;
+/// use kopf_core::progress::{ProgressRecord, ProgressSession, ProgressStorage};
+/// use kopf_core::storage::StorageError;
+///
+/// async fn finish(
+///     storage: &Arc<dyn ProgressStorage>,
+///     id: &HandlerId,
+///     body: &Body,
+///     patch: &mut Patch,
+/// ) -> Result<(), StorageError> {
+///     let session = ProgressSession::open(storage, &[id.clone()], body).await?;
+///     let record = session.storage().fetch(id, body)?.unwrap_or_default();
+///     let record = ProgressRecord { success: true, ..record };
+///     session.storage().store(id, &record, body, patch)?;
+///     if let Some(asynchronous) = storage.asynchronous() {
+///         asynchronous.save(&session.take_changes(), body, patch).await?;
+///     }
+///     Ok(())
+/// }
+/// ```
 #[derive(Debug)]
-pub struct ProgressSession<'s>(Session<'s>);
+pub struct ProgressSession(Session);
 
 #[derive(Debug)]
-enum Session<'s> {
-    Sync(&'s dyn ProgressStorage),
-    Async(Snapshot<'s>),
+enum Session {
+    Sync(Arc<dyn ProgressStorage>),
+    Async(Snapshot),
 }
 
-impl<'s> ProgressSession<'s> {
+impl ProgressSession {
     /// Loads the records of these handlers, if the storage is asynchronous.
     ///
     /// # Errors
-    /// Of the storage.
+    /// Returns the error of the storage.
     pub async fn open(
-        storage: &'s dyn ProgressStorage,
+        storage: &Arc<dyn ProgressStorage>,
         ids: &[HandlerId],
         body: &Body,
     ) -> Result<Self, StorageError> {
-        Ok(Self(match storage.asynchronous() {
-            None => Session::Sync(storage),
-            Some(storage) => Session::Async(Snapshot {
-                storage,
-                records: storage.load(ids, body).await?,
+        let session = match storage.asynchronous() {
+            None => Session::Sync(Arc::clone(storage)),
+            Some(asynchronous) => Session::Async(Snapshot {
+                records: asynchronous.load(ids, body).await?,
+                storage: Arc::clone(storage),
                 changes: Mutex::default(),
             }),
-        }))
+        };
+        Ok(Self(session))
     }
 
-    /// Returns the storage to be used until the session is committed.
+    /// Returns the storage to use until the end of the cycle.
     pub fn storage(&self) -> &dyn ProgressStorage {
         match &self.0 {
-            Session::Sync(storage) => *storage,
+            Session::Sync(storage) => &**storage,
             Session::Async(snapshot) => snapshot,
         }
     }
 
-    /// Saves the changes, if the storage is asynchronous and there are any.
-    ///
-    /// # Errors
-    /// Of the storage. The changes are lost then, unless they are stored in another session.
-    pub async fn commit(self, body: &Body, patch: &mut Patch) -> Result<(), StorageError> {
-        let Session::Async(snapshot) = self.0 else {
-            return Ok(());
-        };
-        let changes = std::mem::take(&mut *snapshot.changes());
-        if changes.is_empty() {
-            return Ok(());
+    /// Takes the changes since the session was opened, or since the last call. Always empty if the
+    /// storage is synchronous.
+    pub fn take_changes(&self) -> ProgressChanges {
+        match &self.0 {
+            Session::Sync(_) => ProgressChanges::default(),
+            Session::Async(snapshot) => std::mem::take(&mut *snapshot.changes()),
         }
-        snapshot.storage.save(&changes, body, patch).await
     }
 }
 
 /// Loaded records, and changes that are not saved yet.
 #[derive(Debug)]
-struct Snapshot<'s> {
-    storage: &'s dyn AsyncProgressStorage,
+struct Snapshot {
+    storage: Arc<dyn ProgressStorage>,
     records: ProgressRecords,
     changes: Mutex<ProgressChanges>,
 }
 
-impl Snapshot<'_> {
+impl Snapshot {
     fn changes(&self) -> MutexGuard<'_, ProgressChanges> {
         // No code that can panic runs under the lock.
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl ProgressStorage for Snapshot<'_> {
+impl ProgressStorage for Snapshot {
     fn fetch(&self, key: &str, _: &Body) -> Result<Option<ProgressRecord>, StorageError> {
         Ok(self.records.get(key).cloned())
     }
@@ -244,8 +272,13 @@ impl ProgressStorage for Snapshot<'_> {
         Ok(())
     }
 
-    fn touch(&self, _: &Body, _: &mut Patch, _: Option<&str>) -> Result<(), StorageError> {
-        Ok(())
+    fn touch(
+        &self,
+        body: &Body,
+        patch: &mut Patch,
+        value: Option<&str>,
+    ) -> Result<(), StorageError> {
+        self.storage.touch(body, patch, value)
     }
 
     fn clear(&self, essence: &mut Value) -> Result<(), StorageError> {
@@ -314,10 +347,21 @@ mod tests {
         }
     }
 
-    #[test]
-    fn records_are_loaded_and_saved_at_once() {
+    fn database() -> (Arc<Database>, Arc<dyn ProgressStorage>) {
         let database = Arc::new(Database::default());
         let storage = AwaitedProgressStorage::new(Arc::clone(&database) as _);
+        (database, Arc::new(storage))
+    }
+
+    fn save(storage: &Arc<dyn ProgressStorage>, session: &ProgressSession, patch: &mut Patch) {
+        let (changes, body) = (session.take_changes(), Body::new(json!({})));
+        let asynchronous = storage.asynchronous().unwrap();
+        now(asynchronous.save(&changes, &body, patch)).unwrap();
+    }
+
+    #[test]
+    fn records_are_loaded_and_saved_at_once() {
+        let (database, storage) = database();
         let (body, mut patch) = (Body::new(json!({})), Patch::default());
         let ids: Vec<HandlerId> = vec!["a".into(), "b".into()];
         let record = ProgressRecord {
@@ -327,55 +371,51 @@ mod tests {
 
         let session = now(ProgressSession::open(&storage, &ids, &body)).unwrap();
         for id in &ids {
-            session
-                .storage()
-                .store(id, &record, &body, &mut patch)
-                .unwrap();
+            let stored = session.storage().store(id, &record, &body, &mut patch);
+            stored.unwrap();
         }
-        assert!(database.records.lock().unwrap().is_empty(), "not committed");
-        now(session.commit(&body, &mut patch)).unwrap();
+        assert!(database.records.lock().unwrap().is_empty(), "not saved");
+        save(&storage, &session, &mut patch);
         assert_eq!(patch.merge["status"], json!({"saved": true}));
         assert_eq!(*database.calls.lock().unwrap(), ["load", "save"]);
 
         let session = now(ProgressSession::open(&storage, &ids[..1], &body)).unwrap();
         let state = State::load(session.storage(), &body, ids.iter()).unwrap();
         assert_eq!(state.record("a"), Some(&record));
-        assert_eq!(state.record("b"), None, "it was not asked for");
+        assert_eq!(state.record("b"), None, "not requested");
         session.storage().purge("a", &body, &mut patch).unwrap();
-        now(session.commit(&body, &mut patch)).unwrap();
+        save(&storage, &session, &mut patch);
         let left: Vec<_> = database.records.lock().unwrap().keys().cloned().collect();
         assert_eq!(left, ["b"]);
     }
 
     #[test]
-    fn sessions_without_changes_save_nothing() {
-        let database = Arc::new(Database::default());
-        let storage = AwaitedProgressStorage::new(Arc::clone(&database) as _);
+    fn changes_are_taken_once() {
+        let (_, storage) = database();
         let (body, mut patch) = (Body::new(json!({})), Patch::default());
         let session = now(ProgressSession::open(&storage, &[], &body)).unwrap();
-        now(session.commit(&body, &mut patch)).unwrap();
-        assert_eq!(*database.calls.lock().unwrap(), ["load"]);
+        assert!(session.take_changes().is_empty());
+        session.storage().purge("a", &body, &mut patch).unwrap();
+        assert_eq!(session.take_changes().len(), 1);
+        assert!(session.take_changes().is_empty());
     }
 
     #[test]
-    fn synchronous_storages_need_no_session() {
-        let storage = SmartProgressStorage::default();
+    fn synchronous_storages_have_no_changes() {
+        let storage: Arc<dyn ProgressStorage> = Arc::new(SmartProgressStorage::default());
         let (body, mut patch) = (Body::new(json!({})), Patch::default());
         let session = now(ProgressSession::open(&storage, &[], &body)).unwrap();
         let record = ProgressRecord::default();
-        session
-            .storage()
-            .store("a", &record, &body, &mut patch)
-            .unwrap();
+        let stored = session.storage().store("a", &record, &body, &mut patch);
+        stored.unwrap();
         assert!(!patch.is_empty());
-        now(session.commit(&body, &mut patch)).unwrap();
+        assert!(session.take_changes().is_empty());
     }
 
     #[test]
     fn asynchronous_storages_need_a_session() {
-        let storage = AwaitedProgressStorage::new(Arc::new(Database::default()));
-        let body = Body::new(json!({}));
-        let error = storage.fetch("a", &body).unwrap_err();
+        let (_, storage) = database();
+        let error = storage.fetch("a", &Body::new(json!({}))).unwrap_err();
         assert!(error.to_string().contains("was not loaded"), "{error}");
     }
 }

@@ -254,6 +254,7 @@ mod tests {
 
     /// All defaults of the original, in seconds, with those that are decided otherwise.
     #[test]
+    #[allow(clippy::too_many_lines, reason = "a table of cases")]
     fn defaults() {
         let settings = Settings::default();
         let secs = |seconds| Some(Duration::from_secs(seconds));
@@ -328,6 +329,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::too_many_lines, reason = "a table of cases")]
     fn useless_values_are_refused_by_name() {
         type Spoil = fn(&mut Settings);
         let cases: [(Spoil, &str); 12] = [

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kopf_core::body::Body;
-use kopf_core::cause::{EventType, Reason, detect};
+use kopf_core::cause::{Compared, EventType, Reason, Sighting, detect};
 use kopf_core::diff::diff;
 use kopf_core::diffbase::{AnnotationsDiffBaseStorage, DiffBaseStorage as _};
 use kopf_core::handler::HandlerId;
@@ -253,15 +253,17 @@ impl<R: Rules> Operator<R> {
         let new = Arc::new(self.essence(value));
         let old = self.diffbase.fetch(&body).unwrap();
         let changes = diff(old.as_ref().unwrap_or(&Value::Null), &new);
-        let initial = process.noticed_by_listing && !process.handled_once;
-        let detected = detect(
-            event,
-            &body,
-            FINALIZER,
-            old.is_some(),
-            changes.is_empty(),
-            initial,
-        );
+        let compared = match &old {
+            None => Compared::Unhandled,
+            Some(_) if changes.is_empty() => Compared::Unchanged,
+            Some(_) => Compared::Changed,
+        };
+        let sighting = if process.noticed_by_listing && !process.handled_once {
+            Sighting::Initial
+        } else {
+            Sighting::Later
+        };
+        let detected = detect(event, &body, FINALIZER, compared, sighting);
         let owned = self.owned();
         let state = State::load(&self.progress, &body, owned.iter()).unwrap();
         let attempted = load_attempted(self.storages(), &body, &state).unwrap();

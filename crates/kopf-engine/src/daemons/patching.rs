@@ -37,7 +37,7 @@ impl RunnerTask {
             let was_stopped = stopped.is_set();
             self.busy = Some(object.daemons.inspect.count(Counted::Working));
             let body = runner.live.get();
-            let applying = pending.apply(&context.client, &object.resource, &body, &object.logger);
+            let applying = pending.apply(context, &object.resource, &body, &object.logger);
             let applied = tokio::select! {
                 biased;
                 applied = applying => applied,

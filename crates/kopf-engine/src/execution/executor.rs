@@ -6,7 +6,7 @@ use kopf_core::cause::Cause;
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::patch::Patch;
 
-use super::{AttemptLog, BlockingPool};
+use super::{AttemptLog, BlockingPool, UnsavedRecords};
 use crate::invocation::{FilterContext, OperatorContext, SharedPatch, Slot};
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
@@ -58,6 +58,8 @@ pub(crate) struct Execution {
     pub(super) slot: Slot,
     /// The attempts of this cycle, sub-handlers included.
     pub(crate) attempts: AttemptLog,
+    /// The records of sub-handlers for an asynchronous storage.
+    pub(crate) unsaved: UnsavedRecords,
 }
 
 impl Execution {
@@ -77,6 +79,7 @@ impl Execution {
             memo,
             slot: Slot::default(),
             attempts: AttemptLog::default(),
+            unsaved: UnsavedRecords::default(),
         }
     }
 

@@ -13,6 +13,7 @@ mod pool;
 mod round;
 mod subs;
 mod unreadable;
+mod unsaved;
 
 pub(crate) use attempt::{AttemptContext, PriorAttempts, RunnerHandles};
 pub(crate) use attempts::AttemptLog;
@@ -22,5 +23,6 @@ pub(crate) use kopf_core::panicking::describe as describe_panic;
 pub(crate) use pool::BlockingPool;
 use subs::Subs;
 pub(crate) use unreadable::warn_unreadable;
+pub(crate) use unsaved::UnsavedRecords;
 
 pub use crate::invocation::{RegistrationError, SubHandlers};

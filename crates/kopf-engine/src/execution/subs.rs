@@ -21,6 +21,7 @@ use kopf_core::storage::StorageError;
 
 use super::pool::Seat;
 use super::{Execution, warn_unreadable};
+use crate::errors::describe;
 use crate::invocation::{Handler, Hosting, RegistrationError, RunSubHandlers, SubHandlers};
 
 /// The sub-handlers of one call of a handler. Cheap to clone: clones belong to the same call.
@@ -107,7 +108,7 @@ impl Subs {
         selected: &[Arc<Handler>],
     ) -> Result<State, StorageError> {
         let (context, body) = (&execution.executor.context, &execution.cause.body);
-        let storage = context.settings.persistence.progress_storage.as_ref();
+        let storage = &context.settings.persistence.progress_storage;
         let ids: Vec<HandlerId> = handlers
             .iter()
             .map(|handler| Arc::clone(&handler.id))
@@ -131,7 +132,7 @@ impl Subs {
         };
         let mut changes = Patch::default();
         state.store(session.storage(), body, &mut changes)?;
-        session.commit(body, &mut changes).await?;
+        execution.unsaved.add(session.take_changes());
         execution.patch.with(|patch| patch.merge_from(changes));
         Ok(state)
     }
@@ -249,5 +250,5 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A storage or a filter has failed: the parent is tried again later, as after any error.
 fn framework(error: impl std::error::Error) -> HandlerError {
-    HandlerError::arbitrary(error.to_string())
+    HandlerError::arbitrary(describe(&error))
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kopf_client::Client;
+use kopf_core::body::ManagedFields;
 use kopf_core::settings::Settings;
 
 use super::memos::MemoCell;
@@ -30,6 +31,8 @@ pub struct OperatorContext {
     pub indices: Indices,
     /// The operator's own memo; memos of objects are made from it.
     pub memo: MemoCell,
+    /// The treatment of `metadata.managedFields` of objects.
+    pub(crate) managed_fields: ManagedFields,
     /// The place of the front where tasks with callbacks are polled.
     pub(crate) host: Option<Arc<dyn Host>>,
     /// Signs of life of the front, for health probes.
@@ -54,6 +57,7 @@ impl OperatorContext {
             draft: None,
             indices: Indices::default(),
             memo: MemoCell::of_operator(Arc::new(())),
+            managed_fields: ManagedFields::default(),
             host: None,
             pulse: None,
             leftovers: Leftovers::default(),
@@ -70,6 +74,15 @@ impl OperatorContext {
     #[must_use]
     pub fn with_memo(self, memo: MemoCell) -> Self {
         Self { memo, ..self }
+    }
+
+    /// Sets the treatment of `metadata.managedFields`.
+    #[must_use]
+    pub(crate) fn with_managed_fields(self, managed_fields: ManagedFields) -> Self {
+        Self {
+            managed_fields,
+            ..self
+        }
     }
 
     /// Sets the host.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kopf_core::body::Body;
+use kopf_core::body::{Body, ManagedFields};
 use serde_json::Value;
 
 /// Sleeps from which on the body is kept encoded: a decoded one takes several times the memory, but
@@ -34,7 +34,8 @@ impl LiveBody {
         let body = match &*kept {
             Kept::Read(body) => return body.clone(),
             // Encoded below, so it can be decoded.
-            Kept::Text(text) => Body::parse(text).unwrap_or_else(|_| Body::new(Value::Null)),
+            Kept::Text(text) => Body::parse_with(text, ManagedFields::Keep)
+                .map_or_else(|_| Body::new(Value::Null), |(body, _)| body),
         };
         *kept = Kept::Read(body.clone());
         body
@@ -76,7 +77,10 @@ mod tests {
 
     #[test]
     fn resting_changes_nothing() {
-        let value = json!({"metadata": {"name": "obj"}, "spec": {"a": [1, -2, 0.1, null, "ü\n"]}});
+        let value = json!({
+            "metadata": {"name": "obj", "managedFields": [{"manager": "x"}]},
+            "spec": {"a": [1, -2, 0.1, null, "ü\n"]},
+        });
         let live = LiveBody::new(Body::new(value.clone()));
         live.rest(Duration::from_secs(1));
         assert!(

@@ -77,7 +77,8 @@ impl Driver {
                 Queued::Event { event, raw, .. } => {
                     let event = *event;
                     // An unreadable version is kept and reported later.
-                    if let Ok(body) = Body::parse(raw) {
+                    let managed = self.context.shared.context.managed_fields;
+                    if let Ok((body, _)) = Body::parse_with(raw, managed) {
                         let is_handled = self.is_handled_later(event, &body);
                         self.taken = Some(Version { event, body });
                         self.feed(

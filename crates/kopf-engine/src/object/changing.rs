@@ -8,12 +8,13 @@ use futures::FutureExt as _;
 use kopf_core::cause::{Cause, Change, Reason};
 use kopf_core::object::attempted::settle_prediction;
 use kopf_core::object::handling::{Attempted, Attempts, Concluded, Conclusion, Handling, Others};
-use kopf_core::object::{Handled, Input, PendingPatch};
+use kopf_core::object::{Handled, Input};
 use kopf_core::patch::Patch;
 use kopf_core::wording;
 use serde_json::Value;
 
 use super::driver::Driver;
+use super::persisting::Unsaved;
 use super::planning::Cycle;
 use super::{Holding, ResourceContext};
 use crate::error::Error;
@@ -21,6 +22,16 @@ use crate::errors::describe;
 use crate::execution::{Execution, describe_panic};
 use crate::invocation::{FilterContext, Handler};
 use crate::logger::ObjectLogger;
+
+/// The end of one cycle of handling.
+struct Ended {
+    /// When the next handler is due; `None` if all are finished.
+    due: Option<Duration>,
+    /// Some handlers were called.
+    attempted: bool,
+    /// The framework failed after the handlers were called, so that the cycle must be repeated.
+    failed: bool,
+}
 
 impl Driver {
     /// Calls the due handlers of the current cycle, and adds their results to the patch.
@@ -30,14 +41,24 @@ impl Driver {
         };
         let logger = self.logger(&cycle.cause.body).clone();
         let before = self.patch.clone();
-        let handling = self.handle(reason, *cycle, &logger, holding);
+        let mut cycle = *cycle;
+        let handling = self.handle(reason, &mut cycle, &logger, holding);
         let failure = match AssertUnwindSafe(handling).catch_unwind().await {
-            Ok(Ok(handled)) => return Input::HandlersFinished(handled),
+            Ok(Ok(ended)) => {
+                self.unsaved.merge_from(cycle.sessions.take_unsaved());
+                return Input::HandlersFinished(Handled {
+                    due: ended.due,
+                    attempted: ended.attempted,
+                    patch: self.pending_patch(),
+                    failed: ended.failed,
+                });
+            }
             Ok(Err(error)) => error,
             Err(panic) => Error::Panic(describe_panic(&*panic)),
         };
-        // Nothing of a failed cycle is written.
+        // Nothing of a failed cycle is written or saved.
         self.patch = before;
+        self.unsaved = Unsaved::default();
         self.failure = Some(failure);
         Input::Failed
     }
@@ -45,22 +66,22 @@ impl Driver {
     async fn handle(
         &mut self,
         reason: Reason,
-        mut cycle: Cycle,
+        cycle: &mut Cycle,
         logger: &ObjectLogger,
         holding: &mut Holding,
-    ) -> Result<Handled, Error> {
+    ) -> Result<Ended, Error> {
         let context = Arc::clone(&self.context);
         if cycle.is_outdated(&context) {
-            return self.rebase(&context, &cycle, logger);
+            return self.rebase(&context, cycle, logger);
         }
         let operator = &context.shared.context;
         let memo = self.state.memo(&operator.memo);
         let filtering = FilterContext::new(Arc::clone(operator), memo.clone(), logger);
         let handlers = context.handlers.selected(&cycle.cause, &filtering)?;
-        self.supersede(&context, &mut cycle, &handlers, logger)?;
+        self.supersede(&context, cycle, &handlers, logger)?;
         log_beginning(&cycle.cause, logger);
         if handlers.is_empty() {
-            return self.handle_without_handlers(&context, &cycle, logger);
+            return self.handle_without_handlers(&context, cycle, logger);
         }
         let executor = &context.shared.executor;
         let patch = std::mem::take(&mut self.patch);
@@ -71,10 +92,11 @@ impl Driver {
         holding.reacquire().await;
         // From here on, a failure must not lose the results of handlers.
         self.patch = execution.patch.take();
+        self.unsaved.records = execution.unsaved.take();
         let attempts = execution.attempts.take();
         let others = self.others;
-        let concluded = self.conclude(&context, &cycle, &attempts, others);
-        Ok(self.evaluate(reason, &cycle, concluded, attempted, logger))
+        let concluded = self.conclude(&context, cycle, &attempts, others);
+        Ok(self.evaluate(reason, cycle, concluded, attempted, logger))
     }
 
     /// Activates the handlers of the cause, and takes over or purges what is left of other causes.
@@ -133,6 +155,7 @@ impl Driver {
                 Ok(concluded)
             }
             Err(error) => {
+                drop(cycle.sessions.take_unsaved());
                 // Without the diff-base, the records are the only sign that handlers have finished.
                 let storage = handling.storages.progress;
                 let stored = cycle
@@ -151,16 +174,15 @@ impl Driver {
         concluded: Result<Concluded, Error>,
         attempted: bool,
         logger: &ObjectLogger,
-    ) -> Handled {
-        let mut handled = Handled {
+    ) -> Ended {
+        let mut ended = Ended {
             due: None,
             attempted,
-            patch: PendingPatch::Some,
             failed: false,
         };
         let now = self.context.shared.context.clock.now();
         let is_done = cycle.progress.is_done();
-        let ended = match concluded {
+        let conclusion = match concluded {
             Ok(concluded) => {
                 let conclusion = concluded.conclusion;
                 self.note_unstored(concluded, logger);
@@ -168,7 +190,7 @@ impl Driver {
             }
             Err(error) => {
                 self.failure = Some(error);
-                handled.failed = true;
+                ended.failed = true;
                 if is_done {
                     Conclusion::Finished
                 } else {
@@ -176,27 +198,26 @@ impl Driver {
                 }
             }
         };
-        match ended {
-            Conclusion::Unfinished => handled.due = cycle.progress.delays(now).into_iter().min(),
+        match conclusion {
+            Conclusion::Unfinished => ended.due = cycle.progress.delays(now).into_iter().min(),
             Conclusion::Kept => {}
             Conclusion::Finished | Conclusion::UpdateFollows => {
                 let counts = cycle.progress.counts();
                 // A repeated attempt to store the diff-base is not logged again.
-                if attempted || !handled.failed {
+                if attempted || !ended.failed {
                     logger.info(wording::processed(reason, counts.succeeded, counts.failed));
                 }
-                if !handled.failed {
+                if !ended.failed {
                     self.state.fully_handled_once = true;
                 }
-                if ended == Conclusion::UpdateFollows {
-                    handled.due = Some(Duration::ZERO);
-                } else if !handled.failed {
+                if conclusion == Conclusion::UpdateFollows {
+                    ended.due = Some(Duration::ZERO);
+                } else if !ended.failed {
                     self.settled = cycle.essences().map(|essences| Arc::clone(essences.new));
                 }
             }
         }
-        handled.patch = self.pending_patch();
-        handled
+        ended
     }
 
     /// Stores the essence as handled if no handlers are interested in the change.
@@ -205,7 +226,7 @@ impl Driver {
         context: &ResourceContext,
         cycle: &Cycle,
         logger: &ObjectLogger,
-    ) -> Result<Handled, Error> {
+    ) -> Result<Ended, Error> {
         self.state.fully_handled_once = true;
         if let Some(handling) = handling(context, cycle) {
             let new = handling.essences.new;
@@ -222,10 +243,9 @@ impl Driver {
                 warn_unstored(unstored.as_ref(), logger);
             }
         }
-        Ok(Handled {
+        Ok(Ended {
             due: None,
             attempted: false,
-            patch: self.pending_patch(),
             failed: false,
         })
     }
@@ -236,7 +256,7 @@ impl Driver {
         context: &ResourceContext,
         cycle: &Cycle,
         logger: &ObjectLogger,
-    ) -> Result<Handled, Error> {
+    ) -> Result<Ended, Error> {
         if let Some(handling) = handling(context, cycle) {
             let attempts = Attempts {
                 prior: &cycle.attempted,
@@ -247,10 +267,9 @@ impl Driver {
             let concluded = handling.follow_up(progress, &cycle.attempted, attempts, patch)?;
             self.note_unstored(concluded, logger);
         }
-        Ok(Handled {
+        Ok(Ended {
             due: Some(Duration::ZERO),
             attempted: false,
-            patch: self.pending_patch(),
             failed: false,
         })
     }
@@ -270,7 +289,7 @@ impl Driver {
 
 pub(super) fn handling<'a>(context: &'a ResourceContext, cycle: &'a Cycle) -> Option<Handling<'a>> {
     Some(Handling {
-        storages: context.storages(),
+        storages: cycle.sessions.storages(context),
         body: &cycle.cause.body,
         reason: cycle.cause.change.as_ref()?.reason,
         essences: cycle.essences()?,

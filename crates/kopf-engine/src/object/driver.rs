@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::time::sleep_until;
 
 use super::ahead::Waited;
+use super::persisting::Unsaved;
 use super::planning::Cycle;
 use super::runners::Tended;
 use super::writing::Sending;
@@ -65,6 +66,8 @@ pub(crate) struct Driver {
     pub(super) others: Others,
     /// The essence that the current cycle stores as handled.
     pub(super) settled: Option<Arc<Value>>,
+    /// The changes of asynchronous storages that belong to the patch.
+    pub(super) unsaved: Unsaved,
     /// The patch that is being sent, or could not be sent.
     pub(super) sending: Option<Box<Sending>>,
     /// The response to the last write.
@@ -113,6 +116,7 @@ impl Driver {
             cycle: None,
             others: Others::Exited,
             settled: None,
+            unsaved: Unsaved::default(),
             sending: None,
             response: None,
             failure: None,

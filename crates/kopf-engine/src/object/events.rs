@@ -8,6 +8,7 @@ use kopf_core::object::{Input, Snapshot};
 use serde_json::Value;
 
 use super::driver::{Driver, Version};
+use super::persisting::Unsaved;
 use super::{Holding, ObjectState};
 use crate::error::Error;
 use crate::queueing::{Processing as _, Queued};
@@ -83,7 +84,8 @@ impl Driver {
 
     /// Parses a version. An unreadable one is kept as a failure.
     fn parse(&mut self, raw: &Bytes) -> Option<Body> {
-        match Body::parse_counting(raw) {
+        let managed = self.context.shared.context.managed_fields;
+        match Body::parse_with(raw, managed) {
             Ok((body, cut)) => {
                 if cut > 0 {
                     self.logger(&body).warning(format_args!(
@@ -139,6 +141,7 @@ impl Driver {
         self.logger = None;
         self.newest = None;
         self.patch = kopf_core::patch::Patch::default();
+        self.unsaved = Unsaved::default();
         self.sending = None;
         self.response = None;
         self.cycle = None;

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use kopf_core::body::Body;
 use kopf_core::cause::{Cause, EventType};
 use kopf_core::handler::HandlerId;
-use kopf_core::indexing::Effect;
+use kopf_core::indexing::{Attempts, Effect};
 
 use super::{Holding, ObjectState, ResourceContext};
+use crate::clock::Clock;
 use crate::error::Error;
 use crate::execution::{self, Execution, PriorAttempts};
 use crate::indexing::{Entries, ObjectKey};
-use crate::invocation::FilterContext;
+use crate::invocation::{FilterContext, Handler};
 use crate::logger::ObjectLogger;
 
 /// A version of an object that is to be indexed.
@@ -23,76 +24,88 @@ pub(super) struct Indexed<'a> {
     pub(super) logger: &'a ObjectLogger,
 }
 
+/// The effects of index handlers, by their ids.
+type Effects = HashMap<HandlerId, (Effect, Option<Entries>)>;
+
 /// Updates the entries of the object in all indices of its resource.
 pub(super) async fn index(
-    kind: &ResourceContext,
-    memory: &mut ObjectState,
+    context: &ResourceContext,
+    state: &mut ObjectState,
     version: Indexed<'_>,
     holding: &mut Holding,
 ) {
-    let Indexed {
-        key: object,
-        event,
-        body,
-        logger,
-    } = version;
-    if event == EventType::Deleted {
-        kind.indices.discard(object);
-        return;
+    if version.event == EventType::Deleted {
+        return context.indices.discard(version.key);
     }
-    let context = &kind.shared.context;
     let cause = Cause {
-        resource: Arc::clone(&kind.resource),
-        body: body.clone(),
+        resource: Arc::clone(&context.resource),
+        body: version.body.clone(),
         event: None,
         change: None,
     };
-    let memo = memory.memo(&context.memo);
-    let filtering = FilterContext::new(Arc::clone(context), memo.clone(), logger);
-    let mut effects: HashMap<HandlerId, (Effect, Option<Entries>)> = HashMap::new();
-    let handlers = kind.handlers.indexing_for(&cause, &filtering, |error| {
+    let operator = &context.shared.context;
+    let memo = state.memo(&operator.memo);
+    let filtering = FilterContext::new(Arc::clone(operator), memo.clone(), version.logger);
+    let mut effects = Effects::new();
+    let handlers = context.handlers.indexing_for(&cause, &filtering, |error| {
         // It is unknown whether the object matches, so its entries stay as they are.
         effects.insert(Arc::clone(&error.handler), (Effect::Keep, None));
         let error = Error::from(error).chain();
-        logger
-            .local()
-            .error(format_args!("An index handler is skipped: {error}"));
+        let logger = version.logger.local();
+        logger.error(format_args!("An index handler is skipped: {error}"));
     });
     if handlers.is_empty() && effects.is_empty() {
-        kind.indices.discard(object);
-        return;
+        return context.indices.discard(version.key);
     }
-    let mut attempts = memory.indexing.take().unwrap_or_default();
     // The patch of index handlers is never written.
-    let execution = Execution::new(&kind.shared.executor, cause, logger.clone(), memo);
+    let execution = Execution::new(
+        &context.shared.executor,
+        cause,
+        version.logger.clone(),
+        memo,
+    );
+    let mut attempts = state.indexing.take().unwrap_or_default();
     holding.release();
+    effects.extend(call(&execution, &handlers, &mut attempts, operator.clock).await);
+    holding.reacquire().await;
+    state.indexing = (!attempts.is_empty()).then_some(attempts);
+    apply(context, &version, effects);
+}
+
+/// Calls the index handlers that are due. Of several handlers of one index, the last one decides.
+async fn call(
+    execution: &Execution,
+    handlers: &[Arc<Handler>],
+    attempts: &mut Attempts,
+    clock: Clock,
+) -> Effects {
+    let mut effects = Effects::new();
     for handler in handlers {
-        let Some(before) = attempts.next(&handler.id, context.clock.now()) else {
+        let Some(before) = attempts.next(&handler.id, clock.now()) else {
             continue;
         };
         let (retries, started) = before;
         let prior = PriorAttempts { retries, started };
-        let execution::Indexed { outcome, entries } = execution.indexed(&handler, prior).await;
-        let now = context.clock.now();
-        attempts.note(&handler.id, before, &outcome, now);
+        let execution::Indexed { outcome, entries } = execution.indexed(handler, prior).await;
+        attempts.note(&handler.id, before, &outcome, clock.now());
         let effect = Effect::of(&outcome, entries.is_some());
-        // Of several handlers of one index, the last one decides.
         effects.insert(Arc::clone(&handler.id), (effect, entries));
     }
-    holding.reacquire().await;
-    memory.indexing = (!attempts.is_empty()).then_some(attempts);
-    for (id, index) in kind.indices.iter() {
+    effects
+}
+
+/// Updates all indices. An object whose handler was not called has no entries.
+fn apply(context: &ResourceContext, version: &Indexed<'_>, mut effects: Effects) {
+    for (id, index) in context.indices.iter() {
         match effects.remove(id) {
             Some((Effect::Keep, _)) => {}
             Some((Effect::Replace, Some(entries))) => {
-                if let Err(error) = index.replace(object, entries) {
-                    logger
-                        .local()
-                        .error(format_args!("Index '{id}' is not updated: {error}"));
+                if let Err(error) = index.replace(version.key, entries) {
+                    let logger = version.logger.local();
+                    logger.error(format_args!("Index '{id}' is not updated: {error}"));
                 }
             }
-            // The handler was not called.
-            Some((Effect::Replace | Effect::Discard, _)) | None => index.discard(object),
+            Some((Effect::Replace | Effect::Discard, _)) | None => index.discard(version.key),
         }
     }
 }

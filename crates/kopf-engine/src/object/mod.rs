@@ -11,6 +11,7 @@ mod events;
 mod indexing;
 mod performing;
 mod permit;
+mod persisting;
 mod planning;
 mod runners;
 mod state;

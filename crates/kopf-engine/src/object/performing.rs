@@ -20,7 +20,7 @@ impl Driver {
             Action::Index => self.index(holding).await,
             Action::CallEventHandlers => self.call_event_handlers(holding).await,
             Action::TendRunners => return self.tend_runners(holding).await,
-            Action::Plan => return Some(self.plan()),
+            Action::Plan => return Some(self.plan(holding).await),
             Action::Run(reason) => return Some(self.run_handlers(reason, holding).await),
             Action::Write(change) => return Some(self.write(change, holding).await),
             Action::Resend => return Some(self.send(holding).await),
@@ -118,7 +118,8 @@ impl Driver {
             (Some(known), Some(version)) => reaches(known, version),
             _ => false,
         };
-        if !is_known && let Ok(body) = response.body() {
+        let managed = self.context.shared.context.managed_fields;
+        if !is_known && let Ok(body) = response.body_with(managed) {
             let event = kopf_core::cause::EventType::Modified;
             self.newest = Some(Version { event, body });
         }

@@ -1,7 +1,16 @@
 //! The permit of one object, released while its handlers run.
 
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
 use crate::permits::{Permit, Permits, Priority};
 use crate::queueing::Mailbox;
+
+/// Time after which a request or a storage does not hold a permit any longer: it must not hold up
+/// other objects.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// A permit for planning and writing, which can be released and acquired again.
 #[derive(Debug)]
@@ -24,6 +33,19 @@ impl Holding {
                     return Self { permits, permit };
                 }
                 () = mailbox.arrival(), if priority == Priority::Listed => {}
+            }
+        }
+    }
+
+    /// Waits for the work, and releases the permit if it is slow.
+    pub(super) async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        tokio::select! {
+            biased;
+            result = &mut work => result,
+            () = sleep(SLOW) => {
+                self.release();
+                work.await
             }
         }
     }

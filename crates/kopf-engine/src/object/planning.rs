@@ -1,20 +1,24 @@
 //! Gathering of the facts for one cycle: cause, progress, finalizer, runners.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use kopf_core::body::Body;
-use kopf_core::cause::{Cause, Change, EventType, Reason, detect};
+use kopf_core::cause::{Cause, Change, Compared, EventType, Reason, detect};
 use kopf_core::diff::Diff;
 use kopf_core::finalizer;
-use kopf_core::object::handling::{Essences, Others, fingerprint, load_attempted, validate};
+use kopf_core::handler::HandlerId;
+use kopf_core::object::handling::{Essences, Others, Storages, fingerprint, validate};
 use kopf_core::object::{AttemptedEssences, Facts, Finalizer, Input, PendingPatch};
 use kopf_core::progress::state::State;
 use serde_json::Value;
 
 use super::changing::handling;
 use super::driver::{Driver, Version};
-use super::{ObjectState, ResourceContext};
+use super::persisting::Sessions;
+use super::runners::Tended;
+use super::{Holding, ObjectState, ResourceContext};
 use crate::error::Error;
 use crate::execution::{describe_panic, warn_unreadable};
 use crate::invocation::FilterContext;
@@ -26,17 +30,20 @@ pub(super) struct Cycle {
     pub(super) cause: Cause,
     pub(super) progress: State,
     pub(super) attempted: AttemptedEssences,
+    pub(super) sessions: Sessions,
 }
 
 impl Driver {
     /// Gathers the facts about the newest version. They are kept for the rest of the cycle.
-    pub(super) fn plan(&mut self) -> Input {
-        let Some(Version { event, body }) = self.newest.clone() else {
+    pub(super) async fn plan(&mut self, holding: &mut Holding) -> Input {
+        let Some(version) = self.newest.clone() else {
             return Input::NoVersion;
         };
-        let logger = self.logger(&body).clone();
-        let gathering = AssertUnwindSafe(|| self.gather(event, &body, &logger));
-        let failure = match catch_unwind(gathering) {
+        let logger = self.logger(&version.body).clone();
+        let gathering = AssertUnwindSafe(self.gather(&version, &logger)).catch_unwind();
+        let gathered = holding.during(gathering).await;
+        holding.reacquire().await;
+        let failure = match gathered {
             Ok(Ok(facts)) => return Input::Planned(facts),
             Ok(Err(error)) => error,
             Err(panic) => Error::Panic(describe_panic(&*panic)),
@@ -45,51 +52,71 @@ impl Driver {
         Input::Failed
     }
 
-    fn gather(
-        &mut self,
-        event: EventType,
-        body: &Body,
-        logger: &ObjectLogger,
-    ) -> Result<Facts, Error> {
+    async fn gather(&mut self, version: &Version, logger: &ObjectLogger) -> Result<Facts, Error> {
         let context = Arc::clone(&self.context);
-        let operator = &context.shared.context;
-        let memo = self.state.memo(&operator.memo);
-        let filtering = FilterContext::new(Arc::clone(operator), memo, logger);
         let tended = self.tended.take().unwrap_or_default();
-        let mut cause = changing_cause(&context, &self.state, event, body, logger)?;
-        // In stealth mode, the object is left alone.
-        if let Some(visible) = &cause
-            && !context.handlers.prematches_any(visible, &filtering)?
-        {
-            cause = None;
-        }
-        let is_required = match &cause {
-            _ if event == EventType::Deleted => false,
-            _ if tended.required => true,
-            Some(cause) => context.handlers.requires_finalizer(cause, &filtering)?,
-            None => false,
-        };
-        let is_present = finalizer::is_blocked(body, &operator.settings.persistence.finalizer);
-        let finalizer = Finalizer::new(is_required, is_present);
-        self.cycle = match cause {
-            Some(cause) => match self.load(cause.clone(), logger) {
-                Ok(cycle) => Some(Box::new(cycle)),
-                // The finalizer does not depend on progress records.
-                Err(_) if finalizer.change(body.is_deleting()).is_some() => {
-                    Some(Box::new(Cycle::without_progress(cause)))
+        let detected = Cycle::detect(&context, &self.state, version, logger).await?;
+        let cycle = self.visible(detected, logger)?;
+        let finalizer = self.finalizer(version, cycle.as_ref(), &tended, logger)?;
+        self.cycle = match cycle {
+            Some(mut cycle) => {
+                // The finalizer does not depend on progress records, and nothing is handled after the
+                // end of the object.
+                let is_optional = finalizer.change(version.body.is_deleting()).is_some()
+                    || version.event == EventType::Deleted;
+                match cycle.load(&context, &self.state, logger).await {
+                    Err(error) if !is_optional => return Err(error),
+                    _ => Some(Box::new(cycle)),
                 }
-                // Nothing is handled any longer.
-                Err(_) if event == EventType::Deleted => {
-                    Some(Box::new(Cycle::without_progress(cause)))
-                }
-                Err(error) => return Err(error),
-            },
+            }
             None => None,
         };
-        let change = self
-            .cycle
-            .as_ref()
-            .and_then(|cycle| cycle.cause.change.as_ref());
+        Ok(self.facts(version, finalizer, tended))
+    }
+
+    /// Returns the cycle if any handlers may match the object; otherwise it is left alone, in stealth
+    /// mode.
+    fn visible(
+        &mut self,
+        detected: Option<Cycle>,
+        logger: &ObjectLogger,
+    ) -> Result<Option<Cycle>, Error> {
+        let Some(cycle) = detected else {
+            return Ok(None);
+        };
+        let filtering = self.filtering(logger);
+        let handlers = &self.context.handlers;
+        let is_visible = handlers.prematches_any(&cycle.cause, &filtering)?;
+        Ok(is_visible.then_some(cycle))
+    }
+
+    fn finalizer(
+        &mut self,
+        version: &Version,
+        cycle: Option<&Cycle>,
+        tended: &Tended,
+        logger: &ObjectLogger,
+    ) -> Result<Finalizer, Error> {
+        let filtering = self.filtering(logger);
+        let handlers = &self.context.handlers;
+        let is_required = match cycle {
+            _ if version.event == EventType::Deleted => false,
+            _ if tended.required => true,
+            Some(cycle) => handlers.requires_finalizer(&cycle.cause, &filtering)?,
+            None => false,
+        };
+        let persistence = &self.context.shared.context.settings.persistence;
+        let is_present = finalizer::is_blocked(&version.body, &persistence.finalizer);
+        Ok(Finalizer::new(is_required, is_present))
+    }
+
+    fn filtering(&mut self, logger: &ObjectLogger) -> FilterContext {
+        let operator = &self.context.shared.context;
+        let memo = self.state.memo(&operator.memo);
+        FilterContext::new(Arc::clone(operator), memo, logger)
+    }
+
+    fn facts(&mut self, version: &Version, finalizer: Finalizer, tended: Tended) -> Facts {
         let uncertain = tended.failure.is_some();
         if let Some(error) = tended.failure {
             self.failure = Some(error);
@@ -99,63 +126,29 @@ impl Driver {
         } else {
             Others::Awaited
         };
-        Ok(Facts {
-            event,
-            deleting: body.is_deleting(),
+        let cycle = self.cycle.as_deref();
+        Facts {
+            event: version.event,
+            deleting: version.body.is_deleting(),
             finalizer,
-            reason: change.map(|change| change.reason),
+            reason: cycle.and_then(Cycle::reason),
             exiting: tended.delays.into_iter().min(),
-            outdated: self
-                .cycle
-                .as_ref()
-                .is_some_and(|cycle| cycle.is_outdated(&context)),
+            outdated: cycle.is_some_and(|cycle| cycle.is_outdated(&self.context)),
             patch: self.pending_patch(),
-            fingerprint: self.cycle.as_ref().map_or(0, |cycle| cycle.fingerprint()),
+            fingerprint: cycle.map_or(0, Cycle::fingerprint),
             uncertain,
-        })
-    }
-
-    /// Loads the progress of the handlers of a cause.
-    fn load(&mut self, cause: Cause, logger: &ObjectLogger) -> Result<Cycle, Error> {
-        let context = Arc::clone(&self.context);
-        let storages = context.storages();
-        let reason = cause.change.as_ref().map(|change| change.reason);
-        let body = &cause.body;
-        let is_tracked = self.tracks_attempts(body);
-        if !is_tracked && !reason.is_some_and(Reason::is_handled) {
-            return Ok(Cycle::without_progress(cause));
         }
-        let owned = context.handlers.owned_ids();
-        let progress = State::load(storages.progress, body, owned)?;
-        for error in progress.unreadable() {
-            warn_unreadable(error, logger);
-        }
-        let attempted = match &self.state.attempted {
-            Some(kept) => {
-                let mut kept = (**kept).clone();
-                validate(&mut kept, storages, body, &progress)?;
-                kept
-            }
-            None => load_attempted(storages, body, &progress)?,
-        };
-        Ok(Cycle {
-            cause,
-            progress,
-            attempted,
-        })
     }
 
     /// Returns `true` if there are attempted essences of an earlier cycle.
     pub(super) fn tracks_attempts(&self, body: &Body) -> bool {
-        let naming = self.context.storages().attempted;
-        self.state.attempted.is_some()
-            || naming.is_some_and(|naming| AttemptedEssences::is_stored(naming, body))
+        tracks_attempts(&self.context, &self.state, body)
     }
 
     pub(super) fn pending_patch(&self) -> PendingPatch {
         if !self.state.carried.is_empty() {
             PendingPatch::Carried
-        } else if self.patch.is_empty() {
+        } else if self.patch.is_empty() && self.unsaved.is_empty() {
             PendingPatch::Empty
         } else {
             PendingPatch::Some
@@ -164,12 +157,60 @@ impl Driver {
 }
 
 impl Cycle {
-    fn without_progress(cause: Cause) -> Self {
-        Self {
+    /// Detects what has changed; `None` if there are no change handlers. The progress is not loaded.
+    async fn detect(
+        context: &ResourceContext,
+        state: &ObjectState,
+        version: &Version,
+        logger: &ObjectLogger,
+    ) -> Result<Option<Self>, Error> {
+        if context.handlers.changing.is_empty() {
+            return Ok(None);
+        }
+        let sessions = Sessions::open(context, &version.body, logger).await?;
+        let cause = changing_cause(context, &sessions, state, version, logger)?;
+        Ok(Some(Self {
             cause,
             progress: State::default(),
             attempted: AttemptedEssences::default(),
+            sessions,
+        }))
+    }
+
+    /// Loads the progress of the handlers of the cause, if it is needed.
+    async fn load(
+        &mut self,
+        context: &ResourceContext,
+        state: &ObjectState,
+        logger: &ObjectLogger,
+    ) -> Result<(), Error> {
+        let body = &self.cause.body;
+        let is_tracked = tracks_attempts(context, state, body);
+        if !is_tracked && !self.reason().is_some_and(Reason::is_handled) {
+            return Ok(());
         }
+        let mut attempted = match (&state.attempted, context.storages().attempted) {
+            (Some(kept), _) => (**kept).clone(),
+            (None, Some(naming)) => AttemptedEssences::fetch(naming, body),
+            (None, None) => AttemptedEssences::default(),
+        };
+        let mut ids: Vec<HandlerId> = context.handlers.owned_ids().cloned().collect();
+        ids.extend(attempted.ids().map(HandlerId::from));
+        self.sessions.load_progress(context, &ids, body).await?;
+        let storages = self.sessions.storages(context);
+        let owned = context.handlers.owned_ids();
+        let progress = State::load(storages.progress, body, owned)?;
+        for error in progress.unreadable() {
+            warn_unreadable(error, logger);
+        }
+        validate(&mut attempted, storages, body, &progress)?;
+        self.progress = progress;
+        self.attempted = attempted;
+        Ok(())
+    }
+
+    fn reason(&self) -> Option<Reason> {
+        self.cause.change.as_ref().map(|change| change.reason)
     }
 
     /// Returns the diff-base and the current essence.
@@ -196,36 +237,40 @@ impl Cycle {
     }
 }
 
-/// Detects what has changed; `None` if there are no change handlers.
+/// Returns `true` if there are attempted essences of an earlier cycle.
+fn tracks_attempts(context: &ResourceContext, state: &ObjectState, body: &Body) -> bool {
+    let naming = context.storages().attempted;
+    state.attempted.is_some()
+        || naming.is_some_and(|naming| AttemptedEssences::is_stored(naming, body))
+}
+
+/// Detects what has changed since the diff-base was stored.
 fn changing_cause(
     context: &ResourceContext,
+    sessions: &Sessions,
     state: &ObjectState,
-    event: EventType,
-    body: &Body,
+    version: &Version,
     logger: &ObjectLogger,
-) -> Result<Option<Cause>, Error> {
-    if context.handlers.changing.is_empty() {
-        return Ok(None);
-    }
-    let persistence = &context.shared.context.settings.persistence;
+) -> Result<Cause, Error> {
+    let body = &version.body;
+    let storages = sessions.storages(context);
     let new = Arc::new(context.essence(body)?);
     // Most objects are as they were left: then there is nothing to parse and to compare.
-    let old = if persistence.diffbase_storage.is_stored(body, &new) {
+    let old = if storages.diffbase.is_stored(body, &new) {
         Some(Arc::clone(&new))
     } else {
-        fetch_base(context, body, logger)?.map(Arc::new)
+        fetch_base(storages, body, logger)?.map(Arc::new)
     };
     let diff = Diff::between(old.clone(), Some(Arc::clone(&new)));
-    let detected = detect(
-        event,
-        body,
-        &persistence.finalizer,
-        old.is_some(),
-        // Creations are recognised without their diff, which is computed only if it is read.
-        old.is_some() && diff.is_empty(),
-        state.initial(),
-    );
-    Ok(Some(Cause {
+    let compared = match &old {
+        // The diff of a creation is computed only if a handler reads it.
+        None => Compared::Unhandled,
+        Some(_) if diff.is_empty() => Compared::Unchanged,
+        Some(_) => Compared::Changed,
+    };
+    let finalizer = &context.shared.context.settings.persistence.finalizer;
+    let detected = detect(version.event, body, finalizer, compared, state.sighting());
+    Ok(Cause {
         resource: Arc::clone(&context.resource),
         body: body.clone(),
         event: None,
@@ -236,18 +281,17 @@ fn changing_cause(
             new: Some(new),
             diff,
         }),
-    }))
+    })
 }
 
 /// Fetches the diff-base. An unreadable one counts as absent on an object that is being deleted,
 /// which could not be deleted otherwise. On other objects it is an error: without it they would look
 /// new.
 fn fetch_base(
-    context: &ResourceContext,
+    storages: Storages<'_>,
     body: &Body,
     logger: &ObjectLogger,
 ) -> Result<Option<Value>, Error> {
-    let storages = context.storages();
     let mut old = match storages.diffbase.fetch(body) {
         Err(error) if error.is_unreadable() && body.is_deleting() => {
             warn_unreadable(&error, logger);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kopf_core::background::StopReason;
 use kopf_core::body::Body;
 use kopf_core::cause::{Cause, EventType};
-use kopf_core::handler::{HandlerKind, Timing};
+use kopf_core::handler::{HandlerId, HandlerKind, Timing};
 
 use super::{Holding, ObjectState, ResourceContext};
 use crate::daemons::ObjectDaemons;
@@ -33,89 +33,128 @@ pub(super) struct Tending<'a> {
     pub(super) logger: &'a ObjectLogger,
 }
 
+/// The runners of an object by their filters.
+#[derive(Default)]
+struct Matching {
+    /// Those that match and are not finished.
+    wanted: Vec<Arc<Handler>>,
+    /// Those whose filters failed. They are left as they are.
+    unknown: Vec<HandlerId>,
+    /// The first of these failures.
+    failure: Option<Error>,
+}
+
 /// Starts the runners that match, and stops the others stage by stage.
 pub(super) async fn tend(
-    kind: &ResourceContext,
-    memory: &mut ObjectState,
+    context: &ResourceContext,
+    state: &mut ObjectState,
     version: Tending<'_>,
     holding: &mut Holding,
 ) -> Result<Tended, Error> {
-    let Tending {
-        event,
-        body,
-        logger,
-    } = version;
     // The runners of an object that is gone are stopped with its state.
-    if kind.handlers.spawning.is_empty() || event == EventType::Deleted {
+    if context.handlers.spawning.is_empty() || version.event == EventType::Deleted {
         return Ok(Tended::default());
     }
-    let shared = &kind.shared;
-    let cause = Cause {
-        resource: Arc::clone(&kind.resource),
-        body: body.clone(),
-        event: None,
-        change: None,
-    };
-    let memo = memory.memo(&shared.context.memo);
-    let context = FilterContext::new(Arc::clone(&shared.context), memo.clone(), logger);
-    let (mut unknown, mut failure) = (Vec::new(), None);
-    let mut wanted = kind
-        .handlers
-        .spawning_for(&cause, &context, |handler, error| {
-            unknown.push(Arc::clone(&handler.id));
-            failure.get_or_insert(error);
-        });
-    let mut is_required = false;
-    if let Some(background) = &memory.background {
-        wanted.retain(|handler| !background.is_over(handler));
-        background.refresh(body);
-        is_required = background.runs(|running| unknown.contains(&running.id));
+    let mut matching = matching(context, state, &version);
+    let mut is_required = !matching.wanted.is_empty();
+    if let Some(background) = &state.background {
+        background.refresh(version.body);
+        is_required |= background.runs(|running| matching.unknown.contains(&running.id));
     }
     let mut tended = Tended {
-        required: is_required || !wanted.is_empty(),
+        required: is_required,
         delays: Vec::new(),
-        failure: failure.map(Error::from),
+        failure: matching.failure.take(),
     };
-    let is_deleting = body.is_deleting();
-    if !is_deleting && !wanted.is_empty() {
-        let background = memory.background.get_or_insert_with(|| {
-            let resource = Arc::clone(&kind.resource);
-            let serving = kind.stop.clone();
-            let daemons = Arc::clone(&shared.daemons);
-            ObjectDaemons::new(daemons, resource, logger.clone(), memo, serving)
-        });
-        if kind.handlers.spawning.iter().any(|handler| idles(handler)) {
-            background.compare(&kind.essence(body)?);
-        }
-        // While the operator is paused, those that run are stopped, wherever they are.
-        if !shared.pause.is_paused() {
-            for handler in &wanted {
-                tended.delays.extend(background.start(handler, body));
-            }
-        }
+    if !version.body.is_deleting() && !matching.wanted.is_empty() {
+        tended.delays = start(context, state, &version, &matching.wanted)?;
     }
-    if let Some(background) = &memory.background {
-        let reason = if is_deleting {
-            StopReason::RESOURCE_DELETED
-        } else {
-            StopReason::FILTERS_MISMATCH
-        };
-        let is_unwanted = |running: &Handler| {
-            let is_wanted = wanted.iter().any(|handler| handler.id == running.id);
-            is_deleting || !(is_wanted || unknown.contains(&running.id))
-        };
-        if background.runs(is_unwanted) {
-            // They may be given some time.
-            holding.release();
-            let delays = background.stop(reason, is_unwanted).await;
-            tended.delays.extend(delays);
-            holding.reacquire().await;
-        }
+    if let Some(background) = &state.background {
+        let delays = stop(background, version.body, &matching, holding).await;
+        tended.delays.extend(delays);
     }
     Ok(tended)
 }
 
-/// Whether it waits for the object to rest.
+fn matching(context: &ResourceContext, state: &mut ObjectState, version: &Tending<'_>) -> Matching {
+    let operator = &context.shared.context;
+    let cause = Cause {
+        resource: Arc::clone(&context.resource),
+        body: version.body.clone(),
+        event: None,
+        change: None,
+    };
+    let memo = state.memo(&operator.memo);
+    let filtering = FilterContext::new(Arc::clone(operator), memo, version.logger);
+    let mut matching = Matching::default();
+    let handlers = &context.handlers;
+    matching.wanted = handlers.spawning_for(&cause, &filtering, |handler, error| {
+        matching.unknown.push(Arc::clone(&handler.id));
+        matching.failure.get_or_insert(error.into());
+    });
+    if let Some(background) = &state.background {
+        let is_finished = |handler: &Arc<Handler>| background.is_over(handler);
+        matching.wanted.retain(|handler| !is_finished(handler));
+    }
+    matching
+}
+
+/// Starts the runners that do not run yet. Returns when to check those that cannot start now.
+fn start(
+    context: &ResourceContext,
+    state: &mut ObjectState,
+    version: &Tending<'_>,
+    wanted: &[Arc<Handler>],
+) -> Result<Vec<Duration>, Error> {
+    let shared = &context.shared;
+    let memo = state.memo(&shared.context.memo);
+    let background = state.background.get_or_insert_with(|| {
+        let resource = Arc::clone(&context.resource);
+        let serving = context.stop.clone();
+        let daemons = Arc::clone(&shared.daemons);
+        ObjectDaemons::new(daemons, resource, version.logger.clone(), memo, serving)
+    });
+    let mut spawning = context.handlers.spawning.iter();
+    if spawning.any(|handler| idles(handler)) {
+        background.compare(&context.essence(version.body)?);
+    }
+    // While the operator is paused, those that run are stopped on all objects.
+    if shared.pause.is_paused() {
+        return Ok(Vec::new());
+    }
+    let start = |handler| background.start(handler, version.body);
+    Ok(wanted.iter().filter_map(start).collect())
+}
+
+/// Stops the runners that do not match any longer. Returns when to check them.
+async fn stop(
+    background: &ObjectDaemons,
+    body: &Body,
+    matching: &Matching,
+    holding: &mut Holding,
+) -> Vec<Duration> {
+    let is_deleting = body.is_deleting();
+    let reason = if is_deleting {
+        StopReason::RESOURCE_DELETED
+    } else {
+        StopReason::FILTERS_MISMATCH
+    };
+    let is_unwanted = |running: &Handler| {
+        let mut wanted = matching.wanted.iter();
+        let is_wanted = wanted.any(|handler| handler.id == running.id);
+        is_deleting || !(is_wanted || matching.unknown.contains(&running.id))
+    };
+    if !background.runs(is_unwanted) {
+        return Vec::new();
+    }
+    // They may be given some time.
+    holding.release();
+    let delays = background.stop(reason, is_unwanted).await;
+    holding.reacquire().await;
+    delays.into_iter().collect()
+}
+
+/// Returns `true` for a timer that waits until the object is unchanged for some time.
 fn idles(handler: &Handler) -> bool {
     matches!(
         handler.kind,

@@ -1,5 +1,6 @@
 //! The state of an object that outlives its driver, in this process only.
 
+use kopf_core::cause::Sighting;
 use kopf_core::indexing::Attempts;
 use kopf_core::object::{AttemptedEssences, Covered, Moment, Overdue};
 use kopf_core::patch::PatchFn;
@@ -75,8 +76,12 @@ impl ObjectState {
         }
     }
 
-    /// Returns `true` if resume handlers are still to be called.
-    pub(crate) fn initial(&self) -> bool {
-        self.noticed_by_listing && !self.fully_handled_once
+    /// Returns how well this process knows the object.
+    pub(crate) fn sighting(&self) -> Sighting {
+        if self.noticed_by_listing && !self.fully_handled_once {
+            Sighting::Initial
+        } else {
+            Sighting::Later
+        }
     }
 }

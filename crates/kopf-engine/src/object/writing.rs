@@ -1,8 +1,6 @@
 //! Sending of the patch of one cycle.
 
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use kopf_client::patching::Answer;
 use kopf_core::body::Body;
@@ -11,20 +9,22 @@ use kopf_core::object::{Awaited, Covered, Effect, FinalizerChange, Input, Moment
 use kopf_core::patch::Patch;
 use kopf_core::settled;
 use serde_json::Value;
-use tokio::time::sleep;
 
-use super::Holding;
 use super::driver::{Driver, Version};
+use super::persisting::Unsaved;
+use super::{Holding, ResourceContext};
+use crate::error::Error;
 use crate::patching::{Applied, Pending};
-
-/// Time after which a request does not hold a permit any longer: a slow server must not hold up
-/// other objects.
-const SLOW: Duration = Duration::from_secs(1);
 
 /// A patch that is being sent, or could not be sent.
 #[derive(Debug)]
 pub(super) struct Sending {
-    pending: Pending,
+    /// The changes that asynchronous storages save before the patch is sent.
+    unsaved: Unsaved,
+    /// The patch, until these changes are saved: the storages may add to it.
+    patch: Patch,
+    /// The patch as requests.
+    pending: Option<Pending>,
     /// The essence that is stored as handled, if nothing is left to do after the write.
     settled: Option<Arc<Value>>,
 }
@@ -51,10 +51,10 @@ impl Driver {
             None => {}
         }
         let untouched = persistence.progress_storage.touch(&body, &mut patch, None);
-        let pending = Pending::new(patch, &self.context.resource);
         self.sending = Some(Box::new(Sending {
-            pending: pending.results_first(persistence.results_first),
+            unsaved: std::mem::take(&mut self.unsaved),
             settled: self.settled.take(),
+            ..Sending::new(patch)
         }));
         if let Err(error) = untouched {
             self.report_only(error.into());
@@ -62,7 +62,7 @@ impl Driver {
         self.send(holding).await
     }
 
-    /// Sends what is left of the patch.
+    /// Saves what asynchronous storages have not saved yet, and sends what is left of the patch.
     pub(super) async fn send(&mut self, holding: &mut Holding) -> Input {
         let (Some(Version { body, .. }), Some(mut sending)) =
             (self.newest.clone(), self.sending.take())
@@ -71,20 +71,18 @@ impl Driver {
         };
         let logger = self.logger(&body).clone();
         let context = Arc::clone(&self.context);
-        let client = &context.shared.context.client;
-        let applied = {
-            let pending = &mut sending.pending;
-            let mut applying = pin!(pending.apply(client, &context.resource, &body, &logger));
-            tokio::select! {
-                biased;
-                applied = &mut applying => applied,
-                () = sleep(SLOW) => {
-                    holding.release();
-                    applying.await
-                }
+        let operator = &context.shared.context;
+        let saving = sending.save(&context, &body);
+        let pending = match holding.during(saving).await {
+            Ok(pending) => pending,
+            Err(error) => {
+                self.failure = Some(error);
+                self.sending = Some(sending);
+                return Input::WriteFailed { rejected: false };
             }
         };
-        match applied {
+        let applying = pending.apply(operator, &context.resource, &body, &logger);
+        match holding.during(applying).await {
             Err(error) => {
                 let rejected = error.is_rejection();
                 self.failure = Some(error);
@@ -162,11 +160,34 @@ impl Driver {
             self.failure = Some(error.into());
             return Input::Failed;
         }
-        self.sending = Some(Box::new(Sending {
-            pending: Pending::new(patch, &context.resource),
-            settled: None,
-        }));
+        self.sending = Some(Box::new(Sending::new(patch)));
         self.send(holding).await
+    }
+}
+
+impl Sending {
+    fn new(patch: Patch) -> Self {
+        Self {
+            unsaved: Unsaved::default(),
+            patch,
+            pending: None,
+            settled: None,
+        }
+    }
+
+    /// Saves the changes of asynchronous storages, and returns the requests to send.
+    async fn save(
+        &mut self,
+        context: &ResourceContext,
+        body: &Body,
+    ) -> Result<&mut Pending, Error> {
+        let persistence = &context.shared.context.settings.persistence;
+        let Self { unsaved, patch, .. } = self;
+        unsaved.save(persistence, body, patch).await?;
+        Ok(self.pending.get_or_insert_with(|| {
+            let pending = Pending::new(std::mem::take(patch), &context.resource);
+            pending.results_first(persistence.results_first)
+        }))
     }
 }
 

@@ -30,6 +30,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use kopf_core::body::ManagedFields;
 use kopf_core::handler::HandlerKind;
 use kopf_core::lifecycle::{Asap, Lifecycle};
 use kopf_core::namespace::Scope;
@@ -71,6 +72,7 @@ pub struct Operator {
     ready: Option<oneshot::Sender<()>>,
     identity: Option<String>,
     liveness: Option<Endpoint>,
+    managed_fields: ManagedFields,
     host: Option<Arc<dyn Host>>,
     pulse: Option<Arc<dyn Pulse>>,
     declare: Option<Declare>,
@@ -92,6 +94,7 @@ impl Operator {
             ready: None,
             identity: None,
             liveness: None,
+            managed_fields: ManagedFields::default(),
             host: None,
             pulse: None,
             declare: None,
@@ -158,6 +161,21 @@ impl Operator {
     pub fn liveness(self, endpoint: Endpoint) -> Self {
         Self {
             liveness: Some(endpoint),
+            ..self
+        }
+    }
+
+    /// Keeps `metadata.managedFields` of objects for handlers and filters, as in the original. By
+    /// default they are dropped when objects arrive, which saves up to half of the memory. Essences
+    /// and diffs do not contain them in any case.
+    pub fn keep_managed_fields(self, keep: bool) -> Self {
+        let managed_fields = if keep {
+            ManagedFields::Keep
+        } else {
+            ManagedFields::Drop
+        };
+        Self {
+            managed_fields,
             ..self
         }
     }
@@ -307,6 +325,7 @@ impl Operator {
         )
         .with_indices(self.indices.clone())
         .with_memo(self.memo.clone())
+        .with_managed_fields(self.managed_fields)
         .with_host(self.host.clone())
         .with_pulse(self.pulse.clone())
     }

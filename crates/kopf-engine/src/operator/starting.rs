@@ -1,6 +1,9 @@
 //! The tasks of an operator, from the moment when its settings are known.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::namespace::Scope;
 
 use super::root::{POSTER, Root};
 use super::{Error, Operator};
@@ -8,15 +11,16 @@ use crate::admission::{self, Webhooks};
 use crate::daemons::{Daemons, killer};
 use crate::execution::{BlockingPool, Executor};
 use crate::indexing::Barrier;
-use crate::invocation::OperatorContext;
+use crate::inspect::Inspect;
+use crate::invocation::{OperatorContext, Registry};
 use crate::known_peers::KnownPeers;
-use crate::observation::{NamespaceObserver, ResourceObserver, insights, wanted_groups};
+use crate::observation::{Insights, NamespaceObserver, ResourceObserver, insights, wanted_groups};
 use crate::orchestration;
 use crate::pausing::Pause;
 use crate::peering::{detect_own_identity, with_peerings};
 use crate::permits::Permits;
 use crate::posting::{self, Poster};
-use crate::probing;
+use crate::probing::{self, Endpoint};
 use crate::review_memos::Memos;
 use crate::shared::Shared;
 
@@ -30,112 +34,128 @@ impl Operator {
     ) -> Arc<Shared> {
         let settings = Arc::new(self.settings);
         self.inspect.set_settings(Arc::clone(&settings));
-        let clock = started.clock;
         let client = started.client.with_networking(&settings.networking);
-        let poster = Poster::new(Arc::clone(&settings), clock);
-        let (findings, insights) = insights();
-        let groups = with_peerings(wanted_groups(self.registry.selectors()), &settings.peering);
-        let resource_observer = ResourceObserver {
-            client: client.clone(),
-            settings: Arc::clone(&settings),
-            groups: admission::with_configurations(groups, &settings),
-            vitals: self.inspect.vitals().clone(),
-            findings: findings.resources,
-        };
-        let namespace_observer = NamespaceObserver {
-            client: client.clone(),
-            settings: Arc::clone(&settings),
-            scope: self.scope,
-            vitals: self.inspect.vitals().clone(),
-            findings: findings.namespaces,
-        };
         let context = Arc::new(OperatorContext {
-            client: client.clone(),
+            client,
             settings: Arc::clone(&settings),
             ..started.clone()
         });
         let executor = Arc::new(Executor::new(Arc::clone(&context), self.lifecycle, pool));
-        let daemons = Daemons::new(
-            Arc::clone(&executor),
-            self.inspect.clone(),
-            root.halt.clone(),
-        );
-        let shared = Arc::new(Shared {
-            context,
-            registry: Arc::new(self.registry),
-            executor,
-            poster: poster.clone(),
-            permits: Permits::new(settings.networking.concurrency),
-            daemons: Arc::new(daemons),
-            pause: Pause::default(),
-            known_peers: KnownPeers::default(),
-            barrier: Barrier::default(),
-            memos: Memos::default(),
-            ending: root.halt.clone(),
-            inspect: self.inspect,
-        });
-
+        let shared = share(context, executor, self.registry, self.inspect, root);
         root.grace = settings.queueing.exit_timeout;
-        let handlers = shared.registry.handlers();
-        if handlers.iter().any(|handler| handler.kind.is_background()) {
-            root.grace = root
-                .grace
-                .max(killer::grace(&shared.registry, &settings.background));
-            let killing = killer::run(
-                Arc::clone(&shared.daemons),
-                shared.pause.clone(),
-                root.halt.clone(),
-            );
-            root.spawn_graceful("Daemon killer", async move {
-                killing.await;
-                Ok(())
-            });
-        }
-        root.spawn("Resource observer", root.halt.clone(), async move {
-            resource_observer.run().await.map_err(|error| match error {
-                kopf_client::Error::Login(error) => Error::Login(error),
-                error => Error::Discovery(Box::new(error)),
-            })
-        });
-        root.spawn("Namespace observer", root.halt.clone(), async move {
-            namespace_observer.run().await;
-            Ok(())
-        });
+        spawn_killer(&shared, root);
+        let insights = spawn_observers(&shared, self.scope, root);
+        let (poster, client) = (shared.poster.clone(), shared.context.client.clone());
         root.spawn(POSTER, root.halt_last.clone(), async move {
             posting::run(poster, client).await;
             Ok(())
         });
-        shared.inspect.vitals().begin(
-            settings
-                .watching
-                .inactivity_timeout
-                .unwrap_or(std::time::Duration::MAX),
-        );
+        let inactivity = settings.watching.inactivity_timeout;
+        let vitals = shared.inspect.vitals();
+        vitals.begin(inactivity.unwrap_or(Duration::MAX));
         if let Some(endpoint) = self.liveness {
-            let (shared, halt) = (Arc::clone(&shared), root.halt.clone());
-            root.spawn_graceful("Health reporter", async move {
-                let serving = probing::serve(shared, endpoint.clone(), halt).await;
-                serving.map_err(|source| Error::Probing { endpoint, source })
-            });
+            spawn_probes(&shared, endpoint, root);
         }
-        let identity = self.identity.unwrap_or_else(|| detect_own_identity(clock));
+        let identity = self.identity;
+        let identity = identity.unwrap_or_else(|| detect_own_identity(started.clock));
         if let Some(webhooks) = Webhooks::new(&shared, &insights, &identity) {
             root.spawn_webhooks(webhooks);
         }
-        let halt = root.halt.clone();
-        let pools = [
-            shared.executor.pool.clone(),
-            shared.executor.daemon_pool.clone(),
-        ];
-        let streamed = Arc::clone(&shared);
+        let (streamed, halt) = (Arc::clone(&shared), root.halt.clone());
         root.spawn_graceful("Multidimensional multitasker", async move {
-            let shared = streamed;
-            let streaming = orchestration::run(shared, identity, insights, self.ready, halt).await;
-            for pool in pools {
+            let executor = Arc::clone(&streamed.executor);
+            let streaming = orchestration::run(streamed, identity, insights, self.ready, halt);
+            let streamed = streaming.await;
+            for pool in [&executor.pool, &executor.daemon_pool] {
                 pool.report_left();
             }
-            streaming.map_err(|error| Error::Streaming(Box::new(error)))
+            streamed.map_err(|error| Error::Streaming(Box::new(error)))
         });
         shared
     }
+}
+
+fn share(
+    context: Arc<OperatorContext>,
+    executor: Arc<Executor>,
+    registry: Registry,
+    inspect: Inspect,
+    root: &Root,
+) -> Arc<Shared> {
+    let settings = &context.settings;
+    let daemons = Daemons::new(Arc::clone(&executor), inspect.clone(), root.halt.clone());
+    Arc::new(Shared {
+        registry: Arc::new(registry),
+        executor,
+        poster: Poster::new(Arc::clone(settings), context.clock),
+        permits: Permits::new(settings.networking.concurrency),
+        daemons: Arc::new(daemons),
+        pause: Pause::default(),
+        known_peers: KnownPeers::default(),
+        barrier: Barrier::default(),
+        memos: Memos::default(),
+        ending: root.halt.clone(),
+        inspect,
+        context,
+    })
+}
+
+/// Spawns the killer of daemons and timers, if there are any.
+fn spawn_killer(shared: &Shared, root: &mut Root) {
+    let mut handlers = shared.registry.handlers().iter();
+    if !handlers.any(|handler| handler.kind.is_background()) {
+        return;
+    }
+    let background = &shared.context.settings.background;
+    let grace = killer::grace(&shared.registry, background);
+    root.grace = root.grace.max(grace);
+    let (daemons, pause) = (Arc::clone(&shared.daemons), shared.pause.clone());
+    let killing = killer::run(daemons, pause, root.halt.clone());
+    root.spawn_graceful("Daemon killer", async move {
+        killing.await;
+        Ok(())
+    });
+}
+
+/// Spawns the observers of resources and namespaces.
+fn spawn_observers(shared: &Shared, scope: Scope, root: &mut Root) -> Insights {
+    let OperatorContext {
+        client, settings, ..
+    } = &*shared.context;
+    let (findings, insights) = insights();
+    let groups = wanted_groups(shared.registry.selectors());
+    let groups = with_peerings(groups, &settings.peering);
+    let resource_observer = ResourceObserver {
+        client: client.clone(),
+        settings: Arc::clone(settings),
+        groups: admission::with_configurations(groups, settings),
+        vitals: shared.inspect.vitals().clone(),
+        findings: findings.resources,
+    };
+    let namespace_observer = NamespaceObserver {
+        client: client.clone(),
+        settings: Arc::clone(settings),
+        scope,
+        vitals: shared.inspect.vitals().clone(),
+        findings: findings.namespaces,
+    };
+    root.spawn("Resource observer", root.halt.clone(), async move {
+        resource_observer.run().await.map_err(|error| match error {
+            kopf_client::Error::Login(error) => Error::Login(error),
+            error => Error::Discovery(Box::new(error)),
+        })
+    });
+    root.spawn("Namespace observer", root.halt.clone(), async move {
+        namespace_observer.run().await;
+        Ok(())
+    });
+    insights
+}
+
+fn spawn_probes(shared: &Arc<Shared>, endpoint: Endpoint, root: &mut Root) {
+    let (shared, halt) = (Arc::clone(shared), root.halt.clone());
+    root.spawn_graceful("Health reporter", async move {
+        let serving = probing::serve(shared, endpoint.clone(), halt).await;
+        serving.map_err(|source| Error::Probing { endpoint, source })
+    });
 }

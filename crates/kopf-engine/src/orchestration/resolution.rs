@@ -1,4 +1,4 @@
-//! From what the handlers ask for to the kinds that are served.
+//! Resolution of the selectors of handlers to the resources that are served.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,97 +7,115 @@ use kopf_core::handler::Handler;
 use kopf_core::resource::Resource;
 use kopf_core::selector::Selector;
 
-/// What came out.
+/// The result of a resolution.
 #[derive(Debug, Default)]
 pub(super) struct Resolution {
-    /// The kinds to watch.
+    /// The resources to watch.
     pub(super) watched: BTreeSet<Arc<Resource>>,
-    /// What is not served, and why; for humans.
+    /// The resources that are not served, with reasons, for the log.
     pub(super) warnings: BTreeSet<String>,
 }
 
-/// Selects the kinds for all handlers, without those that cannot be served.
+/// Selects the resources of all handlers, without those that cannot be served.
 pub(super) fn resolve<F>(
     handlers: &[Arc<Handler<F>>],
     resources: &BTreeSet<Arc<Resource>>,
 ) -> Resolution {
-    let selectors = || {
-        // Objects are not watched for the sake of webhooks: the server tells of them.
-        let handlers = handlers.iter().filter(|handler| handler.kind.is_watching());
-        handlers.filter_map(|handler| {
-            handler
-                .selector
-                .as_ref()
-                .map(|selector| (handler, selector))
-        })
-    };
-    let mut watched: BTreeSet<Arc<Resource>> = BTreeSet::new();
-    let mut ambiguous: BTreeSet<Arc<Resource>> = BTreeSet::new();
-    let mut unresolved: Vec<String> = Vec::new();
-    let mut warnings = BTreeSet::new();
+    let mut resolution = Resolution::default();
+    resolution.select(handlers, resources);
+    resolution.drop_unservable(handlers);
+    resolution
+}
 
-    for (handler, selector) in selectors() {
+/// Returns the handlers with selectors whose objects are watched. Objects are not watched for
+/// webhooks: the server sends them.
+fn watching<F>(
+    handlers: &[Arc<Handler<F>>],
+) -> impl Iterator<Item = (&Arc<Handler<F>>, &Selector)> {
+    let handlers = handlers.iter().filter(|handler| handler.kind.is_watching());
+    handlers.filter_map(|handler| Some((handler, handler.selector.as_ref()?)))
+}
+
+impl Resolution {
+    /// Selects the resources of all handlers. An ambiguous one is left out for all of them: handlers
+    /// must not get objects of a resource that is not meant.
+    fn select<F>(&mut self, handlers: &[Arc<Handler<F>>], resources: &BTreeSet<Arc<Resource>>) {
+        let mut ambiguous: BTreeSet<Arc<Resource>> = BTreeSet::new();
+        let mut unresolved: Vec<String> = Vec::new();
+        for (handler, selector) in watching(handlers) {
+            self.warn_of_panics(handler, selector, resources);
+            let selected = select(selector, resources);
+            if selected.is_empty() {
+                let name = selector.to_string();
+                if !unresolved.contains(&name) {
+                    unresolved.push(name);
+                }
+            } else if selector.is_specific() && selected.len() > 1 {
+                self.warnings.insert(format!(
+                    "Ambiguous resources will not be served (try specifying API groups): \
+                     {selector} => {}",
+                    names(&selected)
+                ));
+                ambiguous.extend(selected);
+            } else {
+                self.watched.extend(selected);
+            }
+        }
+        if !unresolved.is_empty() {
+            self.warnings.insert(format!(
+                "Unresolved resources cannot be served (try creating their CRDs): {}",
+                unresolved.join(", ")
+            ));
+        }
+        self.watched
+            .retain(|resource| !ambiguous.contains(resource));
+    }
+
+    fn warn_of_panics<F>(
+        &mut self,
+        handler: &Handler<F>,
+        selector: &Selector,
+        resources: &BTreeSet<Arc<Resource>>,
+    ) {
         for resource in resources {
             if let Err(panicked) = selector.try_check(resource) {
-                warnings.insert(format!(
+                self.warnings.insert(format!(
                     "The selector of the handler {:?} cannot be asked about {resource}, which \
                      will not be served by it: {panicked}",
                     handler.id
                 ));
             }
         }
-        let selected = select(selector, resources);
-        if selected.is_empty() {
-            let name = selector.to_string();
-            if !unresolved.contains(&name) {
-                unresolved.push(name);
-            }
-        } else if selector.is_specific() && selected.len() > 1 {
-            warnings.insert(format!(
-                "Ambiguous resources will not be served (try specifying API groups): \
-                 {selector} => {}",
-                names(&selected)
+    }
+
+    /// Drops the resources that lack the verbs that their handlers need.
+    fn drop_unservable<F>(&mut self, handlers: &[Arc<Handler<F>>]) {
+        let lacks = |resource: &Resource, verb: &str| !resource.verbs.contains(verb);
+        let unwatchable = take(&mut self.watched, |resource| {
+            lacks(resource, "list") || lacks(resource, "watch")
+        });
+        if !unwatchable.is_empty() {
+            self.warnings.insert(format!(
+                "Non-watchable resources will not be served: {}",
+                names(&unwatchable)
             ));
-            ambiguous.extend(selected);
-        } else {
-            watched.extend(selected);
+        }
+        // Event handlers keep no state, so nothing is written for them.
+        let unpatchable = take(&mut self.watched, |resource| {
+            lacks(resource, "patch")
+                && !is_ending(resource)
+                && watching(handlers).any(|(handler, selector)| {
+                    (handler.kind.is_change() || handler.kind.is_background())
+                        && selector.check(resource)
+                })
+        });
+        if !unpatchable.is_empty() {
+            self.warnings.insert(format!(
+                "Non-patchable resources will not be served: {}",
+                names(&unpatchable)
+            ));
         }
     }
-    if !unresolved.is_empty() {
-        warnings.insert(format!(
-            "Unresolved resources cannot be served (try creating their CRDs): {}",
-            unresolved.join(", ")
-        ));
-    }
-    // Whoever else selects them: with the wrong kind of objects, handlers do wrong things.
-    watched.retain(|resource| !ambiguous.contains(resource));
-
-    let lacks = |resource: &Resource, verb: &str| !resource.verbs.contains(verb);
-    let unwatchable = take(&mut watched, |resource| {
-        lacks(resource, "list") || lacks(resource, "watch")
-    });
-    if !unwatchable.is_empty() {
-        warnings.insert(format!(
-            "Non-watchable resources will not be served: {}",
-            names(&unwatchable)
-        ));
-    }
-    // Handlers of raw events keep no state, and need nothing to be written.
-    let unpatchable = take(&mut watched, |resource| {
-        lacks(resource, "patch")
-            && !is_ending(resource)
-            && selectors().any(|(handler, selector)| {
-                (handler.kind.is_change() || handler.kind.is_background())
-                    && selector.check(resource)
-            })
-    });
-    if !unpatchable.is_empty() {
-        warnings.insert(format!(
-            "Non-patchable resources will not be served: {}",
-            names(&unpatchable)
-        ));
-    }
-    Resolution { watched, warnings }
 }
 
 /// A kind whose definition is being deleted is no longer said to accept changes, except deletions. It

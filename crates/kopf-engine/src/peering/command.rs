@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use kopf_client::Client;
 use kopf_client::discovery::Groups;
 use kopf_core::namespace::Scope;
@@ -77,7 +78,7 @@ pub async fn freeze(
     scope: &Scope,
     identity: &str,
 ) -> Result<Told, Error> {
-    tell(client, settings, scope, identity, true).await
+    tell(client, settings, scope, identity, Command::Freeze).await
 }
 
 /// Takes back what [`freeze`] has done under the same identity.
@@ -87,7 +88,14 @@ pub async fn resume(
     scope: &Scope,
     identity: &str,
 ) -> Result<Told, Error> {
-    tell(client, settings, scope, identity, false).await
+    tell(client, settings, scope, identity, Command::Resume).await
+}
+
+/// A command to other operators.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Command {
+    Freeze,
+    Resume,
 }
 
 async fn tell(
@@ -95,7 +103,7 @@ async fn tell(
     mut settings: Settings,
     scope: &Scope,
     identity: &str,
-    freezing: bool,
+    command: Command,
 ) -> Result<Told, Error> {
     settings.peering.clusterwide = matches!(scope, Scope::Cluster);
     settings.peering.standalone = false;
@@ -107,60 +115,82 @@ async fn tell(
     let peer = Peer::new(identity, peering.priority, peering.lifetime, now);
     let (mut told, mut absent) = (Told::default(), Vec::new());
     for board in boards {
-        let refused = |source| Error::Refused {
+        let is_found = told.tell(&board, &peer, command, now).await;
+        let is_found = is_found.map_err(|source| Error::Refused {
             board: board.to_string(),
             source: Box::new(source),
-        };
-        let asked = if freezing {
-            board.exchange(&peer).await
-        } else {
-            board.look().await
-        };
-        let Some(status) = asked.map_err(refused)? else {
+        })?;
+        if !is_found {
             absent.push(board);
-            continue;
-        };
-        let mut others = Assessment::of(&status, identity, i64::MIN, now).peers;
-        others.retain(|peer| peer.identity != identity && !peer.is_dead(now));
-        let is_there = status.get(identity).is_some_and(|record| !record.is_null());
-        if freezing {
-            others.retain(|other| other.priority > peer.priority);
-        } else if is_there {
-            others.clear();
-            board.remove([identity]).await.map_err(refused)?;
         }
-        debug!("Keep-alive in {board}: ok.");
-        let place = board.to_string();
-        let places = if is_there {
-            &mut told.places
-        } else {
-            &mut told.vain
-        };
-        if !places.contains(&place) {
-            places.push(place);
-        }
-        told.others.extend(others);
     }
-    // Two kinds can serve, of which one is used.
+    // There can be two peering resources, of which one is used.
     told.vain.retain(|place| !told.places.contains(place));
     let is_told = |place: &String| told.places.contains(place) || told.vain.contains(place);
     absent.retain(|board| !is_told(&board.to_string()));
     if told.places.is_empty() && told.vain.is_empty() {
-        let places = absent.iter().map(|board| match &board.namespace {
-            Some(namespace) => format!("in '{namespace}'"),
-            None => "cluster-wide".to_owned(),
-        });
-        let mut places = places.collect::<Vec<_>>();
-        places.dedup();
-        return Err(Error::NotFound {
-            name: peering.name.clone(),
-            places: places.join(", "),
-        });
+        return Err(not_found(&peering.name, &absent));
     }
     for board in absent {
         warn!("The peering {board} is not found.");
     }
     Ok(told)
+}
+
+impl Told {
+    /// Sends the command by one peering object. Returns `false` if there is no such object.
+    async fn tell(
+        &mut self,
+        board: &Board,
+        peer: &Peer,
+        command: Command,
+        now: Timestamp,
+    ) -> Result<bool, kopf_client::Error> {
+        let identity = &*peer.identity;
+        let status = match command {
+            Command::Freeze => board.exchange(peer).await?,
+            Command::Resume => board.look().await?,
+        };
+        let Some(status) = status else {
+            return Ok(false);
+        };
+        let mut others = Assessment::of(&status, identity, i64::MIN, now).peers;
+        others.retain(|peer| peer.identity != identity && !peer.is_dead(now));
+        let is_there = status.get(identity).is_some_and(|record| !record.is_null());
+        match command {
+            Command::Freeze => others.retain(|other| other.priority > peer.priority),
+            Command::Resume if is_there => {
+                others.clear();
+                board.remove([identity]).await?;
+            }
+            Command::Resume => {}
+        }
+        debug!("Keep-alive in {board}: ok.");
+        let place = board.to_string();
+        let places = if is_there {
+            &mut self.places
+        } else {
+            &mut self.vain
+        };
+        if !places.contains(&place) {
+            places.push(place);
+        }
+        self.others.extend(others);
+        Ok(true)
+    }
+}
+
+fn not_found(name: &str, absent: &[Board]) -> Error {
+    let places = absent.iter().map(|board| match &board.namespace {
+        Some(namespace) => format!("in '{namespace}'"),
+        None => "cluster-wide".to_owned(),
+    });
+    let mut places = places.collect::<Vec<_>>();
+    places.dedup();
+    Error::NotFound {
+        name: name.to_owned(),
+        places: places.join(", "),
+    }
 }
 
 /// All objects to write to, whether they exist or not.

@@ -128,7 +128,8 @@ impl<P: Processing> Stream<P> {
             Arc::clone(processing.resource()),
             self.namespace.clone(),
             &context.settings.watching,
-        );
+        )
+        .managed_fields(context.managed_fields);
         self.sign.listening(observer.pulse());
         let mut paused = pin!(shared.pause.paused());
         let mut indexed = pin!(processing.ready());

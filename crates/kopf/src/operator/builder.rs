@@ -24,6 +24,7 @@ pub struct OperatorBuilder {
     front: Front,
     identity: Option<String>,
     liveness: Option<Endpoint>,
+    keep_managed_fields: bool,
     problem: Option<Error>,
 }
 
@@ -214,6 +215,13 @@ impl OperatorBuilder {
         self
     }
 
+    /// Keeps `metadata.managedFields` of objects for handlers and filters. By default they are dropped
+    /// when objects arrive, which saves up to half of the memory.
+    pub fn keep_managed_fields(mut self, keep: bool) -> Self {
+        self.keep_managed_fields = keep;
+        self
+    }
+
     /// Checks everything.
     ///
     /// # Errors
@@ -244,6 +252,7 @@ impl OperatorBuilder {
             liveness: self.liveness,
             front: Arc::new(self.front),
             identity: self.identity,
+            keep_managed_fields: self.keep_managed_fields,
         })))
     }
 }

@@ -66,6 +66,7 @@ struct Parts {
     liveness: Option<Endpoint>,
     front: Arc<Front>,
     identity: Option<String>,
+    keep_managed_fields: bool,
 }
 
 impl Operator {
@@ -156,7 +157,8 @@ impl Operator {
             .scope(parts.scope.clone())
             .front(Arc::clone(&parts.front) as Arc<_>)
             .indices(parts.front.make_indices())
-            .memos(Arc::new(parts.front.seeds.clone()));
+            .memos(Arc::new(parts.front.seeds.clone()))
+            .keep_managed_fields(parts.keep_managed_fields);
         if let Some(identity) = &parts.identity {
             operator = operator.identity(identity);
         }

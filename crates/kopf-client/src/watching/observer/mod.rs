@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use kopf_core::body::ManagedFields;
 use kopf_core::resource::Resource;
 use kopf_core::settings::Watching;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -39,6 +40,7 @@ pub struct Observer {
     /// The selector of listings and watches, as a part of a query; empty for all objects.
     selector: String,
     settings: Watching,
+    managed_fields: ManagedFields,
     state: State,
     listing: Listing,
     versions: Versions,
@@ -109,6 +111,7 @@ impl Observer {
             path,
             selector: String::new(),
             settings,
+            managed_fields: ManagedFields::default(),
             state: State::Start,
             versions: Versions::default(),
             pulse: Pulse::new(),
@@ -122,6 +125,15 @@ impl Observer {
         let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
         self.selector = format!("fieldSelector=metadata.name%3D{name}");
         self
+    }
+
+    /// Sets whether items have `metadata.managedFields`. They are dropped by default.
+    #[must_use]
+    pub fn managed_fields(self, managed_fields: ManagedFields) -> Self {
+        Self {
+            managed_fields,
+            ..self
+        }
     }
 
     /// Returns the time of the last response or line from the server, bookmarks included.
@@ -151,7 +163,7 @@ impl Observer {
                     self.on_page(response)
                 }
                 State::Reading(page) => {
-                    let item = page.next_item();
+                    let item = page.next_item(self.managed_fields);
                     self.on_item(item)
                 }
                 State::Opening(response) => {

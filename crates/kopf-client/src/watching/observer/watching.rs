@@ -83,12 +83,12 @@ impl Observer {
         match received {
             Received::Line(line) => {
                 self.pulse.beat();
-                match Line::parse(&line) {
+                match Line::parse(&line, self.managed_fields) {
                     Ok(line) => self.on_line(line),
                     Err(error) => Some(self.on_unusable(error)),
                 }
             }
-            Received::Rest(line) => match Line::parse(&line) {
+            Received::Rest(line) => match Line::parse(&line, self.managed_fields) {
                 Ok(line) => self.on_line(line),
                 Err(error) => self.on_end(Some(error)),
             },

@@ -192,6 +192,7 @@ fn records_without_a_beginning_begin_now() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 fn outcomes_change_records() {
     let storage = Recorder::default();
     let mut state = loaded(&storage, &[]);

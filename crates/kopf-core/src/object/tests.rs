@@ -1,0 +1,260 @@
+//! Rules of the machine, one by one. All of them together are checked by `tests/model`.
+
+use std::time::Duration;
+
+use super::*;
+use crate::cause::{EventType, Reason};
+
+const FINGERPRINT: u64 = 7;
+
+/// A machine with its clock.
+struct Subject {
+    machine: Machine,
+    rules: Standard,
+    now: Moment,
+}
+
+impl Subject {
+    fn new() -> Self {
+        Self {
+            machine: Machine::default(),
+            rules: Standard {
+                echo_timeout: Duration::from_secs(5),
+                error_delays: [1, 2, 4].map(Duration::from_secs).to_vec(),
+                touching: false,
+            },
+            now: Moment::new(Duration::from_secs(1000)),
+        }
+    }
+
+    /// A machine whose patch could not be sent.
+    fn with_unsent() -> Self {
+        let mut subject = Self::new();
+        subject.begin(EventType::Modified, "1");
+        subject.plan(facts());
+        let finished = subject.step(Input::HandlersFinished(handled()));
+        assert_eq!(finished, [Action::Write(None)]);
+        subject.step(Input::WriteFailed { rejected: false });
+        assert!(subject.machine.has_unsent());
+        subject
+    }
+
+    fn step(&mut self, input: Input) -> Actions {
+        self.machine.step(input, &self.rules, self.now)
+    }
+
+    fn pass(&mut self, seconds: u64) {
+        self.now = self.now.after(Duration::from_secs(seconds));
+    }
+
+    /// Passes the time until the deadline, and feeds it.
+    fn reach_deadline(&mut self) -> Actions {
+        self.now = self.machine.deadline().expect("a deadline");
+        self.step(Input::Deadline)
+    }
+
+    /// Feeds a version and begins a cycle on it.
+    fn begin(&mut self, event: EventType, version: &str) -> Actions {
+        let mut actions = self.event(event, version);
+        let snapshot = Snapshot::default();
+        actions.extend(self.step(Input::Newest { event, snapshot }));
+        actions
+    }
+
+    fn event(&mut self, event: EventType, version: &str) -> Actions {
+        let version = Some(version.into());
+        self.step(Input::Event { event, version })
+    }
+
+    fn plan(&mut self, facts: Facts) -> Actions {
+        assert_eq!(*self.machine.state(), State::Planning);
+        self.step(Input::Planned(facts))
+    }
+
+    /// Feeds the response to a write that has made this version.
+    fn write(&mut self, version: &str) -> Actions {
+        self.step(Input::Written(Response {
+            awaited: Some(Awaited::Version(version.into())),
+            effect: Effect::Changed,
+        }))
+    }
+}
+
+/// The facts of an update.
+fn facts() -> Facts {
+    Facts {
+        event: EventType::Modified,
+        deleting: false,
+        finalizer: Finalizer::Absent,
+        reason: Some(Reason::Update),
+        exiting: None,
+        outdated: false,
+        patch: PendingPatch::Empty,
+        fingerprint: FINGERPRINT,
+        uncertain: false,
+    }
+}
+
+/// The result of handlers that were all called and have finished.
+fn handled() -> Handled {
+    Handled {
+        due: None,
+        attempted: true,
+        patch: PendingPatch::Some,
+        failed: false,
+    }
+}
+
+#[test]
+fn only_cycles_that_called_handlers_count_as_stalls() {
+    for (attempted, is_stalled) in [(false, false), (true, true)] {
+        let mut subject = Subject::new();
+        subject.begin(EventType::Modified, "1");
+        assert_eq!(subject.plan(facts()), [Action::Run(Reason::Update)]);
+        let patch = PendingPatch::Empty;
+        subject.step(Input::HandlersFinished(Handled {
+            attempted,
+            patch,
+            ..handled()
+        }));
+        subject.begin(EventType::Modified, "2");
+        let actions = subject.plan(facts());
+        let is_run = actions == [Action::Run(Reason::Update)];
+        assert_eq!(is_run, !is_stalled, "{actions:?}");
+    }
+}
+
+#[test]
+fn deleted_objects_are_forgotten_if_their_filters_fail() {
+    let forgotten = [Action::ReportFailure(None), Action::Forget];
+    let mut subject = Subject::new();
+    subject.begin(EventType::Deleted, "1");
+    assert_eq!(subject.step(Input::Failed), forgotten);
+    assert_eq!(*subject.machine.state(), State::Gone);
+
+    let mut subject = Subject::new();
+    subject.begin(EventType::Deleted, "1");
+    let actions = subject.plan(Facts {
+        event: EventType::Deleted,
+        reason: None,
+        uncertain: true,
+        ..facts()
+    });
+    assert_eq!(actions, [Action::Forget]);
+    assert_eq!(*subject.machine.state(), State::Gone);
+}
+
+#[test]
+fn unreadable_events_keep_the_unsent_patch() {
+    let mut subject = Subject::with_unsent();
+    let actions = subject.step(Input::Failed);
+    assert_eq!(actions, [Action::ReportFailure(None)]);
+    assert!(subject.machine.has_unsent());
+    let actions = subject.reach_deadline();
+    let over = Action::Log(Message::ThrottlingOver);
+    assert_eq!(actions, [over, Action::Resend]);
+}
+
+#[test]
+fn wake_up_outlives_the_wait_for_the_echo() {
+    let mut subject = Subject::new();
+    subject.begin(EventType::Modified, "1");
+    let runners_only = Facts {
+        reason: None,
+        finalizer: Finalizer::Missing,
+        ..facts()
+    };
+    subject.plan(runners_only);
+    subject.write("5");
+    // A daemon is being stopped, and is checked later than the wait ends.
+    subject.begin(EventType::Modified, "2");
+    subject.plan(Facts {
+        finalizer: Finalizer::Kept,
+        exiting: Some(Duration::from_secs(60)),
+        ..runners_only
+    });
+    let wake = subject.now.after(Duration::from_secs(60));
+    let waiting = State::AwaitingEcho { wake: Some(wake) };
+    assert_eq!(*subject.machine.state(), waiting);
+    assert_eq!(subject.reach_deadline(), [Action::AdoptResponse]);
+    assert_eq!(*subject.machine.state(), State::Sleeping { until: wake });
+    let actions = subject.reach_deadline();
+    assert_eq!(actions, [Action::TendRunners, Action::Plan]);
+}
+
+#[test]
+fn recreated_objects_are_forgotten_before_they_are_indexed() {
+    let mut subject = Subject::new();
+    subject.event(EventType::Deleted, "1");
+    let actions = subject.event(EventType::Added, "2");
+    let expected = [Action::Forget, Action::Index, Action::CallEventHandlers];
+    assert_eq!(actions, expected);
+}
+
+#[test]
+fn failed_touches_are_repeated() {
+    let mut subject = Subject::new();
+    subject.rules.touching = true;
+    subject.begin(EventType::Modified, "1");
+    subject.plan(facts());
+    let due = Some(Duration::from_secs(10));
+    let patch = PendingPatch::Empty;
+    subject.step(Input::HandlersFinished(Handled {
+        due,
+        patch,
+        ..handled()
+    }));
+    assert_eq!(subject.reach_deadline(), [Action::Touch]);
+    let delay = Some(Duration::from_secs(1));
+    let actions = subject.step(Input::Failed);
+    assert_eq!(actions, [Action::ReportFailure(delay)]);
+    let actions = subject.reach_deadline();
+    let over = Action::Log(Message::ThrottlingOver);
+    assert_eq!(actions, [over, Action::TendRunners, Action::Plan]);
+}
+
+#[test]
+fn patches_are_written_while_the_release_is_suspended() {
+    let deletion = Facts {
+        deleting: true,
+        finalizer: Finalizer::Kept,
+        reason: Some(Reason::Delete),
+        ..facts()
+    };
+    let mut subject = Subject::new();
+    subject.begin(EventType::Modified, "1");
+    subject.plan(deletion);
+    let actions = subject.step(Input::HandlersFinished(handled()));
+    let release = Action::Write(Some(FinalizerChange::Release));
+    assert_eq!(actions.last(), Some(&release));
+    subject.write("2");
+    // The finalizer has been put back.
+    subject.begin(EventType::Modified, "3");
+    subject.plan(Facts {
+        fingerprint: FINGERPRINT + 1,
+        ..deletion
+    });
+    let actions = subject.step(Input::HandlersFinished(handled()));
+    let warning = Message::FinalizerReverted(Duration::from_secs(1));
+    assert_eq!(actions, [Action::Log(warning), Action::Write(None)]);
+}
+
+#[test]
+fn versions_before_an_overdue_write_are_outdated_for_later_drivers() {
+    let mut subject = Subject::new();
+    subject.begin(EventType::Modified, "1");
+    subject.plan(facts());
+    subject.step(Input::HandlersFinished(handled()));
+    subject.write("5");
+    assert_eq!(subject.reach_deadline(), [Action::AdoptResponse]);
+    assert_eq!(*subject.machine.state(), State::Idle);
+    let overdue = subject.machine.take_overdue();
+
+    let mut later = Machine::default();
+    assert!(!later.is_outdated("3", subject.now));
+    later.restore_overdue(overdue);
+    assert!(later.is_outdated("3", subject.now));
+    assert!(!later.is_outdated("5", subject.now));
+    subject.pass(60);
+    assert!(!later.is_outdated("3", subject.now), "for a minute only");
+}

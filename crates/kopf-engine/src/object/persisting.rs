@@ -1,0 +1,151 @@
+//! The storages of one cycle, and changes that asynchronous ones have not saved yet.
+
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt as _;
+use kopf_core::body::Body;
+use kopf_core::diffbase::DiffBaseSession;
+use kopf_core::handler::HandlerId;
+use kopf_core::object::handling::Storages;
+use kopf_core::patch::Patch;
+use kopf_core::progress::{ProgressChanges, ProgressSession};
+use kopf_core::settings::Persistence;
+use kopf_core::storage::{StorageError, StorageFuture};
+use serde_json::Value;
+
+use super::ResourceContext;
+use crate::error::{Error, Stored};
+use crate::execution::{describe_panic, warn_unreadable};
+use crate::logger::ObjectLogger;
+
+/// The storages of one cycle. Asynchronous ones are loaded into memory.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    diffbase: DiffBaseSession,
+    /// `None` until the progress is loaded, which most cycles do not need.
+    progress: Option<ProgressSession>,
+}
+
+impl Sessions {
+    /// Opens the storage of the diff-base. An unreadable essence counts as absent on an object that is
+    /// being deleted, which could not be deleted otherwise.
+    pub(super) async fn open(
+        context: &ResourceContext,
+        body: &Body,
+        logger: &ObjectLogger,
+    ) -> Result<Self, Error> {
+        let storage = &context.shared.context.settings.persistence.diffbase_storage;
+        let diffbase = match DiffBaseSession::open(storage, body).await {
+            Err(error) if error.is_unreadable() && body.is_deleting() => {
+                warn_unreadable(&error, logger);
+                DiffBaseSession::without_essence(storage)
+            }
+            opened => opened.map_err(|error| unloaded(Stored::DiffBase, error))?,
+        };
+        Ok(Self {
+            diffbase,
+            progress: None,
+        })
+    }
+
+    /// Loads the progress of these handlers.
+    pub(super) async fn load_progress(
+        &mut self,
+        context: &ResourceContext,
+        ids: &[HandlerId],
+        body: &Body,
+    ) -> Result<(), Error> {
+        let storage = &context.shared.context.settings.persistence.progress_storage;
+        let opened = ProgressSession::open(storage, ids, body).await;
+        self.progress = Some(opened.map_err(|error| unloaded(Stored::Progress, error))?);
+        Ok(())
+    }
+
+    /// Returns the storages to use in this cycle.
+    pub(super) fn storages<'a>(&'a self, context: &'a ResourceContext) -> Storages<'a> {
+        let storages = context.storages();
+        Storages {
+            diffbase: self.diffbase.storage(),
+            progress: match &self.progress {
+                Some(session) => session.storage(),
+                None => storages.progress,
+            },
+            attempted: storages.attempted,
+        }
+    }
+
+    /// Takes the changes of asynchronous storages.
+    pub(super) fn take_unsaved(&self) -> Unsaved {
+        let progress = self.progress.as_ref();
+        Unsaved {
+            records: progress
+                .map(ProgressSession::take_changes)
+                .unwrap_or_default(),
+            essence: self.diffbase.take_essence(),
+        }
+    }
+}
+
+/// Changes that asynchronous storages have not saved yet.
+#[derive(Debug, Default)]
+pub(super) struct Unsaved {
+    pub(super) records: ProgressChanges,
+    essence: Option<Value>,
+}
+
+impl Unsaved {
+    /// Returns `true` if there is nothing to save.
+    pub(super) fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.essence.is_none()
+    }
+
+    /// Adds later changes.
+    pub(super) fn merge_from(&mut self, later: Self) {
+        self.records.extend(later.records);
+        if later.essence.is_some() {
+            self.essence = later.essence;
+        }
+    }
+
+    /// Saves the changes. What is saved is removed; after an error, the rest can be saved again.
+    ///
+    /// The records go first: if the process dies in between, handlers are called again for the same
+    /// change. In the other order, records of the old change would count for the next one.
+    pub(super) async fn save(
+        &mut self,
+        persistence: &Persistence,
+        body: &Body,
+        patch: &mut Patch,
+    ) -> Result<(), Error> {
+        if let Some(storage) = persistence.progress_storage.asynchronous()
+            && !self.records.is_empty()
+        {
+            let mut added = Patch::default();
+            let saving = storage.save(&self.records, body, &mut added);
+            saved(Stored::Progress, saving).await?;
+            patch.merge_from(added);
+            self.records.clear();
+        }
+        if let (Some(storage), Some(essence)) =
+            (persistence.diffbase_storage.asynchronous(), &self.essence)
+        {
+            let mut added = Patch::default();
+            let storing = storage.store(body, essence, &mut added);
+            saved(Stored::DiffBase, storing).await?;
+            patch.merge_from(added);
+            self.essence = None;
+        }
+        Ok(())
+    }
+}
+
+async fn saved(stored: Stored, saving: StorageFuture<'_, ()>) -> Result<(), Error> {
+    match AssertUnwindSafe(saving).catch_unwind().await {
+        Ok(saved) => saved.map_err(|source| Error::Save { stored, source }),
+        Err(panic) => Err(Error::Panic(describe_panic(&*panic))),
+    }
+}
+
+fn unloaded(stored: Stored, source: StorageError) -> Error {
+    Error::Load { stored, source }
+}

@@ -26,6 +26,7 @@ mod both_forms;
 mod builtin_rules;
 mod builtin_statuses;
 mod conflicts;
+mod conversion;
 mod custom_subresources;
 mod custom_versions;
 mod definition_changes;

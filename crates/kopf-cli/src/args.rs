@@ -1,5 +1,6 @@
 //! The command line: names, defaults and help texts of all options.
 
+use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
@@ -16,7 +17,8 @@ pub(crate) struct Args {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 when all went well, 1 on a failure, 2 on a wrong command line.
+Exit codes: 0 when all went well, 1 on a failure, 2 on a wrong command line; that of the command
+after `kopf sandbox … --`.
 Set NO_COLOR to have no colours on a terminal; there are none in a pipe.";
 
 #[derive(Debug, Subcommand)]
@@ -41,7 +43,7 @@ pub(crate) struct DemoOptions {
     pub(crate) once: bool,
 }
 
-/// Run a Kubernetes API server in this process until Ctrl-C
+/// Run a Kubernetes API server in this process until Ctrl-C, or for a command
 ///
 /// It speaks the Kubernetes API over TLS: kubectl and other clients can use it as a cluster. It has
 /// no nodes and runs no containers: objects are stored, validated, watched and deleted as in a real
@@ -82,6 +84,14 @@ pub(crate) struct SandboxOptions {
     /// that are missing are created.
     #[arg(short = 'f', long = "filename", value_name = "MANIFEST")]
     pub(crate) filename: Vec<PathBuf>,
+
+    /// A command to run on the sandbox, with its arguments
+    ///
+    /// It starts when the manifests are loaded, with KUBECONFIG set to the kubeconfig. The sandbox ends with
+    /// it and returns its exit code (128 and the number of the signal if one has killed it, 127 if there is
+    /// no such command). Signals are passed on to it.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// Names are not resolved: one name can have several addresses, and the certificate needs one.
@@ -102,6 +112,7 @@ Examples:
   kopf sandbox --port 6443 -f crd.yaml -f objs/ start with a definition and a folder of objects
   kubectl get pods -A -o yaml | kopf sandbox -f -    start with a copy of a cluster's pods
   kopf sandbox --kubeconfig sandbox.yaml        keep the credentials in a file of your choice
+  kopf sandbox -f crd.yaml -- pytest tests/     run tests on a new sandbox, return their exit code
 
 In another terminal, with the path which is printed:
   export KUBECONFIG=…

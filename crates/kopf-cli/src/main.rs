@@ -1,9 +1,11 @@
 //! The `kopf` command. It reads the command line, runs one subcommand, and turns its end into an
-//! exit code: 0 for success, 1 for a failure, 2 for a command line that makes no sense.
+//! exit code: 0 for success, 1 for a failure, 2 for a wrong command line; that of a command that runs on a
+//! sandbox.
 //!
 //! It holds no logic of Kubernetes: that is in the crates that it calls.
 
 mod args;
+mod child;
 mod demo;
 mod ending;
 mod failure;
@@ -40,7 +42,7 @@ fn main() -> ExitCode {
     }
     let terminal = Terminal::detect();
     match run(&args.command, &terminal) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             terminal.failure(&failure);
             ExitCode::FAILURE
@@ -60,7 +62,7 @@ fn refuse(name: &str, usage: impl Display) -> ExitCode {
     u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-fn run(command: &Command, terminal: &Terminal) -> Result<(), Failure> {
+fn run(command: &Command, terminal: &Terminal) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -71,8 +73,11 @@ fn run(command: &Command, terminal: &Terminal) -> Result<(), Failure> {
             let manifests = Manifests::read(&options.filename)?;
             runtime.block_on(sandbox::run(options, manifests, terminal))
         }
-        Command::Demo(options) => runtime.block_on(demo::run(options, terminal)),
+        Command::Demo(options) => {
+            runtime.block_on(demo::run(options, terminal))?;
+            Ok(ExitCode::SUCCESS)
+        }
         // They bring their own runtime and log.
-        Command::Freeze(_) | Command::Resume(_) | Command::Peering(_) => Ok(()),
+        Command::Freeze(_) | Command::Resume(_) | Command::Peering(_) => Ok(ExitCode::SUCCESS),
     }
 }

@@ -1,12 +1,15 @@
-//! `kopf sandbox`: starts a sandbox, loads manifests into it, says how to use it, waits for the end.
+//! `kopf sandbox`: starts a sandbox, loads manifests into it, prints how to use it or runs a command on it, and
+//! waits for the end.
 
 use std::future::Future;
 use std::path::Path;
+use std::process::ExitCode;
 
 use kopf_sandbox::manifests::{self, Loaded, Manifests};
 use kopf_sandbox::{Fate, KubeconfigFile, Listen, Listening, Sandbox};
 
 use crate::args::SandboxOptions;
+use crate::child;
 use crate::ending::Ending;
 use crate::failure::Failure;
 use crate::terminal::{Style, Terminal};
@@ -19,7 +22,7 @@ pub(crate) async fn run(
     options: &SandboxOptions,
     documents: Manifests,
     terminal: &Terminal,
-) -> Result<(), Failure> {
+) -> Result<ExitCode, Failure> {
     // Before the kubeconfig exists, so that a signal at any time leaves nothing behind.
     let mut ending =
         Ending::catch().map_err(|error| Failure::new("signals cannot be caught", error))?;
@@ -55,6 +58,13 @@ pub(crate) async fn run(
     if let Some(warning) = manifests::dropped_owners(&loaded) {
         terminal.warning(&warning);
     }
+    if let [program, arguments @ ..] = options.command.as_slice() {
+        let code = child::run(program, arguments, kubeconfig.path(), terminal).await;
+        drop(kubeconfig);
+        listening.shutdown().await;
+        sandbox.shutdown().await;
+        return code;
+    }
     greet(terminal, &listening, &kubeconfig, &loaded);
 
     ending.wait().await;
@@ -71,7 +81,7 @@ pub(crate) async fn run(
             "stopped; the objects are gone, the kubeconfig is of another server by now and is left"
         }
     });
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Large manifests take a while to load: Ctrl-C is for now and not for later.

@@ -557,3 +557,69 @@ fn the_demo_can_be_interrupted() {
     assert!(!stdout.contains("=> Change it"), "{stdout}");
     assert_eq!(files(folder.path()), Vec::<String>::new());
 }
+
+/// A shell script that runs on a sandbox.
+fn on_sandbox(folder: &TempDir, script: &str) -> Command {
+    let mut command = kopf(folder);
+    command.args(["sandbox", "--", "sh", "-c", script]);
+    command
+}
+
+#[test]
+fn a_command_runs_on_the_sandbox_and_returns_its_exit_code() {
+    let folder = TempDir::new().unwrap();
+    let output = finish(&mut on_sandbox(
+        &folder,
+        "echo \"file $KUBECONFIG\"; grep server: \"$KUBECONFIG\"; exit 7",
+    ));
+    assert_eq!(output.status.code(), Some(7), "{}", text(&output.stderr));
+    let stdout = text(&output.stdout);
+    assert!(stdout.starts_with("file /"), "{stdout}");
+    assert!(stdout.contains("server: \"https://127.0.0.1:"), "{stdout}");
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!(files(folder.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_command_killed_by_a_signal_gives_128_and_its_number() {
+    let folder = TempDir::new().unwrap();
+    let output = finish(&mut on_sandbox(&folder, "kill -9 $$"));
+    assert_eq!(output.status.code(), Some(137));
+}
+
+#[test]
+fn a_missing_command_gives_127_and_leaves_nothing_behind() {
+    let folder = TempDir::new().unwrap();
+    let output = run(&folder, &["sandbox", "--", "./absent", "--flag"]);
+    assert_eq!(output.status.code(), Some(127));
+    assert!(text(&output.stderr).starts_with("error: cannot run ./absent\n"));
+    assert_eq!(files(folder.path()), Vec::<String>::new());
+}
+
+#[test]
+fn bad_manifests_prevent_the_command() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("bad.yaml"), "a: [1\n").unwrap();
+    let output = run(
+        &folder,
+        &["sandbox", "-f", "bad.yaml", "--", "touch", "started"],
+    );
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(files(folder.path()), ["bad.yaml"]);
+}
+
+#[test]
+fn signals_are_passed_on_to_the_command() {
+    for (signal, name) in [("-INT", "INT"), ("-TERM", "TERM"), ("-USR1", "USR1")] {
+        let folder = TempDir::new().unwrap();
+        let script = format!(
+            "trap 'echo caught {name}; exit 5' {name}; echo started; \
+             while true; do sleep 0.05; done"
+        );
+        let running = Running::until("started", &mut on_sandbox(&folder, &script));
+        let (code, stdout, stderr) = running.end(signal);
+        assert_eq!(code, Some(5), "{signal}: {stderr}");
+        assert_eq!(stdout, format!("caught {name}\n"));
+        assert_eq!(files(folder.path()), Vec::<String>::new());
+    }
+}

@@ -141,6 +141,7 @@ impl Engine {
             .scope(scope(options)?)
             .indices(indices)
             .front(Arc::clone(front) as _)
+            .keep_managed_fields(true)
             .host(Arc::clone(&front.host) as _)
             .pulse(Arc::clone(&front.host) as _)
             .memos(Arc::new(PyMemos {

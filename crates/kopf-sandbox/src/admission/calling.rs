@@ -8,7 +8,10 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
@@ -16,12 +19,13 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig, InvalidMessage};
+use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::configuration::{Target, Webhook};
+use super::configuration::{Target, Webhook, text};
 use super::decision::Answer;
 use super::endpoint::{self, Endpoint};
 use super::trust;
@@ -57,6 +61,38 @@ struct Place {
 struct Known {
     tls: Arc<ClientConfig>,
     idle: Vec<Sender>,
+}
+
+/// The server of a webhook and the longest time that a call may take.
+#[derive(Debug, Clone)]
+pub(crate) struct Remote {
+    pub(super) target: Target,
+    /// PEM; empty if none is given.
+    pub(super) ca_bundle: Arc<[u8]>,
+    pub(super) timeout: Duration,
+}
+
+impl Remote {
+    /// Reads a `clientConfig`.
+    pub(crate) fn read(client: &Value, timeout: Duration) -> Self {
+        let bundle = STANDARD
+            .decode(text(client.get("caBundle")))
+            .unwrap_or_default();
+        Self {
+            target: Target::read(client),
+            ca_bundle: bundle.into(),
+            timeout,
+        }
+    }
+}
+
+/// A call without a response.
+#[derive(Debug)]
+pub(crate) enum CallFailure {
+    /// The trusted certificates cannot be used.
+    Client(String),
+    /// The request could not be sent, or its response not be received.
+    Call(String),
 }
 
 /// The way to a webhook.
@@ -99,22 +135,29 @@ impl Caller {
     ///
     /// Cancel-safe: dropping it closes the connection.
     pub(super) async fn call(&self, webhook: &Webhook, review: Bytes) -> Result<Answer, String> {
-        let route = self
-            .route(webhook)
-            .map_err(|why| format!("failed to call webhook: {why}"))?;
-        let tls = self
-            .tls(&route.place)
-            .map_err(|why| format!("could not get REST client: {why}"))?;
-        let exchange = self.exchange(&route, tls, review);
-        let outcome = tokio::time::timeout(webhook.timeout, exchange)
-            .await
-            .unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
-        outcome.map_err(|why| format!("failed to call webhook: Post {:?}: {why}", route.shown))
+        let posted = self.post(&webhook.remote, review).await;
+        posted.map_err(|failure| match failure {
+            CallFailure::Client(why) => format!("could not get REST client: {why}"),
+            CallFailure::Call(why) => format!("failed to call webhook: {why}"),
+        })
     }
 
-    fn route(&self, webhook: &Webhook) -> Result<Route, String> {
-        let query = format!("timeout={}s", webhook.timeout.as_secs());
-        let (endpoint, shown, server_name, also) = match &webhook.target {
+    /// Sends a review to a server and returns its response, whatever its status is.
+    ///
+    /// Cancel-safe: dropping it closes the connection.
+    pub(crate) async fn post(&self, remote: &Remote, review: Bytes) -> Result<Answer, CallFailure> {
+        let route = self.route(remote).map_err(CallFailure::Call)?;
+        let tls = self.tls(&route.place).map_err(CallFailure::Client)?;
+        let exchange = self.exchange(&route, tls, review);
+        let outcome = tokio::time::timeout(remote.timeout, exchange)
+            .await
+            .unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
+        outcome.map_err(|why| CallFailure::Call(format!("Post {:?}: {why}", route.shown)))
+    }
+
+    fn route(&self, remote: &Remote) -> Result<Route, String> {
+        let query = format!("timeout={}s", remote.timeout.as_secs());
+        let (endpoint, shown, server_name, also) = match &remote.target {
             Target::Url(url) => {
                 let endpoint = Endpoint::parse(url)?;
                 let shown = endpoint.to_string();
@@ -153,7 +196,7 @@ impl Caller {
                 port: endpoint.port.unwrap_or(443),
                 server_name,
                 also,
-                ca_bundle: Arc::clone(&webhook.ca_bundle),
+                ca_bundle: Arc::clone(&remote.ca_bundle),
             },
             shown: format!("{shown}?{query}"),
             path_and_query: format!("{}?{query}", endpoint.clean_path()),

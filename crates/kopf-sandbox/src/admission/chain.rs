@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::calling::Caller;
@@ -16,8 +17,9 @@ use crate::status::{ApiError, Result};
 /// sees after `Internal error occurred: `.
 pub(crate) type Apply<'a> =
     &'a (dyn Fn(&Value, &[u8]) -> std::result::Result<Value, String> + Send + Sync);
-/// Turns an object into another version of its kind.
-pub(crate) type Convert<'a> = &'a (dyn Fn(&Value, &str) -> Value + Send + Sync);
+/// Converts an object to another version of its kind.
+pub(crate) type Convert<'a> =
+    &'a (dyn Fn(Value, String) -> BoxFuture<'a, Result<Value>> + Send + Sync);
 
 /// Makes the identity of a review.
 pub(crate) type NewUid<'a> = &'a (dyn Fn() -> String + Send + Sync);
@@ -79,7 +81,7 @@ impl Chain<'_> {
                 }
                 let matched = matched(webhook, attributes, subject.object.as_ref(), old)?;
                 let Some(version) = matched else { continue };
-                subject.bring_to(version);
+                subject.bring_to(version).await?;
                 let outcome = self
                     .ask_and_patch(webhook, &mut subject, apply, warnings)
                     .await;
@@ -91,7 +93,7 @@ impl Chain<'_> {
                 break;
             }
         }
-        subject.bring_to(attributes.version);
+        subject.bring_to(attributes.version).await?;
         Ok(subject.object)
     }
 
@@ -114,15 +116,9 @@ impl Chain<'_> {
             };
             calls.push(async move {
                 let mut heard = Vec::new();
-                let other = version != attributes.version;
-                let converted = |object: Option<&Value>| {
-                    object
-                        .filter(|_| other)
-                        .map(|object| (self.convert)(object, version))
-                };
-                let (new, before) = (converted(object), converted(old));
-                let objects = (new.as_ref().or(object), before.as_ref().or(old));
-                let outcome = self.ask(webhook, false, version, objects, &mut heard).await;
+                let outcome = self
+                    .ask_to_validate(webhook, version, (object, old), &mut heard)
+                    .await;
                 (webhook, outcome, heard)
             });
         }
@@ -136,15 +132,38 @@ impl Chain<'_> {
         refused.map_or(Ok(()), Err)
     }
 
+    async fn ask_to_validate(
+        &self,
+        webhook: &Webhook,
+        version: &str,
+        (object, old): (Option<&Value>, Option<&Value>),
+        warnings: &mut Vec<String>,
+    ) -> std::result::Result<Decision, Refusal> {
+        let other = version != self.attributes.version;
+        let new = self.in_version(object.filter(|_| other), version).await?;
+        let before = self.in_version(old.filter(|_| other), version).await?;
+        let objects = (new.as_ref().or(object), before.as_ref().or(old));
+        self.ask(webhook, false, version, objects, warnings).await
+    }
+
+    async fn in_version(&self, object: Option<&Value>, version: &str) -> Result<Option<Value>> {
+        match object {
+            Some(object) => (self.convert)(object.clone(), version.to_owned())
+                .await
+                .map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// Whether the webhook has changed the object.
     async fn ask_and_patch(
         &self,
         webhook: &Webhook,
-        subject: &mut Subject<'_>,
+        subject: &mut Subject<'_, '_>,
         apply: Apply<'_>,
         warnings: &mut Vec<String>,
     ) -> std::result::Result<bool, Refusal> {
-        let converted = subject.old();
+        let converted = subject.old().await?;
         let objects = (subject.object.as_ref(), converted.as_ref().or(subject.old));
         let decision = self
             .ask(webhook, true, subject.version, objects, warnings)
@@ -212,31 +231,34 @@ impl Chain<'_> {
 }
 
 /// The object on its way through the mutating webhooks.
-struct Subject<'a> {
+struct Subject<'a, 'c> {
     object: Option<Value>,
     /// The version in which it is now.
     version: &'a str,
     old: Option<&'a Value>,
     attributes: &'a Attributes<'a>,
-    convert: Convert<'a>,
+    convert: Convert<'c>,
 }
 
-impl<'a> Subject<'a> {
-    fn bring_to(&mut self, version: &'a str) {
+impl<'a> Subject<'a, '_> {
+    async fn bring_to(&mut self, version: &'a str) -> Result<()> {
         if version != self.version {
-            self.object = self
-                .object
-                .as_ref()
-                .map(|object| (self.convert)(object, version));
+            if let Some(object) = self.object.take() {
+                self.object = Some((self.convert)(object, version.to_owned()).await?);
+            }
             self.version = version;
         }
+        Ok(())
     }
 
-    fn old(&self) -> Option<Value> {
-        let other = self.version != self.attributes.version;
-        self.old
-            .filter(|_| other)
-            .map(|old| (self.convert)(old, self.version))
+    async fn old(&self) -> Result<Option<Value>> {
+        match self.old {
+            Some(old) if self.version != self.attributes.version => {
+                let converted = (self.convert)(old.clone(), self.version.to_owned()).await?;
+                Ok(Some(converted))
+            }
+            _ => Ok(None),
+        }
     }
 }
 

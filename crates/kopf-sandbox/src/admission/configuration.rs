@@ -6,10 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use super::calling::Remote;
 use super::conditions::Conditions;
 use super::matching::Operation;
 use super::policies::Policies;
@@ -32,9 +31,7 @@ pub(crate) struct Webhooks {
 )]
 pub(super) struct Webhook {
     pub(super) name: String,
-    pub(super) target: Target,
-    /// PEM; empty if none is given.
-    pub(super) ca_bundle: Arc<[u8]>,
+    pub(super) remote: Remote,
     pub(super) rules: Vec<Rule>,
     /// Whether requests pass when the webhook can't be called.
     pub(super) ignores_failures: bool,
@@ -44,7 +41,6 @@ pub(super) struct Webhook {
     pub(super) objects: LabelSelector,
     /// Whether it may be called for a dry run.
     pub(super) allows_dry_run: bool,
-    pub(super) timeout: Duration,
     pub(super) review_version: Option<ReviewVersion>,
     /// Whether it is called again when later ones have changed the object.
     pub(super) reinvoked: bool,
@@ -124,25 +120,16 @@ impl Webhook {
             let selector = webhook.get(field).unwrap_or(&Value::Null);
             LabelSelector::from_object(selector, field).unwrap_or_default()
         };
-        let bundle = STANDARD
-            .decode(text(client.get("caBundle")))
-            .unwrap_or_default();
+        let timeout = webhook.get("timeoutSeconds").and_then(Value::as_u64);
         Self {
             name: text(webhook.get("name")),
-            target: Target::read(client),
-            ca_bundle: bundle.into(),
+            remote: Remote::read(client, Duration::from_secs(timeout.unwrap_or(10))),
             rules: list(webhook.get("rules")).iter().map(Rule::read).collect(),
             ignores_failures: is("failurePolicy", "Ignore"),
             matches_equivalent: !is("matchPolicy", "Exact"),
             namespaces: selector("namespaceSelector"),
             objects: selector("objectSelector"),
             allows_dry_run: is("sideEffects", "None") || is("sideEffects", "NoneOnDryRun"),
-            timeout: Duration::from_secs(
-                webhook
-                    .get("timeoutSeconds")
-                    .and_then(Value::as_u64)
-                    .unwrap_or(10),
-            ),
             review_version: list(webhook.get("admissionReviewVersions"))
                 .iter()
                 .find_map(|version| match version.as_str()? {
@@ -157,7 +144,7 @@ impl Webhook {
 }
 
 impl Target {
-    fn read(client: &Value) -> Self {
+    pub(super) fn read(client: &Value) -> Self {
         match client.get("service").filter(|service| service.is_object()) {
             None => Self::Url(text(client.get("url"))),
             Some(service) => Self::Service {
@@ -263,7 +250,7 @@ mod tests {
                 Policies::default(),
             );
             for webhook in all.mutating {
-                assert_eq!(webhook.timeout, Duration::from_secs(10));
+                assert_eq!(webhook.remote.timeout, Duration::from_secs(10));
                 assert!(!webhook.ignores_failures && webhook.matches_equivalent);
             }
         }

@@ -7,6 +7,18 @@ use serde_json::Value;
 
 use super::configuration::ReviewVersion;
 
+/// The kind of a review and its versions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReviewKind {
+    pub(crate) kind: &'static str,
+    pub(crate) group: &'static str,
+}
+
+const ADMISSION: ReviewKind = ReviewKind {
+    kind: "AdmissionReview",
+    group: "admission.k8s.io",
+};
+
 impl ReviewVersion {
     pub(super) fn api_version(self) -> &'static str {
         match self {
@@ -18,10 +30,10 @@ impl ReviewVersion {
 
 /// The answer of a webhook's server, before anybody has made sense of it.
 #[derive(Debug, Clone)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) content_type: String,
-    pub(super) body: Bytes,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) content_type: String,
+    pub(crate) body: Bytes,
 }
 
 /// What a webhook has decided.
@@ -44,7 +56,8 @@ pub(super) fn decision(
     uid: &str,
     answer: &Answer,
 ) -> Result<Decision, String> {
-    let review = parsed(version, answer).map_err(|why| format!("failed to call webhook: {why}"))?;
+    let review = parsed(ADMISSION, version.api_version(), answer)
+        .map_err(|why| format!("failed to call webhook: {why}"))?;
     let response = review
         .get("response")
         .filter(|response| !response.is_null());
@@ -201,8 +214,8 @@ impl Response {
     }
 }
 
-/// The review in an answer.
-fn parsed(version: ReviewVersion, answer: &Answer) -> Result<Value, String> {
+/// Returns the review in a response. `expected` is its `apiVersion`.
+pub(crate) fn parsed(of: ReviewKind, expected: &str, answer: &Answer) -> Result<Value, String> {
     let body: Result<Value, _> = serde_json::from_slice(&answer.body);
     if !(200..=206).contains(&answer.status) {
         return Err(http_failure(answer, body.ok().as_ref()));
@@ -223,21 +236,24 @@ fn parsed(version: ReviewVersion, answer: &Answer) -> Result<Value, String> {
     }
     // What is missing is taken for what is expected at first, and refused later.
     let api_version = Some(text(&review, "apiVersion")).filter(|text| !text.is_empty());
+    let api_version = api_version.unwrap_or(expected);
     let kind = Some(text(&review, "kind")).filter(|text| !text.is_empty());
-    match (
-        api_version.unwrap_or(version.api_version()),
-        kind.unwrap_or("AdmissionReview"),
-    ) {
-        (of, "AdmissionReview") if of == version.api_version() => Ok(review),
-        (of @ ("admission.k8s.io/v1" | "admission.k8s.io/v1beta1"), "AdmissionReview") => {
-            let short = |of: &str| of.rsplit('/').next().unwrap_or_default().to_owned();
-            Err(format!(
-                "converting ({}.AdmissionReview) to ({}.AdmissionReview): unknown conversion",
-                short(of),
-                short(version.api_version())
-            ))
-        }
-        (of, kind) => Err(format!("no kind {kind:?} is registered for version {of:?}")),
+    let kind = kind.unwrap_or(of.kind);
+    if kind == of.kind && api_version == expected {
+        return Ok(review);
+    }
+    let short = |api_version: &str| {
+        let (group, version) = api_version.split_once('/')?;
+        let known = group == of.group && matches!(version, "v1" | "v1beta1");
+        known.then(|| version.to_owned())
+    };
+    match (short(api_version), short(expected)) {
+        (Some(given), Some(wanted)) if kind == of.kind => Err(format!(
+            "converting ({given}.{kind}) to ({wanted}.{kind}): unknown conversion"
+        )),
+        _ => Err(format!(
+            "no kind {kind:?} is registered for version {api_version:?}"
+        )),
     }
 }
 

@@ -24,9 +24,10 @@ mod warnings;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::calling::Caller;
+pub(crate) use self::calling::{CallFailure, Caller, Remote};
 pub(crate) use self::chain::Chain;
 pub(crate) use self::configuration::Webhooks;
+pub(crate) use self::decision::{Answer, ReviewKind, parsed};
 pub(crate) use self::matching::{Attributes, Operation};
 pub(crate) use self::policies::{Facts, ParamKind, ParamRef, Policies};
 pub(crate) use self::validation::configuration_problems;

@@ -1,10 +1,10 @@
 //! Asks the admission webhooks about a write.
 
+use futures::FutureExt as _;
 use serde_json::Value;
 
 use super::{Cluster, collection};
 use crate::admission::{Attributes, Chain, Facts, Operation, ParamKind, ParamRef};
-use crate::kinds::conversion;
 use crate::object::meta;
 use crate::selectors::LabelSelector;
 use crate::status::Result;
@@ -34,7 +34,7 @@ impl Cluster {
             webhooks: &webhooks,
             caller: &self.caller,
             attributes: &attributes,
-            convert: &|object, version| converted(call, object, version),
+            convert: &|object, version| self.in_other_version(call, object, version).boxed(),
             new_uid: &|| self.ids.uid(),
         };
         let object = match object {
@@ -96,7 +96,7 @@ impl Cluster {
             webhooks: &webhooks,
             caller: &self.caller,
             attributes: &attributes,
-            convert: &|object, version| converted(call, object, version),
+            convert: &|object, version| self.in_other_version(call, object, version).boxed(),
             new_uid: &|| self.ids.uid(),
         };
         let mut warnings = Vec::new();
@@ -180,6 +180,14 @@ impl Cluster {
         Ok(objects.collect())
     }
 
+    /// Returns an object of the call in another version.
+    async fn in_other_version(&self, call: &Call, object: Value, version: String) -> Result<Value> {
+        if is_scale(call) {
+            return Ok(object); // the same in all versions of what is scaled
+        }
+        self.converted(&call.kind, object, &version).await
+    }
+
     /// None if there is no such namespace; null if it has no labels.
     fn namespace_labels(&self, call: &Call) -> Option<Value> {
         let namespace = self.namespace(call.namespace.as_deref()?)?;
@@ -219,11 +227,4 @@ fn attributes<'a>(
         dry_run: call.options.dry_run,
         user: &call.user,
     }
-}
-
-/// The object in another version of its kind.
-fn converted(call: &Call, object: &Value, version: &str) -> Value {
-    let mut object = object.clone();
-    conversion::convert(&mut object, &call.kind, &call.version, &call.kind, version);
-    object
 }

@@ -1,31 +1,37 @@
-//! Stored objects as a client sees them: in the version that it speaks, under the schema of today.
+//! Stored objects in the version of a request, under the present schema.
+//!
+//! Objects of kinds with a conversion webhook are converted where they are read, by
+//! [`Cluster::in_version`]; what follows handles them like objects that are stored in that version.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::Value;
 
 use super::Cluster;
+use crate::conversion as webhook;
 use crate::kinds::{Kind, conversion};
+use crate::schema::Structural;
+use crate::status::Result;
 use crate::store::Stored;
+
+/// Conversions of one list that are under way at the same time.
+const AT_ONCE: usize = 8;
 
 impl Cluster {
     /// Whether the stored bytes are what a client of this version gets.
     pub(crate) fn is_as_stored(stored: &Stored, kind: &Arc<Kind>, version: &str) -> bool {
-        Arc::ptr_eq(&stored.kind, kind) && &*kind.storage_version == version
+        Arc::ptr_eq(&stored.kind, kind) && &*stored.version == version
     }
 
     /// The object in a version of its kind.
     pub(crate) fn object(stored: &Stored, kind: &Arc<Kind>, version: &str) -> Value {
         let mut object = stored.value();
         if !Self::is_as_stored(stored, kind, version) {
-            let stored_version = Arc::clone(&stored.kind.storage_version);
-            conversion::convert(&mut object, &stored.kind, &stored_version, kind, version);
+            conversion::convert(&mut object, &stored.kind, &stored.version, kind, version);
             // The schema may have changed since the object was written: new defaults show at once.
-            if let Some(schema) = kind
-                .version(version)
-                .and_then(|version| version.schema.as_ref())
-            {
+            if let Some(schema) = schema(kind, version) {
                 schema.default(&mut object);
                 schema.prune(&mut object);
             }
@@ -40,4 +46,71 @@ impl Cluster {
         }
         Bytes::from(Self::object(stored, kind, version).to_string())
     }
+
+    /// Returns the object converted to a version of its kind by the webhook of its CRD.
+    ///
+    /// Objects that need no webhook are returned as they are.
+    pub(crate) async fn in_version(
+        &self,
+        stored: &Arc<Stored>,
+        kind: &Arc<Kind>,
+        version: &str,
+    ) -> Result<Arc<Stored>> {
+        if kind.conversion_webhook.is_none() || &*stored.version == version {
+            return Ok(Arc::clone(stored));
+        }
+        let mut object = stored.value();
+        if let Some(schema) = schema(kind, &stored.version) {
+            schema.default(&mut object);
+        }
+        let object = self.converted(kind, object, version).await?;
+        Ok(Arc::new(stored.converted(kind, version, object)))
+    }
+
+    /// Converts several objects, in order.
+    pub(crate) async fn all_in_version(
+        &self,
+        stored: Vec<Arc<Stored>>,
+        kind: &Arc<Kind>,
+        version: &str,
+    ) -> Result<Vec<Arc<Stored>>> {
+        if kind.conversion_webhook.is_none() {
+            return Ok(stored);
+        }
+        let conversions = stored.into_iter().map(|stored| async move {
+            let converted = self.in_version(&stored, kind, version);
+            converted.await
+        });
+        futures::stream::iter(conversions)
+            .buffered(AT_ONCE)
+            .try_collect()
+            .await
+    }
+
+    /// Converts an object to another version of its kind: by the webhook of the CRD if there is one.
+    pub(crate) async fn converted(
+        &self,
+        kind: &Kind,
+        mut object: Value,
+        version: &str,
+    ) -> Result<Value> {
+        let Some(webhook) = &kind.conversion_webhook else {
+            let from = object.get("apiVersion").and_then(Value::as_str);
+            let from = from.and_then(|text| text.rsplit('/').next());
+            let from = from.unwrap_or_default().to_owned();
+            conversion::convert(&mut object, kind, &from, kind, version);
+            return Ok(object);
+        };
+        let uid = self.ids.uid();
+        let mut object =
+            webhook::convert(&self.caller, webhook, kind, object, version, &uid).await?;
+        if let Some(schema) = schema(kind, version) {
+            schema.prune(&mut object);
+        }
+        Ok(object)
+    }
+}
+
+fn schema<'a>(kind: &'a Kind, version: &str) -> Option<&'a Arc<Structural>> {
+    kind.version(version)?.schema.as_ref()
 }

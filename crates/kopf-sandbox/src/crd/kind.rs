@@ -70,6 +70,7 @@ pub(crate) fn kind(
         terminating: is_terminating(crd),
         versions: Vec::new(),
         storage_version: Arc::from(""),
+        conversion_webhook: conversion_webhook(crd),
         origin: Origin::Custom {
             crd: Arc::from(text("/metadata/name")),
             born,
@@ -93,6 +94,15 @@ pub(crate) fn kind(
     kind.versions
         .sort_by(|a, b| compare_versions(&b.name, &a.name));
     Ok(kind)
+}
+
+/// Returns `spec.conversion.webhook` of a CRD whose objects are converted by it.
+fn conversion_webhook(crd: &Value) -> Option<Arc<Value>> {
+    let conversion = crd.pointer("/spec/conversion")?;
+    if conversion.get("strategy").and_then(Value::as_str) != Some("Webhook") {
+        return None;
+    }
+    conversion.get("webhook").cloned().map(Arc::new)
 }
 
 fn kind_version(

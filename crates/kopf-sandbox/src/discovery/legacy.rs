@@ -181,6 +181,7 @@ pub(super) mod tests {
         });
         Kind {
             terminating: false,
+            conversion_webhook: None,
             group: Arc::from(group),
             kind: Arc::from("Gadget"),
             list_kind: Arc::from("GadgetList"),

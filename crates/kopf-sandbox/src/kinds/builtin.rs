@@ -55,6 +55,7 @@ fn kinds_of_group(group: &str, document: &Value) -> Vec<Kind> {
                 short_names: texts(resource, "shortNames"),
                 categories: texts(resource, "categories"),
                 terminating: false,
+                conversion_webhook: None,
                 namespaced: text(resource, "scope") == "Namespaced",
                 versions: Vec::new(),
                 // Versions are listed with the preferred one first, and that one is stored.

@@ -7,6 +7,8 @@ pub(crate) mod strategy;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 pub(crate) use self::builtin::builtin;
 
 /// A kind of objects in all its versions: a line of `kubectl api-resources`.
@@ -26,6 +28,8 @@ pub(crate) struct Kind {
     pub(crate) versions: Vec<KindVersion>,
     /// The version in which objects are kept.
     pub(crate) storage_version: Arc<str>,
+    /// Custom resources only: `spec.conversion.webhook` if the strategy is `Webhook`.
+    pub(crate) conversion_webhook: Option<Arc<Value>>,
     pub(crate) origin: Origin,
     /// The definition is about to go: no new objects.
     pub(crate) terminating: bool,

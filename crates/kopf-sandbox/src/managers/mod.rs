@@ -6,6 +6,7 @@
 
 mod cap;
 mod conflict;
+mod conversions;
 mod last_applied;
 mod managed;
 mod pruning;
@@ -15,5 +16,6 @@ mod tests;
 mod tracker;
 
 pub(crate) use self::conflict::Conflict;
+pub(crate) use self::conversions::Conversions;
 pub(crate) use self::managed::{keep_reset, keep_times, name_of_agent};
 pub(crate) use self::tracker::{Refusal, Tracker};

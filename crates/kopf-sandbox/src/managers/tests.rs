@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Tracker;
+use super::{Conversions, Tracker};
 use crate::kinds::builtin;
 use crate::verbs::{conform, prepare};
 
@@ -42,7 +42,8 @@ fn created_objects_have_the_managers_that_a_real_server_records() {
         let kind_version = kind.version(version).unwrap();
         conform::conform(kind, version, &mut object).unwrap();
         prepare::default_on_create(kind, &mut object);
-        let tracker = Tracker::new(kind, kind_version, None, "now".to_owned());
+        let conversions = Conversions::default();
+        let tracker = Tracker::new(kind, kind_version, None, "now".to_owned(), &conversions);
         tracker.update(None, &mut object, "manager");
         let found = entry_of(&object);
         if found != expected {

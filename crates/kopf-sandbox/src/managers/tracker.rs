@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::managed::{Managed, Manager, Operation, Owned};
 use super::reset::{STRIPPED, ignored};
-use super::{Conflict, cap, last_applied};
+use super::{Conflict, Conversions, cap, last_applied};
 use crate::fields::{self, Comparison, FieldSet, Typed, check, collect, compare, merge, reconcile};
 use crate::kinds::{Kind, KindVersion, conversion};
 use crate::object::meta;
@@ -22,6 +22,7 @@ pub(crate) struct Tracker<'a> {
     subresource: Option<&'a str>,
     ignored: FieldSet,
     now: String,
+    conversions: &'a Conversions,
 }
 
 /// An apply that is rejected.
@@ -38,6 +39,7 @@ impl<'a> Tracker<'a> {
         version: &'a KindVersion,
         subresource: Option<&'a str>,
         now: String,
+        conversions: &'a Conversions,
     ) -> Self {
         Self {
             kind,
@@ -45,6 +47,7 @@ impl<'a> Tracker<'a> {
             subresource,
             ignored: ignored(kind, version, subresource),
             now,
+            conversions,
         }
     }
 
@@ -82,6 +85,12 @@ impl<'a> Tracker<'a> {
             .and_then(Value::as_str)
             .and_then(|version| self.version_of(version))
             .unwrap_or(self.version);
+        if self.kind.conversion_webhook.is_some()
+            && from.name != to.name
+            && object.get("metadata").is_some()
+        {
+            return self.conversions.find(object, &to.name);
+        }
         let mut object = object.clone();
         conversion::convert(&mut object, self.kind, &from.name, self.kind, &to.name);
         Some(object)

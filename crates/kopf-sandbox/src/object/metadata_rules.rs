@@ -46,6 +46,14 @@ pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// Returns what is wrong with the labels and annotations of an object.
+pub(crate) fn text_problems(object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    label_problems(object, &mut errors);
+    annotation_problems(object, &mut errors);
+    errors
+}
+
 fn label_problems(object: &Value, errors: &mut Vec<FieldError>) {
     for (key, value) in meta::labels(object)
         .and_then(Value::as_object)

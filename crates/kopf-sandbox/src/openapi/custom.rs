@@ -223,6 +223,7 @@ pub(super) mod tests {
         let text = |text: &str| text.to_owned();
         Kind {
             terminating: false,
+            conversion_webhook: None,
             group: Arc::from("x.example.com"),
             kind: Arc::from("Gadget"),
             list_kind: Arc::from("GadgetList"),

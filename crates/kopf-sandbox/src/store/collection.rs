@@ -65,7 +65,9 @@ pub(crate) struct Stored {
     pub(crate) terminating: bool,
     /// The definition of the kind by which the object was written: reading under another one needs care.
     pub(crate) kind: Arc<Kind>,
-    /// The object in the storage version of `kind`, with its `resourceVersion`.
+    /// The version in which `raw` is: the storage version of `kind`, unless the object was converted.
+    pub(crate) version: Arc<str>,
+    /// The object with its `resourceVersion`.
     pub(crate) raw: Bytes,
     /// Where `raw` goes on after its `kind` and `apiVersion`.
     pub(crate) head: usize,
@@ -96,6 +98,22 @@ impl Stored {
             born: self.born,
             terminating: self.terminating,
             kind: Arc::clone(&self.kind),
+            version: Arc::clone(&self.version),
+            raw,
+            head,
+        }
+    }
+
+    /// Returns the same revision of the object in another version of its kind.
+    pub(crate) fn converted(&self, kind: &Arc<Kind>, version: &str, object: Value) -> Self {
+        let (raw, head) = super::serialised(object, self.revision);
+        Self {
+            key: self.key.clone(),
+            revision: self.revision,
+            born: self.born,
+            terminating: self.terminating,
+            kind: Arc::clone(kind),
+            version: Arc::from(version),
             raw,
             head,
         }

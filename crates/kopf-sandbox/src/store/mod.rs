@@ -242,6 +242,7 @@ impl Store {
             born: previous.as_ref().map_or(revision, |previous| previous.born),
             terminating,
             kind: Arc::clone(kind),
+            version: Arc::clone(&kind.storage_version),
             raw,
             head,
         });
@@ -287,6 +288,7 @@ impl Store {
             revision,
             born: previous.born,
             terminating: previous.terminating,
+            version: Arc::clone(&previous.version),
             kind,
             raw,
             head,

@@ -117,7 +117,7 @@ impl Cluster {
             });
             refusal
         })?;
-        self.get_scale(call)
+        self.get_scale(call).await
     }
 }
 

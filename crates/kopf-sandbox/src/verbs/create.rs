@@ -128,8 +128,7 @@ impl Cluster {
             }
             return Ok(Payload::Object(object));
         }
-        let mut stored_form = object;
-        self.to_storage(call, &mut stored_form);
+        let stored_form = self.to_storage(call, object).await?;
         let key = Key::new(call.namespace.as_deref(), meta::name(&stored_form));
         match self.put(
             &call.kind_for_storage(self),
@@ -191,16 +190,15 @@ impl Cluster {
         Ok(object)
     }
 
-    /// Turns an object of the call's version into the form in which it is kept.
-    pub(crate) fn to_storage(&self, call: &Call, object: &mut Value) {
+    /// Converts an object of the call's version to the storage version of its kind.
+    pub(crate) async fn to_storage(&self, call: &Call, mut object: Value) -> Result<Value> {
         let kind = call.kind_for_storage(self);
-        conversion::convert(
-            object,
-            &call.kind,
-            &call.version,
-            &kind,
-            &kind.storage_version.clone(),
-        );
+        if kind.conversion_webhook.is_some() {
+            return self.converted(&kind, object, &kind.storage_version).await;
+        }
+        let version = Arc::clone(&kind.storage_version);
+        conversion::convert(&mut object, &call.kind, &call.version, &kind, &version);
+        Ok(object)
     }
 }
 

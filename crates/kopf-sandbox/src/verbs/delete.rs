@@ -31,14 +31,26 @@ impl Cluster {
                 .store
                 .get(&collection, &call.key())
                 .ok_or_else(|| ApiError::not_found(&call.kind, &call.name))?;
-            let current = Self::object(&stored, &call.kind, &call.version);
+            let seen = self.in_version(&stored, &call.kind, &call.version).await?;
+            let current = Self::object(&seen, &call.kind, &call.version);
             self.check_deletion(call, &options, &stored, &current)
                 .await?;
             if let Some(payload) = self.carry_out_deletion(call, &options, &stored, &current) {
-                return Ok(payload);
+                return self.deleted_in_version(call, payload).await;
             }
         }
         Err(ApiError::modified(&call.kind, &call.name))
+    }
+
+    /// Returns the payload of a deletion with its object in the version of the call.
+    async fn deleted_in_version(&self, call: &Call, payload: Payload) -> Result<Payload> {
+        match payload {
+            Payload::Object(object) if call.kind.conversion_webhook.is_some() => {
+                let converted = self.converted(&call.kind, object, &call.version).await?;
+                Ok(Payload::Object(converted))
+            }
+            other => Ok(other),
+        }
     }
 
     async fn check_deletion(
@@ -126,6 +138,9 @@ impl Cluster {
         if held || strategy::deletion_returns_object(&call.kind) {
             let mut object = object;
             let kind = call.kind_for_storage(self);
+            if kind.conversion_webhook.is_some() {
+                return Payload::Object(object);
+            }
             crate::kinds::conversion::convert(
                 &mut object,
                 &kind,
@@ -154,7 +169,7 @@ impl Cluster {
         options: DeleteOptions,
     ) -> Result<Payload> {
         warn_of_orphans(call, &options);
-        let page = self.list(call)?;
+        let page = self.list(call).await?;
         let mut items = Vec::with_capacity(page.items.len());
         for stored in &page.items {
             let one = call.about(stored.key.namespace(), &stored.key.name);

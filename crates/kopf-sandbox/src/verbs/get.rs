@@ -16,6 +16,15 @@ impl Cluster {
             .ok_or_else(|| ApiError::not_found(&call.kind, &call.name))
     }
 
+    /// Returns the payload with its object in the version of the call.
+    pub(crate) async fn presented(&self, call: &Call, payload: Payload) -> Result<Payload> {
+        let Payload::Stored(stored) = payload else {
+            return Ok(payload);
+        };
+        let presented = self.in_version(&stored, &call.kind, &call.version).await?;
+        Ok(Payload::Stored(presented))
+    }
+
     /// Refuses a resourceVersion from the future, as a real server does after waiting for it in vain.
     pub(crate) fn check_not_too_new(&self, version: &str) -> Result<u64> {
         let wanted = parse_version(version)?;

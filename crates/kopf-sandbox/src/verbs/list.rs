@@ -96,45 +96,32 @@ impl Filter {
 
 impl Cluster {
     /// The objects that the call asks for.
-    pub(crate) fn list(&self, call: &Call) -> Result<Page> {
+    pub(crate) async fn list(&self, call: &Call) -> Result<Page> {
         check_options(&call.options)?;
         let filter = Filter::of(call)?;
         let (snapshot, token) = self.snapshot(call)?;
-        let candidates = snapshot.objects.into_iter().filter(|stored| {
-            token
-                .as_ref()
-                .is_none_or(|token| token.precedes(&stored.key))
-        });
-        let Some(limit) = call.options.limit else {
-            let items = candidates
-                .filter(|stored| filter.matches(&call.kind, stored))
-                .collect();
-            return Ok(Page {
-                revision: snapshot.revision,
-                items,
-                continue_token: None,
-                remaining: None,
-            });
-        };
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let mut matching = candidates.filter(|stored| filter.matches(&call.kind, stored));
-        let items: Vec<Arc<Stored>> = matching.by_ref().take(limit).collect();
-        // Behind selectors a real server does not know how many are left, only that there are more.
-        let left = if filter.selects_all() {
-            matching.count()
+        let candidates: Vec<Arc<Stored>> = snapshot
+            .objects
+            .into_iter()
+            .filter(|stored| {
+                token
+                    .as_ref()
+                    .is_none_or(|token| token.precedes(&stored.key))
+            })
+            .filter(|stored| filter.matches_key(&stored.key))
+            .collect();
+        // Selectors see objects in the version of the call; without them, one page is converted only.
+        let candidates = if filter.selects_all() {
+            candidates
         } else {
-            usize::from(matching.next().is_some())
+            self.all_in_version(candidates, &call.kind, &call.version)
+                .await?
         };
-        let more = items.last().filter(|_| left > 0);
-        let continue_token =
-            more.map(|last| ContinueToken::after(&last.key, snapshot.revision).encode());
-        let remaining = (left > 0 && filter.selects_all()).then_some(left);
-        Ok(Page {
-            revision: snapshot.revision,
-            items,
-            continue_token,
-            remaining,
-        })
+        let mut page = page(call, &filter, snapshot.revision, candidates);
+        page.items = self
+            .all_in_version(page.items, &call.kind, &call.version)
+            .await?;
+        Ok(page)
     }
 
     /// The objects at the revision that the call asks for.
@@ -176,6 +163,38 @@ impl Cluster {
                 ))
             })?;
         Ok((snapshot, None))
+    }
+}
+
+/// Returns the first page of the candidates that match.
+fn page(call: &Call, filter: &Filter, revision: u64, candidates: Vec<Arc<Stored>>) -> Page {
+    let mut matching = candidates
+        .into_iter()
+        .filter(|stored| filter.matches(&call.kind, stored));
+    let Some(limit) = call.options.limit else {
+        return Page {
+            revision,
+            items: matching.collect(),
+            continue_token: None,
+            remaining: None,
+        };
+    };
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let items: Vec<Arc<Stored>> = matching.by_ref().take(limit).collect();
+    // Behind selectors a real server does not know how many are left, only that there are more.
+    let left = if filter.selects_all() {
+        matching.count()
+    } else {
+        usize::from(matching.next().is_some())
+    };
+    let more = items.last().filter(|_| left > 0);
+    let continue_token = more.map(|last| ContinueToken::after(&last.key, revision).encode());
+    let remaining = (left > 0 && filter.selects_all()).then_some(left);
+    Page {
+        revision,
+        items,
+        continue_token,
+        remaining,
     }
 }
 

@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use crate::access::UserInfo;
 use crate::kinds::{Kind, KindVersion};
-use crate::managers::{self, Tracker};
+use crate::managers::{self, Conversions, Tracker};
 use crate::request::accept::Accepted;
 use crate::request::options::Options;
 use crate::status::{ApiError, Result};
@@ -56,6 +56,8 @@ pub(crate) struct Call {
     /// The `User-Agent` of the client.
     pub(crate) agent: String,
     warnings: Arc<Mutex<Vec<String>>>,
+    /// Conversions that the field managers of the object need.
+    pub(crate) conversions: Conversions,
 }
 
 impl Call {
@@ -79,6 +81,7 @@ impl Call {
             is_patch: false,
             agent: String::new(),
             warnings: Arc::default(),
+            conversions: Conversions::default(),
         }
     }
 
@@ -116,6 +119,7 @@ impl Call {
             is_patch: self.is_patch,
             agent: self.agent.clone(),
             warnings: Arc::clone(&self.warnings),
+            conversions: Conversions::default(),
         }
     }
 
@@ -150,6 +154,7 @@ impl Call {
             version,
             self.subresource.as_deref(),
             now,
+            &self.conversions,
         ))
     }
 

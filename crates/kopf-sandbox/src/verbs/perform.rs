@@ -31,7 +31,7 @@ pub(crate) async fn perform(
     let (code, payload) = match verb {
         Verb::Get => (200, cluster.get(call)?),
         Verb::List => {
-            let page = cluster.list(call)?;
+            let page = cluster.list(call).await?;
             return Ok(answer::list(cluster, call, &page));
         }
         Verb::Watch => {
@@ -88,6 +88,7 @@ pub(crate) async fn perform(
             (200, payload)
         }
     };
+    let payload = cluster.presented(call, payload).await?;
     Ok(answer::object(cluster, call, code, payload))
 }
 
@@ -99,7 +100,7 @@ async fn scale(
     body: &Bytes,
 ) -> Result<Response<Body>> {
     let payload = match verb {
-        Verb::Get => cluster.get_scale(call)?,
+        Verb::Get => cluster.get_scale(call).await?,
         Verb::Update => {
             let scale = decoded(call, headers, body)?.value;
             cluster.change_scale(call, |_| Ok(scale.clone())).await?
@@ -156,5 +157,6 @@ async fn action(
             )));
         }
     };
+    let payload = cluster.presented(call, payload).await?;
     Ok(answer::object(cluster, call, code, payload))
 }

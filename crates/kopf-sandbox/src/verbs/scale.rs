@@ -42,11 +42,12 @@ fn paths(call: &Call) -> Result<Paths> {
 
 impl Cluster {
     /// The scale of the object that the call names.
-    pub(crate) fn get_scale(&self, call: &Call) -> Result<Payload> {
+    pub(crate) async fn get_scale(&self, call: &Call) -> Result<Payload> {
         let stored = self
             .store
             .get(&collection(&call.kind), &call.key())
             .ok_or_else(|| ApiError::not_found(&call.kind, &call.name))?;
+        let stored = self.in_version(&stored, &call.kind, &call.version).await?;
         let object = Self::object(&stored, &call.kind, &call.version);
         Ok(Payload::Document(scale_of(call, &object)?))
     }
@@ -85,7 +86,7 @@ impl Cluster {
                 Ok(object)
             })
             .await?;
-        let object = match changed {
+        let object = match self.presented(call, changed).await? {
             Payload::Stored(stored) => Self::object(&stored, &call.kind, &call.version),
             Payload::Object(object) | Payload::Document(object) => object,
         };

@@ -19,6 +19,8 @@ use crate::store::{Expect, Stored};
 
 /// How often a change without a version of its own is tried on newer and newer states.
 const ATTEMPTS: usize = 16;
+/// Rounds of conversions for the field managers of one write: one for the live object, others for results.
+const CONVERSION_ROUNDS: usize = 4;
 
 impl Cluster {
     /// Replaces an object by the one in the body, or creates it where its kind allows that. With the code
@@ -72,17 +74,50 @@ impl Cluster {
                 .store
                 .get(&collection, &call.key())
                 .ok_or_else(|| ApiError::not_found(&call.kind, &call.name))?;
-            let current = Self::object(&stored, &call.kind, &call.version);
-            let mut new = produce(&current)?;
-            if tracking == Tracking::Update {
-                let tracker = call.tracker(self.clock.seconds())?;
-                tracker.update(Some(&current), &mut new, &call.manager());
-            }
+            let seen = self.in_version(&stored, &call.kind, &call.version).await?;
+            let current = Self::object(&seen, &call.kind, &call.version);
+            let new = self.produced(call, tracking, &current, &produce).await?;
             if let Some(payload) = self.try_change(call, &stored, &current, new).await? {
                 return Ok(payload);
             }
         }
         Err(ApiError::modified(&call.kind, &call.name))
+    }
+
+    /// Returns what `produce` makes of the present state, with its field managers.
+    async fn produced<F>(
+        &self,
+        call: &Call,
+        tracking: Tracking,
+        current: &Value,
+        produce: &F,
+    ) -> Result<Value>
+    where
+        F: Fn(&Value) -> Result<Value> + Send + Sync,
+    {
+        let attempt = || {
+            let mut new = produce(current)?;
+            if tracking == Tracking::Update {
+                let tracker = call.tracker(self.clock.seconds())?;
+                tracker.update(Some(current), &mut new, &call.manager());
+            }
+            Ok(new)
+        };
+        call.conversions.clear();
+        let mut outcome = attempt();
+        // Fields of managers that use other versions are compared in those: known after a first attempt.
+        for _ in 0..CONVERSION_ROUNDS {
+            let missing = call.conversions.take_missing();
+            if missing.is_empty() {
+                break;
+            }
+            for (object, version) in missing {
+                let converted = self.converted(&call.kind, object.clone(), &version).await?;
+                call.conversions.add(object, version, converted);
+            }
+            outcome = attempt();
+        }
+        outcome
     }
 
     /// One attempt. `None`: the object has changed meanwhile.
@@ -135,18 +170,17 @@ impl Cluster {
             return Ok(Some(Payload::Object(new)));
         }
         if is_finished(&call.kind, &new) {
-            let mut last = new;
-            self.to_storage(call, &mut last);
+            let last = self.to_storage(call, new).await?;
             let removed = self.remove(&stored.kind, &stored.key, stored.revision, last);
             return Ok(removed.ok().map(Payload::Stored));
         }
         // After a change of the storage version even an unchanged object is written: that is how objects
         // are moved to it.
         let kind = call.kind_for_storage(self);
-        if new == *current && stored.kind.storage_version == kind.storage_version {
+        if new == *current && stored.version == kind.storage_version {
             return Ok(Some(Payload::Stored(std::sync::Arc::clone(stored))));
         }
-        self.to_storage(call, &mut new);
+        let new = self.to_storage(call, new).await?;
         let expect = Expect::Revision(stored.revision);
         Ok(self
             .put(&kind, &stored.key, expect, new)

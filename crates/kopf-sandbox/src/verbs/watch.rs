@@ -169,7 +169,10 @@ impl Watcher {
             if !self.is_over() && self.kills.has_changed().unwrap_or(false) {
                 return Some(Err(self.break_off()));
             }
-            self.begin();
+            if let Err(error) = self.begin().await {
+                self.end();
+                self.fail(&error);
+            }
             if !self.ready.is_empty() {
                 return Some(Ok(self.take_ready()));
             }
@@ -216,7 +219,13 @@ impl Watcher {
                 Err(expired) => self.fail(&too_old(self.seen, expired.oldest)),
                 Ok(changes) => {
                     let whole = changes.entries.len() < BATCH;
-                    self.pending.extend(changes.entries);
+                    match self.converted(changes.entries).await {
+                        Ok(entries) => self.pending.extend(entries),
+                        Err(error) => {
+                            self.fail(&error);
+                            continue;
+                        }
+                    }
                     self.seen = changes.complete;
                     self.ended |= changes.closed && whole;
                     if self.pending.is_empty() && !self.ended {
@@ -313,10 +322,13 @@ impl Watcher {
 
     /// Makes the next few lines of the initial objects, if any are left: never all at once, since there may
     /// be more of them than fits into memory a second time.
-    fn begin(&mut self) {
-        while self.ready.len() < BATCH
-            && let Some(stored) = self.initial.next()
-        {
+    async fn begin(&mut self) -> Result<()> {
+        if self.initial.len() == 0 && !self.ends_initial_events {
+            return Ok(());
+        }
+        let room = BATCH.saturating_sub(self.ready.len());
+        let next: Vec<Arc<Stored>> = self.initial.by_ref().take(room).collect();
+        for stored in self.in_version(next).await? {
             let entry = Entry::new(Change::Added, stored, None);
             if let Some((change, stored)) = self.seen_as(&entry) {
                 let line = self.line(change, &stored, Some(&entry));
@@ -327,6 +339,47 @@ impl Watcher {
             let line = self.bookmark(true);
             self.ready.push_back(line);
         }
+        Ok(())
+    }
+
+    /// Converts objects to the version of the watch; an error if the server stops meanwhile.
+    async fn in_version(&self, stored: Vec<Arc<Stored>>) -> Result<Vec<Arc<Stored>>> {
+        let convert = self
+            .cluster
+            .all_in_version(stored, &self.kind, &self.version);
+        let stopped = || ApiError::unavailable("the sandbox has ended");
+        let stopping = &self.cluster.stopping;
+        stopping
+            .run_until_cancelled(convert)
+            .await
+            .unwrap_or_else(|| Err(stopped()))
+    }
+
+    /// Converts changes to the version of the watch.
+    async fn converted(&self, entries: Vec<Arc<Entry>>) -> Result<Vec<Arc<Entry>>> {
+        if self.kind.conversion_webhook.is_none() {
+            return Ok(entries);
+        }
+        let relevant: Vec<Arc<Entry>> = entries
+            .into_iter()
+            .filter(|entry| self.filter.matches_key(&entry.object.key))
+            .collect();
+        let objects = relevant.iter().map(|entry| Arc::clone(&entry.object));
+        let objects = self.in_version(objects.collect()).await?;
+        // The state before matters to selectors only.
+        let mut previous: Vec<Option<Arc<Stored>>> = Vec::with_capacity(relevant.len());
+        for entry in &relevant {
+            let before = entry
+                .previous
+                .clone()
+                .filter(|_| !self.filter.selects_all());
+            let before = self.in_version(before.into_iter().collect()).await?;
+            previous.push(before.into_iter().next());
+        }
+        let converted = relevant.iter().zip(objects).zip(previous);
+        Ok(converted
+            .map(|((entry, object), previous)| Entry::new(entry.change, object, previous))
+            .collect())
     }
 
     /// Turns changes into lines, up to one that a fault is about.

@@ -35,6 +35,7 @@ pub(super) fn kind(
     };
     Arc::new(Kind {
         terminating: false,
+        conversion_webhook: None,
         group: group.into(),
         kind: "Thing".into(),
         list_kind: "ThingList".into(),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -207,7 +208,7 @@ pub(super) fn chain<'a>(
         webhooks,
         caller,
         attributes,
-        convert: &convert,
+        convert: &|object, version| convert(object, &version),
         new_uid: &|| "4711".to_owned(),
     }
 }
@@ -219,10 +220,12 @@ pub(super) fn apply(object: &Value, patch: &[u8]) -> Result<Value, String> {
     Ok(object)
 }
 
-pub(super) fn convert(object: &Value, version: &str) -> Value {
-    let mut object = object.clone();
+pub(super) fn convert(
+    mut object: Value,
+    version: &str,
+) -> BoxFuture<'static, crate::status::Result<Value>> {
     object["apiVersion"] = json!(version);
-    object
+    Box::pin(std::future::ready(Ok(object)))
 }
 
 pub(super) fn webhooks(hooks: &[Value]) -> Webhooks {

@@ -1,0 +1,66 @@
+//! Conversion webhooks of CRDs: objects in one version of their kind turned into another.
+//!
+//! [`review`] is pure: it builds the review and checks the response. The request itself goes over the
+//! same connections as those of admission webhooks.
+
+mod review;
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use self::review::{Pair, ReviewVersion};
+use crate::admission::{CallFailure, Caller, Remote};
+use crate::kinds::Kind;
+use crate::status::{ApiError, Result};
+
+/// The time that a real server gives a conversion webhook; CRDs cannot change it.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Converts one object to another version of its kind by the webhook of the CRD.
+///
+/// `uid` identifies the review. An object that has no metadata yet is empty: only its `apiVersion`
+/// changes, and the webhook is not called.
+///
+/// # Errors
+///
+/// The webhook cannot be reached, refuses, or returns something else than the converted object. The
+/// message is that of a real server.
+pub(crate) async fn convert(
+    caller: &Caller,
+    webhook: &Value,
+    kind: &Kind,
+    object: Value,
+    to_version: &str,
+    uid: &str,
+) -> Result<Value> {
+    let wanted = kind.api_version(to_version);
+    let given = review::text(&object, "apiVersion").to_owned();
+    if given == wanted || review::text(&object, "kind") != &*kind.kind {
+        return Ok(object);
+    }
+    if object.get("metadata").is_none() {
+        let mut object = object;
+        object["apiVersion"] = Value::String(wanted);
+        return Ok(object);
+    }
+    let failed = |message: String| ApiError::without_reason(500, message);
+    let version = ReviewVersion::read(webhook)
+        .ok_or_else(|| failed("no supported conversion review versions".to_owned()))?;
+    let what = format!("conversion webhook for {given}, Kind={}", kind.kind);
+    let empty = Value::Null;
+    let remote = Remote::read(webhook.get("clientConfig").unwrap_or(&empty), TIMEOUT);
+    let pair = Pair {
+        original: &object,
+        wanted: &wanted,
+    };
+    let posted = caller.post(&remote, pair.question(version, uid)).await;
+    let answer = posted.map_err(|failure| match failure {
+        CallFailure::Client(why) => failed(why),
+        CallFailure::Call(why) => failed(format!("{what} failed: {why}")),
+    })?;
+    let converted = review::converted_objects(version, uid, &answer)
+        .map_err(|why| failed(format!("{what} failed: {why}")))?;
+    pair.accept(converted)
+        .map_err(|refusal| failed(refusal.message(&what)))
+}

@@ -1,0 +1,65 @@
+//! Objects in the versions of their field managers, for kinds that a webhook converts.
+
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+
+/// Conversions of one request: those that are done, and those that a [`Tracker`](super::Tracker) lacks.
+///
+/// Tracking is a pure function and cannot call a webhook. It records the conversions that it lacks here;
+/// the caller carries them out and tracks again.
+#[derive(Debug, Default)]
+pub(crate) struct Conversions {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    done: Vec<Done>,
+    missing: Vec<(Value, String)>,
+}
+
+#[derive(Debug)]
+struct Done {
+    object: Value,
+    version: String,
+    converted: Value,
+}
+
+impl Conversions {
+    /// Returns an object in another version, or records that the conversion is missing.
+    pub(super) fn find(&self, object: &Value, version: &str) -> Option<Value> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = state
+            .done
+            .iter()
+            .find(|done| done.version == version && done.object == *object);
+        if let Some(done) = done {
+            return Some(done.converted.clone());
+        }
+        let known = |(other, of): &(Value, String)| of == version && other == object;
+        if !state.missing.iter().any(known) {
+            state.missing.push((object.clone(), version.to_owned()));
+        }
+        None
+    }
+
+    /// Returns the missing conversions, each an object and a version, and forgets them.
+    pub(crate) fn take_missing(&self) -> Vec<(Value, String)> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut state.missing)
+    }
+
+    pub(crate) fn add(&self, object: Value, version: String, converted: Value) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.done.push(Done {
+            object,
+            version,
+            converted,
+        });
+    }
+
+    pub(crate) fn clear(&self) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
+    }
+}

@@ -90,7 +90,7 @@ impl Subscriber for ToPython {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         match logger_of(metadata.target()) {
             // Levels change at run time.
-            Some(_) if metadata.is_event() => Interest::sometimes(),
+            Some(_) if !metadata.is_span() => Interest::sometimes(),
             _ => Interest::never(),
         }
     }

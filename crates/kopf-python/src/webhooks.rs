@@ -215,6 +215,15 @@ impl PyServing {
         Ok(())
     }
 
+    /// Detects a local cluster. Resolves the future with the name of this machine in it.
+    fn guess_host(&self, future: Py<PyAny>) {
+        let (operator, front) = (Arc::clone(&self.operator), Arc::clone(&self.front));
+        self.front.host(async move {
+            let host = kopf_webhooks::guess_host(&*operator).await;
+            resolve(&front, &future, Ok(host.into()));
+        });
+    }
+
     /// Announces a client config.
     fn announce(&self, config: &Bound<'_, PyAny>) -> PyResult<()> {
         let config: ClientConfig = serde_json::from_value(from_python(config)?)

@@ -18,7 +18,7 @@ pub(crate) const MINIKUBE: &str = "host.minikube.internal";
 pub(crate) const DOCKER_DESKTOP: &str = "host.docker.internal";
 
 /// Returns the name of this machine in the cluster, if the cluster is recognised.
-pub(crate) async fn guess_host(operator: &dyn Serving) -> Option<&'static str> {
+pub async fn guess_host(operator: &dyn Serving) -> Option<&'static str> {
     let certificate = operator.api_certificate().await;
     if let Some(host) = certificate.as_deref().and_then(by_certificate) {
         return Some(host);

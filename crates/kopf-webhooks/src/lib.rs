@@ -28,6 +28,7 @@ mod server;
 mod tls;
 
 pub use self::auto_tunnel::AutoTunnel;
+pub use self::detection::guess_host;
 pub use self::error::Error;
 pub use self::limits::Limits;
 pub use self::ngrok::NgrokTunnel;

@@ -80,7 +80,7 @@ class Bridge(answers.Answers, serving.ServingMixin):
         kwargs = invocation.make_kwargs(native, handler, cause, is_async=native.is_async)
         if native.is_async:
             coro = self._run_async(call, kwargs)
-            if _EAGER:
+            if sys.version_info >= (3, 12):
                 return asyncio.Task(coro, loop=self.loop, context=context, eager_start=True)
             return self.loop.create_task(coro, context=context)
         self._executor(handler).submit(context.run, self._run_sync, call, kwargs)
@@ -314,9 +314,6 @@ class Bridge(answers.Answers, serving.ServingMixin):
 
     describe_progress_storage = staticmethod(lowering.describe_progress_storage)
     describe_diffbase_storage = staticmethod(lowering.describe_diffbase_storage)
-
-
-_EAGER = sys.version_info >= (3, 12)
 
 
 def _enter(call: CurrentCall) -> None:

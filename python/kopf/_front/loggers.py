@@ -135,6 +135,10 @@ class ObjectLogger(_Adapter):
 class LocalObjectLogger(ObjectLogger):
     """A logger of one object whose records never become Kubernetes events."""
 
+    def log(self, *args: Any, **kwargs: Any) -> None:
+        """Logs a message with a level."""
+        super().log(*args, **kwargs)
+
     def process(
         self, msg: Any, kwargs: MutableMapping[str, Any]
     ) -> tuple[Any, MutableMapping[str, Any]]:

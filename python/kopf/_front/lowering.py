@@ -191,7 +191,7 @@ def lower_lifecycle(lifecycle: Any) -> Any:
     return lifecycle if name is None else (name, random.getrandbits(63))
 
 
-def describe_progress_storage(storage: progress.ProgressStorage) -> dict[str, Any] | None:
+def describe_progress_storage(storage: Any) -> dict[str, Any] | None:
     """Describes a provided progress storage; ``None`` if methods are overridden."""
     kind = _provided(storage, {
         progress.AnnotationsProgressStorage: "annotations",
@@ -234,7 +234,7 @@ def _status_progress(storage: Any) -> dict[str, Any]:
     }
 
 
-def describe_diffbase_storage(storage: diffbase.DiffBaseStorage) -> dict[str, Any] | None:
+def describe_diffbase_storage(storage: Any) -> dict[str, Any] | None:
     """Describes a provided diff-base storage; ``None`` if methods are overridden."""
     kind = _provided(storage, {
         diffbase.AnnotationsDiffBaseStorage: "annotations",

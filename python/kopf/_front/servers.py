@@ -297,11 +297,11 @@ class ClusterDetector:
     """A mixin that detects local clusters by their API servers."""
 
     @staticmethod
-    async def guess_host(fn: Any = None) -> str | None:
+    async def guess_host() -> str | None:
         """Returns the name of this machine for pods of a local cluster, `None` for other clusters."""
-        detect = getattr(fn, "detect_host", None)
-        host: str | None = None if detect is None else await detect()
-        return host
+        from kopf._front import serving
+
+        return await serving.guess_host()
 
 
 class WebhookAutoServer(ClusterDetector, WebhookServer):
@@ -309,7 +309,7 @@ class WebhookAutoServer(ClusterDetector, WebhookServer):
 
     async def __call__(self, fn: WebhookFn) -> AsyncIterator[WebhookClientConfig]:
         """Serves reviews until the iteration ends."""
-        self.DEFAULT_HOST = await self.guess_host(fn)
+        self.DEFAULT_HOST = await self.guess_host()
         async for config in self._persisted(super().__call__(fn)):
             yield config
 

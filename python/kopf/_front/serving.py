@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kopf._front.errors import AmbiguousResourceError, MissingDataError, UnknownResourceError
 
 if TYPE_CHECKING:
-    import contextvars
-
     from kopf._kopf import Answer, Engine, Serving
 
-__all__ = ["ServingMixin"]
+__all__ = ["ServingMixin", "guess_host"]
+
+serving_var: contextvars.ContextVar[Serving] = contextvars.ContextVar("kopf_serving")
+"""The operator as seen by the webhook server whose code runs."""
 
 REFUSALS: dict[str, type[Exception]] = {
     "ambiguous": AmbiguousResourceError,
@@ -102,6 +104,7 @@ async def _serve(loop: asyncio.AbstractEventLoop, server: Any, serving: Serving)
         serving.review(review, webhook, headers, sslpeer, future)
         return await future
 
+    serving_var.set(serving)
     error: str | None = None
     try:
         async with contextlib.AsyncExitStack() as stack:
@@ -137,3 +140,13 @@ async def _review(
     except Exception as exc:
         kinds = [kind for kind, cls in REFUSALS.items() if isinstance(exc, cls)]
         answer.refuse(kinds[0] if kinds else "internal", str(exc) or repr(exc))
+
+
+async def guess_host() -> str | None:
+    """Returns the name of this machine in a local cluster, if the cluster is recognised."""
+    serving = serving_var.get(None)
+    if serving is None:
+        return None
+    future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+    serving.guess_host(future)
+    return await future

@@ -130,7 +130,7 @@ class WebhookAutoTunnel(ClusterDetector, WebhookContextManager):
 
     async def __call__(self, fn: WebhookFn) -> AsyncIterator[WebhookClientConfig]:
         """Serves reviews until the iteration ends."""
-        host = await self.guess_host(fn)
+        host = await self.guess_host()
         server: WebhookServer | WebhookNgrokTunnel
         if host is None:
             server = WebhookNgrokTunnel(addr=self.addr, port=self.port, path=self.path)

@@ -111,6 +111,9 @@ def remove(d: MutableMapping[Any, Any], field: FieldSpec) -> None:
         raise ValueError("Removing a root of a dict is impossible. Provide a specific field.")
     parents: list[Any] = [d]
     for key in path[:-1]:
+        if not isinstance(parents[-1], collections.abc.Mapping):
+            raise TypeError(f"cannot remove {'.'.join(map(str, path))!r}: "
+                            f"expected a dict, got {parents[-1]!r}")
         if key not in parents[-1]:
             break
         parents.append(parents[-1][key])

@@ -179,7 +179,10 @@ class StatusProgressStorage(ProgressStorage):
 
     def clear(self, *, essence: BodyEssence) -> BodyEssence:
         essence = super().clear(essence=essence)
-        dicts.remove(cast(dict[str, Any], essence), self.field)
+        try:
+            dicts.remove(cast(dict[str, Any], essence), self.field)
+        except TypeError:
+            pass  # A parent is not a dictionary, so there are no records.
         return essence
 
 
@@ -253,9 +256,7 @@ class SmartProgressStorage(MultiProgressStorage):
 
 
 def _format(field: dicts.FieldSpec, name: str) -> dicts.FieldSpec:
-    if isinstance(field, str):
-        return field.format(name=name)
-    return [part.format(name=name) for part in field or ()]
+    return field.format(name=name) if isinstance(field, str) else field
 
 
 def _purge_field(path: dicts.FieldPath, *, body: Body, patch: Patch) -> None:

@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 
 import kopf
-import surface
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import surface  # noqa: E402
 
 RECORDED = json.loads(pathlib.Path(__file__).with_name("surface.json").read_text())
 
-# Names that only this package has.
+# Names and members of classes that only this package has.
 ADDITIONS = {"__engine__"}
+ADDED_MEMBERS = {"StatusProgressStorage": {"name"}, "StatusDiffBaseStorage": {"name"}}
 
 # Defaults that differ on purpose: log records of objects are posted, as the documents promise.
 DIFFERENT_SETTINGS = {"posting.loggers": "True"}
@@ -48,6 +51,8 @@ def test_version_is_that_of_the_original() -> None:
 @pytest.mark.parametrize("name", sorted(RECORDED["names"]))
 def test_name_has_the_same_description(name: str) -> None:
     expected, actual = RECORDED["names"][name], describe(name)
+    for member in ADDED_MEMBERS.get(name, ()):
+        del actual["members"][member]
     assert json.loads(json.dumps(actual)) == expected
 
 

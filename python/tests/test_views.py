@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pathlib
+import sys
+
 import pytest
 
-import cases
-import view_cases
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import cases  # noqa: E402
+import view_cases  # noqa: E402
 
 RECORDED = cases.load("views")
 

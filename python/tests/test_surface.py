@@ -21,11 +21,10 @@ RECORDED = json.loads(pathlib.Path(__file__).with_name("surface.json").read_text
 # Names that only this package has.
 ADDITIONS = {"__engine__"}
 
-# Members that are only here, that have more arguments here, or that are inherited from `logging`.
+# Members that are only here, or that have more arguments here.
 DIFFERENT_MEMBERS = {
     "StatusProgressStorage": {"name"},
     "StatusDiffBaseStorage": {"name"},
-    "LocalObjectLogger": {"log"},
     "WebhookAutoServer": {"guess_host"},
     "WebhookAutoTunnel": {"guess_host"},
 }

@@ -216,20 +216,22 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        import importlib
+if not TYPE_CHECKING:  # Type checkers must report unknown names.
 
-        value = getattr(importlib.import_module(f"kopf._front.{_LAZY[name]}"), name)
-        globals()[name] = value
-        return value
-    if name == "__engine__":
-        from kopf._front.versions import get_engine_version
+    def __getattr__(name: str) -> Any:
+        if name in _LAZY:
+            import importlib
 
-        return get_engine_version()
-    if name in _REMOVED:
-        raise AttributeError(f"kopf.{name} was removed: use {_REMOVED[name]}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            value = getattr(importlib.import_module(f"kopf._front.{_LAZY[name]}"), name)
+            globals()[name] = value
+            return value
+        if name == "__engine__":
+            from kopf._front.versions import get_engine_version
+
+            return get_engine_version()
+        if name in _REMOVED:
+            raise AttributeError(f"kopf.{name} was removed: use {_REMOVED[name]}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,7 @@ All decorators return the function itself and can be stacked.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kopf._front import declaring
 from kopf._front.callbacks import (
@@ -481,7 +481,9 @@ def register(
     return decorator(fn)
 
 
-def __getattr__(name: str) -> Any:
-    if name == "this":
-        raise AttributeError("kopf.on.this was removed: use kopf.subhandler")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # Type checkers must report unknown names.
+
+    def __getattr__(name: str) -> Any:
+        if name == "this":
+            raise AttributeError("kopf.on.this was removed: use kopf.subhandler")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -56,10 +56,13 @@ def describe_value(value: Any) -> dict[str, Any]:
 def describe_class(cls: type) -> dict[str, Any]:
     own = [base for base in cls.__mro__ if base.__module__.startswith("kopf")]
     foreign = [base for base in cls.__mro__ if base not in own]
+    # Overridden methods of the standard library are not a part of the surface.
+    standard = members_of(foreign)
     members: dict[str, Any] = {}
     for base in reversed(own):
         for name, member in vars(base).items():
-            if not name.startswith("_") and not isinstance(member, types.MemberDescriptorType):
+            slot = isinstance(member, types.MemberDescriptorType)
+            if not name.startswith("_") and not slot and name not in standard:
                 members[name] = describe_member(member)
     # Fields of dataclasses are the same whether they have defaults in the class or not.
     fields = list(getattr(cls, "__dataclass_fields__", {}))

@@ -273,6 +273,9 @@ full.meta is full.metadata
 patch.none
 patch.spec.a = 1; result = patch
 patch.fns
+patch.foreign = 1; result = (patch, patch.foreign)
+body.foreign = 1; result = body.foreign
+patch.status = {}; result = patch
 patch.fns.append(noop); result = (patch, len(patch), bool(patch))
 kopf.Patch({"a": 1}, fns=[noop])
 kopf.Patch(kopf.Patch({"a": 1}, fns=[noop])).fns

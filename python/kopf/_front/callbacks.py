@@ -18,11 +18,9 @@ from kopf._front.stoppers import DaemonStopped
 
 if TYPE_CHECKING:
     from kopf._front.configuration import OperatorSettings
-    from typing_extensions import TypeAlias
 
-    Logger: TypeAlias = logging.Logger | logging.LoggerAdapter[Any]
-else:
-    Logger = logging.Logger | logging.LoggerAdapter[Any]
+Logger = logging.Logger | logging.LoggerAdapter[Any]
+"""A logger of an object or of an activity."""
 
 Result = object | None | Coroutine[None, None, object | None]
 """A result of a handler: of a plain function, or of a coroutine function."""

@@ -150,6 +150,7 @@ class ResourceCause(BaseCause):
     def _kwargs(self) -> dict[str, Any]:
         body = self.body
         meta = body.meta
+        raw = meta._part()
         return {
             "logger": self.logger,
             "memo": self.memo,
@@ -159,9 +160,9 @@ class ResourceCause(BaseCause):
             "spec": body.spec,
             "meta": meta,
             "status": body.status,
-            "uid": meta.uid,
-            "name": meta.name,
-            "namespace": meta.namespace,
+            "uid": raw.get("uid"),
+            "name": raw.get("name"),
+            "namespace": raw.get("namespace"),
             "labels": meta.labels,
             "annotations": meta.annotations,
         }

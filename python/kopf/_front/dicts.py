@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import collections.abc
 import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import (
+    Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, MutableMapping, ValuesView,
+)
+from typing import Any, Generic, TypeVar, cast, overload
 
 FieldPath = tuple[str, ...]
 """A parsed path of a field, e.g. ``("spec", "template", "labels")``."""
@@ -49,7 +51,7 @@ def resolve(
     path = field if type(field) is tuple else parse_field(field)
     value: Any = d
     for key in path:
-        if isinstance(value, collections.abc.Mapping):
+        if type(value) is dict or isinstance(value, collections.abc.Mapping):
             try:
                 value = value[key]
             except KeyError:
@@ -111,6 +113,9 @@ def remove(d: MutableMapping[Any, Any], field: FieldSpec) -> None:
         raise ValueError("Removing a root of a dict is impossible. Provide a specific field.")
     parents: list[Any] = [d]
     for key in path[:-1]:
+        if not isinstance(parents[-1], collections.abc.Mapping):
+            raise TypeError(f"cannot remove {'.'.join(map(str, path))!r}: "
+                            f"expected a dict, got {parents[-1]!r}")
         if key not in parents[-1]:
             break
         parents.append(parents[-1][key])
@@ -185,15 +190,24 @@ class MappingView(Mapping[_K, _V], Generic[_K, _V]):
 
     def _whole(self) -> Mapping[Any, Any]:
         src = self._src
+        if type(src) is dict:
+            return src
+        if isinstance(src, MappingView):
+            return src._part()
         if isinstance(src, collections.abc.Mapping):
             return src
         return src() if callable(src) else src
 
     def _part(self) -> Mapping[Any, Any]:
-        part = resolve(self._whole(), self._path, None)
-        if part is None and self._path:
-            return {}
-        if not isinstance(part, collections.abc.Mapping):
+        part: Any = self._whole()
+        for key in self._path:
+            # Checks of abstract classes are slow; almost always, these are dictionaries.
+            if type(part) is not dict and not isinstance(part, collections.abc.Mapping):
+                break
+            part = part.get(key)
+            if part is None:
+                return {}
+        if type(part) is not dict and not isinstance(part, collections.abc.Mapping):
             raise TypeError(f"expected a dict in {'.'.join(self._path) or 'the body'!r}, "
                             f"got {part!r}")
         return part
@@ -213,6 +227,25 @@ class MappingView(Mapping[_K, _V], Generic[_K, _V]):
 
     def __contains__(self, item: object) -> bool:
         return item in self._part()
+
+    @overload
+    def get(self, key: _K, /) -> _V | None: ...
+
+    @overload
+    def get(self, key: _K, /, default: _V | _T) -> _V | _T: ...
+
+    def get(self, key: _K, /, default: Any = None) -> Any:
+        """Returns the value of the key, or the default."""
+        return self._part().get(key, default)
+
+    def keys(self) -> KeysView[_K]:
+        return self._part().keys()
+
+    def values(self) -> ValuesView[_V]:
+        return self._part().values()
+
+    def items(self) -> ItemsView[_K, _V]:
+        return self._part().items()
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickled or copied view does not follow the object any more.

@@ -131,6 +131,11 @@ class StatusDiffBaseStorage(DiffBaseStorage):
         self._field = dicts.parse_field(_format(field, name))
 
     @property
+    def name(self) -> str:
+        """The name that replaces ``{name}`` in the field."""
+        return self._name
+
+    @property
     def field(self) -> dicts.FieldPath:
         """The field with the essence."""
         return self._field

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections.abc
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import (
+    Collection, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView,
+)
 from typing import Any, Generic, NewType, Protocol, TypeVar
 
 from kopf._front.bodies import Body
@@ -114,6 +116,18 @@ class LiveIndex(Index[_K, _V], Generic[_K, _V]):
 
     def __getitem__(self, item: _K) -> IndexStore[_V]:
         return self._items[item]
+
+    # Copies: the index can change while a thread iterates over it.
+    def keys(self) -> KeysView[_K]:
+        return dict(self._items).keys()
+
+    def values(self) -> ValuesView[Store[_V]]:
+        values: ValuesView[Any] = dict(self._items).values()
+        return values
+
+    def items(self) -> ItemsView[_K, Store[_V]]:
+        items: ItemsView[_K, Any] = dict(self._items).items()
+        return items
 
     def _discard(self, acckey: ObjectKey, obj_keys: Iterable[_K] | None = None) -> None:
         """Removes the object's values from the given keys, or from all keys."""

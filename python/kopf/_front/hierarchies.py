@@ -250,7 +250,14 @@ class _ModelMetadata(_Metadata):
         return self.get(name) is not None
 
     def __setitem__(self, name: str, value: Any) -> None:
-        setattr(self._meta, self.ATTRS.get(name, name), value)
+        attr = self.ATTRS.get(name, name)
+        if isinstance(value, dict):
+            # In place, as the models validate what is assigned, and reject null labels.
+            if getattr(self._meta, attr) is None:
+                setattr(self._meta, attr, {})
+            getattr(self._meta, attr).update(value)
+        else:
+            setattr(self._meta, attr, value)
 
     def get(self, name: str) -> Any:
         return getattr(self._meta, self.ATTRS.get(name, name))

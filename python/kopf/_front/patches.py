@@ -76,7 +76,7 @@ class Patch(dict[str, Any]):
     merge patches cannot express, e.g. of items of lists.
     """
 
-    __slots__ = ("_meta", "_spec", "_status", "_original", "_fns", "__weakref__")
+    __slots__ = ("_meta", "_spec", "_status", "_original", "_fns", "__dict__", "__weakref__")
     _meta: MetaPatch
     _spec: SpecPatch
     _status: StatusPatch

@@ -165,6 +165,7 @@ def login_via_pykube(
         certificate_path=cert,
         private_key_path=key,
         default_namespace=config.namespace,
+        proxy_url=cluster.get("proxy-url"),
         trust_env=settings.networking.trust_env,
         priority=PRIORITY_OF_PYKUBE,
     )

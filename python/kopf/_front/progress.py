@@ -140,6 +140,12 @@ class StatusProgressStorage(ProgressStorage):
         self._name = name
         self._field = dicts.parse_field(_format(field, name))
         self._touch_field = dicts.parse_field(_format(touch_field, name))
+        self._writable = True
+
+    @property
+    def name(self) -> str:
+        """The name that replaces ``{name}`` in the fields."""
+        return self._name
 
     @property
     def field(self) -> dicts.FieldPath:
@@ -168,29 +174,40 @@ class StatusProgressStorage(ProgressStorage):
     def store(
         self, *, key: HandlerId, record: ProgressRecord, body: Body, patch: Patch,
     ) -> None:
-        dicts.ensure(patch, (*self.field, key), record)
+        if self._writable:
+            dicts.ensure(patch, (*self.field, key), record)
 
     def purge(self, *, key: HandlerId, body: Body, patch: Patch) -> None:
         _purge_field((*self.field, key), body=body, patch=patch)
 
     def touch(self, *, body: Body, patch: Patch, value: str | None) -> None:
-        if dicts.resolve(body, self.touch_field, None) != value:
+        if self._writable and dicts.resolve(body, self.touch_field, None) != value:
             dicts.ensure(patch, self.touch_field, value)
 
     def clear(self, *, essence: BodyEssence) -> BodyEssence:
         essence = super().clear(essence=essence)
-        dicts.remove(cast(dict[str, Any], essence), self.field)
+        try:
+            dicts.remove(cast(dict[str, Any], essence), self.field)
+        except TypeError:
+            pass  # A parent is not a dictionary, so there are no records.
         return essence
 
 
 class NoWriteStatusProgressStorage(StatusProgressStorage):
-    """Progress records in the status that are read and removed, but never written."""
+    """Progress records in the status that are read and removed, but never written.
 
-    def store(self, **_: Any) -> None:
-        pass
+    Only the constructor differs, so that the engine serves this storage natively.
+    """
 
-    def touch(self, **_: Any) -> None:
-        pass
+    def __init__(
+        self,
+        *,
+        name: str = "kopf",
+        field: dicts.FieldSpec = "status.{name}.progress",
+        touch_field: dicts.FieldSpec = "status.{name}.dummy",
+    ) -> None:
+        super().__init__(name=name, field=field, touch_field=touch_field)
+        self._writable = False
 
 
 class MultiProgressStorage(ProgressStorage):
@@ -253,9 +270,7 @@ class SmartProgressStorage(MultiProgressStorage):
 
 
 def _format(field: dicts.FieldSpec, name: str) -> dicts.FieldSpec:
-    if isinstance(field, str):
-        return field.format(name=name)
-    return [part.format(name=name) for part in field or ()]
+    return field.format(name=name) if isinstance(field, str) else field
 
 
 def _purge_field(path: dicts.FieldPath, *, body: Body, patch: Patch) -> None:

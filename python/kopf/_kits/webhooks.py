@@ -10,7 +10,6 @@ __all__ = [
 
 _LAZY = {
     "ClusterDetector": "webhooks",
-    "MissingDependencyError": "webhooks",
     "WebhookAutoServer": "webhooks",
     "WebhookAutoTunnel": "webhooks",
     "WebhookDockerDesktopServer": "webhooks",

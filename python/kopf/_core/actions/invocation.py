@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kopf._front.causes import (
     context,
     Kwargable,
 )
+from kopf._front.invoking import (
+    invoke,
+    is_async_fn,
+)
 
 __all__ = [
     "context",
+    "invoke",
+    "is_async_fn",
     "Kwargable",
 ]
-
-_LAZY = {
-    "invoke": "invocation",
-    "is_async_fn": "invocation",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        import importlib
-
-        return getattr(importlib.import_module(f"kopf._front.{_LAZY[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

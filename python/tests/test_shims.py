@@ -1,0 +1,95 @@
+"""Private paths of the original that public operators import."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import kopf
+
+PATHS = """
+_cogs.configs.configuration:OperatorSettings
+_cogs.configs.diffbase:AnnotationsDiffBaseStorage
+_cogs.configs.progress:SmartProgressStorage
+_cogs.configs.conventions:StorageKeyFormingConvention
+_cogs.helpers.typedefs:Logger
+_cogs.helpers.versions:version
+_cogs.structs.bodies:Body RawBody RawEvent RawEventType RawMeta Spec Meta Status build_object_reference
+_cogs.structs.credentials:ConnectionInfo LoginError Vault
+_cogs.structs.dicts:FieldSpec resolve ensure walk parse_field
+_cogs.structs.diffs:Diff DiffItem DiffOperation diff
+_cogs.structs.ephemera:Memo Index Store AnyMemo
+_cogs.structs.ids:HandlerId
+_cogs.structs.patches:Patch
+_cogs.structs.references:Resource Selector EVERYTHING NamespaceName
+_cogs.structs.reviews:UserInfo WebhookClientConfig
+_core.actions.execution:cause_var PermanentError TemporaryError ErrorsMode Handler
+_core.actions.invocation:context
+_core.actions.lifecycles:asap
+_core.actions.loggers:Logger
+_core.engines.admission:AdmissionError build_webhooks
+_core.engines.indexing:OperatorIndexers OperatorIndices
+_core.engines.peering:detect_own_id Identity
+_core.engines.posting:event info warn exception
+_core.intents.callbacks:ChangingFn DaemonFn not_ all_
+_core.intents.causes:Reason ChangingCause Activity ResourceCause
+_core.intents.filters:PRESENT ABSENT MetaFilter
+_core.intents.handlers:TimerHandler ChangingHandler DaemonHandler WebhookHandler
+_core.intents.piggybacking:has_kubeconfig login_via_client
+_core.intents.registries:SmartOperatorRegistry OperatorRegistry ChangingRegistry generate_id
+_core.intents.stoppers:DaemonStopped DaemonStoppingReason
+_core.reactor.subhandling:subregistry_var
+_kits.hierarchies:adopt K8sObject
+"""
+
+
+@pytest.mark.parametrize("line", PATHS.split("\n")[1:-1])
+def test_private_path_is_importable(line: str) -> None:
+    path, _, names = line.partition(":")
+    module = importlib.import_module(f"kopf.{path}")
+    for name in names.split():
+        assert getattr(module, name) is getattr(kopf, name, getattr(module, name))
+
+
+@pytest.mark.parametrize("path", ["_cogs.clients.api", "_cogs.clients.errors", "_cogs.clients"])
+def test_http_layer_is_absent_with_advice(path: str) -> None:
+    with pytest.raises(ImportError, match="Use a client library for own requests"):
+        importlib.import_module(f"kopf.{path}")
+
+
+def test_queue_of_events_is_absent_with_advice() -> None:
+    from kopf._core.engines import posting
+
+    with pytest.raises(ImportError, match="Use kopf.event"):
+        posting.event_queue_var
+    with pytest.raises(AttributeError):
+        posting.whatever
+
+
+@pytest.mark.parametrize("name", ["structs", "toolkits", "reactor", "clients", "engines"])
+def test_ancient_path_is_absent(name: str) -> None:
+    with pytest.raises(ImportError):
+        importlib.import_module(f"kopf.{name}")
+
+
+def test_cause_of_the_shim_is_honoured() -> None:
+    """Operators set the cause themselves in order to call `adopt()` in their own threads."""
+    code = """
+import kopf
+from kopf._core.actions.execution import cause_var
+from kopf._core.actions.invocation import context
+from kopf._core.intents.causes import ChangingCause, Reason
+
+cause = ChangingCause(
+    logger=None, indices={}, memo=None, resource=None, patch=kopf.Patch(),
+    body=kopf.Body({'metadata': {'name': 'n', 'uid': 'u'}}), initial=False, reason=Reason.CREATE)
+with context([(cause_var, cause)]):
+    obj = {}
+    kopf.adopt(obj)
+print(obj['metadata']['ownerReferences'][0]['uid'])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "u"

@@ -249,20 +249,3 @@ async def test_missing_programs_are_named(made: list[NativeServer]) -> None:
 
 def test_all_names_are_in_one_module() -> None:
     assert len(webhooks.__all__) == 9
-
-
-@pytest.mark.native
-async def test_native_server_reviews(native: object) -> None:
-    generator: Any = WebhookServer(addr="127.0.0.1")(review)
-    try:
-        config = await anext(generator)
-        cadata = base64.b64decode(config["caBundle"]).decode()
-        context = ssl.create_default_context(cadata=cadata)
-        connector = aiohttp.TCPConnector(ssl=context)
-        async with (
-            aiohttp.ClientSession(connector=connector) as session,
-            session.post(config["url"] + "/abc", json={"x": 1}) as response,
-        ):
-            assert (await response.json())["webhook"] == "abc"
-    finally:
-        await generator.aclose()

@@ -1,9 +1,11 @@
-"""A small client of the sandbox, so that tests of operators need no other."""
+"""A small client of clusters, so that tests of operators need no other."""
 
 from __future__ import annotations
 
 import http.client
 import json
+import os
+import pathlib
 import ssl
 import tempfile
 import threading
@@ -12,10 +14,10 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["SandboxClient", "SandboxError"]
+__all__ = ["ClusterClient", "ClusterError"]
 
 
-class SandboxError(Exception):
+class ClusterError(Exception):
     """A response of the API server with an error."""
 
     def __init__(self, method: str, path: str, status: int, body: Mapping[str, Any]) -> None:
@@ -24,15 +26,19 @@ class SandboxError(Exception):
         self.body = body
 
 
-class SandboxClient:
+class ClusterClient:
     """Methods to create, read, change and delete objects.
+
+    The kubeconfig must contain its certificates; its first cluster and user count.
 
     Resources are plural names, with the group for those outside of the core API: `pods`,
     `deployments.apps`, `kopfexamples.kopf.dev`. A plural name alone works if it is unique.
     The methods are blocking and can be used from several threads.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kubeconfig: str | os.PathLike[str] | None = None) -> None:
+        super().__init__()
+        self.__kubeconfig = kubeconfig
         self._lock = threading.Lock()
         self._connection: http.client.HTTPConnection | None = None
         self._headers: dict[str, str] = {}
@@ -45,7 +51,7 @@ class SandboxClient:
         *,
         content_type: str = "application/json",
     ) -> Any:
-        """Sends a request and returns the JSON of the response; raises `SandboxError` from 400 on."""
+        """Sends a request and returns the JSON of the response; raises `ClusterError` from 400 on."""
         payload = None if body is None else json.dumps(body).encode()
         with self._lock:
             connection = self._connect()
@@ -55,7 +61,7 @@ class SandboxClient:
             content = response.read()
         result = json.loads(content) if content else {}
         if response.status >= 400:
-            raise SandboxError(method, path, response.status, result)
+            raise ClusterError(method, path, response.status, result)
         return result
 
     def create(self, manifest: Mapping[str, Any], *, namespace: str | None = None) -> Any:
@@ -135,12 +141,17 @@ class SandboxClient:
 
     def _endpoint(self) -> tuple[str, str]:
         """Returns the URL of the server and the text of the kubeconfig."""
-        raise NotImplementedError
+        import yaml
+
+        if self.__kubeconfig is None:
+            raise ValueError("a client needs a kubeconfig")
+        text = pathlib.Path(self.__kubeconfig).read_text(encoding="utf-8")
+        return yaml.safe_load(text)["clusters"][0]["cluster"]["server"], text
 
     def _find(self, resource: str, name: str, namespace: str | None) -> Any:
         try:
             return self.get(resource, name, namespace=namespace)
-        except SandboxError as exc:
+        except ClusterError as exc:
             if exc.status != 404:
                 raise
             return None
@@ -162,7 +173,7 @@ class SandboxClient:
             for found in self.request("GET", root)["resources"]:
                 if found["name"] == plural:
                     return root, bool(found["namespaced"])
-        raise LookupError(f"no resource {plural}{'.' + group if group else ''} in the sandbox")
+        raise LookupError(f"no resource {plural}{'.' + group if group else ''} in the cluster")
 
     def _connect(self) -> http.client.HTTPConnection:
         if self._connection is None:

@@ -29,5 +29,6 @@ def test_handlers_get_models(cluster, operate):
     with operate() as runner:
         cluster.create({**gateway, "spec": spec})
         found = cluster.wait("gateways", "one", lambda body: "status" in body)
+    cluster.delete("gateways", "one")
     assert found["status"]["open_ports"] == {"opened": 2}
     assert "Opening example.com:53/UDP" in runner.output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import os
@@ -29,7 +30,7 @@ class ClusterError(Exception):
 class ClusterClient:
     """Methods to create, read, change and delete objects.
 
-    The kubeconfig must contain its certificates; its first cluster and user count.
+    Of a kubeconfig, the first cluster and the first user are used.
 
     Resources are plural names, with the group for those outside of the core API: `pods`,
     `deployments.apps`, `kopfexamples.kopf.dev`. A plural name alone works if it is unique.
@@ -189,20 +190,28 @@ class ClusterClient:
 
 def _credentials(kubeconfig: str) -> tuple[ssl.SSLContext, dict[str, str]]:
     """Returns the TLS context and the headers of a kubeconfig."""
-    import base64
-
     import yaml
 
     config = yaml.safe_load(kubeconfig)
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-    authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
-    context = ssl.create_default_context(cadata=authority)
-    if "client-certificate-data" in user:
+    authority = _content(cluster, "certificate-authority")
+    context = ssl.create_default_context(cadata=authority.decode() if authority else None)
+    if cluster.get("insecure-skip-tls-verify"):
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    certificate, key = _content(user, "client-certificate"), _content(user, "client-key")
+    if certificate and key:
         # The ssl module reads certificates from files only.
         with tempfile.NamedTemporaryFile() as file:
-            for key in ("client-certificate-data", "client-key-data"):
-                file.write(base64.b64decode(user[key]) + b"\n")
+            file.write(certificate + b"\n" + key)
             file.flush()
             context.load_cert_chain(file.name)
     headers = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}
     return context, headers
+
+
+def _content(section: Mapping[str, Any], key: str) -> bytes | None:
+    """Returns the value of `key-data`, or the content of the file of `key`."""
+    if f"{key}-data" in section:
+        return base64.b64decode(section[f"{key}-data"])
+    return pathlib.Path(section[key]).read_bytes() if key in section else None

@@ -13,7 +13,8 @@ CARGO_DENY_VERSION := 0.20.2
 help: ## Show this list
 	@echo "make demo   shows an operator at work on a sandbox, and stays up to be played with, until Ctrl-C"
 	@echo "            (with ONCE=1, it ends when all is told)"
-	@echo "make test   runs all tests which need nothing but Rust: of the API, of operators, of examples"
+	@echo "make test   runs all tests which need no cluster: of the API, of operators, of examples, of the Python package"
+	@echo "            (needs Python 3.11+)"
 	@echo "make e2e    runs the same, kubectl and the Python client on a real Kubernetes as well"
 	@echo "            (needs Go and Python 3.9+; the first time, Kubernetes is built: some ten minutes)"
 	@echo "make lint   checks formatting, clippy, dependencies, directions between crates, import circles, forbidden text"
@@ -48,6 +49,8 @@ test: need-cargo
 	KOPF_TEST_FRONT=foreign cargo test --package kopf-tests --test handling
 	@echo "The API behaviour suite against the sandbox over TLS…"
 	KOPF_TEST_API=sandbox-tls cargo test --workspace --test api
+	@echo "The Python package and its examples (the first time, packages are installed)…"
+	@KOPF_CACHE="$(CACHE)" python/test.sh
 
 e2e: need-cargo
 	@echo "The sandbox and a real Kubernetes: the API, operators, examples, kubectl, the Python client…"

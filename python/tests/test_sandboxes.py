@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 import stat
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 import kopf
 from kopf import testing
-from kopf._front.clients import SandboxError
+from kopf._front.clients import ClusterError
 
 CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -65,7 +66,7 @@ made: list[FakeSandbox] = []
 def fake(monkeypatch: pytest.MonkeyPatch) -> list[FakeSandbox]:
     made.clear()
     module = SimpleNamespace(Sandbox=FakeSandbox)
-    monkeypatch.setitem(__import__("sys").modules, "kopf._kopf", module)
+    monkeypatch.setitem(sys.modules, "kopf._kopf", module)  # type: ignore[arg-type]
     monkeypatch.setattr(kopf, "_kopf", module, raising=False)
     return made
 
@@ -139,6 +140,16 @@ def test_objects_live_in_the_sandbox(cluster: testing.sandbox) -> None:
 
 @pytest.mark.native
 def test_errors_of_the_server_are_raised(cluster: testing.sandbox) -> None:
-    with pytest.raises(SandboxError, match='things.kopf.dev "absent" not found') as caught:
+    with pytest.raises(ClusterError, match='things.kopf.dev "absent" not found') as caught:
         cluster.get("things", "absent")
     assert caught.value.status == 404
+
+
+def test_imported_clients_follow(
+    fake: list[FakeSandbox], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = SimpleNamespace(KUBE_CONFIG_DEFAULT_LOCATION="before")
+    monkeypatch.setitem(sys.modules, "kubernetes.config.kube_config", client)  # type: ignore[arg-type]
+    with testing.sandbox() as cluster:
+        assert client.KUBE_CONFIG_DEFAULT_LOCATION == cluster.kubeconfig
+    assert client.KUBE_CONFIG_DEFAULT_LOCATION == "before"

@@ -1,9 +1,12 @@
-"""A small client of the sandbox, so that tests of operators need no other."""
+"""A small client of clusters, so that tests of operators need no other."""
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
+import os
+import pathlib
 import ssl
 import tempfile
 import threading
@@ -12,10 +15,10 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["SandboxClient", "SandboxError"]
+__all__ = ["ClusterClient", "ClusterError"]
 
 
-class SandboxError(Exception):
+class ClusterError(Exception):
     """A response of the API server with an error."""
 
     def __init__(self, method: str, path: str, status: int, body: Mapping[str, Any]) -> None:
@@ -24,15 +27,19 @@ class SandboxError(Exception):
         self.body = body
 
 
-class SandboxClient:
+class ClusterClient:
     """Methods to create, read, change and delete objects.
+
+    Of a kubeconfig, the first cluster and the first user are used.
 
     Resources are plural names, with the group for those outside of the core API: `pods`,
     `deployments.apps`, `kopfexamples.kopf.dev`. A plural name alone works if it is unique.
     The methods are blocking and can be used from several threads.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kubeconfig: str | os.PathLike[str] | None = None) -> None:
+        super().__init__()
+        self.__kubeconfig = kubeconfig
         self._lock = threading.Lock()
         self._connection: http.client.HTTPConnection | None = None
         self._headers: dict[str, str] = {}
@@ -45,7 +52,7 @@ class SandboxClient:
         *,
         content_type: str = "application/json",
     ) -> Any:
-        """Sends a request and returns the JSON of the response; raises `SandboxError` from 400 on."""
+        """Sends a request and returns the JSON of the response; raises `ClusterError` from 400 on."""
         payload = None if body is None else json.dumps(body).encode()
         with self._lock:
             connection = self._connect()
@@ -55,7 +62,7 @@ class SandboxClient:
             content = response.read()
         result = json.loads(content) if content else {}
         if response.status >= 400:
-            raise SandboxError(method, path, response.status, result)
+            raise ClusterError(method, path, response.status, result)
         return result
 
     def create(self, manifest: Mapping[str, Any], *, namespace: str | None = None) -> Any:
@@ -135,12 +142,17 @@ class SandboxClient:
 
     def _endpoint(self) -> tuple[str, str]:
         """Returns the URL of the server and the text of the kubeconfig."""
-        raise NotImplementedError
+        import yaml
+
+        if self.__kubeconfig is None:
+            raise ValueError("a client needs a kubeconfig")
+        text = pathlib.Path(self.__kubeconfig).read_text(encoding="utf-8")
+        return yaml.safe_load(text)["clusters"][0]["cluster"]["server"], text
 
     def _find(self, resource: str, name: str, namespace: str | None) -> Any:
         try:
             return self.get(resource, name, namespace=namespace)
-        except SandboxError as exc:
+        except ClusterError as exc:
             if exc.status != 404:
                 raise
             return None
@@ -162,7 +174,7 @@ class SandboxClient:
             for found in self.request("GET", root)["resources"]:
                 if found["name"] == plural:
                     return root, bool(found["namespaced"])
-        raise LookupError(f"no resource {plural}{'.' + group if group else ''} in the sandbox")
+        raise LookupError(f"no resource {plural}{'.' + group if group else ''} in the cluster")
 
     def _connect(self) -> http.client.HTTPConnection:
         if self._connection is None:
@@ -178,20 +190,28 @@ class SandboxClient:
 
 def _credentials(kubeconfig: str) -> tuple[ssl.SSLContext, dict[str, str]]:
     """Returns the TLS context and the headers of a kubeconfig."""
-    import base64
-
     import yaml
 
     config = yaml.safe_load(kubeconfig)
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-    authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
-    context = ssl.create_default_context(cadata=authority)
-    if "client-certificate-data" in user:
+    authority = _content(cluster, "certificate-authority")
+    context = ssl.create_default_context(cadata=authority.decode() if authority else None)
+    if cluster.get("insecure-skip-tls-verify"):
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    certificate, key = _content(user, "client-certificate"), _content(user, "client-key")
+    if certificate and key:
         # The ssl module reads certificates from files only.
         with tempfile.NamedTemporaryFile() as file:
-            for key in ("client-certificate-data", "client-key-data"):
-                file.write(base64.b64decode(user[key]) + b"\n")
+            file.write(certificate + b"\n" + key)
             file.flush()
             context.load_cert_chain(file.name)
     headers = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}
     return context, headers
+
+
+def _content(section: Mapping[str, Any], key: str) -> bytes | None:
+    """Returns the value of `key-data`, or the content of the file of `key`."""
+    if f"{key}-data" in section:
+        return base64.b64decode(section[f"{key}-data"])
+    return pathlib.Path(section[key]).read_bytes() if key in section else None

@@ -137,6 +137,7 @@ class LocalObjectLogger(ObjectLogger):
 
     def log(self, *args: Any, **kwargs: Any) -> None:
         """Logs a message with a level."""
+        kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
         super().log(*args, **kwargs)
 
     def process(

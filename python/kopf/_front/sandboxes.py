@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
-from kopf._front.clients import SandboxClient
+from kopf._front.clients import ClusterClient
 
 if TYPE_CHECKING:
     from kopf import _kopf
@@ -28,7 +28,11 @@ Manifest = str | os.PathLike[str] | Mapping[str, Any]
 _IN_CLUSTER = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 
 
-class sandbox(SandboxClient):  # noqa: N801
+#: The attribute of Kubernetes clients with the default kubeconfig.
+_LOCATION = "KUBE_CONFIG_DEFAULT_LOCATION"
+
+
+class sandbox(ClusterClient):  # noqa: N801
     """A context manager with a Kubernetes API in memory, for tests and for trying things.
 
     `KUBECONFIG` points to it for the duration, so operators, kubectl and all clients use it. The
@@ -61,6 +65,7 @@ class sandbox(SandboxClient):  # noqa: N801
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._native: _kopf.Sandbox | None = None
         self._environ: dict[str, str | None] = {}
+        self._locations: list[tuple[Any, Any]] = []
 
     @property
     def url(self) -> str:
@@ -96,6 +101,7 @@ class sandbox(SandboxClient):  # noqa: N801
         self._native = native
         self._environ = {key: os.environ.pop(key, None) for key in ("KUBECONFIG", *_IN_CLUSTER)}
         os.environ["KUBECONFIG"] = str(self._file)
+        self._locations = _relocate(str(self._file))
 
     def stop(self) -> None:
         """Stops the server, removes the kubeconfig, restores the environment."""
@@ -106,6 +112,8 @@ class sandbox(SandboxClient):  # noqa: N801
             os.environ.pop(key, None)
             if value is not None:
                 os.environ[key] = value
+        for module, location in self._locations:
+            setattr(module, _LOCATION, location)
         try:
             native.stop()
         finally:
@@ -145,6 +153,21 @@ class sandbox(SandboxClient):  # noqa: N801
         descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
+
+
+def _relocate(path: str) -> list[tuple[Any, Any]]:
+    """Sets the default kubeconfig of imported clients; returns the modules with the former values.
+
+    The packages `kubernetes` and `kubernetes_asyncio` read the variable once, when they are imported.
+    """
+    former = []
+    for package in ("kubernetes", "kubernetes_asyncio"):
+        for name in (f"{package}.config", f"{package}.config.kube_config"):
+            module = sys.modules.get(name)
+            if module is not None and hasattr(module, _LOCATION):
+                former.append((module, getattr(module, _LOCATION)))
+                setattr(module, _LOCATION, path)
+    return former
 
 
 def _texts(manifest: Manifest) -> Iterator[str]:

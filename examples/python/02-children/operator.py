@@ -1,0 +1,29 @@
+"""An object that owns another: a pod is created for it, and Kubernetes deletes it with its owner."""
+
+import kopf
+import kubernetes
+
+
+@kopf.on.create("kopfexamples")
+def create_pod(spec, logger, **_):
+    duration = spec.get("duration")
+    if not isinstance(duration, str):
+        raise kopf.PermanentError(f"spec.duration must be a string such as 1m, not {duration!r}")
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [
+                {"name": "main", "image": "busybox", "command": ["sh", "-c", f"sleep {duration}"]}
+            ],
+        },
+    }
+    # The name, the namespace, the labels and the owner reference come from the parent.
+    kopf.adopt(pod)
+
+    # The default login has configured the client.
+    api = kubernetes.client.CoreV1Api()
+    created = api.create_namespaced_pod(namespace=pod["metadata"]["namespace"], body=pod)
+    logger.info(f"Pod {created.metadata.name} is created.")
+    return {"children": [created.metadata.uid]}

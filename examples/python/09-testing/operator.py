@@ -1,0 +1,12 @@
+"""An operator with a test beside it."""
+
+import kopf
+
+
+@kopf.on.create("kopfexamples")
+def greet(spec, logger, patch, **_):
+    name = spec.get("field")
+    if not name:
+        raise kopf.PermanentError("Nobody to greet.")
+    logger.info(f"Hello, {name}!")
+    patch.status["greeted"] = name

@@ -1,0 +1,19 @@
+import pytest
+
+pytest.importorskip("kubernetes")
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "sleeper"},
+    "spec": {"containers": [{"name": "main", "image": "busybox"}]},
+}
+
+
+def test_old_pods_are_deleted(cluster, operate, monkeypatch):
+    monkeypatch.setenv("MAX_AGE", "1")
+    with operate("-n", "default") as runner:
+        cluster.create(POD)
+        cluster.wait("pods", "sleeper")
+    assert "The pod is too young." in runner.output
+    assert "The pod is too old and is deleted." in runner.output

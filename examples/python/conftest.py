@@ -1,0 +1,115 @@
+"""Fixtures for the tests of the examples.
+
+The tests run on a sandbox in the same process, or on the cluster of `KOPF_TEST_KUBECONFIG`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+#: A real cluster instead of a sandbox. Client libraries read the variable when they are imported.
+KUBECONFIG = os.environ.get("KOPF_TEST_KUBECONFIG")
+if KUBECONFIG is not None:
+    os.environ["KUBECONFIG"] = KUBECONFIG
+
+import kopf
+from kopf.testing import KopfRunner, sandbox
+
+EXAMPLES = pathlib.Path(__file__).parent.parent
+
+
+@pytest.fixture
+def crds() -> list[pathlib.Path]:
+    """The manifests to start with; some examples override it."""
+    return [EXAMPLES / "crd.yaml"]
+
+
+@pytest.fixture
+def cluster(crds: list[pathlib.Path]) -> Iterator[Any]:
+    """A cluster with the custom resource of the examples."""
+    if KUBECONFIG is None:
+        with sandbox(*crds) as started:
+            yield started
+        return
+    from kopf.testing import ClusterClient, ClusterError
+
+    client = ClusterClient(KUBECONFIG)
+    for manifest in (m for crd in crds for m in yaml.safe_load_all(crd.read_text())):
+        with contextlib.suppress(ClusterError):
+            client.create(manifest)
+    yield client
+    for item in client.all("kopfexamples"):
+        client.patch("kopfexamples", item["metadata"]["name"], {"metadata": {"finalizers": None}})
+        with contextlib.suppress(ClusterError):
+            client.delete("kopfexamples", item["metadata"]["name"])
+
+
+@pytest.fixture
+def obj() -> dict[str, Any]:
+    """The object of the examples."""
+    manifest: dict[str, Any] = yaml.safe_load((EXAMPLES / "obj.yaml").read_text())
+    return manifest
+
+
+@pytest.fixture(autouse=True)
+def registry() -> Iterator[kopf.OperatorRegistry]:
+    """An own default registry for each test, with the default logins."""
+    from kopf._core.intents.registries import SmartOperatorRegistry
+
+    former = kopf.get_default_registry()
+    kopf.set_default_registry(SmartOperatorRegistry())
+    yield kopf.get_default_registry()
+    kopf.set_default_registry(former)
+
+
+@pytest.fixture
+def operate(request: pytest.FixtureRequest, cluster: Any) -> Callable[..., KopfRunner]:
+    """Runs the operator of the example: `with operate() as runner: …`."""
+    program = request.path.parent / "operator.py"
+
+    def start(*args: str) -> KopfRunner:
+        scope = [] if "-n" in args else ["--all-namespaces"]
+        command = ["run", *scope, "--verbose", *args, str(program)]
+        return KopfRunner(command if "--peering" in args else [*command, "--standalone"], timeout=30)
+
+    return start
+
+
+@pytest.fixture
+def await_message(caplog: pytest.LogCaptureFixture) -> Callable[[str], None]:
+    """Waits for a log message of the operator."""
+    caplog.set_level("INFO")
+
+    def wait(text: str) -> None:
+        deadline = time.monotonic() + 20
+        while not any(text in message for message in list(caplog.messages)):
+            assert time.monotonic() < deadline, f"no message {text!r}"
+            time.sleep(0.05)
+
+    return wait
+
+
+@pytest.fixture
+def handled() -> Callable[[Any], bool]:
+    """Returns a condition: the object is handled, and no handler is in progress."""
+
+    def check(body: Any) -> bool:
+        annotations = body["metadata"].get("annotations") or {}
+        return "kopf.zalando.org/last-handled-configuration" in annotations and not any(
+            key.startswith("kopf.zalando.org/") and key.partition("/")[2] not in KNOWN
+            for key in annotations
+        )
+
+    return check
+
+
+#: Annotations of the framework that are not the progress of handlers.
+KNOWN = ("last-handled-configuration", "touch-dummy")

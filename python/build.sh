@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Builds the extension in place, and prints a virtual environment with the packages for tests, which is
+# kept in the cache. The package itself is imported from the sources: set PYTHONPATH=python.
+# PYTHON selects the interpreter; by default, the first one that is new enough.
+set -euo pipefail
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+cache="${KOPF_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kopf}"
+cd "$root"
+
+say() { echo "python: $*" >&2; }
+die() { say "$*"; exit 1; }
+
+suits() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+python="${PYTHON:-}"
+for name in python3 python3.13 python3.12 python3.11; do
+    if [ -z "$python" ] && suits "$name"; then
+        python="$name"
+    fi
+done
+[ -n "$python" ] || die "Python 3.11 or newer is not found: install it, or set PYTHON"
+suits "$python" || die "'$python' is not Python 3.11 or newer"
+
+requirements=python/tests/requirements.txt
+venv="$cache/python-tests-$(cat "$requirements" <("$python" --version) | sha256sum | cut -c1-12)"
+if [ ! -e "$venv/complete" ]; then
+    say "installing packages into $venv"
+    rm -rf "$venv"
+    "$python" -m venv "$venv" || die "the module 'venv' of Python is missing: install python3-venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$requirements" ||
+        die "the packages cannot be installed (see above)"
+    touch "$venv/complete"
+fi
+
+say "building the extension"
+VIRTUAL_ENV="$venv" "$venv/bin/maturin" develop --quiet --skip-install >&2 ||
+    die "the extension cannot be built (see above)"
+echo "$venv"

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Builds the extension, and runs the tests of the Python package and of its examples.
+# Usage: python/test.sh [PYTEST-ARGUMENTS…]; without arguments, types are checked as well.
+set -euo pipefail
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+cd "$root"
+venv="$(python/build.sh | tail -n1)"
+
+# The extension is required: its tests are not skipped.
+export PYTHONPATH="$root/python" KOPF_TEST_NATIVE=1
+if [ $# -eq 0 ]; then
+    echo "python: checking types" >&2
+    "$venv/bin/mypy" --config-file pyproject.toml
+fi
+exec "$venv/bin/pytest" "$@"

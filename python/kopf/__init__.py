@@ -120,6 +120,7 @@ if TYPE_CHECKING:
         StatusProgressStorage,
     )
     from kopf._front.running import operator, run, run_tasks, spawn_tasks
+    from kopf._front.schemas import crd as crd
     from kopf._front.webhooks import (
         WebhookAutoServer,
         WebhookAutoTunnel,
@@ -147,6 +148,7 @@ _LAZY = {
     "ProgressStorage": "progress",
     "SmartProgressStorage": "progress",
     "StatusProgressStorage": "progress",
+    "crd": "schemas",
     "execute": "execution",
     "configure": "loggers",
     "LogFormat": "loggers",

@@ -16,7 +16,7 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from kopf._front import answers, execution, invocation, lowering, serving
+from kopf._front import answers, execution, invocation, lowering, serving, typed
 from kopf._front.causes import cause_var
 from kopf._front.current import CurrentCall, bridge_var, call_var
 from kopf._front.errors import (
@@ -64,6 +64,7 @@ class Bridge(answers.Answers, serving.ServingMixin):
         self.on_fatal: Callable[[BaseException], None] = lambda exc: None
         self.context = contextvars.copy_context()
         self.context.run(bridge_var.set, self)
+        self._plans: dict[Any, typed.Plan | None] = {}
         self._daemon_pool: concurrent.futures.Executor | None = None
         self._finishing: set[asyncio.Task[None]] = set()
         self._serving: set[asyncio.Task[None]] = set()
@@ -125,7 +126,14 @@ class Bridge(answers.Answers, serving.ServingMixin):
             self._finish(call, result)
 
     def _call(self, call: CurrentCall, kwargs: dict[str, Any]) -> Any:
-        return call.handler.fn(**kwargs)
+        fn = call.handler.fn
+        try:
+            plan = self._plans[fn]
+        except KeyError:
+            plan = self._plans[fn] = typed.plan(fn)
+        except TypeError:  # it is not hashable
+            plan = typed.plan(fn)
+        return fn(**(kwargs if plan is None else typed.apply(plan, kwargs)))
 
     def _finish_subs(self, call: CurrentCall, result: Any, context: contextvars.Context) -> None:
         """Runs the sub-handlers that a function in a thread has declared."""

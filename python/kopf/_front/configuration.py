@@ -232,6 +232,18 @@ class PersistenceSettings:
     """The storage of the last handled essence."""
     consistency_timeout: float = 5.0
     """The longest wait for own changes to arrive on the watch stream; ``0``: no waiting."""
+    touching: bool = False
+    """Whether delayed handlers are woken by changing the object, as the original does it.
+
+    By default, they are woken in memory, which saves a request and an event for each.
+    """
+    results_first: bool = False
+    """Whether the status is written before the annotations, if these are two requests."""
+    lost_updates: bool = False
+    """Whether changes can be lost for handlers that have finished while others still run.
+
+    By default, an update with the missed changes follows. The original loses them.
+    """
 
 
 @dataclasses.dataclass

@@ -167,6 +167,9 @@ _LAZY = {
     "WebhookAutoTunnel": "webhooks",
 }
 
+# Packages with the private paths of the original.
+_HISTORICAL = {"_cogs", "_core", "_kits"}
+
 # Names of earlier releases that tutorials still use, with their successors.
 _REMOVED = {
     "HandlerFatalError": "kopf.PermanentError",
@@ -231,6 +234,10 @@ if not TYPE_CHECKING:  # Type checkers must report unknown names.
             from kopf._front.versions import get_engine_version
 
             return get_engine_version()
+        if name in _HISTORICAL:
+            import importlib
+
+            return importlib.import_module(f"kopf.{name}")
         if name in _REMOVED:
             raise AttributeError(f"kopf.{name} was removed: use {_REMOVED[name]}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

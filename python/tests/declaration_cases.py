@@ -131,6 +131,20 @@ def watch(*, meta: Any = None, body: Any = None, **kwargs: Any) -> Any:
     return len(registry._watching.get_handlers(cause))
 
 
+def webhooks(config: Any = None, persistent_only: bool = False, **kwargs: Any) -> Any:
+    from kopf._core.engines.admission import build_webhooks
+
+    registry = kopf.OperatorRegistry()
+    kopf.on.validate("kopfexamples", registry=registry, **kwargs)(fn)
+    return build_webhooks(
+        registry._webhooks.get_all_handlers(),
+        resources=[RESOURCE, kopf.Resource("", "v1", "pods")],
+        name_suffix="auto.kopf.dev",
+        client_config=config or {"url": "https://host/path/"},
+        persistent_only=persistent_only,
+    )
+
+
 def seen(collected: list[str], /, *args: Any, **kwargs: Any) -> bool:
     collected.extend([*map(str, args), *sorted(kwargs)])
     return True
@@ -309,6 +323,19 @@ watch(when=lambda index, type, event, **_: index == "indexed" and type == "ADDED
 watch(when=functools.partial(seen, collected)); result = sorted(set(collected))
 """
 
+WEBHOOKS = """
+webhooks()
+webhooks(id="a/b_c:d", field="spec.x")
+webhooks(config={"service": {"name": "s", "namespace": "n", "path": "/p"}, "caBundle": "x"})
+webhooks(config={"service": {"name": "s", "namespace": "n"}}, id="a/<b>")
+webhooks(config={"url": None, "service": None})
+webhooks(persistent_only=True)
+webhooks(persistent_only=True, persistent=True)
+webhooks(operations=["CREATE", "UPDATE"], subresource="status", side_effects=True)
+webhooks(ignore_failures=True, labels={"a": "b", "c": kopf.PRESENT, "d": kopf.ABSENT, "e": fn})
+webhooks(labels={"e": fn})
+"""
+
 EXPRESSIONS = [
-    line for text in (IDS, DECLARATIONS, FILTERS) for line in text.strip().splitlines()
+    line for text in (IDS, DECLARATIONS, FILTERS, WEBHOOKS) for line in text.strip().splitlines()
 ]

@@ -26,7 +26,7 @@ _cogs.structs.ids:HandlerId
 _cogs.structs.patches:Patch
 _cogs.structs.references:Resource Selector EVERYTHING NamespaceName
 _cogs.structs.reviews:UserInfo WebhookClientConfig
-_core.actions.execution:cause_var PermanentError TemporaryError ErrorsMode Handler
+_core.actions.execution:Logger cause_var PermanentError TemporaryError ErrorsMode Handler
 _core.actions.invocation:context
 _core.actions.lifecycles:asap
 _core.actions.loggers:Logger
@@ -52,6 +52,14 @@ def test_private_path_is_importable(line: str) -> None:
     module = importlib.import_module(f"kopf.{path}")
     for name in names.split():
         assert getattr(module, name) is getattr(kopf, name, getattr(module, name))
+
+
+def test_private_path_is_accessible_without_its_import() -> None:
+    code = "import kopf; print(kopf._core.actions.execution.TemporaryError is kopf.TemporaryError)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
+    with pytest.raises(AttributeError, match="no attribute 'whatever'"):
+        kopf._core.actions.whatever
 
 
 @pytest.mark.parametrize("path", ["_cogs.clients.api", "_cogs.clients.errors", "_cogs.clients"])

@@ -33,9 +33,9 @@ class PostingSettings:
     """K8s-events."""
 
     enabled: bool = True
-    """Whether k8s-events are posted at all."""
+    """Enables k8s-events."""
     loggers: bool = True
-    """Whether the log records of objects are posted as k8s-events."""
+    """Posts log records of objects as k8s-events."""
     level: int = logging.INFO
     """The minimum level of log records and of ``kopf.info()`` and alike."""
     default_backoffs: float | Iterable[float] = FIBONACCI[:8]
@@ -61,17 +61,17 @@ class PeeringSettings:
     name: str = "default"
     """The name of the peering object."""
     stealth: bool = False
-    """Whether keep-alives are not logged."""
+    """Suppresses log messages about keep-alives."""
     priority: int = 0
     """The priority of this operator. Those of lower priority pause."""
     lifetime: int = 60
     """The time for which this operator counts as alive after each keep-alive."""
     mandatory: bool = False
-    """Whether the operator pauses if there is no peering object."""
+    """Pauses the operator while there is no peering object."""
     standalone: bool = False
-    """Whether peering is switched off."""
+    """Disables peering."""
     clusterwide: bool = False
-    """Whether the cluster-wide peering is used instead of the namespaced one."""
+    """Uses the cluster-wide peering instead of the namespaced one."""
 
     @property
     def namespaced(self) -> bool:
@@ -100,7 +100,7 @@ class WatchingSettings:
     chunk_size: int | None = None
     """The number of objects per page of listings; ``None``: all at once."""
     initial_streaming: bool = False
-    """Whether the initial objects are streamed by the watch request instead of listed."""
+    """Streams the initial objects with the watch request instead of listing them."""
     label_selectors: SelectorMapping[str] = dataclasses.field(default_factory=SelectorMapping)
     """Label selectors of streams by resources."""
     field_selectors: SelectorMapping[str] = dataclasses.field(default_factory=SelectorMapping)
@@ -140,7 +140,7 @@ class ScanningSettings:
     """Observation of the cluster."""
 
     disabled: bool = False
-    """Whether new namespaces and custom resources are not watched for."""
+    """Disables watching for new namespaces and custom resources."""
 
 
 @dataclasses.dataclass
@@ -213,9 +213,9 @@ class NetworkingSettings:
     error_backoffs: float | Iterable[float] = FIBONACCI[:8]
     """Delays of retries. The number of retries is the number of delays."""
     enforce_retry_after: bool = False
-    """Whether ``Retry-After`` of the server replaces the delay instead of prolonging it."""
+    """Replaces the delay with the server's ``Retry-After`` instead of prolonging it."""
     trust_env: bool = False
-    """Whether the proxy variables of the environment are used."""
+    """Uses the proxy variables of the environment."""
 
 
 @dataclasses.dataclass
@@ -232,6 +232,18 @@ class PersistenceSettings:
     """The storage of the last handled essence."""
     consistency_timeout: float = 5.0
     """The longest wait for own changes to arrive on the watch stream; ``0``: no waiting."""
+    touching: bool = False
+    """Wakes delayed handlers by changing the object, as the original does.
+
+    By default, they are woken in memory, which saves a request and an event for each.
+    """
+    results_first: bool = False
+    """Writes the status before the annotations if these are two requests."""
+    lost_updates: bool = False
+    """Accepts the loss of changes for handlers that have finished while others still run.
+
+    By default, an update with the missed changes follows. The original loses them.
+    """
 
 
 @dataclasses.dataclass

@@ -174,7 +174,7 @@ def walk(
 
 
 class MappingView(Mapping[_K, _V], Generic[_K, _V]):
-    """A read-only view of a part of a dictionary, which is looked up anew at each access.
+    """A read-only view of a part of a dictionary, resolved at each access.
 
     The part may be absent or null, and is then seen as empty.
     """

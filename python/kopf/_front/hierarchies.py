@@ -71,7 +71,7 @@ def label(
     """Sets the labels, by default those of the owner.
 
     The existing labels are overwritten only if ``forced``. The ``nested`` fields, e.g.
-    ``spec.template``, are labelled too if they are present.
+    ``spec.template``, are also labelled if they are present.
     """
     if force is not None:
         warnings.warn("force= is deprecated in kopf.label(); use forced=...",

@@ -42,10 +42,11 @@ def is_async_fn(fn: Callable[..., Any] | None) -> bool:
     """Returns ``True`` for coroutine functions, also partial, decorated, or as callable objects."""
     if fn is None:
         return False
+    if inspect.iscoroutinefunction(fn):
+        return True
     if isinstance(fn, functools.partial):
         return is_async_fn(fn.func)
     wrapped = getattr(fn, "__wrapped__", None)
     if wrapped is not None:
         return is_async_fn(wrapped)
-    own_call = getattr(type(fn), "__call__", None)
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(own_call)
+    return inspect.iscoroutinefunction(getattr(type(fn), "__call__", None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 
@@ -17,3 +18,21 @@ def optional(module: str) -> Any | None:
 def current() -> Any:
     """Returns the module that gives access to the current call."""
     return importlib.import_module("kopf._front.current")
+
+
+def submodules(package: str) -> Callable[[str], Any]:
+    """Returns ``__getattr__`` of a package that imports its modules at the time of use.
+
+    The original imports everything at once, so that ``kopf._core.actions.execution`` and alike
+    are accessible after ``import kopf``.
+    """
+    def getter(name: str) -> Any:
+        path = f"{package}.{name}"
+        if not name.startswith("__"):
+            try:
+                return importlib.import_module(path)
+            except ModuleNotFoundError as e:
+                if e.name != path:
+                    raise
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    return getter

@@ -91,7 +91,9 @@ def _matches_field_values(
     if not handler.field:
         return True
     criterion = MetaFilterToken.PRESENT if handler.value is None else handler.value
-    sources: list[Any] = [cause.new, cause.old] if isinstance(cause, ChangingCause) else [cause.body]
+    sources: list[Any] = [cause.body]
+    if isinstance(cause, ChangingCause):
+        sources = [cause.new, cause.old]
     return any(
         _matches_value(criterion, dicts.resolve(source, handler.field, _UNSET.token), kwargs)
         for source in sources

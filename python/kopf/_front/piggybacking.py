@@ -122,7 +122,8 @@ async def login_via_async_client(
             logger.debug("Async client login failed: %s; %s", e1, e2)
             raise LoginError("Cannot authenticate the async client library "
                              "neither in-cluster, nor via kubeconfig.") from e2
-    return _from_client(_get_default(kubernetes.client), settings, priority=PRIORITY_OF_ASYNC_CLIENT)
+    default = _get_default(kubernetes.client)
+    return _from_client(default, settings, priority=PRIORITY_OF_ASYNC_CLIENT)
 
 
 def login_via_pykube(

@@ -106,7 +106,7 @@ class AsyncFlagWaiter(FlagWaiter[FlagReasonT], Generic[FlagReasonT]):
 
 
 class AsyncFlagPromise(FlagWaiter[FlagReasonT], Generic[FlagReasonT]):
-    """A wait for the flag. It is the flag itself for those who forget to await it."""
+    """An awaitable wait for the flag. Without awaiting, it behaves as the flag."""
 
     __slots__ = ("_timeout", "_waiter")
 

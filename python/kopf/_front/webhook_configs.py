@@ -1,4 +1,4 @@
-"""Webhook configurations for those who maintain them without the operator."""
+"""Webhook configurations that are maintained without the operator."""
 
 from __future__ import annotations
 

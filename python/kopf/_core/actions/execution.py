@@ -24,6 +24,9 @@ from kopf._front.lifecycles import (
     LifeCycleFn,
     State,
 )
+from kopf._front.callbacks import (
+    Logger,
+)
 
 __all__ = [
     "Cause",
@@ -35,6 +38,7 @@ __all__ = [
     "HandlerRetriesError",
     "HandlerTimeoutError",
     "LifeCycleFn",
+    "Logger",
     "PermanentError",
     "State",
     "TemporaryError",

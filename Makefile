@@ -87,7 +87,7 @@ extended: need-cargo
 
 bench: need-cargo
 	@echo "Building with optimisation (some ten minutes, once)…"
-	@cargo build --quiet --release --package kopf-cli --package kopf-benches
+	@cargo build --quiet --release --package kopf-cli --package kopf-benches --package kopf-python
 	@# Not in our workspace, but beside our programs.
 	@cargo build --quiet --release --manifest-path benches/contestants/kube-rs/Cargo.toml \
 		--target-dir "$${CARGO_TARGET_DIR:-target}"

@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
 use tokio::process::{Child, Command};
 
+use super::python;
 use crate::report::tell;
 use crate::servers;
 use crate::usage::Usage;
@@ -20,6 +21,10 @@ pub(crate) enum Contestant {
     Kube,
     /// The original from the Python registry, with uvloop
     Original,
+    /// The same operator on our Python package, with uvloop
+    Python,
+    /// The same with a plain function instead of a coroutine function
+    PythonSync,
     /// No operator: only the patches, by 96 connections
     #[value(skip)]
     Raw,
@@ -27,7 +32,22 @@ pub(crate) enum Contestant {
 
 impl Contestant {
     /// All but the raw client, which is there to compare with.
-    pub(crate) const ALL: [Self; 3] = [Self::Ours, Self::Kube, Self::Original];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Ours,
+        Self::Kube,
+        Self::Original,
+        Self::Python,
+        Self::PythonSync,
+    ];
+
+    /// Installs what it needs, once: nothing else is to be measured while this happens.
+    pub(crate) async fn install(self) -> Result<()> {
+        match self {
+            Self::Original => install_original().await,
+            Self::Python | Self::PythonSync => python::install().await,
+            Self::Ours | Self::Kube | Self::Raw => Ok(()),
+        }
+    }
 
     /// How it is called in the table.
     pub(crate) fn name(self) -> &'static str {
@@ -35,6 +55,8 @@ impl Contestant {
             Self::Ours => "ours",
             Self::Kube => "kube-rs",
             Self::Original => "the original",
+            Self::Python => "ours in Python",
+            Self::PythonSync => "ours in Python, sync",
             Self::Raw => "raw client",
         }
     }
@@ -62,6 +84,16 @@ impl Contestant {
                 let mut command = Command::new(original()?);
                 command.args(["run", "--standalone", "--namespace", namespace]);
                 command.arg(servers::root().join("benches/contestants/original.py"));
+                command
+            }
+            Self::Python | Self::PythonSync => {
+                let file = match self {
+                    Self::PythonSync => "benches/contestants/sync.py",
+                    _ => "benches/contestants/original.py",
+                };
+                let mut command = python::command()?;
+                command.args(["run", "--standalone", "--namespace", namespace]);
+                command.arg(servers::root().join(file));
                 command
             }
             Self::Raw => {
@@ -101,24 +133,28 @@ impl Running {
 
 /// Installs the original, once: nothing else is to be measured while this happens.
 pub(crate) async fn install_original() -> Result<()> {
-    let folder = folder()?;
+    install(&folder("original")?, "benches/requirements.txt").await
+}
+
+/// Installs packages of Python into a virtual environment, once.
+pub(crate) async fn install(folder: &Path, requirements: &str) -> Result<()> {
     // Written last, so that a half of an installation is not taken for one.
     let complete = folder.join("complete");
-    let requirements = servers::root().join("benches/requirements.txt");
+    let requirements = servers::root().join(requirements);
     let wanted = std::fs::read_to_string(&requirements)?;
     if std::fs::read_to_string(&complete).is_ok_and(|installed| installed == wanted) {
         return Ok(());
     }
     tell(format_args!(
-        "Installing the original into {}…",
+        "Installing {} into {}…",
+        requirements.display(),
         folder.display()
     ));
     if folder.exists() {
-        std::fs::remove_dir_all(&folder)?;
+        std::fs::remove_dir_all(folder)?;
     }
-    let advice = "the original is a Python program: install Python 3.10 or newer with its venv, or measure \
-                  without it: --contestants ours,kube";
-    run(Command::new("python3").args(["-m", "venv"]).arg(&folder))
+    let advice = "install Python 3.11 or newer with its venv, or measure without it: --contestants ours,kube";
+    run(Command::new("python3").args(["-m", "venv"]).arg(folder))
         .await
         .context(advice)?;
     run(Command::new(folder.join("bin/pip"))
@@ -137,8 +173,8 @@ async fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Where the original is: with all that is downloaded, outside of the tree.
-fn folder() -> Result<PathBuf> {
+/// Where packages of Python are: with all that is downloaded, outside of the tree.
+pub(crate) fn folder(name: &str) -> Result<PathBuf> {
     let variable = |name| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty());
         value.map(PathBuf::from)
@@ -147,12 +183,12 @@ fn folder() -> Result<PathBuf> {
         .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("kopf")))
         .or_else(|| variable("HOME").map(|folder| folder.join(".cache/kopf")));
     let cache = cache.context("there is no place to install into: set KOPF_CACHE")?;
-    Ok(cache.join("original"))
+    Ok(cache.join(name))
 }
 
 /// The command of the original.
 pub(crate) fn original() -> Result<PathBuf> {
-    Ok(folder()?.join("bin/kopf"))
+    Ok(folder("original")?.join("bin/kopf"))
 }
 
 /// Another program of this package: built together with this one, and so beside it.

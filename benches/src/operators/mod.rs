@@ -8,6 +8,7 @@ mod contestants;
 mod entry;
 mod handled;
 mod objects;
+mod python;
 pub(crate) mod quiet;
 pub(crate) mod reviews;
 pub(crate) mod timers;
@@ -20,7 +21,7 @@ use kube::Client;
 use tempfile::TempDir;
 
 pub(crate) use self::contestants::Contestant;
-use self::contestants::{Running, install_original};
+use self::contestants::Running;
 use self::handled::Handled;
 use crate::load;
 use crate::report::{Report, Target, tell};
@@ -67,8 +68,8 @@ pub(crate) async fn measure(
     contestants: &[Contestant],
     objects: u32,
 ) -> Result<()> {
-    if contestants.contains(&Contestant::Original) {
-        install_original().await?;
+    for contestant in contestants {
+        contestant.install().await?;
     }
     let control_plane = ControlPlane::start().await?;
     let client = control_plane.client().await?;
@@ -201,12 +202,20 @@ fn add(report: &mut Report, figures: &[Figures], raw: &[Throughput], objects: u3
         Contestant::Ours => target,
         _ => Target::None,
     };
+    let python = |contestant, limit| match contestant {
+        Contestant::Python | Contestant::PythonSync => Some(Target::AtMost(limit)),
+        _ => None,
+    };
     for figure in figures {
         report.add(
             format!("CPU per created object, {}", figure.contestant.name()),
             figure.per_object.as_secs_f64() * 1000.0,
             "ms",
-            Target::None,
+            match figure.contestant {
+                Contestant::Python => Target::AtMost(1.0),
+                Contestant::PythonSync => Target::AtMost(1.3),
+                _ => Target::None,
+            },
         );
     }
     add_cpu_ratios(report, figures, raw, objects);
@@ -218,7 +227,8 @@ fn add(report: &mut Report, figures: &[Figures], raw: &[Throughput], objects: u3
             ),
             figure.peak,
             "MB",
-            budget(figure.contestant, Target::AtMost(24.0)),
+            python(figure.contestant, 70.0)
+                .unwrap_or_else(|| budget(figure.contestant, Target::AtMost(24.0))),
         );
     }
     for figure in figures {
@@ -268,7 +278,8 @@ fn add(report: &mut Report, figures: &[Figures], raw: &[Throughput], objects: u3
             ),
             figure.resume.as_secs_f64(),
             "s",
-            budget(figure.contestant, Target::AtMost(0.25)),
+            python(figure.contestant, 0.5)
+                .unwrap_or_else(|| budget(figure.contestant, Target::AtMost(0.25))),
         );
     }
 }

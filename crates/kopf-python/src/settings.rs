@@ -111,6 +111,9 @@ fn persistence(
     settings.persistence.consistency_timeout = persistence
         .seconds("consistency_timeout")?
         .unwrap_or_default();
+    settings.persistence.touching = persistence.need("touching")?;
+    settings.persistence.results_first = persistence.need("results_first")?;
+    settings.persistence.lost_updates = persistence.need("lost_updates")?;
     let progress: Bound<'_, PyAny> = persistence.need("progress_storage")?;
     settings.persistence.progress_storage = storages::progress(front, &progress)?;
     let diffbase: Bound<'_, PyAny> = persistence.need("diffbase_storage")?;

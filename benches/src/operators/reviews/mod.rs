@@ -17,12 +17,14 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 use self::client::{CONNECTIONS, Client, Until};
-use super::contestants::{Contestant, beside, install_original, original};
-use super::{log_end, objects};
+use super::contestants::{Contestant, beside, original};
+use super::{log_end, objects, python};
 use crate::report::{Report, Target, percentile, tell};
 use crate::servers::{self, Process};
 use crate::usage::Usage;
 
+/// Who reviews: a trivial function in each language.
+const REVIEWERS: [Contestant; 3] = [Contestant::Original, Contestant::Python, Contestant::Ours];
 const WARM_UP: Duration = Duration::from_secs(2);
 const WINDOW: Duration = Duration::from_secs(10);
 const LIMIT: Duration = Duration::from_secs(60);
@@ -47,14 +49,12 @@ pub(crate) async fn measure(
     objects::define(&sandbox.client().await?).await?;
     let bench = Bench::new(&sandbox.kubeconfig()).await?;
     let mut all = Vec::new();
-    for contestant in [Contestant::Original, Contestant::Ours] {
+    for contestant in REVIEWERS {
         if !contestants.contains(&contestant) {
             continue;
         }
         tell(format_args!("Operators: reviews, {}…", contestant.name()));
-        if contestant == Contestant::Original {
-            install_original().await?;
-        }
+        contestant.install().await?;
         let mut running = bench.start(contestant)?;
         let measured = measure_one(report, &bench, contestant, &mut running).await;
         let measured = match measured {
@@ -64,14 +64,27 @@ pub(crate) async fn measure(
             }
             measured => measured.map(|(figures, _)| figures),
         };
-        all.push(measured.with_context(|| {
+        let measured = measured.with_context(|| {
             let log = log_end(&bench.log());
             format!("reviews, {}; it says:\n{log}", contestant.name())
-        })?);
+        })?;
+        all.push((contestant, measured));
         // The next one is to listen at the same port.
         running.kill().await?;
     }
-    if let [original, ours] = all.as_slice() {
+    let find = |wanted| {
+        let mut all = all.iter().filter(|(contestant, _)| *contestant == wanted);
+        all.next().map(|(_, figures)| figures)
+    };
+    if let (Some(original), Some(python)) = (find(Contestant::Original), find(Contestant::Python)) {
+        report.add(
+            "reviews, ours in Python / the original",
+            python.per_second / original.per_second,
+            "times",
+            Target::AtLeast(5.0),
+        );
+    }
+    if let (Some(original), Some(ours)) = (find(Contestant::Original), find(Contestant::Ours)) {
         report.add(
             "reviews, ours / the original",
             ours.per_second / original.per_second,
@@ -195,15 +208,13 @@ impl Bench {
     }
 
     fn start(&self, contestant: Contestant) -> Result<Child> {
-        let is_original = contestant == Contestant::Original;
-        let program = if is_original {
-            original()?
-        } else {
-            beside("bench-reviews")?
+        let mut command = match contestant {
+            Contestant::Original => Command::new(original()?),
+            Contestant::Python => python::command()?,
+            _ => Command::new(beside("bench-reviews")?),
         };
-        let mut command = Command::new(program);
         command.args(["run", "--standalone", "--all-namespaces", "--quiet"]);
-        if is_original {
+        if contestant != Contestant::Ours {
             command.arg(servers::root().join("benches/contestants/original_reviews.py"));
         }
         command

@@ -215,6 +215,29 @@ def test_options_of_freezing(
     assert {key: found[0][key] for key in expected} == expected
 
 
+@pytest.mark.parametrize("command", [["freeze", "-t", "60"], ["resume"]])
+def test_failures_of_pausing_are_reported(
+    monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    from kopf._front import freezing
+
+    def fail(**_: Any) -> None:
+        raise RuntimeError("the peering is not found")
+
+    monkeypatch.setattr(freezing, command[0], fail)
+    result = CliRunner().invoke(cli.main, [*command, "-A", "-P", "x"])
+    assert result.exit_code == 1
+    assert result.output.endswith("Error: the peering is not found\n")
+
+
+def test_missing_manifests_are_reported(calls: Calls) -> None:
+    result = calls.invoke("run", "--sandbox", "-f", "absent.yaml")
+    assert result.exit_code == 1
+    assert "absent.yaml" in result.output
+    assert "Traceback" not in result.output
+    assert calls == []
+
+
 def test_commands_of_the_original_and_ours() -> None:
     assert set(cli.main.commands) == {"run", "freeze", "resume", "sandbox", "demo", "crd"}
     assert isinstance(cli.main, click.Group)

@@ -153,3 +153,23 @@ def test_imported_clients_follow(
     with testing.sandbox() as cluster:
         assert client.KUBE_CONFIG_DEFAULT_LOCATION == cluster.kubeconfig
     assert client.KUBE_CONFIG_DEFAULT_LOCATION == "before"
+
+
+def test_files_of_others_are_not_replaced(fake: list[FakeSandbox], tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "config"
+    path.write_text("clusters: [{name: production}]")
+    with pytest.raises(FileExistsError, match="not a kubeconfig of a sandbox"):
+        with testing.sandbox(kubeconfig=path):
+            pass
+    assert path.read_text() == "clusters: [{name: production}]"
+    assert fake[0].stopped
+
+
+def test_chosen_files_stay_and_can_be_replaced(
+    fake: list[FakeSandbox], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeSandbox, "kubeconfig", "clusters: [{name: kopf-sandbox}]")
+    for _ in range(2):
+        with testing.sandbox(kubeconfig=tmp_path / "config") as cluster:
+            assert cluster.kubeconfig == str(tmp_path / "config")
+        assert (tmp_path / "config").exists()

@@ -37,7 +37,7 @@ class sandbox(ClusterClient):  # noqa: N801
 
     `KUBECONFIG` points to it for the duration, so operators, kubectl and all clients use it. The
     manifests, which are files, folders, `-` for stdin, or objects as dicts, are loaded before it starts: CRDs and
-    namespaces first. There are no nodes and no controllers: a Deployment creates no pods.
+    namespaces first. A kubeconfig in a chosen file stays in the end. There are no nodes and no controllers: a Deployment creates no pods.
 
         with sandbox("crd.yaml", {"kind": "KopfExample", ...}) as cluster:
             with KopfRunner(["run", "-A", "operator.py"]):
@@ -104,7 +104,7 @@ class sandbox(ClusterClient):  # noqa: N801
         self._locations = _relocate(str(self._file))
 
     def stop(self) -> None:
-        """Stops the server, removes the kubeconfig, restores the environment."""
+        """Stops the server, removes the kubeconfig unless its place is chosen, restores the environment."""
         native, self._native = self._native, None
         if native is None:
             return
@@ -118,7 +118,6 @@ class sandbox(ClusterClient):  # noqa: N801
             native.stop()
         finally:
             self.close()
-            self._file.unlink(missing_ok=True)
             if self._folder is not None:
                 self._folder.cleanup()
 
@@ -145,7 +144,8 @@ class sandbox(ClusterClient):  # noqa: N801
 
     def _write(self, text: str) -> None:
         if self._chosen is not None:
-            self._file = self._chosen
+            self._file = self._chosen.absolute()
+            _check_replaceable(self._file)
         else:
             self._folder = tempfile.TemporaryDirectory(prefix="kopf-sandbox-")
             self._file = pathlib.Path(self._folder.name, "kubeconfig")
@@ -153,6 +153,21 @@ class sandbox(ClusterClient):  # noqa: N801
         descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
+
+
+def _check_replaceable(path: pathlib.Path) -> None:
+    """Raises an error if the file exists and is not a kubeconfig of a sandbox."""
+    import yaml
+
+    if not path.exists():
+        return
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        names = {cluster["name"] for cluster in config["clusters"]}
+    except Exception:
+        names = set()
+    if names != {"kopf-sandbox"}:
+        raise FileExistsError(f"{path} is not a kubeconfig of a sandbox: choose another file")
 
 
 def _relocate(path: str) -> list[tuple[Any, Any]]:

@@ -78,7 +78,9 @@ def operate(request: pytest.FixtureRequest, cluster: Any) -> Callable[..., KopfR
     def start(*args: str) -> KopfRunner:
         scope = [] if "-n" in args else ["--all-namespaces"]
         command = ["run", *scope, "--verbose", *args, str(program)]
-        return KopfRunner(command if "--peering" in args else [*command, "--standalone"], timeout=30)
+        return KopfRunner(
+            command if "--peering" in args else [*command, "--standalone"], timeout=30
+        )
 
     return start
 

@@ -78,7 +78,10 @@ def test_options_of_running(calls: Calls, args: list[str], options: dict[str, An
         ({"KOPF_RUN_CLUSTERWIDE": "true"}, {"clusterwide": True}),
         ({"KOPF_RUN_NAMESPACES": "x y"}, {"namespaces": ("x", "y")}),
         ({"KOPF_RUN_NAMESPACE": "z"}, {"namespaces": ("z",)}),
-        ({"KOPF_RUN_NAMESPACES": "x y", "KOPF_RUN_NAMESPACE": "z"}, {"namespaces": ("x", "y", "z")}),
+        (
+            {"KOPF_RUN_NAMESPACES": "x y", "KOPF_RUN_NAMESPACE": "z"},
+            {"namespaces": ("x", "y", "z")},
+        ),
         ({"KOPF_RUN_PEERING": "p", "KOPF_RUN_PEERING_NAME": "q"}, {"peering_name": "p"}),
         ({"KOPF_RUN_PEERING_NAME": "q"}, {"peering_name": "q"}),
         ({"KOPF_RUN_PRIORITY": "5"}, {"priority": 5}),
@@ -196,7 +199,10 @@ def test_pausing_commands_require_a_peering(command: str) -> None:
     ("args", "expected"),
     [
         (["-A"], {"priority": 100, "identity": None, "clusterwide": True}),
-        (["-n", "a", "-i", "me", "--dev"], {"priority": 666, "identity": "me", "namespaces": ("a",)}),
+        (
+            ["-n", "a", "-i", "me", "--dev"],
+            {"priority": 666, "identity": "me", "namespaces": ("a",)},
+        ),
     ],
 )
 def test_options_of_freezing(

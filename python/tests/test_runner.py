@@ -92,7 +92,9 @@ def test_operators_that_do_not_stop_are_reported(tmp_path: pathlib.Path) -> None
 
 
 def test_current_loop_is_available_to_handler_files(operator: None, tmp_path: pathlib.Path) -> None:
-    path = script(tmp_path, "import asyncio; loop = asyncio.get_event_loop_policy().get_event_loop()")
+    path = script(
+        tmp_path, "import asyncio; loop = asyncio.get_event_loop_policy().get_event_loop()"
+    )
     with KopfRunner(["run", "-A", path], timeout=10) as runner:
         pass
     assert runner.exit_code == 0

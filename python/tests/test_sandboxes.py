@@ -145,9 +145,7 @@ def test_errors_of_the_server_are_raised(cluster: testing.sandbox) -> None:
     assert caught.value.status == 404
 
 
-def test_imported_clients_follow(
-    fake: list[FakeSandbox], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_imported_clients_follow(fake: list[FakeSandbox], monkeypatch: pytest.MonkeyPatch) -> None:
     client = SimpleNamespace(KUBE_CONFIG_DEFAULT_LOCATION="before")
     monkeypatch.setitem(sys.modules, "kubernetes.config.kube_config", client)  # type: ignore[arg-type]
     with testing.sandbox() as cluster:

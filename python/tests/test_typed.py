@@ -157,7 +157,8 @@ def test_absent_states_stay_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "annotation", [Dict, Mapping[str, Any], dict, dict[str, Any], Any, View, int, "Unknown", str | Spec]
+    "annotation",
+    [Dict, Mapping[str, Any], dict, dict[str, Any], Any, View, int, "Unknown", str | Spec],
 )
 def test_other_annotations_change_nothing(annotation: Any) -> None:
     def fn(spec: Any, **_: Any) -> None: ...

@@ -86,7 +86,10 @@ def test_options_are_attributes_with_the_defaults_of_the_original() -> None:
     ("server", "expected"),
     [
         (WebhookServer(), {}),
-        (WebhookServer(addr="1.2.3.4", port=5, path="/p"), {"addr": "1.2.3.4", "port": 5, "path": "/p"}),
+        (
+            WebhookServer(addr="1.2.3.4", port=5, path="/p"),
+            {"addr": "1.2.3.4", "port": 5, "path": "/p"},
+        ),
         (WebhookServer(verify_mode=ssl.CERT_OPTIONAL), {"verify_mode": "optional"}),
         (WebhookServer(verify_cadata="x", password="s"), {"verify_cadata": b"x", "password": "s"}),
         (WebhookServer(cafile=pathlib.Path("/x")), {"cafile": "/x"}),

@@ -214,7 +214,9 @@ def make_formatter(
         log_format = log_format.value
     if not isinstance(log_format, str):
         raise ValueError(f"Unsupported log format: {log_format!r}")
-    return ObjectPrefixingTextFormatter(log_format) if prefixing else ObjectTextFormatter(log_format)
+    return (
+        ObjectPrefixingTextFormatter(log_format) if prefixing else ObjectTextFormatter(log_format)
+    )
 
 
 class ObjectPoster(logging.Handler):

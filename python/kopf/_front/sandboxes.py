@@ -211,10 +211,10 @@ def sandbox_fixture(
 ) -> Any:
     """Returns a pytest fixture with a sandbox.
 
-        cluster = kopf.testing.sandbox_fixture("crd.yaml", scope="module")
+    cluster = kopf.testing.sandbox_fixture("crd.yaml", scope="module")
 
-        def test_creation(cluster):
-            ...
+    def test_creation(cluster):
+        ...
     """
     import pytest
 

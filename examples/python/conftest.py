@@ -20,8 +20,8 @@ KUBECONFIG = os.environ.get("KOPF_TEST_KUBECONFIG")
 if KUBECONFIG is not None:
     os.environ["KUBECONFIG"] = KUBECONFIG
 
-import kopf
-from kopf.testing import KopfRunner, sandbox
+import kopf  # noqa: E402
+from kopf.testing import KopfRunner, sandbox  # noqa: E402
 
 EXAMPLES = pathlib.Path(__file__).parent.parent
 

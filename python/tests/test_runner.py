@@ -56,9 +56,9 @@ def test_failures_are_raised(tmp_path: pathlib.Path) -> None:
 
 
 def test_failures_are_chained_to_those_of_the_body(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(ValueError, match="boom") as caught:
-        with KopfRunner(["run", "-A", script(tmp_path, "raise ValueError('boom')")]):
-            raise RuntimeError("body")
+    runner = KopfRunner(["run", "-A", script(tmp_path, "raise ValueError('boom')")])
+    with pytest.raises(ValueError, match="boom") as caught, runner:
+        raise RuntimeError("body")
     assert isinstance(caught.value.__cause__, RuntimeError)
 
 

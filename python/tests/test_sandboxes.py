@@ -149,16 +149,16 @@ def test_imported_clients_follow(fake: list[FakeSandbox], monkeypatch: pytest.Mo
     client = SimpleNamespace(KUBE_CONFIG_DEFAULT_LOCATION="before")
     monkeypatch.setitem(sys.modules, "kubernetes.config.kube_config", client)  # type: ignore[arg-type]
     with testing.sandbox() as cluster:
-        assert client.KUBE_CONFIG_DEFAULT_LOCATION == cluster.kubeconfig
+        assert cluster.kubeconfig == client.KUBE_CONFIG_DEFAULT_LOCATION
     assert client.KUBE_CONFIG_DEFAULT_LOCATION == "before"
 
 
 def test_files_of_others_are_not_replaced(fake: list[FakeSandbox], tmp_path: pathlib.Path) -> None:
     path = tmp_path / "config"
     path.write_text("clusters: [{name: production}]")
-    with pytest.raises(FileExistsError, match="not a kubeconfig of a sandbox"):
-        with testing.sandbox(kubeconfig=path):
-            pass
+    chosen = testing.sandbox(kubeconfig=path)
+    with pytest.raises(FileExistsError, match="not a kubeconfig of a sandbox"), chosen:
+        pass
     assert path.read_text() == "clusters: [{name: production}]"
     assert fake[0].stopped
 

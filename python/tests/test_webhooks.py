@@ -222,7 +222,8 @@ def ngrok(folder: pathlib.Path, code: str) -> pathlib.Path:
 
 async def test_tunnels_yield_public_urls(made: list[NativeServer], tmp_path: pathlib.Path) -> None:
     code = (
-        f"open({str(tmp_path / 'args')!r}, 'w').write(' '.join(sys.argv[1:]) + os.environ['NGROK_AUTHTOKEN'])\n"
+        "line = ' '.join(sys.argv[1:]) + os.environ['NGROK_AUTHTOKEN']\n"
+        f"open({str(tmp_path / 'args')!r}, 'w').write(line)\n"
         'print(\'{"msg": "starting"}\', flush=True)\n'
         'print(\'{"msg": "started tunnel", "url": "https://x.ngrok.app/"}\', flush=True)\n'
         "time.sleep(60)"

@@ -2,9 +2,9 @@
 
 Usage: swapping.py KUBECONFIG ORIGINAL OURS
 
-ORIGINAL and OURS are Python interpreters with the packages `kopf` and `kopf-rs`. Each case starts handling
-with one of them, stops it in the middle, and continues with the other one. Each check prints "ok" or
-"FAILED"; the exit code is 1 if any has failed.
+ORIGINAL and OURS are Python interpreters with the packages `kopf` and `kopf-rs`. Each case starts
+handling with one of them, stops it in the middle, and continues with the other one. Each check
+prints "ok" or "FAILED"; the exit code is 1 if any has failed.
 """
 
 from __future__ import annotations

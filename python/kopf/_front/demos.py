@@ -152,8 +152,9 @@ def _operator() -> Iterator[None]:
 
 
 def _declare(registry: Any) -> None:
-    from kopf import on
     from kopf._front.errors import TemporaryError
+
+    from kopf import on
 
     @on.create("bakeries", registry=registry, id="open")
     async def open_bakery(spec: Any, retry: int, logger: Any, **_: Any) -> dict[str, Any]:

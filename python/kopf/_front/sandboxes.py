@@ -23,8 +23,8 @@ __all__ = ["greeting", "sandbox", "sandbox_fixture", "wait_for_signal"]
 #: A file or folder with manifests, or an object.
 Manifest = str | os.PathLike[str] | Mapping[str, Any]
 
-#: Variables by which clients find the cluster they run in. They take precedence over the kubeconfig,
-#: so tests in a pod would change the real cluster.
+#: Variables by which clients find the cluster they run in. They take precedence over the
+#: kubeconfig, so tests in a pod would change the real cluster.
 _IN_CLUSTER = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 
 
@@ -32,12 +32,13 @@ _IN_CLUSTER = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 _LOCATION = "KUBE_CONFIG_DEFAULT_LOCATION"
 
 
-class sandbox(ClusterClient):  # noqa: N801
+class sandbox(ClusterClient):
     """A context manager with a Kubernetes API in memory, for tests and for trying things.
 
     `KUBECONFIG` points to it for the duration, so operators, kubectl and all clients use it. The
-    manifests, which are files, folders, `-` for stdin, or objects as dicts, are loaded before it starts: CRDs and
-    namespaces first. A kubeconfig in a chosen file stays in the end. There are no nodes and no controllers: a Deployment creates no pods.
+    manifests are files, folders, `-` for stdin, or objects as dicts. They are loaded before it
+    starts, CRDs and namespaces first. There are no nodes and no controllers: a Deployment creates
+    no pods.
 
         with sandbox("crd.yaml", {"kind": "KopfExample", ...}) as cluster:
             with KopfRunner(["run", "-A", "operator.py"]):
@@ -104,7 +105,7 @@ class sandbox(ClusterClient):  # noqa: N801
         self._locations = _relocate(str(self._file))
 
     def stop(self) -> None:
-        """Stops the server, removes the kubeconfig unless its place is chosen, restores the environment."""
+        """Stops the server and restores the environment; a chosen kubeconfig file stays."""
         native, self._native = self._native, None
         if native is None:
             return
@@ -173,7 +174,7 @@ def _check_replaceable(path: pathlib.Path) -> None:
 def _relocate(path: str) -> list[tuple[Any, Any]]:
     """Sets the default kubeconfig of imported clients; returns the modules with the former values.
 
-    The packages `kubernetes` and `kubernetes_asyncio` read the variable once, when they are imported.
+    The packages `kubernetes` and `kubernetes_asyncio` read the variable only when imported.
     """
     former = []
     for package in ("kubernetes", "kubernetes_asyncio"):

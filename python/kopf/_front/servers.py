@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import ssl
-
     from typing import Self
 
     import aiohttp.web
-
     from kopf._front.reviews import WebhookClientConfig, WebhookFn
 
 __all__ = [
@@ -71,8 +69,8 @@ class WebhookContextManager:
 class WebhookServer(WebhookContextManager):
     """A server that listens on a local address and port, by HTTPS unless it is insecure.
 
-    Without `certfile` and `pkeyfile`, a self-signed certificate is generated. Changes of these files
-    and of `cafile` are detected within `file_check_interval` seconds, and restart the server.
+    Without `certfile` and `pkeyfile`, a self-signed certificate is generated. Changes of these
+    files and of `cafile` are detected within `file_check_interval` seconds, and restart the server.
     """
 
     DEFAULT_HOST: str | None = None
@@ -291,7 +289,7 @@ class ClusterDetector:
 
     @staticmethod
     async def guess_host(fn: Any = None) -> str | None:
-        """Returns the name of this machine for pods of a local cluster, `None` for other clusters."""
+        """Returns the name of this machine in a local cluster, `None` for other clusters."""
         detect = getattr(fn, "detect_host", None)
         host: str | None = None if detect is None else await detect()
         return host

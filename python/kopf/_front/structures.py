@@ -123,9 +123,10 @@ def _convert_class(kind: type, value: Any, path: tuple[str | int, ...]) -> Any:
             raise InvalidField(path, str(exc)) from None
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
+    if kind not in _JSON_NAMES:
+        return value
     # Booleans are integers in Python, but not in JSON.
-    fits = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
-    if kind in _JSON_NAMES and not fits:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise InvalidField(path, f"must be {_JSON_NAMES[kind]}, not {_name(value)}")
     return value
 

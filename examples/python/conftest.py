@@ -20,8 +20,8 @@ KUBECONFIG = os.environ.get("KOPF_TEST_KUBECONFIG")
 if KUBECONFIG is not None:
     os.environ["KUBECONFIG"] = KUBECONFIG
 
-import kopf
-from kopf.testing import KopfRunner, sandbox
+import kopf  # noqa: E402
+from kopf.testing import KopfRunner, sandbox  # noqa: E402
 
 EXAMPLES = pathlib.Path(__file__).parent.parent
 
@@ -78,7 +78,9 @@ def operate(request: pytest.FixtureRequest, cluster: Any) -> Callable[..., KopfR
     def start(*args: str) -> KopfRunner:
         scope = [] if "-n" in args else ["--all-namespaces"]
         command = ["run", *scope, "--verbose", *args, str(program)]
-        return KopfRunner(command if "--peering" in args else [*command, "--standalone"], timeout=30)
+        return KopfRunner(
+            command if "--peering" in args else [*command, "--standalone"], timeout=30
+        )
 
     return start
 

@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -118,6 +118,15 @@ def _check_scope(namespaces: tuple[str, ...], clusterwide: bool) -> None:
         raise click.UsageError("Either --namespace or --all-namespaces can be used, not both.")
 
 
+@contextlib.contextmanager
+def _reported() -> Iterator[None]:
+    """Reports errors of the native part and of files without tracebacks; the exit code is 1."""
+    try:
+        yield
+    except (RuntimeError, ValueError, OSError) as exc:
+        raise click.ClickException(str(exc)) from exc
+
+
 @click.group(
     name="kopf",
     cls=_Commands,
@@ -176,7 +185,8 @@ def run(
 
     with contextlib.ExitStack() as stack:
         if sandbox:
-            cluster = stack.enter_context(sandboxes.sandbox(*filenames, port=sandbox_port))
+            with _reported():
+                cluster = stack.enter_context(sandboxes.sandbox(*filenames, port=sandbox_port))
             click.echo(sandboxes.greeting(cluster, "The operator runs on a sandbox"))
             clusterwide = not namespaces
         loaders.preload(paths=paths, modules=modules)
@@ -220,14 +230,15 @@ def freeze(
     from kopf._front import freezing
 
     _check_scope(namespaces, clusterwide)
-    freezing.freeze(
-        peering_name=peering_name,
-        priority=_DEV_PRIORITY if dev else priority,
-        lifetime=lifetime,
-        identity=id,
-        namespaces=namespaces,
-        clusterwide=clusterwide,
-    )
+    with _reported():
+        freezing.freeze(
+            peering_name=peering_name,
+            priority=_DEV_PRIORITY if dev else priority,
+            lifetime=lifetime,
+            identity=id,
+            namespaces=namespaces,
+            clusterwide=clusterwide,
+        )
 
 
 @main.command()
@@ -245,12 +256,13 @@ def resume(
     from kopf._front import freezing
 
     _check_scope(namespaces, clusterwide)
-    freezing.resume(
-        peering_name=peering_name,
-        identity=id,
-        namespaces=namespaces,
-        clusterwide=clusterwide,
-    )
+    with _reported():
+        freezing.resume(
+            peering_name=peering_name,
+            identity=id,
+            namespaces=namespaces,
+            clusterwide=clusterwide,
+        )
 
 
 @main.command()
@@ -272,7 +284,7 @@ def sandbox(
     cluster = sandboxes.sandbox(
         *filenames, rbac=rbac, port=port, address=address, kubeconfig=kubeconfig
     )
-    with cluster:
+    with _reported(), cluster:
         click.echo(sandboxes.greeting(cluster, "The sandbox is ready"))
         sandboxes.wait_for_signal()
 

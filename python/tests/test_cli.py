@@ -78,7 +78,10 @@ def test_options_of_running(calls: Calls, args: list[str], options: dict[str, An
         ({"KOPF_RUN_CLUSTERWIDE": "true"}, {"clusterwide": True}),
         ({"KOPF_RUN_NAMESPACES": "x y"}, {"namespaces": ("x", "y")}),
         ({"KOPF_RUN_NAMESPACE": "z"}, {"namespaces": ("z",)}),
-        ({"KOPF_RUN_NAMESPACES": "x y", "KOPF_RUN_NAMESPACE": "z"}, {"namespaces": ("x", "y", "z")}),
+        (
+            {"KOPF_RUN_NAMESPACES": "x y", "KOPF_RUN_NAMESPACE": "z"},
+            {"namespaces": ("x", "y", "z")},
+        ),
         ({"KOPF_RUN_PEERING": "p", "KOPF_RUN_PEERING_NAME": "q"}, {"peering_name": "p"}),
         ({"KOPF_RUN_PEERING_NAME": "q"}, {"peering_name": "q"}),
         ({"KOPF_RUN_PRIORITY": "5"}, {"priority": 5}),
@@ -196,7 +199,10 @@ def test_pausing_commands_require_a_peering(command: str) -> None:
     ("args", "expected"),
     [
         (["-A"], {"priority": 100, "identity": None, "clusterwide": True}),
-        (["-n", "a", "-i", "me", "--dev"], {"priority": 666, "identity": "me", "namespaces": ("a",)}),
+        (
+            ["-n", "a", "-i", "me", "--dev"],
+            {"priority": 666, "identity": "me", "namespaces": ("a",)},
+        ),
     ],
 )
 def test_options_of_freezing(
@@ -213,6 +219,29 @@ def test_options_of_freezing(
     assert found[0]["lifetime"] == 60
     assert found[0]["peering_name"] == "x"
     assert {key: found[0][key] for key in expected} == expected
+
+
+@pytest.mark.parametrize("command", [["freeze", "-t", "60"], ["resume"]])
+def test_failures_of_pausing_are_reported(
+    monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    from kopf._front import freezing
+
+    def fail(**_: Any) -> None:
+        raise RuntimeError("the peering is not found")
+
+    monkeypatch.setattr(freezing, command[0], fail)
+    result = CliRunner().invoke(cli.main, [*command, "-A", "-P", "x"])
+    assert result.exit_code == 1
+    assert result.output.endswith("Error: the peering is not found\n")
+
+
+def test_missing_manifests_are_reported(calls: Calls) -> None:
+    result = calls.invoke("run", "--sandbox", "-f", "absent.yaml")
+    assert result.exit_code == 1
+    assert "absent.yaml" in result.output
+    assert "Traceback" not in result.output
+    assert calls == []
 
 
 def test_commands_of_the_original_and_ours() -> None:

@@ -102,7 +102,10 @@ def test_exception_has_only_frames_of_the_user(folder: pathlib.Path) -> None:
     (folder / "x.py").write_text("def f():\n    raise ValueError('boom')\nf()\n")
     text = failure(["x.py"])
     files = [line for line in text.splitlines() if line.startswith("  File ")]
-    assert [line.rpartition("x.py")[2] for line in files] == ['", line 3, in <module>', '", line 2, in f']
+    assert [line.rpartition("x.py")[2] for line in files] == [
+        '", line 3, in <module>',
+        '", line 2, in f',
+    ]
     assert text.endswith("Error: cannot load x.py: ValueError: boom")
 
 

@@ -56,9 +56,9 @@ def test_failures_are_raised(tmp_path: pathlib.Path) -> None:
 
 
 def test_failures_are_chained_to_those_of_the_body(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(ValueError, match="boom") as caught:
-        with KopfRunner(["run", "-A", script(tmp_path, "raise ValueError('boom')")]):
-            raise RuntimeError("body")
+    runner = KopfRunner(["run", "-A", script(tmp_path, "raise ValueError('boom')")])
+    with pytest.raises(ValueError, match="boom") as caught, runner:
+        raise RuntimeError("body")
     assert isinstance(caught.value.__cause__, RuntimeError)
 
 
@@ -92,7 +92,9 @@ def test_operators_that_do_not_stop_are_reported(tmp_path: pathlib.Path) -> None
 
 
 def test_current_loop_is_available_to_handler_files(operator: None, tmp_path: pathlib.Path) -> None:
-    path = script(tmp_path, "import asyncio; loop = asyncio.get_event_loop_policy().get_event_loop()")
+    path = script(
+        tmp_path, "import asyncio; loop = asyncio.get_event_loop_policy().get_event_loop()"
+    )
     with KopfRunner(["run", "-A", path], timeout=10) as runner:
         pass
     assert runner.exit_code == 0

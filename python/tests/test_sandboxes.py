@@ -145,11 +145,29 @@ def test_errors_of_the_server_are_raised(cluster: testing.sandbox) -> None:
     assert caught.value.status == 404
 
 
-def test_imported_clients_follow(
-    fake: list[FakeSandbox], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_imported_clients_follow(fake: list[FakeSandbox], monkeypatch: pytest.MonkeyPatch) -> None:
     client = SimpleNamespace(KUBE_CONFIG_DEFAULT_LOCATION="before")
     monkeypatch.setitem(sys.modules, "kubernetes.config.kube_config", client)  # type: ignore[arg-type]
     with testing.sandbox() as cluster:
-        assert client.KUBE_CONFIG_DEFAULT_LOCATION == cluster.kubeconfig
+        assert cluster.kubeconfig == client.KUBE_CONFIG_DEFAULT_LOCATION
     assert client.KUBE_CONFIG_DEFAULT_LOCATION == "before"
+
+
+def test_files_of_others_are_not_replaced(fake: list[FakeSandbox], tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "config"
+    path.write_text("clusters: [{name: production}]")
+    chosen = testing.sandbox(kubeconfig=path)
+    with pytest.raises(FileExistsError, match="not a kubeconfig of a sandbox"), chosen:
+        pass
+    assert path.read_text() == "clusters: [{name: production}]"
+    assert fake[0].stopped
+
+
+def test_chosen_files_stay_and_can_be_replaced(
+    fake: list[FakeSandbox], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeSandbox, "kubeconfig", "clusters: [{name: kopf-sandbox}]")
+    for _ in range(2):
+        with testing.sandbox(kubeconfig=tmp_path / "config") as cluster:
+            assert cluster.kubeconfig == str(tmp_path / "config")
+        assert (tmp_path / "config").exists()

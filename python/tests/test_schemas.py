@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import pathlib
 from collections.abc import Iterator
-from typing import Any, Literal, Optional, Union
+from typing import Any, Literal
 
 import pydantic
 import pytest
@@ -41,17 +41,17 @@ class Model(pydantic.BaseModel):
     name: str
     port: Port
     ports: list[Port] = []
-    maybe: Optional[int] = None
+    maybe: int | None = None
     color: Color = Color.RED
     labels: dict[str, str] = {}
     free: dict[str, Any] = {}
     anything: Any = None
-    either: Union[int, str] = 1
-    mixed: Union[Port, str, None] = None
+    either: int | str = 1
+    mixed: Port | str | None = None
     mode: Literal["ro", "rw"] = "ro"
     fixed: Literal["x"] = "x"
     camel: int = pydantic.Field(5, alias="camelCase")
-    child: Optional[Model] = None
+    child: Model | None = None
     unique: set[int] = set()
 
 

@@ -86,7 +86,10 @@ def test_options_are_attributes_with_the_defaults_of_the_original() -> None:
     ("server", "expected"),
     [
         (WebhookServer(), {}),
-        (WebhookServer(addr="1.2.3.4", port=5, path="/p"), {"addr": "1.2.3.4", "port": 5, "path": "/p"}),
+        (
+            WebhookServer(addr="1.2.3.4", port=5, path="/p"),
+            {"addr": "1.2.3.4", "port": 5, "path": "/p"},
+        ),
         (WebhookServer(verify_mode=ssl.CERT_OPTIONAL), {"verify_mode": "optional"}),
         (WebhookServer(verify_cadata="x", password="s"), {"verify_cadata": b"x", "password": "s"}),
         (WebhookServer(cafile=pathlib.Path("/x")), {"cafile": "/x"}),
@@ -221,7 +224,8 @@ def ngrok(folder: pathlib.Path, code: str) -> pathlib.Path:
 
 async def test_tunnels_yield_public_urls(made: list[NativeServer], tmp_path: pathlib.Path) -> None:
     code = (
-        f"open({str(tmp_path / 'args')!r}, 'w').write(' '.join(sys.argv[1:]) + os.environ['NGROK_AUTHTOKEN'])\n"
+        "line = ' '.join(sys.argv[1:]) + os.environ['NGROK_AUTHTOKEN']\n"
+        f"open({str(tmp_path / 'args')!r}, 'w').write(line)\n"
         'print(\'{"msg": "starting"}\', flush=True)\n'
         'print(\'{"msg": "started tunnel", "url": "https://x.ngrok.app/"}\', flush=True)\n'
         "time.sleep(60)"

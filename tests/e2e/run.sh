@@ -46,6 +46,9 @@ python="$(command -v python3 || true)"
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' ||
     die "$("$python" --version) is too old: install Python 3.9 or newer"
 package_venv="$(python/build.sh | tail -n1)" || die "the Python package cannot be built (see above)"
+# Python with our package, which is imported from the sources.
+printf '#!/bin/sh\nPYTHONPATH="%s${PYTHONPATH:+:$PYTHONPATH}" exec "%s" "$@"\n' "$root/python" "$package_venv/bin/python" >"$work/package-python"
+chmod +x "$work/package-python"
 bin="$(tests/control-plane/build.sh | tail -n1)"
 
 requirements="$here/requirements.txt"
@@ -101,10 +104,12 @@ for server in control-plane sandbox; do
     check "the Python client on the $server" "$venv/bin/python" tests/e2e/python_client.py "$kubeconfig"
     check "the original beside ours on the $server" tests/e2e/peering.sh "$kubeconfig" "$bin/kubectl" \
         "$target/debug/kopf" "$target/debug/06-peering" "$venv/bin/kopf"
-    check "the original's own tests with our package on the $server" env PYTHONPATH="$root/python" \
-        tests/e2e/original.sh "$kubeconfig" "$bin/kubectl" "$package_venv/bin/python" -q
-    check "examples in Python on the $server" env PYTHONPATH="$root/python" KOPF_TEST_KUBECONFIG="$kubeconfig" \
-        "$package_venv/bin/pytest" -q examples/python
+    check "the original's own tests with our package on the $server" tests/e2e/original.sh \
+        "$kubeconfig" "$bin/kubectl" "$work/package-python" -q
+    check "the original and our package in turns on the $server" "$venv/bin/python" tests/e2e/swapping.py \
+        "$kubeconfig" "$venv/bin/python" "$work/package-python"
+    check "examples in Python on the $server" env KOPF_TEST_KUBECONFIG="$kubeconfig" \
+        "$work/package-python" -m pytest -q examples/python
     check "admission on the $server" tests/e2e/admission.sh "$kubeconfig" "$bin/kubectl" "$target/debug/17-admission"
 done
 

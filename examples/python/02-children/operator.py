@@ -1,7 +1,8 @@
-"""An object that owns another: a pod is created for it, and Kubernetes deletes it with its owner."""
+"""An object that owns another: a pod is created for it, and is deleted with its owner."""
+
+import kubernetes
 
 import kopf
-import kubernetes
 
 
 @kopf.on.create("kopfexamples")

@@ -1,4 +1,4 @@
-"""Several operators for the same objects: the one with the highest priority works, the others wait."""
+"""Several operators for the same objects: the one with the highest priority works."""
 
 import kopf
 

@@ -1,4 +1,4 @@
-"""Built-in resources: deletes pods that are older than half a minute, except for those of the system.
+"""Built-in resources: deletes pods that are older than half a minute, except for system pods.
 
 On a real cluster, restrict it to a namespace: it deletes all pods there.
 """
@@ -6,8 +6,9 @@ On a real cluster, restrict it to a namespace: it deletes all pods there.
 import datetime
 import os
 
-import kopf
 import kubernetes
+
+import kopf
 
 
 def is_not_of_the_system(namespace, **_):

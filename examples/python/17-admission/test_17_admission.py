@@ -1,4 +1,5 @@
 import pytest
+
 from kopf.testing import ClusterError
 
 

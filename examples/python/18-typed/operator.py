@@ -24,7 +24,7 @@ class GatewaySpec:
 
 @kopf.on.create("gateways")
 def open_ports(spec: GatewaySpec, logger, **_):
-    """Gets an instance of the model. With an invalid spec, it fails permanently, and is not called."""
+    """Gets an instance of the model; fails permanently, without a call, if the spec is invalid."""
     for port in spec.ports:
         logger.info(f"Opening {spec.host}:{port.number}/{port.protocol}")
     return {"opened": len(spec.ports)}

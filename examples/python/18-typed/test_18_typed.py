@@ -3,6 +3,7 @@ import pathlib
 import pytest
 import yaml
 from click.testing import CliRunner
+
 from kopf.cli import main
 
 PROGRAM = pathlib.Path(__file__).parent / "operator.py"

@@ -14,6 +14,7 @@ import aiohttp.web
 
 if TYPE_CHECKING:
     from kopf._front.reviews import WebhookClientConfig, WebhookFn
+
     from kopf._front.servers import WebhookServer
 
 __all__ = ["build_ssl", "respond", "serve"]

@@ -52,7 +52,7 @@ class ClusterClient:
         *,
         content_type: str = "application/json",
     ) -> Any:
-        """Sends a request and returns the JSON of the response; raises `ClusterError` from 400 on."""
+        """Sends a request and returns the JSON of the response; errors raise `ClusterError`."""
         payload = None if body is None else json.dumps(body).encode()
         with self._lock:
             connection = self._connect()

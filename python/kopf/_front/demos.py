@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -74,6 +75,8 @@ def run(*, once: bool = False) -> None:
         _explain(f"{cluster.url} is ready after {1000 * (time.monotonic() - began):.0f} ms")
         _step("An operator with three handlers: create, update, delete")
         loggers.configure(log_format=loggers.LogFormat.PLAIN, log_prefix=True)
+        for name in ("kopf.activities", "kopf._core.engines", "kopf._core.reactor"):
+            logging.getLogger(name).setLevel(logging.ERROR)
         with _operator():
             _tell(cluster)
             if not once:
@@ -149,8 +152,9 @@ def _operator() -> Iterator[None]:
 
 
 def _declare(registry: Any) -> None:
-    from kopf import on
     from kopf._front.errors import TemporaryError
+
+    from kopf import on
 
     @on.create("bakeries", registry=registry, id="open")
     async def open_bakery(spec: Any, retry: int, logger: Any, **_: Any) -> dict[str, Any]:

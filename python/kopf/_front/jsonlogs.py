@@ -26,8 +26,8 @@ _SEVERITIES = (
 class ObjectJsonFormatter(ObjectFormatter, JsonFormatter):
     """A formatter of one JSON object per record.
 
-    Keys: `message`, `timestamp`, `severity`, the reference to the object under `refkey`, `exc_info`,
-    and the extras of the call.
+    Keys: `message`, `timestamp`, `severity`, the reference to the object under `refkey`,
+    `exc_info`, and the extras of the call.
     """
 
     def __init__(self, *args: Any, refkey: str | None = None, **kwargs: Any) -> None:

@@ -1,7 +1,7 @@
 """Loggers of handled objects: adapters, formatters, and the setup of logging.
 
-Records of an object carry three extra attributes: `k8s_ref`, the reference to the object; `k8s_skip`,
-`True` if the record must not become a Kubernetes event; and `settings` of the operator.
+Records of an object carry three extra attributes: `k8s_ref`, the reference to the object;
+`k8s_skip`, `True` if the record must not become a Kubernetes event; `settings` of the operator.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kopf._front.bodies import Body
     from kopf._front.configuration import OperatorSettings
+
     from kopf._front.jsonlogs import ObjectJsonFormatter, ObjectPrefixingJsonFormatter
 
 __all__ = [
@@ -83,7 +84,7 @@ class ObjectPrefixingTextFormatter(ObjectPrefixingMixin, ObjectTextFormatter):
 
 
 def __getattr__(name: str) -> Any:
-    # The JSON formatters derive from classes of python-json-logger, which `import kopf` must not load.
+    # The JSON formatters derive from classes of python-json-logger, which is loaded on demand.
     if name in ("ObjectJsonFormatter", "ObjectPrefixingJsonFormatter"):
         from kopf._front import jsonlogs
 
@@ -156,7 +157,7 @@ class TerseObjectLogger(LocalObjectLogger):
     """
 
     def isEnabledFor(self, level: int) -> bool:
-        """Returns `True` if the level is enabled, as if messages below warnings were one level lower."""
+        """Returns `True` if the level is enabled; those below warnings count as one level lower."""
         return super().isEnabledFor(level if level >= logging.WARNING else level - 10)
 
 
@@ -185,7 +186,7 @@ def configure(
     """Sets up logging to stderr as `kopf run` does.
 
     Handlers of the application are kept. `debug` and `verbose` set the level to `DEBUG`, `quiet` to
-    `WARNING`; `debug` also shows the records of asyncio. Without a value, `log_prefix` is on for text
+    `WARNING`; `debug` also shows the records of asyncio. `log_prefix=None` means on for text
     formats and off for JSON.
     """
     handler = _KopfStreamHandler()
@@ -207,7 +208,7 @@ def make_formatter(
     log_prefix: bool | None = False,
     log_refkey: str | None = None,
 ) -> ObjectFormatter:
-    """Returns the formatter of a log format, which is a `LogFormat` or a format string of `logging`."""
+    """Returns the formatter of a `LogFormat`, or of a format string of `logging`."""
     prefixing = log_prefix if log_prefix is not None else log_format is not LogFormat.JSON
     if log_format is LogFormat.JSON:
         from kopf._front import jsonlogs
@@ -219,7 +220,9 @@ def make_formatter(
         log_format = log_format.value
     if not isinstance(log_format, str):
         raise ValueError(f"Unsupported log format: {log_format!r}")
-    return ObjectPrefixingTextFormatter(log_format) if prefixing else ObjectTextFormatter(log_format)
+    return (
+        ObjectPrefixingTextFormatter(log_format) if prefixing else ObjectTextFormatter(log_format)
+    )
 
 
 class ObjectPoster(logging.Handler):

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import click.testing
-
     from kopf._front.configuration import OperatorSettings
     from kopf._front.registries import OperatorRegistry
 
@@ -32,7 +31,7 @@ class KopfRunner(_Base):
 
     The positional and unknown keyword arguments are those of `click.testing.CliRunner.invoke()`.
     At the exit, the operator is stopped, and the runner waits for it, at most `timeout` seconds.
-    With `reraise`, a failed command raises its exception; the attributes have the result either way:
+    With `reraise`, a failed command raises its exception. The attributes have the result:
 
         with KopfRunner(["run", "-A", "--verbose", "operator.py"], timeout=60) as runner:
             ...  # create objects, and wait for the consequences

@@ -23,8 +23,8 @@ __all__ = ["greeting", "sandbox", "sandbox_fixture", "wait_for_signal"]
 #: A file or folder with manifests, or an object.
 Manifest = str | os.PathLike[str] | Mapping[str, Any]
 
-#: Variables by which clients find the cluster they run in. They take precedence over the kubeconfig,
-#: so tests in a pod would change the real cluster.
+#: Variables by which clients find the cluster they run in. They take precedence over the
+#: kubeconfig, so tests in a pod would change the real cluster.
 _IN_CLUSTER = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 
 
@@ -32,12 +32,13 @@ _IN_CLUSTER = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 _LOCATION = "KUBE_CONFIG_DEFAULT_LOCATION"
 
 
-class sandbox(ClusterClient):  # noqa: N801
+class sandbox(ClusterClient):
     """A context manager with a Kubernetes API in memory, for tests and for trying things.
 
     `KUBECONFIG` points to it for the duration, so operators, kubectl and all clients use it. The
-    manifests, which are files, folders, `-` for stdin, or objects as dicts, are loaded before it starts: CRDs and
-    namespaces first. There are no nodes and no controllers: a Deployment creates no pods.
+    manifests are files, folders, `-` for stdin, or objects as dicts. They are loaded before it
+    starts, CRDs and namespaces first. There are no nodes and no controllers: a Deployment creates
+    no pods.
 
         with sandbox("crd.yaml", {"kind": "KopfExample", ...}) as cluster:
             with KopfRunner(["run", "-A", "operator.py"]):
@@ -104,7 +105,7 @@ class sandbox(ClusterClient):  # noqa: N801
         self._locations = _relocate(str(self._file))
 
     def stop(self) -> None:
-        """Stops the server, removes the kubeconfig, restores the environment."""
+        """Stops the server and restores the environment; a chosen kubeconfig file stays."""
         native, self._native = self._native, None
         if native is None:
             return
@@ -118,7 +119,6 @@ class sandbox(ClusterClient):  # noqa: N801
             native.stop()
         finally:
             self.close()
-            self._file.unlink(missing_ok=True)
             if self._folder is not None:
                 self._folder.cleanup()
 
@@ -145,7 +145,8 @@ class sandbox(ClusterClient):  # noqa: N801
 
     def _write(self, text: str) -> None:
         if self._chosen is not None:
-            self._file = self._chosen
+            self._file = self._chosen.absolute()
+            _check_replaceable(self._file)
         else:
             self._folder = tempfile.TemporaryDirectory(prefix="kopf-sandbox-")
             self._file = pathlib.Path(self._folder.name, "kubeconfig")
@@ -155,10 +156,25 @@ class sandbox(ClusterClient):  # noqa: N801
             file.write(text)
 
 
+def _check_replaceable(path: pathlib.Path) -> None:
+    """Raises an error if the file exists and is not a kubeconfig of a sandbox."""
+    import yaml
+
+    if not path.exists():
+        return
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        names = {cluster["name"] for cluster in config["clusters"]}
+    except Exception:
+        names = set()
+    if names != {"kopf-sandbox"}:
+        raise FileExistsError(f"{path} is not a kubeconfig of a sandbox: choose another file")
+
+
 def _relocate(path: str) -> list[tuple[Any, Any]]:
     """Sets the default kubeconfig of imported clients; returns the modules with the former values.
 
-    The packages `kubernetes` and `kubernetes_asyncio` read the variable once, when they are imported.
+    The packages `kubernetes` and `kubernetes_asyncio` read the variable only when imported.
     """
     former = []
     for package in ("kubernetes", "kubernetes_asyncio"):
@@ -196,10 +212,10 @@ def sandbox_fixture(
 ) -> Any:
     """Returns a pytest fixture with a sandbox.
 
-        cluster = kopf.testing.sandbox_fixture("crd.yaml", scope="module")
+    cluster = kopf.testing.sandbox_fixture("crd.yaml", scope="module")
 
-        def test_creation(cluster):
-            ...
+    def test_creation(cluster):
+        ...
     """
     import pytest
 

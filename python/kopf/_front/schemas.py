@@ -56,7 +56,7 @@ def crd(
             replicas: int = 1
 
     The kind is the name of the class without `Spec`. A model with a field `spec` is the whole body.
-    Without a model for it, the status accepts arbitrary fields, as handlers store their results there.
+    Without a model for it, the status accepts arbitrary fields, as handlers store results there.
     Several versions of a resource make one definition; the last one is stored unless `storage=True`
     selects another. The class itself is not changed, and can annotate arguments of handlers.
     """

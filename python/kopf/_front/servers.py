@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import ssl
-
     from typing import Self
 
     import aiohttp.web
-
     from kopf._front.reviews import WebhookClientConfig, WebhookFn
 
 __all__ = [
@@ -71,8 +69,8 @@ class WebhookContextManager:
 class WebhookServer(WebhookContextManager):
     """A server that listens on a local address and port, by HTTPS unless it is insecure.
 
-    Without `certfile` and `pkeyfile`, a self-signed certificate is generated. Changes of these files
-    and of `cafile` are detected within `file_check_interval` seconds, and restart the server.
+    Without `certfile` and `pkeyfile`, a self-signed certificate is generated. Changes of these
+    files and of `cafile` are detected within `file_check_interval` seconds, and restart the server.
     """
 
     DEFAULT_HOST: str | None = None
@@ -297,11 +295,19 @@ class ClusterDetector:
     """A mixin that detects local clusters by their API servers."""
 
     @staticmethod
+<<<<<<< HEAD
     async def guess_host() -> str | None:
         """Returns the name of this machine for pods of a local cluster, `None` for other clusters."""
         from kopf._front import serving
 
         return await serving.guess_host()
+=======
+    async def guess_host(fn: Any = None) -> str | None:
+        """Returns the name of this machine in a local cluster, `None` for other clusters."""
+        detect = getattr(fn, "detect_host", None)
+        host: str | None = None if detect is None else await detect()
+        return host
+>>>>>>> p2
 
 
 class WebhookAutoServer(ClusterDetector, WebhookServer):

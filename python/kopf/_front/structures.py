@@ -123,10 +123,11 @@ def _convert_class(kind: type, value: Any, path: tuple[str | int, ...]) -> Any:
             raise InvalidField(path, str(exc)) from None
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    if kind in (str, int, float, bool, list, dict, datetime.datetime):
-        # Booleans are integers in Python, but not in JSON.
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise InvalidField(path, f"must be {_JSON_NAMES[kind]}, not {_name(value)}")
+    if kind not in _JSON_NAMES:
+        return value
+    # Booleans are integers in Python, but not in JSON.
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise InvalidField(path, f"must be {_JSON_NAMES[kind]}, not {_name(value)}")
     return value
 
 

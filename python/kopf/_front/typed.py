@@ -1,8 +1,8 @@
 """Typed arguments of handlers: models of pydantic and dataclasses instead of mappings.
 
 A handler whose parameter `spec`, `status`, `body`, `old` or `new` is annotated with a model gets an
-instance of it. All other annotations (`kopf.Spec`, `dict`, TypedDict, `Any`) change nothing. In daemons
-and timers, which otherwise get live views, the instance is a snapshot of the moment of the call.
+instance of it. All other annotations (`kopf.Spec`, `dict`, TypedDict, `Any`) change nothing. In
+daemons and timers, which otherwise get live views, the instance is a snapshot at the call.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Plan:
 def plan(fn: Callable[..., Any]) -> Plan | None:
     """Returns the conversions that the annotations of a function require, `None` if there are none.
 
-    Annotations in quotes are evaluated in the scope of the function; those that cannot be evaluated,
-    such as names imported for type checkers only, change nothing.
+    Annotations in quotes are evaluated in the scope of the function; those that cannot be
+    evaluated, such as names imported for type checkers only, change nothing.
     """
     target = _target(fn)
     annotations = getattr(target, "__annotations__", None) or {}
@@ -55,7 +55,7 @@ def plan(fn: Callable[..., Any]) -> Plan | None:
 def apply(plan: Plan, kwargs: dict[str, Any]) -> dict[str, Any]:
     """Replaces the planned arguments with models, in place.
 
-    Raises `PermanentError` with the path of the first field that is invalid, as retries cannot help.
+    Raises `PermanentError` with the path of the first invalid field, as retries cannot help.
     """
     for name, convert in plan.conversions:
         if name in kwargs:

@@ -1,4 +1,4 @@
-"""A pytest plugin with the fixtures that the original's end-to-end tests take from its root conftest.
+"""A pytest plugin with the fixtures of the original's root conftest that its e2e tests use.
 
 That conftest itself cannot be used: it imports internals of the original.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import kopf
 import pytest
+
+import kopf
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 import kopf
+from behaviour import behaviour_cluster, records, stage  # noqa: F401
 
 
 def _has_native() -> bool:

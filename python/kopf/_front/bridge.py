@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import contextvars
+import datetime
 import inspect
 import logging
 import sys
@@ -163,18 +165,18 @@ class Bridge(answers.Answers, serving.ServingMixin):
             elif isinstance(handler, WatchingHandler):
                 native.finish(None)
             elif isinstance(handler, WebhookHandler):
-                native.warn([str(warning) for warning in call.cause.warnings])  # type: ignore[attr-defined]
+                native.warn([_text(warning) for warning in call.cause.warnings])  # type: ignore[attr-defined]
                 native.finish(None)
             else:
                 self._finish_with(native, result)
         except Exception as exc:
-            native.fail("permanent", str(exc))
+            native.fail("permanent", _text(exc))
 
     def _finish_with(self, native: NativeCall, result: Any) -> None:
         try:
             native.finish(result)
         except (TypeError, ValueError) as exc:
-            native.fail("permanent", f"The result cannot be stored in the status: {exc}.")
+            native.fail("permanent", f"The result cannot be stored in the status: {_text(exc)}.")
 
     def _finish_activity(self, native: NativeCall, handler: ActivityHandler, result: Any) -> None:
         activity = native.activity
@@ -207,27 +209,33 @@ class Bridge(answers.Answers, serving.ServingMixin):
         try:
             self.send_patch(call)
             if isinstance(call.handler, WebhookHandler):
-                native.warn([str(warning) for warning in call.cause.warnings])  # type: ignore[attr-defined]
+                native.warn([_text(warning) for warning in call.cause.warnings])  # type: ignore[attr-defined]
         except Exception as second:
             exc = second
-        message = str(exc) or repr(exc)
+        try:
+            self._report(native, exc)
+        except Exception as third:  # such as a wrong delay or a wrong code; without a result, it would wait forever
+            native.fail("permanent", f"{type(exc).__qualname__} cannot be handled: {_text(third)}")
+        if not isinstance(exc, Exception | asyncio.CancelledError):
+            # SystemExit, KeyboardInterrupt: they end the operator.
+            with contextlib.suppress(RuntimeError):  # the loop is closed: it has ended already
+                self.loop.call_soon_threadsafe(self.on_fatal, exc)
+
+    def _report(self, native: NativeCall, exc: BaseException) -> None:
+        message = _text(exc) or repr(exc)
         match exc:
             case HandlerChildrenRetry():
                 native.fail("unfinished", message, delay=exc.delay)
             case TemporaryError():
-                native.fail("temporary", message, delay=exc.delay)
+                native.fail("temporary", message, delay=_seconds(exc.delay))
             case AdmissionError():
                 native.fail("denied", message, code=exc.code)
             case PermanentError():
                 native.fail("permanent", message)
             case asyncio.CancelledError() if native.is_cancelled:
                 native.fail("cancelled", message)
-            case Exception() | asyncio.CancelledError():
-                native.fail("arbitrary", message, exception=_trimmed(exc))
             case _:
-                # SystemExit, KeyboardInterrupt: they end the operator.
                 native.fail("arbitrary", message, exception=_trimmed(exc))
-                self.loop.call_soon_threadsafe(self.on_fatal, exc)
 
     # Records.
 
@@ -327,6 +335,21 @@ class Bridge(answers.Answers, serving.ServingMixin):
 def _enter(call: CurrentCall) -> None:
     call_var.set(call)
     cause_var.set(call.cause)
+
+
+def _text(value: object) -> str:
+    """Returns the text of an exception or of a value. It never fails, and can be encoded in UTF-8."""
+    try:
+        text = str(value)
+    except Exception as exc:
+        text = f"{type(value).__qualname__} without a text: {type(exc).__qualname__}"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _seconds(delay: Any) -> float | None:
+    if isinstance(delay, datetime.timedelta):
+        return delay.total_seconds()
+    return None if delay is None else float(delay)
 
 
 _OWN_FILES = {__file__, execution.__file__}

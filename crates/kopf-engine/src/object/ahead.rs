@@ -46,7 +46,8 @@ impl Driver {
                 biased;
                 () = context.stop.cancelled() => return Waited::Over,
                 () = context.ready() => {}
-                () = self.mailbox.arrival(), if is_indexed && self.indexes_ahead() => {}
+                // Only the entry tells whether it is indexed ahead.
+                () = self.mailbox.arrival(), if is_indexed => {}
             }
         }
         self.machine

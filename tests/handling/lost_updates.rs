@@ -564,3 +564,38 @@ fn many_changes_while_a_handler_waits_are_one_update_in_the_end() {
         assert_eq!(stage.journal.count("slow"), 11);
     });
 }
+
+/// Normalises a quantity, as API servers do.
+fn normalise(payload: &mut Value) {
+    if payload["spec"]["cpu"] == "1000m" {
+        payload["spec"]["cpu"] = json!("1");
+    }
+}
+
+#[test]
+fn normalised_values_are_not_set_again_and_again() {
+    sandboxed(async |stage| {
+        let setting = |handler: Declaration| {
+            handler.does(|call| async move {
+                let path = FieldPath::parse("spec.cpu");
+                call.patch.with(|patch| patch.set(&path, json!("1000m")));
+                done()
+            })
+        };
+        let handlers = [
+            setting(on::create("quick")),
+            slow(on::create("slow")),
+            setting(on::update("quick_update")),
+            slow(on::update("slow_update")),
+        ];
+        let setup = stage.operator(handlers).altering(normalise);
+        let _operator = setup.start().await;
+        stage.create("obj", json!({"field": 1})).await;
+        stage.pass(600.0).await;
+        let object = stage.get("obj").await;
+        assert_eq!(object["spec"]["cpu"], "1");
+        assert!(is_handled(&object), "{object:#}");
+        assert_eq!(stage.journal.count("quick"), 1);
+        assert_eq!(stage.journal.count("quick_update"), 1);
+    });
+}

@@ -15,6 +15,8 @@ mod persisting;
 mod planning;
 mod runners;
 mod state;
+#[cfg(test)]
+mod tests;
 mod watching;
 mod writing;
 

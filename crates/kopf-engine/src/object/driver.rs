@@ -7,7 +7,7 @@ use kopf_client::patching::Answer;
 use kopf_core::body::Body;
 use kopf_core::cause::EventType;
 use kopf_core::object::handling::Others;
-use kopf_core::object::{Input, Machine, PendingPatch, State};
+use kopf_core::object::{Input, Machine, PendingPatch, Setback, State};
 use kopf_core::patch::Patch;
 use serde_json::Value;
 use tokio::time::sleep_until;
@@ -188,10 +188,11 @@ impl Driver {
         has_any && !is_full
     }
 
-    /// Sleeping until a handler is due is no work; all other waiting is.
+    /// Waiting for an event that is on its way is work; waiting for a time is not.
     fn counted(&self) -> Counted {
         match self.machine.state() {
             State::Sleeping { .. } => Counted::Sleeping,
+            State::BackingOff(wait) if *wait.reason() != Setback::Conflict => Counted::BackingOff,
             _ => Counted::Working,
         }
     }

@@ -1,10 +1,13 @@
 //! Changes that arrive while handlers of an earlier change still run or wait: no handler misses them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use kopf_core::diffbase::AnnotationsDiffBaseStorage;
+use kopf_core::body::Body;
+use kopf_core::diffbase::{AnnotationsDiffBaseStorage, DiffBaseStorage, StorageError};
 use kopf_core::field::FieldPath;
-use kopf_core::patch::PatchFn;
+use kopf_core::keys::KeyNaming;
+use kopf_core::patch::{Patch, PatchFn};
 use serde_json::{Value, json};
 
 use crate::front::{Declaration, done, on, register, temporary};
@@ -360,6 +363,75 @@ fn losing_updates_as_the_original_does_is_a_setting() {
         assert_eq!(diffs(stage, "slow"), [changed(1, 2), changed(1, 3)]);
         let writes = stage.writes();
         assert!(!format!("{writes:?}").contains("attempted"), "{writes:#?}");
+    });
+}
+
+#[test]
+fn attempted_essences_are_removed_when_the_setting_is_changed() {
+    sandboxed(async |stage| {
+        let handlers = || [on::create("quick"), slow(on::create("slow"))];
+        let first = stage.run(handlers()).await;
+        stage.create("obj", json!({"field": 1})).await;
+        let object = until_waiting(stage).await;
+        assert_ne!(annotation(&object, ATTEMPTED), "");
+        first.kill().await;
+        let _second = stage
+            .operator(handlers())
+            .settings(|settings| settings.persistence.lost_updates = true)
+            .start()
+            .await;
+        stage.until_handled("obj").await;
+        stage.settled().await;
+        assert_eq!(stage.journal.ids(), ["quick", "slow", "slow"]);
+    });
+}
+
+/// A diff-base storage that fails once.
+#[derive(Debug, Default)]
+struct FailingOnce {
+    storage: AnnotationsDiffBaseStorage,
+    has_failed: AtomicBool,
+}
+
+impl DiffBaseStorage for FailingOnce {
+    fn strip(&self, body: &Body, essence: &mut Value) {
+        self.storage.strip(body, essence);
+    }
+
+    fn naming(&self) -> Option<&KeyNaming> {
+        Some(self.storage.naming())
+    }
+
+    fn fetch(&self, body: &Body) -> Result<Option<Value>, StorageError> {
+        self.storage.fetch(body)
+    }
+
+    fn store(&self, body: &Body, patch: &mut Patch, essence: &Value) -> Result<(), StorageError> {
+        if !self.has_failed.swap(true, Ordering::Relaxed) {
+            return Err(StorageError::custom("no connection"));
+        }
+        self.storage.store(body, patch, essence)
+    }
+}
+
+#[test]
+fn change_before_the_diff_base_is_stored_is_followed_by_an_update() {
+    sandboxed(async |stage| {
+        let setup = stage.operator([on::create("quick"), on::update("updated")]);
+        let _operator = setup
+            .settings(|settings| {
+                settings.persistence.diffbase_storage = Arc::new(FailingOnce::default());
+                settings.queueing.error_delays = vec![std::time::Duration::from_secs(10)];
+            })
+            .start()
+            .await;
+        stage.create("obj", json!({"field": 1})).await;
+        stage.pass(5.0).await;
+        set_field(stage, 2).await;
+        stage.pass(60.0).await;
+        assert_eq!(stage.journal.ids(), ["quick", "updated"]);
+        assert_eq!(diffs(stage, "updated"), [changed(1, 2)]);
+        assert!(is_handled(&stage.get("obj").await));
     });
 }
 

@@ -10,6 +10,7 @@ use kopf_core::object::attempted::settle_prediction;
 use kopf_core::object::handling::{Attempted, Attempts, Concluded, Conclusion, Handling, Others};
 use kopf_core::object::{Handled, Input};
 use kopf_core::patch::Patch;
+use kopf_core::storage::StorageError;
 use kopf_core::wording;
 use serde_json::Value;
 
@@ -157,10 +158,14 @@ impl Driver {
             Err(error) => {
                 drop(cycle.sessions.take_unsaved());
                 // Without the diff-base, the records are the only sign that handlers have finished.
-                let storage = handling.storages.progress;
-                let stored = cycle
-                    .progress
-                    .store(storage, handling.body, &mut self.patch);
+                let (storage, patch) = (handling.storages.progress, &mut self.patch);
+                let stored = cycle.progress.store(storage, handling.body, patch);
+                if stored.is_ok() && !matches!(error, StorageError::TooLarge { .. }) {
+                    // The handlers that have finished must not miss the changes until the next try.
+                    // An essence without room would have no room in the next diff-base either.
+                    let oversized = handling.note_attempts(attempts, patch);
+                    self.state.attempted = oversized.map(Box::new);
+                }
                 Err(stored.err().unwrap_or(error).into())
             }
         }
@@ -240,6 +245,7 @@ impl Driver {
                 self.note_unstored(concluded, logger);
             } else {
                 let unstored = handling.store_base(new, &mut self.patch)?;
+                handling.drop_untracked(&mut self.patch);
                 warn_unstored(unstored.as_ref(), logger);
             }
         }
@@ -315,7 +321,7 @@ fn essence_after(context: &ResourceContext, cycle: &Cycle, patch: &Patch) -> Arc
     }
 }
 
-fn warn_unstored(error: Option<&kopf_core::storage::StorageError>, logger: &ObjectLogger) {
+fn warn_unstored(error: Option<&StorageError>, logger: &ObjectLogger) {
     if let Some(error) = error {
         let error = describe(error);
         logger.warning(format_args!("The diff-base is not stored: {error}"));

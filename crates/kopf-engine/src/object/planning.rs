@@ -189,7 +189,7 @@ impl Cycle {
         if !is_tracked && !self.reason().is_some_and(Reason::is_handled) {
             return Ok(());
         }
-        let mut attempted = match (&state.attempted, context.storages().attempted) {
+        let mut attempted = match (&state.attempted, context.storages().attempted.naming()) {
             (Some(kept), _) => (**kept).clone(),
             (None, Some(naming)) => AttemptedEssences::fetch(naming, body),
             (None, None) => AttemptedEssences::default(),
@@ -239,7 +239,7 @@ impl Cycle {
 
 /// Returns `true` if there are attempted essences of an earlier cycle.
 fn tracks_attempts(context: &ResourceContext, state: &ObjectState, body: &Body) -> bool {
-    let naming = context.storages().attempted;
+    let naming = context.storages().attempted.naming();
     state.attempted.is_some()
         || naming.is_some_and(|naming| AttemptedEssences::is_stored(naming, body))
 }

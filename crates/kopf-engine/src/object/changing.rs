@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::driver::Driver;
 use super::persisting::Unsaved;
 use super::planning::Cycle;
-use super::{Holding, ResourceContext};
+use super::{ObjectPermit, ResourceContext};
 use crate::error::Error;
 use crate::errors::describe;
 use crate::execution::{Execution, describe_panic};
@@ -36,14 +36,18 @@ struct Ended {
 
 impl Driver {
     /// Calls the due handlers of the current cycle, and adds their results to the patch.
-    pub(super) async fn run_handlers(&mut self, reason: Reason, holding: &mut Holding) -> Input {
+    pub(super) async fn run_handlers(
+        &mut self,
+        reason: Reason,
+        permit: &mut ObjectPermit,
+    ) -> Input {
         let Some(cycle) = self.cycle.take() else {
             return Input::NoVersion;
         };
         let logger = self.logger(&cycle.cause.body).clone();
         let before = self.patch.clone();
         let mut cycle = *cycle;
-        let handling = self.handle(reason, &mut cycle, &logger, holding);
+        let handling = self.handle(reason, &mut cycle, &logger, permit);
         let failure = match AssertUnwindSafe(handling).catch_unwind().await {
             Ok(Ok(ended)) => {
                 self.unsaved.merge_from(cycle.sessions.take_unsaved());
@@ -69,7 +73,7 @@ impl Driver {
         reason: Reason,
         cycle: &mut Cycle,
         logger: &ObjectLogger,
-        holding: &mut Holding,
+        permit: &mut ObjectPermit,
     ) -> Result<Ended, Error> {
         let context = Arc::clone(&self.context);
         if cycle.is_outdated(&context) {
@@ -88,9 +92,9 @@ impl Driver {
         let patch = std::mem::take(&mut self.patch);
         let cause = cycle.cause.clone();
         let execution = Execution::new(executor, cause, logger.clone(), memo).with_patch(patch);
-        holding.release();
+        permit.release();
         let attempted = execution.round(&handlers, &mut cycle.progress).await;
-        holding.reacquire().await;
+        permit.reacquire().await;
         // From here on, a failure must not lose the results of handlers.
         self.patch = execution.patch.take();
         self.unsaved.records = execution.unsaved.take();

@@ -125,7 +125,7 @@ impl ResourceContext {
     }
 
     /// Acquires a permit of `queueing.worker_limit`; `None` if there is no limit.
-    pub(crate) async fn permit(&self) -> Option<SemaphorePermit<'_>> {
+    pub(crate) async fn worker_permit(&self) -> Option<SemaphorePermit<'_>> {
         match &self.limit {
             Some(limit) => limit.acquire().await.ok(),
             None => None,

@@ -22,5 +22,5 @@ mod writing;
 
 pub(crate) use context::{ResourceContext, stream};
 pub(crate) use driver::Driver;
-pub(crate) use permit::Holding;
+pub(crate) use permit::ObjectPermit;
 pub(crate) use state::ObjectState;

@@ -18,7 +18,7 @@ use super::changing::handling;
 use super::driver::{Driver, Version};
 use super::persisting::Sessions;
 use super::runners::Tended;
-use super::{Holding, ObjectState, ResourceContext};
+use super::{ObjectPermit, ObjectState, ResourceContext};
 use crate::error::Error;
 use crate::execution::{describe_panic, warn_unreadable};
 use crate::invocation::FilterContext;
@@ -35,14 +35,14 @@ pub(super) struct Cycle {
 
 impl Driver {
     /// Gathers the facts about the newest version. They are kept for the rest of the cycle.
-    pub(super) async fn plan(&mut self, holding: &mut Holding) -> Input {
+    pub(super) async fn plan(&mut self, permit: &mut ObjectPermit) -> Input {
         let Some(version) = self.newest.clone() else {
             return Input::NoVersion;
         };
         let logger = self.logger(&version.body).clone();
         let gathering = AssertUnwindSafe(self.gather(&version, &logger)).catch_unwind();
-        let gathered = holding.during(gathering).await;
-        holding.reacquire().await;
+        let gathered = permit.during(gathering).await;
+        permit.reacquire().await;
         let failure = match gathered {
             Ok(Ok(facts)) => return Input::Planned(facts),
             Ok(Err(error)) => error,

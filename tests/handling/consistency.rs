@@ -212,3 +212,25 @@ fn an_object_that_is_about_to_vanish_is_not_handled_any_more() {
         assert!(stage.log.has("obj", "Deleted, really deleted"));
     });
 }
+
+#[test]
+fn versions_older_than_an_overdue_write_are_not_handled_by_a_later_driver() {
+    sandboxed(async |stage| {
+        let make = on::create("make").does(|_| async {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            done()
+        });
+        let _operator = stage.run([make, on::update("updated")]).await;
+        stage.create("obj", json!({"field": 1})).await;
+        stage.sleep(1.0).await;
+        delay_events(stage, 30);
+        stage.merge("obj", json!({"spec": {"field": 2}})).await;
+        // The own write is given up waiting for, and its driver ends.
+        stage.pass(25.0).await;
+        assert_eq!(stage.journal.ids(), ["make"]);
+        // The change of the field arrives first, in a version without a diff-base.
+        stage.pass(60.0).await;
+        assert_eq!(stage.journal.ids(), ["make", "updated"]);
+        assert!(is_handled(&stage.get("obj").await));
+    });
+}

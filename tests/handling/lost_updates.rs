@@ -1,10 +1,13 @@
 //! Changes that arrive while handlers of an earlier change still run or wait: no handler misses them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use kopf_core::diffbase::AnnotationsDiffBaseStorage;
+use kopf_core::body::Body;
+use kopf_core::diffbase::{AnnotationsDiffBaseStorage, DiffBaseStorage, StorageError};
 use kopf_core::field::FieldPath;
-use kopf_core::patch::PatchFn;
+use kopf_core::keys::KeyNaming;
+use kopf_core::patch::{Patch, PatchFn};
 use serde_json::{Value, json};
 
 use crate::front::{Declaration, done, on, register, temporary};
@@ -364,6 +367,75 @@ fn losing_updates_as_the_original_does_is_a_setting() {
 }
 
 #[test]
+fn attempted_essences_are_removed_when_the_setting_is_changed() {
+    sandboxed(async |stage| {
+        let handlers = || [on::create("quick"), slow(on::create("slow"))];
+        let first = stage.run(handlers()).await;
+        stage.create("obj", json!({"field": 1})).await;
+        let object = until_waiting(stage).await;
+        assert_ne!(annotation(&object, ATTEMPTED), "");
+        first.kill().await;
+        let _second = stage
+            .operator(handlers())
+            .settings(|settings| settings.persistence.lost_updates = true)
+            .start()
+            .await;
+        stage.until_handled("obj").await;
+        stage.settled().await;
+        assert_eq!(stage.journal.ids(), ["quick", "slow", "slow"]);
+    });
+}
+
+/// A diff-base storage that fails once.
+#[derive(Debug, Default)]
+struct FailingOnce {
+    storage: AnnotationsDiffBaseStorage,
+    has_failed: AtomicBool,
+}
+
+impl DiffBaseStorage for FailingOnce {
+    fn strip(&self, body: &Body, essence: &mut Value) {
+        self.storage.strip(body, essence);
+    }
+
+    fn naming(&self) -> Option<&KeyNaming> {
+        Some(self.storage.naming())
+    }
+
+    fn fetch(&self, body: &Body) -> Result<Option<Value>, StorageError> {
+        self.storage.fetch(body)
+    }
+
+    fn store(&self, body: &Body, patch: &mut Patch, essence: &Value) -> Result<(), StorageError> {
+        if !self.has_failed.swap(true, Ordering::Relaxed) {
+            return Err(StorageError::custom("no connection"));
+        }
+        self.storage.store(body, patch, essence)
+    }
+}
+
+#[test]
+fn change_before_the_diff_base_is_stored_is_followed_by_an_update() {
+    sandboxed(async |stage| {
+        let setup = stage.operator([on::create("quick"), on::update("updated")]);
+        let _operator = setup
+            .settings(|settings| {
+                settings.persistence.diffbase_storage = Arc::new(FailingOnce::default());
+                settings.queueing.error_delays = vec![std::time::Duration::from_secs(10)];
+            })
+            .start()
+            .await;
+        stage.create("obj", json!({"field": 1})).await;
+        stage.pass(5.0).await;
+        set_field(stage, 2).await;
+        stage.pass(60.0).await;
+        assert_eq!(stage.journal.ids(), ["quick", "updated"]);
+        assert_eq!(diffs(stage, "updated"), [changed(1, 2)]);
+        assert!(is_handled(&stage.get("obj").await));
+    });
+}
+
+#[test]
 fn attempted_essences_are_stored_beside_the_records_and_removed_with_them() {
     everywhere(async |stage| {
         let _operator = stage
@@ -562,5 +634,40 @@ fn many_changes_while_a_handler_waits_are_one_update_in_the_end() {
         assert!(is_handled(&stage.get("obj").await));
         assert_eq!(diffs(stage, "quick"), [changed(0, 1), changed(1, 8)]);
         assert_eq!(stage.journal.count("slow"), 11);
+    });
+}
+
+/// Normalises a quantity, as API servers do.
+fn normalise(payload: &mut Value) {
+    if payload["spec"]["cpu"] == "1000m" {
+        payload["spec"]["cpu"] = json!("1");
+    }
+}
+
+#[test]
+fn normalised_values_are_not_set_again_and_again() {
+    sandboxed(async |stage| {
+        let setting = |handler: Declaration| {
+            handler.does(|call| async move {
+                let path = FieldPath::parse("spec.cpu");
+                call.patch.with(|patch| patch.set(&path, json!("1000m")));
+                done()
+            })
+        };
+        let handlers = [
+            setting(on::create("quick")),
+            slow(on::create("slow")),
+            setting(on::update("quick_update")),
+            slow(on::update("slow_update")),
+        ];
+        let setup = stage.operator(handlers).altering(normalise);
+        let _operator = setup.start().await;
+        stage.create("obj", json!({"field": 1})).await;
+        stage.pass(600.0).await;
+        let object = stage.get("obj").await;
+        assert_eq!(object["spec"]["cpu"], "1");
+        assert!(is_handled(&object), "{object:#}");
+        assert_eq!(stage.journal.count("quick"), 1);
+        assert_eq!(stage.journal.count("quick_update"), 1);
     });
 }

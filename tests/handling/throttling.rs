@@ -36,6 +36,18 @@ fn what_cannot_be_read_is_tried_again_until_it_can() {
 }
 
 #[test]
+fn objects_that_back_off_are_settled() {
+    sandboxed(async |stage| {
+        let handler = on::create("created").when_fails("the filter is broken");
+        let operator = stage.run([handler]).await;
+        stage.create("obj", json!({})).await;
+        stage.settled().await;
+        let snapshot = operator.inspect().snapshot();
+        assert_eq!((snapshot.working, snapshot.backing_off), (0, 1));
+    });
+}
+
+#[test]
 fn the_pauses_grow() {
     sandboxed(async |stage| {
         let setup = stage.operator([on::create("created").when_fails("the filter is broken")]);

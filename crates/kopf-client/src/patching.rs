@@ -50,10 +50,10 @@ impl Target<'_> {
         subresource: Option<&str>,
         kind: PatchKind,
         payload: &Value,
-    ) -> Result<Option<Answer>, Error> {
+    ) -> Result<Option<PatchResponse>, Error> {
         let answer = self.send(subresource, kind, payload).await?;
         answer
-            .map(|answer| Answer::read(answer, payload))
+            .map(|answer| PatchResponse::read(answer, payload))
             .transpose()
     }
 
@@ -88,14 +88,14 @@ impl Target<'_> {
     }
 }
 
-/// The object as it is after a patch. It is read as far as it is needed.
+/// The response to a patch: the object as it is after it. Parsed as far as it is needed.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct PatchResponse {
     raw: Bytes,
     part: Body,
 }
 
-impl Answer {
+impl PatchResponse {
     /// Annotations and labels come back as they were sent; what schemas prune is elsewhere.
     fn read(raw: Bytes, payload: &Value) -> Result<Self, Error> {
         let sent = |key: &str| key != "metadata" && payload.get(key).is_some();
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(asked.body, payload.to_string());
     }
 
-    async fn status(client: &Client) -> Result<Option<Answer>, Error> {
+    async fn status(client: &Client) -> Result<Option<PatchResponse>, Error> {
         let (kind, payload) = (PatchKind::Json, json!([]));
         let examples = examples();
         let target = target(client, &examples);

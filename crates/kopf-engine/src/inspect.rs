@@ -24,6 +24,7 @@ struct Counters {
     objects: AtomicUsize,
     working: AtomicUsize,
     sleeping: AtomicUsize,
+    backing_off: AtomicUsize,
     settings: SetOnce<Arc<Settings>>,
     stopping: CancellationToken,
     runtime: OnceLock<Handle>,
@@ -45,8 +46,10 @@ pub struct Snapshot {
     pub objects: usize,
     /// Objects that it works on now, or whose written changes it has not seen come back yet.
     pub working: usize,
-    /// Objects that wait for their time: for the next attempt of a handler.
+    /// Objects that wait for the next attempt of a handler.
     pub sleeping: usize,
+    /// Objects that wait after a failure of the framework, a conflict, or a cycle without progress.
+    pub backing_off: usize,
     /// Daemons that run, or are about to: one for each object and handler.
     pub daemons: usize,
     /// Timers that run, or wait for their time: one for each object and handler.
@@ -63,13 +66,14 @@ impl Inspect {
             objects: read(&self.0.objects),
             working: read(&self.0.working),
             sleeping: read(&self.0.sleeping),
+            backing_off: read(&self.0.backing_off),
             daemons: read(&self.0.daemons),
             timers: read(&self.0.timers),
         }
     }
 
-    /// Whether there is nothing to do now: everything is listed, and no object is being worked on.
-    /// Objects may sleep, timers may wait for their time, and daemons may do what daemons do.
+    /// Returns `true` if there is nothing to do now: everything is listed, and no object is being worked
+    /// on. Objects may sleep or back off, timers may wait, and daemons may run.
     pub fn is_settled(&self) -> bool {
         let now = self.snapshot();
         now.unlisted == 0 && now.working == 0
@@ -160,6 +164,7 @@ impl Inspect {
             Counted::Unlisted => &self.0.unlisted,
             Counted::Working => &self.0.working,
             Counted::Sleeping => &self.0.sleeping,
+            Counted::BackingOff => &self.0.backing_off,
             Counted::Daemon => &self.0.daemons,
             Counted::Timer => &self.0.timers,
         }
@@ -178,6 +183,7 @@ pub(crate) enum Counted {
     Unlisted,
     Working,
     Sleeping,
+    BackingOff,
     Daemon,
     Timer,
 }
@@ -224,7 +230,11 @@ mod tests {
             inspect.is_settled(),
             "sleeping objects have nothing to do now"
         );
+        guard.becomes(Counted::BackingOff);
+        let snapshot = inspect.snapshot();
+        assert_eq!((snapshot.sleeping, snapshot.backing_off), (0, 1));
+        assert!(inspect.is_settled(), "it is too early to try again");
         drop(guard);
-        assert_eq!(inspect.snapshot().sleeping, 0);
+        assert_eq!(inspect.snapshot().backing_off, 0);
     }
 }

@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt as _;
-use kopf_client::patching::{Answer, PatchKind, Target};
+use kopf_client::patching::{PatchKind, PatchResponse, Target};
 use kopf_core::body::Body;
 use kopf_core::diff::Diff;
 use kopf_core::patch::{
@@ -31,10 +31,10 @@ pub(crate) struct Pending {
 #[derive(Debug)]
 pub(crate) enum Applied {
     /// All of it is written; with the last response, if any request was sent.
-    Accepted { answer: Option<Answer> },
+    Accepted { response: Option<PatchResponse> },
     /// The object has changed meanwhile: the functions must be run on a newer version of it.
     Conflict {
-        answer: Option<Answer>,
+        response: Option<PatchResponse>,
         functions: Vec<PatchFn>,
     },
     /// The object does not exist.
@@ -75,20 +75,20 @@ impl Pending {
             name: body.name().ok_or(Error::Nameless)?,
         };
         let logger = logger.local();
-        let mut answer = None;
-        if !self.merge(&target, &mut answer, &logger).await? {
+        let mut response = None;
+        if !self.merge(&target, &mut response, &logger).await? {
             return Ok(Applied::NotFound);
         }
         if self.functions.is_empty() {
-            return Ok(Applied::Accepted { answer });
+            return Ok(Applied::Accepted { response });
         }
-        let freshest = match &answer {
-            Some(answer) => answer.body_with(operator.managed_fields)?,
+        let freshest = match &response {
+            Some(response) => response.body_with(operator.managed_fields)?,
             None => body.clone(),
         };
         let freshest = Freshest {
             body: freshest,
-            answer,
+            response,
         };
         self.transform(&target, freshest, &logger).await
     }
@@ -97,7 +97,7 @@ impl Pending {
     async fn merge(
         &mut self,
         target: &Target<'_>,
-        answer: &mut Option<Answer>,
+        response: &mut Option<PatchResponse>,
         logger: &ObjectLogger,
     ) -> Result<bool, Error> {
         let mut subresources = [None, Some("status")];
@@ -121,12 +121,12 @@ impl Pending {
                     return Ok(false);
                 }
             } else {
-                let answered = target.patch(subresource, PatchKind::Merge, sent).await;
-                let Some(accepted) = answered? else {
+                let sending = target.patch(subresource, PatchKind::Merge, sent).await;
+                let Some(accepted) = sending? else {
                     return Ok(false);
                 };
                 verify(sent, &accepted, logger);
-                *answer = Some(accepted);
+                *response = Some(accepted);
             }
             *payload = None;
         }
@@ -140,7 +140,7 @@ impl Pending {
         freshest: Freshest,
         logger: &ObjectLogger,
     ) -> Result<Applied, Error> {
-        let Freshest { body, mut answer } = freshest;
+        let Freshest { body, mut response } = freshest;
         let has_status = target.resource.has_status();
         let changing = AssertUnwindSafe(transform(&self.functions, body.value()));
         let changed = changing.catch_unwind().await;
@@ -150,7 +150,7 @@ impl Pending {
             if operations.is_empty() {
                 continue;
             }
-            let current = answer.as_ref().map_or(&body, Answer::part);
+            let current = response.as_ref().map_or(&body, PatchResponse::part);
             let version = current.resource_version().unwrap_or_default();
             let payload = with_version_test(operations, version);
             match subresource {
@@ -158,19 +158,22 @@ impl Pending {
                 Some(_) => logger.debug(wording::json_patching_status(&payload)),
             }
             match target.patch(subresource, PatchKind::Json, &payload).await {
-                Ok(Some(accepted)) => answer = Some(accepted),
+                Ok(Some(accepted)) => response = Some(accepted),
                 Ok(None) => return Ok(Applied::NotFound),
                 Err(error) if error.is_failed_test() => {
                     let functions = std::mem::take(&mut self.functions);
                     let labels: Vec<_> = functions.iter().map(PatchFn::label).collect();
                     logger.debug(wording::patch_conflict(labels.join(", ")));
-                    return Ok(Applied::Conflict { answer, functions });
+                    return Ok(Applied::Conflict {
+                        response,
+                        functions,
+                    });
                 }
                 Err(error) => return Err(error.into()),
             }
         }
         self.functions.clear();
-        Ok(Applied::Accepted { answer })
+        Ok(Applied::Accepted { response })
     }
 }
 
@@ -178,7 +181,7 @@ impl Pending {
 struct Freshest {
     body: Body,
     /// The response that it is from, if any.
-    answer: Option<Answer>,
+    response: Option<PatchResponse>,
 }
 
 /// Returns `true` if only metadata is sent, which has no schema: nothing can be dropped from it.
@@ -188,13 +191,13 @@ fn is_metadata(payload: &Value) -> bool {
 }
 
 /// Logs a warning if the server has dropped or changed values: the schema may lack a field.
-fn verify(payload: &Value, answer: &Answer, logger: &ObjectLogger) {
+fn verify(payload: &Value, response: &PatchResponse, logger: &ObjectLogger) {
     let mut differences = Vec::new();
     for (key, sent) in payload.as_object().into_iter().flatten() {
         if key != "metadata" {
             let sent = json!({ key: sent });
             differences.extend(
-                inconsistencies(&sent, answer.part().value())
+                inconsistencies(&sent, response.part().value())
                     .iter()
                     .cloned(),
             );

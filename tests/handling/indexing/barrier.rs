@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kopf_core::cause::EventType;
 use kopf_sandbox::fault::{Fault, Verb};
 use serde_json::json;
 
@@ -274,5 +275,42 @@ fn kinds_that_come_later_do_not_hold_up_those_that_had_no_objects() {
         stage.create("obj", json!({})).await;
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert_eq!(stage.journal.count("made"), 1);
+    });
+}
+
+#[test]
+fn repeated_listings_replace_what_waits_for_the_indices() {
+    sandboxed(async |stage| {
+        populate(stage, 5).await;
+        let faults = stage.faults();
+        let listing = |fault: Fault| fault.verb(Verb::List).kind("things");
+        let slowly = Fault::latency(Duration::from_secs(2));
+        faults.inject(listing(slowly).times(3));
+        // The listing expires after its first page, and begins again.
+        let expired = Fault::error(410).starting_after(Duration::from_secs(1));
+        let expired = faults.inject(listing(expired).times(1));
+        let setup = stage.operator([by_key("keys"), on::event("seen"), on::create("made")]);
+        let _operator = setup
+            .settings(|settings| {
+                settings.watching.page_size = 2;
+                // Each object must be taken before the next one is read.
+                settings.queueing.max_bytes = 1;
+            })
+            .start()
+            .await;
+        stage
+            .until_so("all objects to be handled", || {
+                stage.journal.count("made") == 5
+            })
+            .await;
+        stage.settled().await;
+        assert_eq!(faults.count(expired), 1);
+        for number in 0..5 {
+            let name = format!("obj-{number}");
+            let seen = stage.journal.of("seen").into_iter();
+            let listed =
+                seen.filter(|entry| entry.object == name && entry.event == Some(EventType::Listed));
+            assert_eq!(listed.count(), 1, "{name}");
+        }
     });
 }

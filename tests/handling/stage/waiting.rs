@@ -110,7 +110,7 @@ impl Stage {
         self.settled().await;
     }
 
-    /// Lets time pass, without waiting until the operator rests: it does not while it backs off.
+    /// Lets time pass, without waiting until the operator has settled.
     pub(crate) async fn sleep(&self, seconds: f64) {
         sleep(Duration::from_secs_f64(seconds)).await;
     }

@@ -492,7 +492,7 @@ async fn watches_survive_new_logins() {
         let trouble = async {
             loop {
                 match observer.next().await {
-                    Signal::Trouble { error, .. } if !matches!(error, Error::Ended { .. }) => {
+                    Signal::Failure { error, .. } if !matches!(error, Error::Ended { .. }) => {
                         break error;
                     }
                     signal => drop(signal),

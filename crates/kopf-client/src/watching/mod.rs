@@ -8,7 +8,7 @@
 //!
 //! # Guarantees
 //!
-//! - An [`Observer`] never ends. Every failure is reported as [`Signal::Trouble`] and retried.
+//! - An [`Observer`] never ends. Every failure is reported as [`Signal::Failure`] and retried.
 //! - It never sends requests in a tight loop: every cycle without progress is followed by a delay,
 //!   which grows up to 30 seconds. Progress is a newer resource version in an event or a bookmark,
 //!   or a watch that lives for 10 seconds.
@@ -53,7 +53,7 @@ pub enum Signal {
         objects: usize,
     },
     /// A failure, for logs and health. The observer recovers by itself.
-    Trouble {
+    Failure {
         /// The failure.
         error: Error,
         /// The delay before the next request.

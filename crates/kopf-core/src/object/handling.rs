@@ -31,9 +31,28 @@ pub struct Storages<'a> {
     pub progress: &'a dyn ProgressStorage,
     /// The diff-base.
     pub diffbase: &'a dyn DiffBaseStorage,
-    /// The name of the annotation with attempted essences; `None` if they are not tracked, so that
-    /// changes can be lost as in the original.
-    pub attempted: Option<&'a KeyNaming>,
+    /// The annotation with attempted essences.
+    pub attempted: Tracking<'a>,
+}
+
+/// The use of the annotation with attempted essences.
+#[derive(Clone, Copy, Debug)]
+pub enum Tracking<'a> {
+    /// Attempted essences are kept in the annotation of this name.
+    On(&'a KeyNaming),
+    /// They are not kept, so that changes can be lost as in the original. An annotation of this name
+    /// that is left of another setting is removed.
+    Off(&'a KeyNaming),
+}
+
+impl<'a> Tracking<'a> {
+    /// Returns the name of the annotation if attempted essences are kept.
+    pub fn naming(self) -> Option<&'a KeyNaming> {
+        match self {
+            Self::On(naming) => Some(naming),
+            Self::Off(_) => None,
+        }
+    }
 }
 
 /// One attempt of a handler or a sub-handler in the current cycle.
@@ -111,7 +130,7 @@ pub fn load_attempted(
     body: &Body,
     state: &State,
 ) -> Result<AttemptedEssences, StorageError> {
-    let Some(naming) = storages.attempted else {
+    let Some(naming) = storages.attempted.naming() else {
         return Ok(AttemptedEssences::default());
     };
     let mut attempted = AttemptedEssences::fetch(naming, body);
@@ -194,8 +213,6 @@ impl Handling<'_> {
             state.store(self.storages.progress, self.body, patch)?;
         }
         if !is_done || is_kept {
-            let mut attempted = attempts.prior.clone();
-            attempts.note_into(&mut attempted);
             return Ok(Concluded {
                 conclusion: if is_done {
                     Conclusion::Kept
@@ -203,7 +220,7 @@ impl Handling<'_> {
                     Conclusion::Unfinished
                 },
                 unstored_base: None,
-                oversized: self.store_attempted(attempted, patch),
+                oversized: self.note_attempts(attempts, patch),
             });
         }
         let mut earlier = attempts.prior.clone();
@@ -212,6 +229,27 @@ impl Handling<'_> {
             self.finish(state, patch)
         } else {
             self.follow_up(state, &earlier, attempts, patch)
+        }
+    }
+
+    /// Adds the attempts of this cycle to the attempted essences. Returns these if they are too large
+    /// for an annotation.
+    pub fn note_attempts(
+        &self,
+        attempts: Attempts<'_>,
+        patch: &mut Patch,
+    ) -> Option<AttemptedEssences> {
+        let mut attempted = attempts.prior.clone();
+        attempts.note_into(&mut attempted);
+        self.store_attempted(attempted, patch)
+    }
+
+    /// Removes the annotation with attempted essences if they are not tracked any longer.
+    pub fn drop_untracked(&self, patch: &mut Patch) {
+        if let Tracking::Off(naming) = self.storages.attempted
+            && AttemptedEssences::is_stored(naming, self.body)
+        {
+            AttemptedEssences::default().store(naming, self.body, patch);
         }
     }
 
@@ -275,7 +313,8 @@ impl Handling<'_> {
         attempted: AttemptedEssences,
         patch: &mut Patch,
     ) -> Option<AttemptedEssences> {
-        let naming = self.storages.attempted?;
+        self.drop_untracked(patch);
+        let naming = self.storages.attempted.naming()?;
         let mut added = Patch::default();
         attempted.store(naming, self.body, &mut added);
         if check_size(self.body, patch, &added).is_ok() {

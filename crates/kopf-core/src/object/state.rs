@@ -102,6 +102,13 @@ pub struct BackingOff {
     pub(super) reason: Setback,
 }
 
+impl BackingOff {
+    /// Returns why the object waits.
+    pub fn reason(&self) -> &Setback {
+        &self.reason
+    }
+}
+
 /// The reason of a back-off.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Setback {

@@ -11,7 +11,7 @@ use kopf_core::diffbase::{AnnotationsDiffBaseStorage, DiffBaseStorage as _};
 use kopf_core::handler::HandlerId;
 use kopf_core::keys::KeyNaming;
 use kopf_core::object::handling::{
-    Attempted, Attempts, Conclusion, Essences, Handling, Others, Storages, fingerprint,
+    Attempted, Attempts, Conclusion, Essences, Handling, Others, Storages, Tracking, fingerprint,
     load_attempted,
 };
 use kopf_core::object::{
@@ -115,7 +115,11 @@ impl<R: Rules> Operator<R> {
         Storages {
             progress: &self.progress,
             diffbase: &self.diffbase,
-            attempted: (!self.lost_updates).then_some(&self.naming),
+            attempted: if self.lost_updates {
+                Tracking::Off(&self.naming)
+            } else {
+                Tracking::On(&self.naming)
+            },
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kopf_client::Client;
-use kopf_client::patching::{Answer, PatchKind, Target};
+use kopf_client::patching::{PatchKind, PatchResponse, Target};
 use kopf_core::admission::WebhookType;
 use kopf_core::body::Body;
 use kopf_core::resource::Resource;
@@ -45,7 +45,7 @@ impl ConfigurationObject {
             name: &self.name,
         };
         let answer = target.patch(None, PatchKind::Merge, payload).await?;
-        answer.as_ref().map(Answer::body).transpose()
+        answer.as_ref().map(PatchResponse::body).transpose()
     }
 
     /// Merges the payload into the object, which is created if it does not exist.

@@ -151,7 +151,7 @@ impl Watcher {
                 self.recovered();
                 (!self.is_listed).then_some(Seen::Absent { version: None })
             }
-            Signal::Trouble {
+            Signal::Failure {
                 error, permanent, ..
             } => {
                 self.on_trouble(&error, permanent);

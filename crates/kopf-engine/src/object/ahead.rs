@@ -8,7 +8,7 @@ use kopf_core::cause::EventType;
 use kopf_core::finalizer;
 use kopf_core::object::Input;
 
-use super::Holding;
+use super::ObjectPermit;
 use super::driver::{Driver, Version};
 use crate::queueing::{Processing as _, Queued};
 
@@ -30,9 +30,9 @@ impl Driver {
         while !context.is_ready() {
             if is_indexed {
                 if self.indexes_ahead() && !self.mailbox.is_empty() {
-                    let _permit = context.permit().await;
-                    let mut holding = self.hold().await;
-                    self.index_ahead(&mut holding).await;
+                    let _worker_permit = context.worker_permit().await;
+                    let mut permit = self.acquire_permit().await;
+                    self.index_ahead(&mut permit).await;
                 }
                 self.blocker = None;
                 if self.ahead.is_empty() {
@@ -46,7 +46,8 @@ impl Driver {
                 biased;
                 () = context.stop.cancelled() => return Waited::Over,
                 () = context.ready() => {}
-                () = self.mailbox.arrival(), if is_indexed && self.indexes_ahead() => {}
+                // Only the entry tells whether it is indexed ahead.
+                () = self.mailbox.arrival(), if is_indexed => {}
             }
         }
         self.machine
@@ -65,7 +66,7 @@ impl Driver {
 
     /// Indexes what has arrived, and keeps the newest version of it for later, unless indexing is
     /// all there is to do.
-    async fn index_ahead(&mut self, holding: &mut Holding) {
+    async fn index_ahead(&mut self, permit: &mut ObjectPermit) {
         while self.indexes_ahead()
             && let Some(entry) = self.mailbox.pop()
         {
@@ -86,7 +87,7 @@ impl Driver {
                                 event,
                                 version: None,
                             },
-                            holding,
+                            permit,
                         )
                         .await;
                         self.taken = None;

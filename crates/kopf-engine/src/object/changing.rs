@@ -10,13 +10,14 @@ use kopf_core::object::attempted::settle_prediction;
 use kopf_core::object::handling::{Attempted, Attempts, Concluded, Conclusion, Handling, Others};
 use kopf_core::object::{Handled, Input};
 use kopf_core::patch::Patch;
+use kopf_core::storage::StorageError;
 use kopf_core::wording;
 use serde_json::Value;
 
 use super::driver::Driver;
 use super::persisting::Unsaved;
 use super::planning::Cycle;
-use super::{Holding, ResourceContext};
+use super::{ObjectPermit, ResourceContext};
 use crate::error::Error;
 use crate::errors::describe;
 use crate::execution::{Execution, describe_panic};
@@ -35,14 +36,18 @@ struct Ended {
 
 impl Driver {
     /// Calls the due handlers of the current cycle, and adds their results to the patch.
-    pub(super) async fn run_handlers(&mut self, reason: Reason, holding: &mut Holding) -> Input {
+    pub(super) async fn run_handlers(
+        &mut self,
+        reason: Reason,
+        permit: &mut ObjectPermit,
+    ) -> Input {
         let Some(cycle) = self.cycle.take() else {
             return Input::NoVersion;
         };
         let logger = self.logger(&cycle.cause.body).clone();
         let before = self.patch.clone();
         let mut cycle = *cycle;
-        let handling = self.handle(reason, &mut cycle, &logger, holding);
+        let handling = self.handle(reason, &mut cycle, &logger, permit);
         let failure = match AssertUnwindSafe(handling).catch_unwind().await {
             Ok(Ok(ended)) => {
                 self.unsaved.merge_from(cycle.sessions.take_unsaved());
@@ -68,7 +73,7 @@ impl Driver {
         reason: Reason,
         cycle: &mut Cycle,
         logger: &ObjectLogger,
-        holding: &mut Holding,
+        permit: &mut ObjectPermit,
     ) -> Result<Ended, Error> {
         let context = Arc::clone(&self.context);
         if cycle.is_outdated(&context) {
@@ -87,9 +92,9 @@ impl Driver {
         let patch = std::mem::take(&mut self.patch);
         let cause = cycle.cause.clone();
         let execution = Execution::new(executor, cause, logger.clone(), memo).with_patch(patch);
-        holding.release();
+        permit.release();
         let attempted = execution.round(&handlers, &mut cycle.progress).await;
-        holding.reacquire().await;
+        permit.reacquire().await;
         // From here on, a failure must not lose the results of handlers.
         self.patch = execution.patch.take();
         self.unsaved.records = execution.unsaved.take();
@@ -157,10 +162,14 @@ impl Driver {
             Err(error) => {
                 drop(cycle.sessions.take_unsaved());
                 // Without the diff-base, the records are the only sign that handlers have finished.
-                let storage = handling.storages.progress;
-                let stored = cycle
-                    .progress
-                    .store(storage, handling.body, &mut self.patch);
+                let (storage, patch) = (handling.storages.progress, &mut self.patch);
+                let stored = cycle.progress.store(storage, handling.body, patch);
+                if stored.is_ok() && !matches!(error, StorageError::TooLarge { .. }) {
+                    // The handlers that have finished must not miss the changes until the next try.
+                    // An essence without room would have no room in the next diff-base either.
+                    let oversized = handling.note_attempts(attempts, patch);
+                    self.state.attempted = oversized.map(Box::new);
+                }
                 Err(stored.err().unwrap_or(error).into())
             }
         }
@@ -240,6 +249,7 @@ impl Driver {
                 self.note_unstored(concluded, logger);
             } else {
                 let unstored = handling.store_base(new, &mut self.patch)?;
+                handling.drop_untracked(&mut self.patch);
                 warn_unstored(unstored.as_ref(), logger);
             }
         }
@@ -315,7 +325,7 @@ fn essence_after(context: &ResourceContext, cycle: &Cycle, patch: &Patch) -> Arc
     }
 }
 
-fn warn_unstored(error: Option<&kopf_core::storage::StorageError>, logger: &ObjectLogger) {
+fn warn_unstored(error: Option<&StorageError>, logger: &ObjectLogger) {
     if let Some(error) = error {
         let error = describe(error);
         logger.warning(format_args!("The diff-base is not stored: {error}"));

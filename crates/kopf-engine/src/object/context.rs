@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kopf_core::body::Body;
 use kopf_core::keys::KeyNaming;
-use kopf_core::object::handling::Storages;
+use kopf_core::object::handling::{Storages, Tracking};
 use kopf_core::object::{AttemptedEssences, Moment, Standard};
 use kopf_core::registry::KindHandlers;
 use kopf_core::resource::Resource;
@@ -99,7 +99,11 @@ impl ResourceContext {
         Storages {
             progress: persistence.progress_storage.as_ref(),
             diffbase: persistence.diffbase_storage.as_ref(),
-            attempted: (!persistence.lost_updates).then_some(&self.attempted),
+            attempted: if persistence.lost_updates {
+                Tracking::Off(&self.attempted)
+            } else {
+                Tracking::On(&self.attempted)
+            },
         }
     }
 
@@ -121,7 +125,7 @@ impl ResourceContext {
     }
 
     /// Acquires a permit of `queueing.worker_limit`; `None` if there is no limit.
-    pub(crate) async fn permit(&self) -> Option<SemaphorePermit<'_>> {
+    pub(crate) async fn worker_permit(&self) -> Option<SemaphorePermit<'_>> {
         match &self.limit {
             Some(limit) => limit.acquire().await.ok(),
             None => None,

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use kopf_client::patching::Answer;
+use kopf_client::patching::PatchResponse;
 use kopf_core::body::Body;
 use kopf_core::cause::EventType;
 use kopf_core::object::handling::Others;
-use kopf_core::object::{Input, Machine, PendingPatch, State};
+use kopf_core::object::{Input, Machine, PendingPatch, Setback, State};
 use kopf_core::patch::Patch;
 use serde_json::Value;
 use tokio::time::sleep_until;
@@ -17,7 +17,7 @@ use super::persisting::Unsaved;
 use super::planning::Cycle;
 use super::runners::Tended;
 use super::writing::Sending;
-use super::{Holding, ObjectState, ResourceContext};
+use super::{ObjectPermit, ObjectState, ResourceContext};
 use crate::error::Error;
 use crate::indexing::{Blocker, ObjectKey};
 use crate::inspect::{Counted, Guard};
@@ -71,7 +71,7 @@ pub(crate) struct Driver {
     /// The patch that is being sent, or could not be sent.
     pub(super) sending: Option<Box<Sending>>,
     /// The response to the last write.
-    pub(super) response: Option<Answer>,
+    pub(super) response: Option<PatchResponse>,
     /// The last failure of the framework, until it is reported.
     pub(super) failure: Option<Error>,
     /// How many times in a row the cycle has given way to newer events.
@@ -139,7 +139,7 @@ impl Driver {
         loop {
             if self.takes_events() {
                 self.guard.becomes(Counted::Working);
-                let _permit = context.permit().await;
+                let _worker_permit = context.worker_permit().await;
                 Box::pin(self.on_events()).await;
                 if *self.machine.state() == State::Gone {
                     return None;
@@ -147,7 +147,7 @@ impl Driver {
                 continue;
             }
             if context.shared.pause.is_paused() && !self.machine.has_unsent() {
-                let _permit = context.permit().await;
+                let _worker_permit = context.worker_permit().await;
                 Box::pin(self.on_pause()).await;
             }
             let Some(deadline) = self.machine.deadline() else {
@@ -167,7 +167,7 @@ impl Driver {
                 () = context.shared.pause.paused(), if !self.machine.has_unsent() => {}
                 () = sleep_until(context.instant(deadline)) => {
                     self.guard.becomes(Counted::Working);
-                    let _permit = context.permit().await;
+                    let _worker_permit = context.worker_permit().await;
                     Box::pin(self.on_deadline()).await;
                 }
             }
@@ -188,25 +188,26 @@ impl Driver {
         has_any && !is_full
     }
 
-    /// Sleeping until a handler is due is no work; all other waiting is.
+    /// Waiting for an event that is on its way is work; waiting for a time is not.
     fn counted(&self) -> Counted {
         match self.machine.state() {
             State::Sleeping { .. } => Counted::Sleeping,
+            State::BackingOff(wait) if *wait.reason() != Setback::Conflict => Counted::BackingOff,
             _ => Counted::Working,
         }
     }
 
     /// Waits for the permit of an object that has events or a deadline.
-    pub(super) async fn hold(&self) -> Holding {
+    pub(super) async fn acquire_permit(&self) -> ObjectPermit {
         let listed = !self.ahead.is_empty() && self.ahead.iter().all(Queued::is_listed);
-        Holding::acquire(&self.context.shared.permits, &self.mailbox, listed).await
+        ObjectPermit::acquire(&self.context.shared.permits, &self.mailbox, listed).await
     }
 
     async fn on_deadline(&mut self) {
-        let mut holding = self.hold().await;
+        let mut permit = self.acquire_permit().await;
         // Events that arrived while waiting for the permit go first.
         if self.mailbox.is_empty() {
-            self.feed(Input::Deadline, &mut holding).await;
+            self.feed(Input::Deadline, &mut permit).await;
         }
     }
 
@@ -216,17 +217,17 @@ impl Driver {
         } else {
             PendingPatch::Some
         };
-        let mut holding = self.hold().await;
-        self.feed(Input::Paused(pending), &mut holding).await;
+        let mut permit = self.acquire_permit().await;
+        self.feed(Input::Paused(pending), &mut permit).await;
     }
 
     /// Feeds an input, performs the resulting actions, and feeds their results in turn.
-    pub(super) async fn feed(&mut self, input: Input, holding: &mut Holding) {
+    pub(super) async fn feed(&mut self, input: Input, permit: &mut ObjectPermit) {
         let context = Arc::clone(&self.context);
         let mut next = Some(input);
         while let Some(input) = next.take() {
             for action in self.machine.step(input, &context.rules, context.now()) {
-                next = self.perform(action, holding).await;
+                next = self.perform(action, permit).await;
                 if next.is_some() {
                     break;
                 }

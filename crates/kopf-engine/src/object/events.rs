@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::driver::{Driver, Version};
 use super::persisting::Unsaved;
-use super::{Holding, ObjectState};
+use super::{ObjectPermit, ObjectState};
 use crate::error::Error;
 use crate::queueing::{Processing as _, Queued};
 
@@ -20,11 +20,11 @@ impl Driver {
     /// Takes all queued versions, shows them to indices and event handlers, and runs a cycle on the
     /// newest one.
     pub(super) async fn on_events(&mut self) {
-        let mut holding = self.hold().await;
+        let mut permit = self.acquire_permit().await;
         let mut drained = self.mailbox.drain();
         let now = self.context.now();
         for version in std::mem::take(&mut drained.superseded) {
-            self.feed(Input::Superseded { version }, &mut holding).await;
+            self.feed(Input::Superseded { version }, &mut permit).await;
         }
         drained
             .entries
@@ -40,30 +40,30 @@ impl Driver {
                 is_newest: position + 1 == count,
                 is_indexed: position < indexed,
             };
-            self.take(entry, taken, &mut holding).await;
+            self.take(entry, taken, &mut permit).await;
         }
-        self.on_newest(&mut holding).await;
+        self.on_newest(&mut permit).await;
     }
 
-    async fn take(&mut self, entry: Queued, taken: Taken, holding: &mut Holding) {
+    async fn take(&mut self, entry: Queued, taken: Taken, permit: &mut ObjectPermit) {
         let Queued::Event {
             event,
             version,
             raw,
         } = entry
         else {
-            self.feed(Input::Vanished, holding).await;
+            self.feed(Input::Vanished, permit).await;
             return;
         };
         if !taken.is_newest && !self.context.keeps_every_version() {
             // Superseded versions matter to event handlers and indices only.
             if let Some(version) = version {
-                self.feed(Input::Superseded { version }, holding).await;
+                self.feed(Input::Superseded { version }, permit).await;
             }
             return;
         }
         let Some(body) = self.parse(&raw) else {
-            return self.unreadable(event, taken, holding).await;
+            return self.unreadable(event, taken, permit).await;
         };
         let now = self.context.now();
         let is_outdated = event != EventType::Deleted
@@ -72,7 +72,7 @@ impl Driver {
                 .is_some_and(|version| self.machine.is_outdated(version, now));
         self.taken = Some(Version { event, body });
         self.is_indexed = taken.is_indexed;
-        self.feed(Input::Event { event, version }, holding).await;
+        self.feed(Input::Event { event, version }, permit).await;
         let version = self.taken.take();
         if !is_outdated {
             self.newest = version;
@@ -104,18 +104,18 @@ impl Driver {
 
     /// Handles a version that cannot be parsed: the object is gone if it is the last one, and is
     /// waited for otherwise.
-    async fn unreadable(&mut self, event: EventType, taken: Taken, holding: &mut Holding) {
+    async fn unreadable(&mut self, event: EventType, taken: Taken, permit: &mut ObjectPermit) {
         if event == EventType::Deleted {
             self.report(None);
-            self.feed(Input::Vanished, holding).await;
+            self.feed(Input::Vanished, permit).await;
         } else if taken.is_newest {
-            self.feed(Input::Failed, holding).await;
+            self.feed(Input::Failed, permit).await;
         } else {
             self.report(None);
         }
     }
 
-    async fn on_newest(&mut self, holding: &mut Holding) {
+    async fn on_newest(&mut self, permit: &mut ObjectPermit) {
         let Some(newest) = &self.newest else { return };
         // Event handlers may have taken long, and change handlers want the newest version only.
         let event = newest.event;
@@ -126,7 +126,7 @@ impl Driver {
         }
         self.postponed = 0;
         let snapshot = snapshot(&newest.body);
-        self.feed(Input::Newest { event, snapshot }, holding).await;
+        self.feed(Input::Newest { event, snapshot }, permit).await;
     }
 
     /// Forgets everything about the object.

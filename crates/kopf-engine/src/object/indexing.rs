@@ -8,7 +8,7 @@ use kopf_core::cause::{Cause, EventType};
 use kopf_core::handler::HandlerId;
 use kopf_core::indexing::{Attempts, Effect};
 
-use super::{Holding, ObjectState, ResourceContext};
+use super::{ObjectPermit, ObjectState, ResourceContext};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::execution::{self, Execution, PriorAttempts};
@@ -32,7 +32,7 @@ pub(super) async fn index(
     context: &ResourceContext,
     state: &mut ObjectState,
     version: Indexed<'_>,
-    holding: &mut Holding,
+    permit: &mut ObjectPermit,
 ) {
     if version.event == EventType::Deleted {
         return context.indices.discard(version.key);
@@ -65,9 +65,9 @@ pub(super) async fn index(
         memo,
     );
     let mut attempts = state.indexing.take().unwrap_or_default();
-    holding.release();
+    permit.release();
     effects.extend(call(&execution, &handlers, &mut attempts, operator.clock).await);
-    holding.reacquire().await;
+    permit.reacquire().await;
     state.indexing = (!attempts.is_empty()).then_some(attempts);
     apply(context, &version, effects);
 }

@@ -15,10 +15,12 @@ mod persisting;
 mod planning;
 mod runners;
 mod state;
+#[cfg(test)]
+mod tests;
 mod watching;
 mod writing;
 
 pub(crate) use context::{ResourceContext, stream};
 pub(crate) use driver::Driver;
-pub(crate) use permit::Holding;
+pub(crate) use permit::ObjectPermit;
 pub(crate) use state::ObjectState;

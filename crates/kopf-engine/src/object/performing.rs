@@ -9,22 +9,26 @@ use kopf_core::object::{Action, Covered, Input, Message, reaches};
 use kopf_core::wording;
 
 use super::driver::{Driver, Version};
-use super::{Holding, indexing, runners, watching};
+use super::{ObjectPermit, indexing, runners, watching};
 use crate::error::Error;
 use crate::execution::describe_panic;
 
 impl Driver {
     /// Performs one action. Returns its result if the machine waits for it.
-    pub(super) async fn perform(&mut self, action: Action, holding: &mut Holding) -> Option<Input> {
+    pub(super) async fn perform(
+        &mut self,
+        action: Action,
+        permit: &mut ObjectPermit,
+    ) -> Option<Input> {
         match action {
-            Action::Index => self.index(holding).await,
-            Action::CallEventHandlers => self.call_event_handlers(holding).await,
-            Action::TendRunners => return self.tend_runners(holding).await,
-            Action::Plan => return Some(self.plan(holding).await),
-            Action::Run(reason) => return Some(self.run_handlers(reason, holding).await),
-            Action::Write(change) => return Some(self.write(change, holding).await),
-            Action::Resend => return Some(self.send(holding).await),
-            Action::Touch => return Some(self.touch(holding).await),
+            Action::Index => self.index(permit).await,
+            Action::CallEventHandlers => self.call_event_handlers(permit).await,
+            Action::TendRunners => return self.tend_runners(permit).await,
+            Action::Plan => return Some(self.plan(permit).await),
+            Action::Run(reason) => return Some(self.run_handlers(reason, permit).await),
+            Action::Write(change) => return Some(self.write(change, permit).await),
+            Action::Resend => return Some(self.send(permit).await),
+            Action::Touch => return Some(self.touch(permit).await),
             Action::DropUnsent => {
                 self.sending = None;
                 self.report_only(Error::Dropped);
@@ -39,7 +43,7 @@ impl Driver {
         None
     }
 
-    async fn index(&mut self, holding: &mut Holding) {
+    async fn index(&mut self, permit: &mut ObjectPermit) {
         if self.context.indices.is_empty() || self.is_indexed {
             return;
         }
@@ -54,15 +58,15 @@ impl Driver {
             body: &body,
             logger: &logger,
         };
-        let indexing = indexing::index(&context, &mut self.state, version, holding);
+        let indexing = indexing::index(&context, &mut self.state, version, permit);
         if let Err(panic) = AssertUnwindSafe(indexing).catch_unwind().await {
             // The rest of the cycle may still work, and so may the next version.
             self.report_only(Error::Panic(describe_panic(&*panic)));
         }
-        holding.reacquire().await;
+        permit.reacquire().await;
     }
 
-    async fn call_event_handlers(&mut self, holding: &mut Holding) {
+    async fn call_event_handlers(&mut self, permit: &mut ObjectPermit) {
         if self.context.handlers.watching.is_empty() {
             return;
         }
@@ -72,16 +76,16 @@ impl Driver {
         let context = Arc::clone(&self.context);
         let logger = self.logger(&body).clone();
         let memo = self.state.memo(&context.shared.context.memo);
-        let watching = watching::watch(&context, event, &body, memo, &logger, holding);
+        let watching = watching::watch(&context, event, &body, memo, &logger, permit);
         match AssertUnwindSafe(watching).catch_unwind().await {
             Ok(patch) => self.patch.merge_from(patch),
             // The rest of the cycle may still work.
             Err(panic) => self.report_only(Error::Panic(describe_panic(&*panic))),
         }
-        holding.reacquire().await;
+        permit.reacquire().await;
     }
 
-    async fn tend_runners(&mut self, holding: &mut Holding) -> Option<Input> {
+    async fn tend_runners(&mut self, permit: &mut ObjectPermit) -> Option<Input> {
         let Some(Version { event, body }) = self.newest.clone() else {
             return Some(Input::NoVersion);
         };
@@ -92,7 +96,7 @@ impl Driver {
             body: &body,
             logger: &logger,
         };
-        let tending = runners::tend(&context, &mut self.state, version, holding);
+        let tending = runners::tend(&context, &mut self.state, version, permit);
         let failure = match AssertUnwindSafe(tending).catch_unwind().await {
             Ok(Ok(tended)) => {
                 self.tended = Some(tended);

@@ -14,12 +14,12 @@ const SLOW: Duration = Duration::from_secs(1);
 
 /// A permit for planning and writing, which can be released and acquired again.
 #[derive(Debug)]
-pub(crate) struct Holding {
+pub(crate) struct ObjectPermit {
     permits: Permits,
     permit: Option<Permit>,
 }
 
-impl Holding {
+impl ObjectPermit {
     /// Acquires a permit for an object with events. If the object changes while it waits, it goes
     /// ahead of the objects that are merely listed. `listed`: some listed entries are already taken
     /// from the mailbox.

@@ -18,7 +18,7 @@ use super::changing::handling;
 use super::driver::{Driver, Version};
 use super::persisting::Sessions;
 use super::runners::Tended;
-use super::{Holding, ObjectState, ResourceContext};
+use super::{ObjectPermit, ObjectState, ResourceContext};
 use crate::error::Error;
 use crate::execution::{describe_panic, warn_unreadable};
 use crate::invocation::FilterContext;
@@ -35,14 +35,14 @@ pub(super) struct Cycle {
 
 impl Driver {
     /// Gathers the facts about the newest version. They are kept for the rest of the cycle.
-    pub(super) async fn plan(&mut self, holding: &mut Holding) -> Input {
+    pub(super) async fn plan(&mut self, permit: &mut ObjectPermit) -> Input {
         let Some(version) = self.newest.clone() else {
             return Input::NoVersion;
         };
         let logger = self.logger(&version.body).clone();
         let gathering = AssertUnwindSafe(self.gather(&version, &logger)).catch_unwind();
-        let gathered = holding.during(gathering).await;
-        holding.reacquire().await;
+        let gathered = permit.during(gathering).await;
+        permit.reacquire().await;
         let failure = match gathered {
             Ok(Ok(facts)) => return Input::Planned(facts),
             Ok(Err(error)) => error,
@@ -189,7 +189,7 @@ impl Cycle {
         if !is_tracked && !self.reason().is_some_and(Reason::is_handled) {
             return Ok(());
         }
-        let mut attempted = match (&state.attempted, context.storages().attempted) {
+        let mut attempted = match (&state.attempted, context.storages().attempted.naming()) {
             (Some(kept), _) => (**kept).clone(),
             (None, Some(naming)) => AttemptedEssences::fetch(naming, body),
             (None, None) => AttemptedEssences::default(),
@@ -239,7 +239,7 @@ impl Cycle {
 
 /// Returns `true` if there are attempted essences of an earlier cycle.
 fn tracks_attempts(context: &ResourceContext, state: &ObjectState, body: &Body) -> bool {
-    let naming = context.storages().attempted;
+    let naming = context.storages().attempted.naming();
     state.attempted.is_some()
         || naming.is_some_and(|naming| AttemptedEssences::is_stored(naming, body))
 }

@@ -9,7 +9,7 @@ use kopf_core::body::Body;
 use kopf_core::cause::{Cause, EventType};
 use kopf_core::handler::{HandlerId, HandlerKind, Timing};
 
-use super::{Holding, ObjectState, ResourceContext};
+use super::{ObjectPermit, ObjectState, ResourceContext};
 use crate::daemons::ObjectDaemons;
 use crate::error::Error;
 use crate::invocation::{FilterContext, Handler};
@@ -49,7 +49,7 @@ pub(super) async fn tend(
     context: &ResourceContext,
     state: &mut ObjectState,
     version: Tending<'_>,
-    holding: &mut Holding,
+    permit: &mut ObjectPermit,
 ) -> Result<Tended, Error> {
     // The runners of an object that is gone are stopped with its state.
     if context.handlers.spawning.is_empty() || version.event == EventType::Deleted {
@@ -70,7 +70,7 @@ pub(super) async fn tend(
         tended.delays = start(context, state, &version, &matching.wanted)?;
     }
     if let Some(background) = &state.background {
-        let delays = stop(background, version.body, &matching, holding).await;
+        let delays = stop(background, version.body, &matching, permit).await;
         tended.delays.extend(delays);
     }
     Ok(tended)
@@ -131,7 +131,7 @@ async fn stop(
     background: &ObjectDaemons,
     body: &Body,
     matching: &Matching,
-    holding: &mut Holding,
+    permit: &mut ObjectPermit,
 ) -> Vec<Duration> {
     let is_deleting = body.is_deleting();
     let reason = if is_deleting {
@@ -148,9 +148,9 @@ async fn stop(
         return Vec::new();
     }
     // They may be given some time.
-    holding.release();
+    permit.release();
     let delays = background.stop(reason, is_unwanted).await;
-    holding.reacquire().await;
+    permit.reacquire().await;
     delays.into_iter().collect()
 }
 

@@ -6,7 +6,7 @@ use kopf_core::body::Body;
 use kopf_core::cause::{Cause, EventType};
 use kopf_core::patch::Patch;
 
-use super::{Holding, ResourceContext};
+use super::{ObjectPermit, ResourceContext};
 use crate::error::Error;
 use crate::execution::Execution;
 use crate::invocation::FilterContext;
@@ -15,21 +15,21 @@ use crate::memos::MemoCell;
 
 /// Calls all matching handlers in order. Returns their patch.
 pub(super) async fn watch(
-    kind: &ResourceContext,
+    context: &ResourceContext,
     event: EventType,
     body: &Body,
     memo: MemoCell,
     logger: &ObjectLogger,
-    holding: &mut Holding,
+    permit: &mut ObjectPermit,
 ) -> Patch {
     let cause = Cause {
-        resource: Arc::clone(&kind.resource),
+        resource: Arc::clone(&context.resource),
         body: body.clone(),
         event: Some(event),
         change: None,
     };
-    let context = FilterContext::new(Arc::clone(&kind.shared.context), memo.clone(), logger);
-    let handlers = kind.handlers.watching_for(&cause, &context, |error| {
+    let filtering = FilterContext::new(Arc::clone(&context.shared.context), memo.clone(), logger);
+    let handlers = context.handlers.watching_for(&cause, &filtering, |error| {
         let error = Error::from(error).chain();
         logger
             .local()
@@ -38,11 +38,11 @@ pub(super) async fn watch(
     if handlers.is_empty() {
         return Patch::default();
     }
-    holding.release();
-    let execution = Execution::new(&kind.shared.executor, cause, logger.clone(), memo);
+    permit.release();
+    let execution = Execution::new(&context.shared.executor, cause, logger.clone(), memo);
     for handler in handlers {
         execution.once(&handler).await;
     }
-    holding.reacquire().await;
+    permit.reacquire().await;
     execution.patch.take()
 }

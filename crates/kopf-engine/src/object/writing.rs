@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kopf_client::patching::Answer;
+use kopf_client::patching::PatchResponse;
 use kopf_core::body::Body;
 use kopf_core::finalizer;
 use kopf_core::object::{Awaited, Covered, Effect, FinalizerChange, Input, Moment, Response};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::driver::{Driver, Version};
 use super::persisting::Unsaved;
-use super::{Holding, ResourceContext};
+use super::{ObjectPermit, ResourceContext};
 use crate::error::Error;
 use crate::patching::{Applied, Pending};
 
@@ -34,7 +34,7 @@ impl Driver {
     pub(super) async fn write(
         &mut self,
         change: Option<FinalizerChange>,
-        holding: &mut Holding,
+        permit: &mut ObjectPermit,
     ) -> Input {
         let Some(Version { body, .. }) = self.newest.clone() else {
             return Input::NoVersion;
@@ -59,11 +59,11 @@ impl Driver {
         if let Err(error) = untouched {
             self.report_only(error.into());
         }
-        self.send(holding).await
+        self.send(permit).await
     }
 
     /// Saves what asynchronous storages have not saved yet, and sends what is left of the patch.
-    pub(super) async fn send(&mut self, holding: &mut Holding) -> Input {
+    pub(super) async fn send(&mut self, permit: &mut ObjectPermit) -> Input {
         let (Some(Version { body, .. }), Some(mut sending)) =
             (self.newest.clone(), self.sending.take())
         else {
@@ -73,7 +73,7 @@ impl Driver {
         let context = Arc::clone(&self.context);
         let operator = &context.shared.context;
         let saving = sending.save(&context, &body);
-        let pending = match holding.during(saving).await {
+        let pending = match permit.during(saving).await {
             Ok(pending) => pending,
             Err(error) => {
                 self.failure = Some(error);
@@ -82,7 +82,7 @@ impl Driver {
             }
         };
         let applying = pending.apply(operator, &context.resource, &body, &logger);
-        match holding.during(applying).await {
+        match permit.during(applying).await {
             Err(error) => {
                 let rejected = error.is_rejection();
                 self.failure = Some(error);
@@ -93,17 +93,20 @@ impl Driver {
                 self.newest = None;
                 Input::NotFound
             }
-            Ok(Applied::Accepted { answer }) => {
-                let response = self.respond(answer, sending.settled.as_deref(), &body);
+            Ok(Applied::Accepted { response }) => {
+                let response = self.respond(response, sending.settled.as_deref(), &body);
                 Input::Written(response)
             }
-            Ok(Applied::Conflict { answer, functions }) => {
+            Ok(Applied::Conflict {
+                response,
+                functions,
+            }) => {
                 self.state.carried = functions;
                 // The finalizer is decided again in the next cycle.
                 self.state
                     .carried
                     .retain(|function| !finalizer::is_own(function));
-                let response = answer.map(|answer| self.respond(Some(answer), None, &body));
+                let response = response.map(|response| self.respond(Some(response), None, &body));
                 Input::Conflicted(response)
             }
         }
@@ -112,17 +115,17 @@ impl Driver {
     /// Judges the response to a write, and keeps it until the write has arrived.
     fn respond(
         &mut self,
-        answer: Option<Answer>,
+        response: Option<PatchResponse>,
         settled: Option<&Value>,
         before: &Body,
     ) -> Response {
-        let Some(answer) = answer else {
+        let Some(response) = response else {
             return Response {
                 awaited: None,
                 effect: Effect::None,
             };
         };
-        let after = answer.part();
+        let after = response.part();
         let version = after.resource_version();
         let effect = if version.is_some() && version == before.resource_version() {
             Effect::None
@@ -132,7 +135,7 @@ impl Driver {
             Effect::Changed
         };
         let awaited = Some(awaited(after));
-        self.response = Some(answer);
+        self.response = Some(response);
         Response { awaited, effect }
     }
 
@@ -147,7 +150,7 @@ impl Driver {
     }
 
     /// Wakes the object up by a change of its own, as the original does.
-    pub(super) async fn touch(&mut self, holding: &mut Holding) -> Input {
+    pub(super) async fn touch(&mut self, permit: &mut ObjectPermit) -> Input {
         let Some(Version { body, .. }) = self.newest.clone() else {
             return Input::NoVersion;
         };
@@ -161,7 +164,7 @@ impl Driver {
             return Input::Failed;
         }
         self.sending = Some(Box::new(Sending::new(patch)));
-        self.send(holding).await
+        self.send(permit).await
     }
 }
 

@@ -64,7 +64,7 @@ impl NamespaceObserver {
                     served.listed();
                     complaints.forget();
                 }
-                Signal::Trouble {
+                Signal::Failure {
                     error, retry_in, ..
                 } => {
                     if served.names.is_none() && error.is_forbidden() {

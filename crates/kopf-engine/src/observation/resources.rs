@@ -118,7 +118,7 @@ fn notice(signal: Signal, known: &mut Known, stream: Option<&mut Definitions>) {
                 stream.complaints.forget();
             }
         }
-        Signal::Trouble {
+        Signal::Failure {
             error, retry_in, ..
         } => {
             known.missed();

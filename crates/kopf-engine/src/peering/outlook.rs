@@ -118,7 +118,7 @@ impl<'a> Outlook<'a> {
                     self.vanish();
                 }
             }
-            Signal::Trouble {
+            Signal::Failure {
                 error, permanent, ..
             } => {
                 let (resource, board) = (&self.me.board.resource, &self.me.board);

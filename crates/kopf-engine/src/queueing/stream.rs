@@ -37,12 +37,12 @@ pub(crate) struct Stream<P: Processing> {
     /// Held until the first listing of an indexed resource is complete.
     blocker: Option<Blocker>,
     sign: Sign,
-    trouble: Trouble,
+    interruption: Interruption,
 }
 
 /// The last interruption of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trouble {
+enum Interruption {
     /// None since the last event.
     None,
     /// Events cannot be read for now.
@@ -71,7 +71,7 @@ impl<P: Processing> Stream<P> {
             _open: inspect.count(Counted::Stream),
             unlisted: Some(inspect.count(Counted::Unlisted)),
             blocker: options.blocker,
-            trouble: Trouble::None,
+            interruption: Interruption::None,
             stop: options.stop,
             processing,
             namespace,
@@ -185,12 +185,12 @@ impl<P: Processing> Stream<P> {
                 self.unlisted = None;
                 self.blocker = None;
             }
-            Signal::Trouble {
+            Signal::Failure {
                 error,
                 retry_in,
                 permanent: true,
             } => self.refused(&error, retry_in),
-            Signal::Trouble {
+            Signal::Failure {
                 error, retry_in, ..
             } => self.interrupted(&error, retry_in),
         }
@@ -199,14 +199,14 @@ impl<P: Processing> Stream<P> {
     fn refused(&mut self, error: &kopf_client::Error, retry_in: Duration) {
         let (resource, place) = (self.processing.resource(), &self.place);
         let retry_in = retry_in.as_secs_f64();
-        if self.trouble == Trouble::Refused {
+        if self.interruption == Interruption::Refused {
             debug!(
                 "Watching of {resource} {place} is still not possible: {error}. \
                  Trying again in {retry_in:.1} seconds."
             );
             return;
         }
-        self.trouble = Trouble::Refused;
+        self.interruption = Interruption::Refused;
         self.sign.refused(error.to_string());
         // A wait for the listing would be a wait for permissions.
         self.unlisted = None;
@@ -223,7 +223,7 @@ impl<P: Processing> Stream<P> {
     }
 
     fn interrupted(&mut self, error: &kopf_client::Error, retry_in: Duration) {
-        self.trouble = Trouble::Interrupted;
+        self.interruption = Interruption::Interrupted;
         let (resource, place) = (self.processing.resource(), &self.place);
         let retry_in = retry_in.as_secs_f64();
         self.sign.troubled(error.to_string());
@@ -240,7 +240,7 @@ impl<P: Processing> Stream<P> {
     }
 
     fn recovered(&mut self) {
-        if std::mem::replace(&mut self.trouble, Trouble::None) != Trouble::None {
+        if std::mem::replace(&mut self.interruption, Interruption::None) != Interruption::None {
             self.sign.fine();
         }
     }

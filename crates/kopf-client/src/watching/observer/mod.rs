@@ -223,7 +223,7 @@ impl Observer {
         };
         let delay = self.step(input);
         self.wait(delay, Next::List);
-        Signal::Trouble {
+        Signal::Failure {
             error,
             retry_in: delay,
             permanent: true,
@@ -232,7 +232,7 @@ impl Observer {
 
     fn interrupt(&mut self, error: Error, delay: Duration, next: Next) -> Signal {
         self.wait(delay, next);
-        Signal::Trouble {
+        Signal::Failure {
             error,
             retry_in: delay,
             permanent: false,

@@ -105,7 +105,7 @@ fn brief(signal: &Signal) -> String {
             };
             format!("{kind} {}", item.key.name.as_deref().unwrap_or("?"))
         }
-        Signal::Trouble {
+        Signal::Failure {
             error, permanent, ..
         } => {
             let what = match error.code() {
@@ -139,7 +139,7 @@ async fn quiet(observer: &mut Observer, for_time: Duration) {
 
 async fn trouble(observer: &mut Observer) -> (String, Duration, bool) {
     match observer.next().await {
-        Signal::Trouble {
+        Signal::Failure {
             error,
             retry_in,
             permanent,

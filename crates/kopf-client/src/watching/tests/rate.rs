@@ -39,7 +39,7 @@ async fn traffic_of(
     let end = Instant::now() + MINUTES;
     while let Ok(signal) = timeout_at(end, observer.next()).await {
         match signal {
-            Signal::Trouble { error, .. } => traffic.reports.push(error.to_string()),
+            Signal::Failure { error, .. } => traffic.reports.push(error.to_string()),
             Signal::Item(_) => traffic.events += 1,
             Signal::Listing | Signal::Listed { .. } => {}
         }
@@ -224,7 +224,7 @@ async fn lines_without_an_end_are_given_up() {
     let mut observer = observe(client, examples(), None, &Watching::default());
     let mut delays = Vec::new();
     while script.left() > 0 {
-        if let Signal::Trouble {
+        if let Signal::Failure {
             error, retry_in, ..
         } = observer.next().await
         {

@@ -174,6 +174,9 @@ impl Watcher {
                 self.fail(&error);
             }
             if !self.ready.is_empty() {
+                if self.cluster.store.durable().await.is_err() {
+                    return Some(Err(self.break_off()));
+                }
                 return Some(Ok(self.take_ready()));
             }
             match self.obstacle {

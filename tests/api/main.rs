@@ -61,6 +61,7 @@ mod rights;
 mod rules;
 mod schemas;
 mod selectors;
+mod shards;
 mod statuses;
 mod stored_versions;
 mod strategic;

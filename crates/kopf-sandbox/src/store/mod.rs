@@ -22,7 +22,7 @@ pub(crate) use self::audience::Subscription;
 use self::collection::Collection;
 pub(crate) use self::collection::{Key, Snapshot, Stored};
 use self::log::Log;
-pub(crate) use self::log::{Change, Entry, Reader, event_line, labels_of};
+pub(crate) use self::log::{Change, Entry, Reader, event_line, labels_of, uid_of};
 use crate::journal::{Journal, Place, Record};
 use crate::kinds::Kind;
 use crate::object::meta;

@@ -428,6 +428,9 @@ impl Watcher {
         if !self.filter.matches_key(&entry.object.key) {
             return None;
         }
+        if !self.filter.matches_shard(&entry.object) {
+            return None;
+        }
         if self.filter.selects_all() {
             return Some((entry.change, Arc::clone(&entry.object)));
         }

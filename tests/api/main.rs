@@ -68,6 +68,7 @@ mod strategic;
 mod streaming;
 mod subresources;
 mod tables;
+mod tokens;
 mod two_forms;
 mod validating;
 mod verbs;

@@ -87,14 +87,12 @@ impl Access {
         peer: Option<&PeerCertificate>,
         now: Timestamp,
     ) -> Option<UserInfo> {
-        match peer {
-            Some(peer) => Some(UserInfo::of_certificate(peer).authenticated()),
-            None => {
-                let reviewed = self.token_review(bearer_token(headers)?, now)?;
-                let ours = reviewed.audiences.iter().any(|audience| audience == ISSUER);
-                ours.then_some(reviewed.user)
-            }
+        if let Some(peer) = peer {
+            return Some(UserInfo::of_certificate(peer).authenticated());
         }
+        let reviewed = self.token_review(bearer_token(headers)?, now)?;
+        let ours = reviewed.audiences.iter().any(|audience| audience == ISSUER);
+        ours.then_some(reviewed.user)
     }
 
     /// Returns the owner of a token and the audiences that it is for.

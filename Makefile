@@ -21,7 +21,8 @@ help: ## Show this list
 	@echo "            (the first time, cargo-deny is built: some minutes)"
 	@echo "make chaos  kills an operator again and again amid faults, for some minutes, and looks for what is lost"
 	@echo "            (SEED=… repeats a run, LENGTH=… is its length in seconds)"
-	@echo "make extended  runs the checks that take too long for every change: larger bounds of the model, 20 seeds of chaos"
+	@echo "make extended  runs the checks that take too long for every change: 200 kills of a sandbox, larger bounds of the model,"
+	@echo "            20 seeds of chaos"
 	@echo "            (SEEDS=… and LENGTH=… change the number of seeds and their seconds; about 45 minutes)"
 	@echo "make fmt    formats the code"
 	@echo "make bench  measures the sandbox next to kube-apiserver and etcd, and an operator next to the original"
@@ -76,6 +77,8 @@ chaos: need-cargo
 		$(if $(LENGTH),--seconds $(LENGTH))
 
 extended: need-cargo
+	@echo "A sandbox that is killed 200 times…"
+	KOPF_TEST_KILLS=$(or $(KILLS),200) cargo test --release --package kopf-sandbox --test durability
 	@echo "Model checking with larger bounds…"
 	KOPF_MODEL_DEPTH=deep cargo test --release --package kopf-core --test model -- --nocapture
 	@echo "Chaos…"

@@ -219,6 +219,8 @@ apiserver_flags=(
     # No controller makes the "default" service accounts here, and pods would
     # be refused without them.
     --disable-admission-plugins=ServiceAccount
+    # Off by default in this version; the sandbox has it.
+    --feature-gates=ShardedListAndWatch=true
     # One test must not be slowed down because of another one's load.
     --enable-priority-and-fairness=false
     --profiling=false

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use kopf::cli::{FreezeArgs, PeeringArgs, ResumeArgs};
 
 /// Kubernetes operators: a demo, a sandbox API server to write, try and test them, and commands to pause
@@ -47,10 +47,14 @@ pub(crate) struct DemoOptions {
 ///
 /// It speaks the Kubernetes API over TLS: kubectl and other clients can use it as a cluster. It has
 /// no nodes and runs no containers: objects are stored, validated, watched and deleted as in a real
-/// cluster, but a Deployment creates no pods. All of it is in memory and gone when the process ends.
+/// cluster, but a Deployment creates no pods. All of it is in memory and gone when the process ends, unless
+/// there is a folder for it (--data).
 #[derive(Debug, ClapArgs)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct SandboxOptions {
+    #[command(subcommand)]
+    pub(crate) task: Option<SandboxTask>,
+
     /// The port to listen on; 0 takes any free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(crate) port: u16,
@@ -85,6 +89,22 @@ pub(crate) struct SandboxOptions {
     #[arg(short = 'f', long = "filename", value_name = "MANIFEST")]
     pub(crate) filename: Vec<PathBuf>,
 
+    /// Objects to start with as they are, with their uids, statuses and owners: a file, a folder, or - for
+    /// stdin; can be repeated
+    ///
+    /// For dumps of clusters (kubectl get … -A -o yaml) and of sandboxes (kopf sandbox export). Types are
+    /// checked; other rules and webhooks are not applied. References to owners that are not in the dump are
+    /// dropped.
+    #[arg(long, value_name = "DUMP")]
+    pub(crate) dump: Vec<PathBuf>,
+
+    /// A folder in which the objects are kept over restarts and crashes
+    ///
+    /// It is made if it does not exist. A change is answered when it is on disk. Manifests that are given
+    /// beside it are loaded at every start.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+
     /// A command to run on the sandbox, with its arguments
     ///
     /// It starts when the manifests are loaded, with KUBECONFIG set to the kubeconfig. The sandbox ends with
@@ -92,6 +112,51 @@ pub(crate) struct SandboxOptions {
     /// no such command). Signals are passed on to it.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SandboxTask {
+    Export(ExportOptions),
+    Import(ImportOptions),
+}
+
+/// Print all objects of a data folder as one list
+///
+/// No sandbox may use the folder at the same time.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Example:\n  kopf sandbox export --data folder > dump.yaml")]
+pub(crate) struct ExportOptions {
+    /// The folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+
+    /// The format of the list
+    #[arg(short = 'o', long, value_enum, default_value_t = DumpFormat::Yaml)]
+    pub(crate) output: DumpFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DumpFormat {
+    Yaml,
+    Json,
+}
+
+/// Store the objects of a dump in a data folder as they are, with their uids, statuses and owners
+///
+/// The folder is made if it does not exist; objects of the same names in it are replaced. No sandbox may use
+/// it at the same time.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Example:\n  kubectl get all -A -o yaml | kopf sandbox import --data folder -f -"
+)]
+pub(crate) struct ImportOptions {
+    /// The folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+
+    /// A dump: a file, a folder, or - for stdin; can be repeated
+    #[arg(short = 'f', long = "filename", value_name = "DUMP", required = true)]
+    pub(crate) filename: Vec<PathBuf>,
 }
 
 /// Names are not resolved: one name can have several addresses, and the certificate needs one.
@@ -112,6 +177,8 @@ Examples:
   kopf sandbox --port 6443 -f crd.yaml -f objs/ start with a definition and a folder of objects
   kubectl get pods -A -o yaml | kopf sandbox -f -    start with a copy of a cluster's pods
   kopf sandbox --kubeconfig sandbox.yaml        keep the credentials in a file of your choice
+  kopf sandbox --data folder                    keep the objects in a folder
+  kubectl get all -A -o yaml | kopf sandbox --dump -   start with a copy of a cluster, uids and all
   kopf sandbox -f crd.yaml -- pytest tests/     run tests on a new sandbox, return their exit code
 
 In another terminal, with the path which is printed:

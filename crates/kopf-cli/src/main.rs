@@ -7,6 +7,7 @@
 mod args;
 mod child;
 mod demo;
+mod dump;
 mod ending;
 mod failure;
 mod sandbox;
@@ -20,7 +21,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser as _};
 use kopf_sandbox::manifests::Manifests;
 
-use crate::args::{Args, Command};
+use crate::args::{Args, Command, SandboxTask};
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
@@ -69,9 +70,21 @@ fn run(command: &Command, terminal: &Terminal) -> Result<ExitCode, Failure> {
         .map_err(|error| Failure::new("the runtime cannot be started", error))?;
     match command {
         Command::Sandbox(options) => {
+            match &options.task {
+                Some(SandboxTask::Export(options)) => {
+                    return runtime.block_on(dump::export(options, terminal));
+                }
+                Some(SandboxTask::Import(options)) => {
+                    return runtime.block_on(dump::import(options, terminal));
+                }
+                None => {}
+            }
             // Everything is read before anything is started: bad input leaves nothing behind.
-            let manifests = Manifests::read(&options.filename)?;
-            runtime.block_on(sandbox::run(options, manifests, terminal))
+            let content = sandbox::Content {
+                manifests: Manifests::read(&options.filename)?,
+                dumps: Manifests::read(&options.dump)?,
+            };
+            runtime.block_on(sandbox::run(options, content, terminal))
         }
         Command::Demo(options) => {
             runtime.block_on(demo::run(options, terminal))?;

@@ -17,10 +17,17 @@ use crate::terminal::{Style, Terminal};
 /// More are of no use to anybody who looks at a terminal.
 const MAX_LISTED: usize = 20;
 
+/// What a sandbox has at the start.
+pub(crate) struct Content {
+    pub(crate) manifests: Manifests,
+    /// Objects that are stored as they are.
+    pub(crate) dumps: Manifests,
+}
+
 /// Runs until a signal. Everything that can fail does so before the first word of success.
 pub(crate) async fn run(
     options: &SandboxOptions,
-    documents: Manifests,
+    content: Content,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
     // Before the kubeconfig exists, so that a signal at any time leaves nothing behind.
@@ -30,15 +37,19 @@ pub(crate) async fn run(
     if options.rbac {
         builder = builder.rbac();
     }
+    if let Some(folder) = &options.data {
+        builder = builder.data(folder);
+    }
     let sandbox = builder
         .build()
         .map_err(|error| Failure::new("the sandbox cannot be started", error))?;
     let start = async {
-        let loaded = documents.load(&sandbox).await?;
+        let mut loaded = content.dumps.restore(&sandbox).await?;
+        loaded.extend(content.manifests.load(&sandbox).await?);
         Ok((loaded, listen(&sandbox, options).await?))
     };
     let (loaded, listening) = unless_interrupted(ending.wait(), start).await?;
-    drop(documents);
+    drop(content);
     let kubeconfig = write_kubeconfig(options.kubeconfig.as_deref(), &listening)?;
 
     if !options.address.is_loopback() {
@@ -48,8 +59,9 @@ pub(crate) async fn run(
             options.address,
         ));
     }
-    if !options.filename.is_empty() && loaded.is_empty() {
-        let names: Vec<_> = options.filename.iter().map(|name| shown(name)).collect();
+    let sources = || options.filename.iter().chain(&options.dump);
+    if sources().next().is_some() && loaded.is_empty() {
+        let names: Vec<_> = sources().map(|name| shown(name)).collect();
         terminal.warning(&format!(
             "there was nothing to load in {}",
             names.join(", ")
@@ -65,23 +77,37 @@ pub(crate) async fn run(
         sandbox.shutdown().await;
         return code;
     }
-    greet(terminal, &listening, &kubeconfig, &loaded);
+    greet(
+        terminal,
+        &listening,
+        &kubeconfig,
+        &loaded,
+        options.data.as_deref(),
+    );
 
     ending.wait().await;
     let fate = kubeconfig.fate();
     drop(kubeconfig);
     listening.shutdown().await;
     sandbox.shutdown().await;
-    terminal.plain(match fate {
-        Fate::Removed => "stopped; the objects and the kubeconfig are gone",
-        Fate::Left => {
-            "stopped; the objects are gone, the kubeconfig is left and of no use any more"
-        }
-        Fate::Replaced => {
-            "stopped; the objects are gone, the kubeconfig is of another server by now and is left"
-        }
-    });
+    terminal.plain(&farewell(fate, options.data.as_deref()));
     Ok(ExitCode::SUCCESS)
+}
+
+fn farewell(fate: Fate, data: Option<&Path>) -> String {
+    let objects = match data {
+        Some(folder) => format!("the objects are kept in {}", folder.display()),
+        None if fate == Fate::Removed => {
+            return "stopped; the objects and the kubeconfig are gone".to_owned();
+        }
+        None => "the objects are gone".to_owned(),
+    };
+    let kubeconfig = match fate {
+        Fate::Removed => "the kubeconfig is gone",
+        Fate::Left => "the kubeconfig is left and of no use any more",
+        Fate::Replaced => "the kubeconfig is of another server by now and is left",
+    };
+    format!("stopped; {objects}, {kubeconfig}")
 }
 
 /// Large manifests take a while to load: Ctrl-C is for now and not for later.
@@ -139,6 +165,7 @@ fn greet(
     listening: &Listening,
     kubeconfig: &KubeconfigFile,
     loaded: &[Loaded],
+    data: Option<&Path>,
 ) {
     let path = kubeconfig.path().display().to_string();
     terminal.line(&[
@@ -153,6 +180,10 @@ fn greet(
         (Style::Good, listening.url()),
     ]);
     terminal.line(&[(Style::Faint, "  kubeconfig  "), (Style::Plain, &path)]);
+    if let Some(folder) = data {
+        let folder = folder.display().to_string();
+        terminal.line(&[(Style::Faint, "  data        "), (Style::Plain, &folder)]);
+    }
     if !loaded.is_empty() {
         let objects = if loaded.len() == 1 {
             "object"
@@ -192,7 +223,10 @@ fn greet(
     terminal.line(&[(Style::Command, "  kubectl get namespaces")]);
     terminal.line(&[(Style::Command, "  kubectl api-resources")]);
     terminal.plain("");
-    terminal.plain("Ctrl-C ends it, and all objects with it.");
+    terminal.plain(match data {
+        Some(_) => "Ctrl-C ends it; the objects are kept.",
+        None => "Ctrl-C ends it, and all objects with it.",
+    });
 }
 
 #[cfg(test)]

@@ -623,3 +623,93 @@ fn signals_are_passed_on_to_the_command() {
         assert_eq!(files(folder.path()), Vec::<String>::new());
     }
 }
+
+const DUMP: &str = r#"{"apiVersion": "v1", "kind": "List", "items": [
+{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner", "namespace": "shop",
+ "uid": "00000000-0000-0000-0000-000000000001", "resourceVersion": "77"}},
+{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop",
+ "uid": "00000000-0000-0000-0000-000000000002", "creationTimestamp": "2020-01-02T03:04:05Z",
+ "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner",
+  "uid": "00000000-0000-0000-0000-000000000001"}]},
+ "spec": {"containers": [{"name": "c", "image": "i"}]}, "status": {"phase": "Running"}}]}"#;
+
+#[test]
+fn dumps_are_imported_exported_and_kept() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("dump.json"), DUMP).unwrap();
+    let output = run(
+        &folder,
+        &["sandbox", "import", "--data", "kept", "-f", "dump.json"],
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "stored 2 objects in kept\n");
+
+    let running = Running::until("Ctrl-C", kopf(&folder).args(["sandbox", "--data", "kept"]));
+    assert_eq!(running.value("data"), "kept");
+    let output = run(&folder, &["sandbox", "export", "--data", "kept"]);
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("another sandbox uses it"), "{stderr}");
+    let (code, stdout, _) = running.end("-TERM");
+    assert_eq!(code, Some(0));
+    let kept = "stopped; the objects are kept in kept, the kubeconfig is gone\n";
+    assert!(stdout.ends_with(kept), "{stdout}");
+
+    let output = run(
+        &folder,
+        &["sandbox", "export", "--data", "kept", "-o", "json"],
+    );
+    let list: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let items = list["items"].as_array().unwrap();
+    let pod = items.iter().find(|item| item["kind"] == "Pod").unwrap();
+    assert_eq!(
+        pod["metadata"]["uid"],
+        "00000000-0000-0000-0000-000000000002"
+    );
+    assert_eq!(pod["metadata"]["creationTimestamp"], "2020-01-02T03:04:05Z");
+    assert_eq!(pod["status"]["phase"], "Running");
+    let owner = &pod["metadata"]["ownerReferences"][0]["uid"];
+    assert_eq!(owner, "00000000-0000-0000-0000-000000000001");
+
+    // An export is a dump: everything is the same after a round through YAML.
+    let output = run(&folder, &["sandbox", "export", "--data", "kept"]);
+    fs::write(folder.path().join("dump.yaml"), &output.stdout).unwrap();
+    let again = ["sandbox", "import", "--data", "again", "-f", "dump.yaml"];
+    let output = run(&folder, &again);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let output = run(
+        &folder,
+        &["sandbox", "export", "--data", "again", "-o", "json"],
+    );
+    let mut second: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut first = list;
+    for list in [&mut first, &mut second] {
+        for item in list["items"].as_array_mut().unwrap() {
+            item["metadata"]["resourceVersion"] = serde_json::Value::Null;
+        }
+    }
+    assert_eq!(first, second);
+}
+
+#[test]
+fn a_folder_that_is_not_one_of_a_sandbox_is_left_alone() {
+    let folder = TempDir::new().unwrap();
+    fs::create_dir(folder.path().join("photos")).unwrap();
+    fs::write(folder.path().join("photos/a.jpg"), "x").unwrap();
+    for arguments in [
+        &["sandbox", "--data", "photos"][..],
+        &["sandbox", "export", "--data", "photos"],
+        &["sandbox", "export", "--data", "absent"],
+    ] {
+        let output = run(&folder, arguments);
+        assert_eq!(output.status.code(), Some(1));
+        let stderr = text(&output.stderr);
+        assert!(
+            stderr.contains("not a data folder of a sandbox")
+                || stderr.contains("not empty and not a data folder"),
+            "{stderr}"
+        );
+    }
+    assert_eq!(files(&folder.path().join("photos")), ["a.jpg"]);
+    assert_eq!(files(folder.path()), ["photos"]);
+}

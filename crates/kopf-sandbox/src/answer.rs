@@ -138,6 +138,9 @@ pub(crate) fn list(cluster: &Cluster, call: &Call, page: &Page) -> Response<Body
     if let Some(remaining) = page.remaining {
         metadata["remainingItemCount"] = json!(remaining);
     }
+    if let Some(selector) = &page.shard {
+        metadata["shardInfo"] = json!({ "selector": selector });
+    }
     match call.accepted.form {
         Form::Whole if call.accepted.encoding == Encoding::Json => {
             whole_list(call, page, &metadata)

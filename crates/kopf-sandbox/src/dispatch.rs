@@ -208,6 +208,10 @@ where
     let mut response = perform(cluster, &call, verb, &parts.headers, &body)
         .await
         .unwrap_or_else(|refusal| answer::error(&refusal));
+    // Nothing is answered that a crash could take back: neither changes nor what was read of them.
+    if let Err(why) = cluster.store.durable().await {
+        return Err(ApiError::internal(why.to_string()));
+    }
     answer::warn(
         &mut response,
         &crate::admission::limited(&call.take_warnings()),

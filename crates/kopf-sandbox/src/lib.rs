@@ -37,6 +37,7 @@ mod field_error;
 mod fields;
 mod health;
 mod ids;
+mod journal;
 mod json_path;
 mod kinds;
 mod kubeconfig_file;
@@ -60,6 +61,7 @@ mod typing;
 mod verbs;
 
 pub use self::body::{Body, BodyError};
+pub use self::journal::DataError;
 pub use self::kubeconfig_file::{Fate, KubeconfigFile};
 pub use self::sandbox::{Builder, Error, Listen, Listening, Sandbox};
 pub use self::service::Service;

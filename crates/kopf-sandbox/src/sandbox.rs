@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use crate::cluster::Cluster;
 use crate::cluster::controllers::Controller;
 use crate::fault::{Command, Faults, Subscription};
 use crate::ids::Ids;
+use crate::journal::{DataError, Journal, Recovered};
 use crate::kinds;
 use crate::server::certificates::{Authority, Identity};
 use crate::server::kubeconfig::{self, Credentials};
@@ -44,6 +45,14 @@ pub enum Error {
     /// The certificates of the server could not be made.
     #[error("cannot make certificates")]
     Certificates(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The data folder can't be used.
+    #[error("cannot use the data folder {}", folder.display())]
+    Data {
+        /// The folder that was asked for.
+        folder: PathBuf,
+        /// Why not, and the way out.
+        source: DataError,
+    },
     /// The kubeconfig could not be written.
     #[error("cannot write the kubeconfig")]
     Kubeconfig(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -59,6 +68,7 @@ pub struct Builder {
     tokens: Vec<(String, UserInfo)>,
     services: Vec<((String, String), String)>,
     rbac: bool,
+    data: Option<PathBuf>,
 }
 
 impl fmt::Debug for Builder {
@@ -76,6 +86,7 @@ impl fmt::Debug for Builder {
             .field("users", &users)
             .field("services", &self.services)
             .field("rbac", &self.rbac)
+            .field("data", &self.data)
             .finish()
     }
 }
@@ -134,7 +145,20 @@ impl Builder {
         self
     }
 
-    /// Starts the sandbox. It must be called inside of a tokio runtime.
+    /// Keeps the objects in a folder: they are there again when a sandbox is built on it later.
+    ///
+    /// A new folder is made. A change is answered when it is on disk, so that not even `kill -9` or a power
+    /// failure loses what was answered. Resource versions continue; watches from before the restart get a
+    /// 410, unless nothing has changed since. Tokens, faults and the certificate authority are not kept.
+    ///
+    /// The disk does not know of paused time: use the system's clock in tests with a folder.
+    pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.data = Some(folder.into());
+        self
+    }
+
+    /// Starts the sandbox. It must be called inside of a tokio runtime. With a [data](Self::data) folder, it
+    /// blocks until that is read.
     pub fn build(self) -> Result<Sandbox, Error> {
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| Error::NoRuntime)?;
         let clock = match self.epoch {
@@ -147,10 +171,12 @@ impl Builder {
             access.add_token(&token, user);
         }
         let faults = Faults::new(seed);
+        let (store, recovered) = open_store(self.data, self.window)?;
         let mut cluster = Cluster::new(
-            Store::new(self.window),
+            store,
             clock,
-            Ids::seeded(seed),
+            // After a restart, the same seed must not give the same uids once more.
+            Ids::seeded(seed ^ recovered.revision.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
             access,
             faults.clone(),
             Caller::new(self.services),
@@ -158,6 +184,8 @@ impl Builder {
         );
         cluster.rbac = self.rbac;
         let cluster = Arc::new(cluster);
+        cluster.restore(&recovered);
+        drop(recovered);
         cluster.bootstrap();
         let weak = Arc::downgrade(&cluster);
         let commands = faults.subscribe(move |command| {
@@ -177,6 +205,20 @@ impl Builder {
             authority: Mutex::default(),
             tasks,
         })
+    }
+}
+
+/// Returns the store of a new sandbox and what its folder has kept.
+fn open_store(data: Option<PathBuf>, window: Window) -> Result<(Store, Recovered), Error> {
+    let Some(folder) = data else {
+        return Ok((Store::new(window), Recovered::default()));
+    };
+    match Journal::open(&folder) {
+        Ok((journal, recovered)) => {
+            let store = Store::journaled(window, journal, recovered.revision);
+            Ok((store, recovered))
+        }
+        Err(source) => Err(Error::Data { folder, source }),
     }
 }
 
@@ -213,6 +255,7 @@ impl Sandbox {
             tokens: Vec::new(),
             services: Vec::new(),
             rbac: false,
+            data: None,
         }
     }
 
@@ -242,6 +285,16 @@ impl Sandbox {
     /// open, as with a real server.
     pub fn revoke_token(&self, token: &str) {
         self.cluster.access.remove_token(token);
+    }
+
+    pub(crate) fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Returns all objects, each in the storage version of its kind: CRDs first, then namespaces, then the
+    /// others. [`Manifests::restore`](crate::manifests::Manifests::restore) takes them over.
+    pub fn export(&self) -> Vec<serde_json::Value> {
+        self.cluster.export()
     }
 
     /// Forgets old versions: watches and lists that start from them get a 410.
@@ -300,6 +353,12 @@ impl Sandbox {
     pub async fn shutdown(mut self) {
         self.cluster.stopping.cancel();
         self.tasks.shutdown().await;
+        if !self.cluster.store.is_kept() {
+            return;
+        }
+        let cluster = Arc::clone(&self.cluster);
+        // A panic in there would have been logged; there is nothing left to do about it.
+        let _ = tokio::task::spawn_blocking(move || cluster.store.close()).await;
     }
 }
 

@@ -4,6 +4,7 @@
 //! compared in a time that doesn't depend on how much of them is right.
 
 mod impersonation;
+mod jwt;
 mod service_accounts;
 mod user;
 
@@ -15,7 +16,7 @@ use http::header::AUTHORIZATION;
 use jiff::Timestamp;
 
 use self::service_accounts::AccountTokens;
-pub(crate) use self::service_accounts::{Account, Minted, token_request};
+pub(crate) use self::service_accounts::{Account, Bound, ISSUER, Reviewed, Wanted, token_request};
 pub(crate) use self::user::UserInfo;
 use crate::rights;
 use crate::server::PeerCertificate;
@@ -86,14 +87,16 @@ impl Access {
         peer: Option<&PeerCertificate>,
         now: Timestamp,
     ) -> Option<UserInfo> {
-        match peer {
-            Some(peer) => Some(UserInfo::of_certificate(peer).authenticated()),
-            None => self.token_review(bearer_token(headers)?, now),
+        if let Some(peer) = peer {
+            return Some(UserInfo::of_certificate(peer).authenticated());
         }
+        let reviewed = self.token_review(bearer_token(headers)?, now)?;
+        let ours = reviewed.audiences.iter().any(|audience| audience == ISSUER);
+        ours.then_some(reviewed.user)
     }
 
-    /// Whom a token stands for.
-    pub(crate) fn token_review(&self, token: &str, now: Timestamp) -> Option<UserInfo> {
+    /// Returns the owner of a token and the audiences that it is for.
+    pub(crate) fn token_review(&self, token: &str, now: Timestamp) -> Option<Reviewed> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         // All of them are compared, so that the time does not tell which one came close.
         let found = tokens.iter().fold(None, |found, (known, user)| {
@@ -104,25 +107,32 @@ impl Access {
             }
         });
         if let Some(user) = found {
-            return Some(user.clone().authenticated());
+            return Some(Reviewed {
+                user: user.clone().authenticated(),
+                audiences: vec![ISSUER.to_owned()],
+            });
         }
         drop(tokens);
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
-        accounts.user(token, now).map(UserInfo::authenticated)
+        let reviewed = accounts.review(token, now)?;
+        Some(Reviewed {
+            user: reviewed.user.authenticated(),
+            ..reviewed
+        })
     }
 
-    /// A new token of a service account, good for so many seconds.
+    /// Makes a token of a service account.
     pub(crate) fn mint(
         &self,
         account: &Account<'_>,
-        seconds: i64,
+        wanted: &Wanted,
         now: Timestamp,
-    ) -> Result<Minted> {
+    ) -> Result<String> {
         let mut accounts = self
             .accounts
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        accounts.mint(account, seconds, now)
+        accounts.mint(account, wanted, now)
     }
 
     /// Forgets the tokens of a service account that is gone.
@@ -215,14 +225,14 @@ mod tests {
         assert!(access.token_review("other", now()).is_some());
         access.add_token("secret", UserInfo::new("eve", ["staff"]));
         assert_eq!(
-            access.token_review("secret", now()).unwrap().username,
+            access.token_review("secret", now()).unwrap().user.username,
             "eve"
         );
     }
 
     #[test]
     fn everybody_known_is_authenticated_once() {
-        let user = access().token_review("secret", now()).unwrap();
+        let user = access().token_review("secret", now()).unwrap().user;
         assert_eq!(user.groups, ["staff", AUTHENTICATED]);
         assert_eq!(user.clone().authenticated(), user);
     }

@@ -1,26 +1,22 @@
 //! Tokens of service accounts, made on request and good for a while.
-//!
-//! They are opaque random strings, not signed documents: nobody but this server can check them.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::collections::BTreeSet;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::jwt::Signer;
 use super::user::CREDENTIAL_ID;
-use super::{Access, UserInfo, is_same};
+use super::{Access, UserInfo};
 use crate::field_error::FieldError;
 use crate::status::{ApiError, Result};
 
-/// More tokens than this are not kept: those that would expire first go first.
-const MAX_TOKENS: usize = 10_000;
+/// The issuer of tokens, and the audience for which they are by default: this server.
+pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
 const TEN_MINUTES: i64 = 600;
 const ONE_HOUR: i64 = 3600;
 
-/// Whose token it is.
+/// The owner of a token.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Account<'a> {
     pub(crate) namespace: &'a str,
@@ -28,139 +24,178 @@ pub(crate) struct Account<'a> {
     pub(crate) uid: &'a str,
 }
 
-/// A new token.
-pub(crate) struct Minted {
-    pub(crate) token: String,
-    pub(crate) expires: Timestamp,
+/// The object that a token is bound to, as its claims name it: the kind in lower case, name and uid.
+#[derive(Debug, Clone)]
+pub(crate) struct Bound {
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) uid: String,
 }
 
-/// The tokens in use, by their public half.
+/// A token request that was read.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) audiences: Vec<String>,
+    pub(crate) seconds: i64,
+    pub(crate) bound: Option<Bound>,
+    /// The id of the token.
+    pub(crate) id: String,
+}
+
+/// The tokens of one sandbox: they are signed and not stored.
 #[derive(Default)]
 pub(super) struct AccountTokens {
-    by_id: BTreeMap<String, Token>,
+    signer: Signer,
+    /// The uids of accounts that have tokens and still exist.
+    accounts: BTreeSet<String>,
 }
 
-struct Token {
-    secret: String,
-    expires: Timestamp,
-    user: UserInfo,
+/// The owner of a token that is valid, and the audiences that it is for.
+#[derive(Debug)]
+pub(crate) struct Reviewed {
+    pub(crate) user: UserInfo,
+    pub(crate) audiences: Vec<String>,
 }
 
 impl AccountTokens {
     pub(super) fn mint(
         &mut self,
         account: &Account<'_>,
-        seconds: i64,
+        wanted: &Wanted,
         now: Timestamp,
-    ) -> Result<Minted> {
-        let expires = now
-            .checked_add(SignedDuration::from_secs(seconds))
-            .map_err(|_| ApiError::bad_request("the token would never expire"))?;
-        if self.by_id.len() >= MAX_TOKENS {
-            self.by_id.retain(|_, token| token.expires > now);
+    ) -> Result<String> {
+        let mut own = json!({
+            "namespace": account.namespace,
+            "serviceaccount": { "name": account.name, "uid": account.uid },
+        });
+        if let Some(Bound { kind, name, uid }) = &wanted.bound {
+            own[kind.as_str()] = json!({ "name": name, "uid": uid });
         }
-        while self.by_id.len() >= MAX_TOKENS {
-            let first = self.by_id.iter().min_by_key(|(_, token)| token.expires);
-            let Some(id) = first.map(|(id, _)| id.clone()) else {
-                break;
-            };
-            self.by_id.remove(&id);
-        }
-        let id = hex(&random::<12>()?);
-        let secret = URL_SAFE_NO_PAD.encode(random::<32>()?);
-        let mut user = UserInfo::of_service_account(account.namespace, account.name, account.uid);
-        user.extra
-            .insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={id}")]);
-        let token = format!("sandbox.{id}.{secret}");
-        self.by_id.insert(
-            id,
-            Token {
-                secret,
-                expires,
-                user,
-            },
-        );
-        Ok(Minted { token, expires })
+        let issued = now.as_second();
+        let token = self.signer.sign(&json!({
+            "aud": wanted.audiences,
+            "exp": issued.saturating_add(wanted.seconds),
+            "iat": issued,
+            "iss": ISSUER,
+            "jti": wanted.id,
+            "kubernetes.io": own,
+            "nbf": issued,
+            "sub": format!("system:serviceaccount:{}:{}", account.namespace, account.name),
+        }))?;
+        self.accounts.insert(account.uid.to_owned());
+        Ok(token)
     }
 
-    /// The user of a token that is still good.
-    pub(super) fn user(&self, token: &str, now: Timestamp) -> Option<UserInfo> {
-        let (id, secret) = token.strip_prefix("sandbox.")?.split_once('.')?;
-        let known = self.by_id.get(id)?;
-        let right = is_same(known.secret.as_bytes(), secret.as_bytes());
-        (right && known.expires > now).then(|| known.user.clone())
+    /// Returns the owner of a token that is valid now.
+    pub(super) fn review(&self, token: &str, now: Timestamp) -> Option<Reviewed> {
+        let claims = self.signer.verify(token)?;
+        let time = |name: &str| claims.get(name).and_then(Value::as_i64);
+        if time("exp")? <= now.as_second() || time("nbf")? > now.as_second() {
+            return None;
+        }
+        let own = claims.get("kubernetes.io")?;
+        let text = |pointer: &str| own.pointer(pointer).and_then(Value::as_str);
+        let uid = text("/serviceaccount/uid")?;
+        if !self.accounts.contains(uid) {
+            return None;
+        }
+        let mut user =
+            UserInfo::of_service_account(text("/namespace")?, text("/serviceaccount/name")?, uid);
+        let id = claims.get("jti")?.as_str()?;
+        let mut extra = |key: &str, value: &str| {
+            let key = format!("authentication.kubernetes.io/{key}");
+            user.extra.insert(key, vec![value.to_owned()]);
+        };
+        for kind in ["pod", "node"] {
+            if let Some(name) = text(&format!("/{kind}/name")) {
+                extra(&format!("{kind}-name"), name);
+                extra(&format!("{kind}-uid"), text(&format!("/{kind}/uid"))?);
+            }
+        }
+        user.extra
+            .insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={id}")]);
+        let audiences = claims.get("aud")?.as_array()?;
+        let audiences = audiences.iter().filter_map(Value::as_str);
+        Some(Reviewed {
+            user,
+            audiences: audiences.map(str::to_owned).collect(),
+        })
     }
 
     pub(super) fn revoke(&mut self, account_uid: &str) {
-        self.by_id.retain(|_, token| token.user.uid != account_uid);
+        self.accounts.remove(account_uid);
     }
 }
 
-/// Bytes that nobody can guess.
-fn random<const N: usize>() -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    rustls::crypto::ring::default_provider()
-        .secure_random
-        .fill(&mut bytes)
-        .map_err(|_| ApiError::internal("no random numbers are available"))?;
-    Ok(bytes)
+impl Wanted {
+    /// Reads a `TokenRequest`, without the object that it is bound to.
+    pub(crate) fn read(
+        request: &Value,
+        id: String,
+    ) -> Result<std::result::Result<Self, Vec<FieldError>>> {
+        let field = |name: &str| {
+            let field = request.get("spec").and_then(|spec| spec.get(name));
+            field.filter(|value| !value.is_null())
+        };
+        let seconds = match field("expirationSeconds") {
+            None => ONE_HOUR,
+            Some(value) => value.as_i64().ok_or_else(|| mistyped(value))?,
+        };
+        let audiences = field("audiences").and_then(Value::as_array);
+        let audiences: Vec<String> = audiences
+            .into_iter()
+            .flatten()
+            .filter_map(|audience| audience.as_str().map(str::to_owned))
+            .collect();
+        let path = "spec.expirationSeconds";
+        if seconds < TEN_MINUTES {
+            let why = "may not specify a duration less than 10 minutes";
+            return Ok(Err(vec![FieldError::invalid(path, &json!(seconds), why)]));
+        }
+        if seconds > 1 << 32 {
+            let why = "may not specify a duration larger than 2^32 seconds";
+            return Ok(Err(vec![FieldError::invalid(path, &json!(seconds), why)]));
+        }
+        Ok(Ok(Self {
+            audiences: if audiences.is_empty() {
+                vec![ISSUER.to_owned()]
+            } else {
+                audiences
+            },
+            seconds,
+            bound: None,
+            id,
+        }))
+    }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string can't fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+fn mistyped(value: &Value) -> ApiError {
+    let of = if value.is_string() {
+        "string"
+    } else {
+        "number"
+    };
+    ApiError::bad_request(format!(
+        "TokenRequest in version \"v1\" cannot be handled as a TokenRequest: json: cannot unmarshal {of} into Go \
+         struct field TokenRequestSpec.spec.expirationSeconds of type int64"
+    ))
 }
 
-/// Answers `POST …/serviceaccounts/NAME/token`: the `TokenRequest` with its status filled in,
-/// or what is wrong with it.
+/// Returns the `TokenRequest` with its status filled in.
 pub(crate) fn token_request(
     access: &Access,
     account: &Account<'_>,
     request: &Value,
+    wanted: &Wanted,
     now: Timestamp,
-) -> Result<std::result::Result<Value, Vec<FieldError>>> {
-    let spec = request.get("spec");
-    let field = |name: &str| {
-        spec.and_then(|spec| spec.get(name))
-            .filter(|value| !value.is_null())
-    };
-    let seconds = match field("expirationSeconds") {
-        None => ONE_HOUR,
-        Some(value) => match value.as_i64() {
-            Some(seconds) => seconds,
-            None => {
-                return Err(ApiError::bad_request(format!(
-                    "TokenRequest in version \"v1\" cannot be handled as a TokenRequest: json: cannot \
-                     unmarshal {} into Go struct field TokenRequestSpec.spec.expirationSeconds of \
-                     type int64",
-                    if value.is_string() {
-                        "string"
-                    } else {
-                        "number"
-                    }
-                )));
-            }
-        },
-    };
-    let path = "spec.expirationSeconds";
-    if seconds < TEN_MINUTES {
-        let why = "may not specify a duration less than 10 minutes";
-        return Ok(Err(vec![FieldError::invalid(path, &json!(seconds), why)]));
-    }
-    if seconds > 1 << 32 {
-        let why = "may not specify a duration larger than 2^32 seconds";
-        return Ok(Err(vec![FieldError::invalid(path, &json!(seconds), why)]));
-    }
-    let minted = access.mint(account, seconds, now)?;
-    let audiences = field("audiences")
-        .filter(|audiences| audiences.as_array().is_some_and(|list| !list.is_empty()))
-        .cloned()
-        .unwrap_or_else(|| json!(["https://kubernetes.default.svc"]));
+) -> Result<Value> {
+    let expires = now
+        .checked_add(SignedDuration::from_secs(wanted.seconds))
+        .map_err(|_| ApiError::bad_request("the token would never expire"))?;
+    let token = access.mint(account, wanted, now)?;
     let stamp = |time: Timestamp| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    Ok(Ok(json!({
+    let bound = request.pointer("/spec/boundObjectRef");
+    Ok(json!({
         "kind": "TokenRequest",
         "apiVersion": "authentication.k8s.io/v1",
         "metadata": {
@@ -170,12 +205,12 @@ pub(crate) fn token_request(
             "creationTimestamp": stamp(now),
         },
         "spec": {
-            "audiences": audiences,
-            "expirationSeconds": seconds,
-            "boundObjectRef": field("boundObjectRef"),
+            "audiences": wanted.audiences,
+            "expirationSeconds": wanted.seconds,
+            "boundObjectRef": bound,
         },
-        "status": { "token": minted.token, "expirationTimestamp": stamp(minted.expires) },
-    })))
+        "status": { "token": token, "expirationTimestamp": stamp(expires) },
+    }))
 }
 
 #[cfg(test)]
@@ -192,41 +227,49 @@ mod tests {
         Timestamp::from_second(1_800_000_000 + seconds).unwrap()
     }
 
-    #[test]
-    fn a_token_is_good_until_it_expires_or_is_revoked() {
-        let access = Access::default();
-        let minted = access.mint(&ROBOT, 600, at(0)).unwrap();
-        let user = access.token_review(&minted.token, at(599)).unwrap();
-        assert_eq!(user.username, "system:serviceaccount:ns:robot");
-        assert!(access.token_review(&minted.token, at(600)).is_none());
-        let mut wrong = minted.token.clone();
-        wrong.pop();
-        assert!(access.token_review(&wrong, at(1)).is_none());
-        access.revoke("u2");
-        assert!(access.token_review(&minted.token, at(1)).is_some());
-        access.revoke("u1");
-        assert!(access.token_review(&minted.token, at(1)).is_none());
+    fn wanted(request: &Value) -> Wanted {
+        Wanted::read(request, "id".to_owned()).unwrap().unwrap()
     }
 
     #[test]
-    fn the_table_is_bounded() {
-        let mut tokens = AccountTokens::default();
-        let first = tokens.mint(&ROBOT, 600, at(0)).unwrap();
-        for _ in 0..MAX_TOKENS {
-            tokens.mint(&ROBOT, 3600, at(0)).unwrap();
-        }
-        assert_eq!(tokens.by_id.len(), MAX_TOKENS);
-        assert!(tokens.user(&first.token, at(1)).is_none());
-        tokens.mint(&ROBOT, 600, at(3600)).unwrap();
-        assert_eq!(tokens.by_id.len(), 1, "expired ones make room");
+    fn a_token_is_good_until_it_expires_or_its_account_is_gone() {
+        let access = Access::default();
+        let wanted = wanted(&json!({ "spec": { "expirationSeconds": 600 } }));
+        let token = access.mint(&ROBOT, &wanted, at(0)).unwrap();
+        let reviewed = access.token_review(&token, at(599)).unwrap();
+        assert_eq!(reviewed.user.username, "system:serviceaccount:ns:robot");
+        assert_eq!(reviewed.user.extra[CREDENTIAL_ID], ["JTI=id".to_owned()]);
+        assert_eq!(reviewed.audiences, [ISSUER]);
+        assert!(access.token_review(&token, at(600)).is_none());
+        assert!(access.token_review(&token, at(-1)).is_none());
+        let mut wrong = token.clone();
+        wrong.pop();
+        assert!(access.token_review(&wrong, at(1)).is_none());
+        access.revoke("u2");
+        assert!(access.token_review(&token, at(1)).is_some());
+        access.revoke("u1");
+        assert!(access.token_review(&token, at(1)).is_none());
+    }
+
+    #[test]
+    fn tokens_of_other_audiences_are_not_for_this_server() {
+        let access = Access::default();
+        let wanted = wanted(&json!({ "spec": { "audiences": ["vault"] } }));
+        let token = access.mint(&ROBOT, &wanted, at(0)).unwrap();
+        let header = format!("Bearer {token}").parse().unwrap();
+        let headers = http::HeaderMap::from_iter([(http::header::AUTHORIZATION, header)]);
+        assert!(access.authenticate(&headers, None, at(1)).is_none());
+        assert_eq!(
+            access.token_review(&token, at(1)).unwrap().audiences,
+            ["vault"]
+        );
     }
 
     #[test]
     fn requests_are_answered_or_refused() {
         let access = Access::default();
-        let answer = token_request(&access, &ROBOT, &json!({}), at(0))
-            .unwrap()
-            .unwrap();
+        let request = json!({});
+        let answer = token_request(&access, &ROBOT, &request, &wanted(&request), at(0)).unwrap();
         assert_eq!(answer["spec"]["expirationSeconds"], 3600);
         assert_eq!(
             answer["status"]["expirationTimestamp"],
@@ -245,18 +288,10 @@ mod tests {
             ),
         ] {
             let request = json!({ "spec": { "expirationSeconds": seconds } });
-            let errors = token_request(&access, &ROBOT, &request, at(0))
-                .unwrap()
-                .unwrap_err();
+            let errors = Wanted::read(&request, String::new()).unwrap().unwrap_err();
             assert!(errors[0].message.ends_with(text), "{errors:?}");
         }
         let odd = json!({ "spec": { "expirationSeconds": "x" } });
-        assert_eq!(
-            token_request(&access, &ROBOT, &odd, at(0))
-                .err()
-                .unwrap()
-                .code,
-            400
-        );
+        assert_eq!(Wanted::read(&odd, String::new()).unwrap_err().code, 400);
     }
 }

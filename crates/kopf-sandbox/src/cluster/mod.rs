@@ -11,9 +11,11 @@ pub(crate) mod controllers;
 pub(crate) mod crds;
 mod definitions;
 pub(crate) mod garbage;
+mod import;
 pub(crate) mod namespaces;
 pub(crate) mod owners;
 pub(crate) mod present;
+mod restore;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 

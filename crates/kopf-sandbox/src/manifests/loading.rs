@@ -217,13 +217,13 @@ impl<'a> Loading<'a> {
     }
 }
 
-fn problem(document: &Document, cause: &str) -> String {
+pub(super) fn problem(document: &Document, cause: &str) -> String {
     let Document { place, kind, .. } = document;
     let name = document.name.as_deref().unwrap_or("(generated name)");
     format!("{place}: {kind} {name}: {cause}")
 }
 
-fn object_name(document: &Document, name: &str) -> String {
+pub(super) fn object_name(document: &Document, name: &str) -> String {
     let group = document.group();
     let dot = if group.is_empty() { "" } else { "." };
     format!("{}{dot}{group}/{name}", document.kind.to_lowercase())

@@ -13,6 +13,7 @@ mod loading;
 mod order;
 mod owners;
 mod parsing;
+mod restoring;
 mod sections;
 mod source;
 mod yaml;
@@ -89,5 +90,15 @@ impl Manifests {
     /// any two objects.
     pub async fn load(&self, sandbox: &Sandbox) -> Result<Vec<Loaded>, Error> {
         loading::load(&Client::new(sandbox.service()), &self.documents).await
+    }
+
+    /// Stores all objects as they are, for dumps of clusters (`kubectl get -A -o yaml`) and
+    /// [exports](Sandbox::export): with their uids, statuses, owners, field managers and times.
+    ///
+    /// Types are checked; other rules, admission webhooks and policies are not applied. Objects of the same
+    /// names are replaced, missing namespaces are created, and references to owners that are not among the
+    /// objects are dropped. Namespaces and CRDs that are terminating are stored as if they were not.
+    pub async fn restore(&self, sandbox: &Sandbox) -> Result<Vec<Loaded>, Error> {
+        restoring::restore(sandbox, &self.documents).await
     }
 }

@@ -41,6 +41,7 @@ pub(crate) struct Options {
     pub(crate) send_initial_events: Option<bool>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) label_selector: Option<String>,
+    pub(crate) shard_selector: Option<String>,
     pub(crate) field_selector: Option<String>,
     pub(crate) limit: Option<u64>,
     pub(crate) continue_token: Option<String>,
@@ -81,6 +82,7 @@ impl Options {
                     options.timeout = (seconds > 0).then(|| Duration::from_secs(seconds));
                 }
                 "labelSelector" => options.label_selector = text(value),
+                "shardSelector" => options.shard_selector = text(value),
                 "fieldSelector" => options.field_selector = text(value),
                 "limit" if !value.is_empty() => {
                     options.limit = u64::try_from(integer(value)?)

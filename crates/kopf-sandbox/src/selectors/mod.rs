@@ -1,4 +1,4 @@
-//! What a list, a watch or a webhook selects: by labels and by fields.
+//! What a list, a watch or a webhook selects: by labels, by fields and by shards.
 //!
 //! Parsers and matchers only. They never look at the store, and a selector that was accepted
 //! always has an answer for any object.
@@ -7,7 +7,9 @@ mod fields;
 mod label_parser;
 mod labels;
 mod selectable;
+mod shards;
 
 pub(crate) use fields::FieldSelector;
 pub(crate) use labels::LabelSelector;
 pub(crate) use selectable::field_value;
+pub(crate) use shards::{Field as ShardField, ShardSelector};

@@ -114,6 +114,21 @@ pub(crate) fn labels_of(raw: &[u8]) -> Value {
     serde_json::from_slice::<Peek>(raw).map_or(Value::Null, |peek| peek.metadata.labels)
 }
 
+/// Returns the uid of a serialised object, without parsing the rest of it.
+pub(crate) fn uid_of(raw: &[u8]) -> String {
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct Peek {
+        metadata: PeekMetadata,
+    }
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct PeekMetadata {
+        uid: String,
+    }
+    serde_json::from_slice::<Peek>(raw).map_or_else(|_| String::new(), |peek| peek.metadata.uid)
+}
+
 /// Entries in the order of their revisions, the oldest forgotten first.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Log {

@@ -22,7 +22,8 @@ pub(crate) use self::audience::Subscription;
 use self::collection::Collection;
 pub(crate) use self::collection::{Key, Snapshot, Stored};
 use self::log::Log;
-pub(crate) use self::log::{Change, Entry, Reader, event_line, labels_of};
+pub(crate) use self::log::{Change, Entry, Reader, event_line, labels_of, uid_of};
+use crate::journal::{Journal, Place, Record};
 use crate::kinds::Kind;
 use crate::object::meta;
 
@@ -129,6 +130,8 @@ pub(crate) struct Store {
     window: Window,
     /// Wakes the [pump](Store::pump): writers only ever touch this one waiter.
     dirty: Notify,
+    /// Keeps changes on disk, if they outlive the process.
+    journal: Option<Journal>,
 }
 
 #[derive(Debug)]
@@ -176,6 +179,56 @@ impl Store {
             }),
             window,
             dirty: Notify::new(),
+            journal: None,
+        }
+    }
+
+    /// Returns a store whose changes are kept by a journal. `revision` is that of the last change in it.
+    pub(crate) fn journaled(window: Window, journal: Journal, revision: u64) -> Self {
+        let mut store = Self::new(window);
+        store.journal = Some(journal);
+        {
+            let mut inner = store.lock();
+            inner.revision = inner.revision.max(revision);
+            inner.floor = inner.revision;
+        }
+        store
+    }
+
+    /// Adds an object that the journal has kept.
+    pub(crate) fn restore(&self, collection: &Arc<str>, stored: Stored, parents: &[Parent]) {
+        let mut inner = self.lock();
+        let place = inner.place(collection, parents);
+        place.objects.insert(stored.key.clone(), Arc::new(stored));
+    }
+
+    /// Waits until all changes so far are on disk. Returns at once if they are not kept.
+    ///
+    /// # Errors
+    ///
+    /// The disk cannot be written.
+    pub(crate) async fn durable(&self) -> Result<(), Arc<str>> {
+        match &self.journal {
+            Some(journal) => journal.durable().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns `true` if the changes are kept on disk.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    /// Writes what is left to disk and releases it. Blocks for the time of that.
+    pub(crate) fn close(&self) {
+        if let Some(journal) = &self.journal {
+            journal.close();
+        }
+    }
+
+    fn record(&self, record: &Record<'_>) {
+        if let Some(journal) = &self.journal {
+            journal.append(record);
         }
     }
 
@@ -211,6 +264,7 @@ impl Store {
         parents: &[Parent],
     ) -> Result<Arc<Stored>, Unexpected> {
         let terminating = meta::is_terminating(&object);
+        let version = version_of(&object);
         let mut inner = self.lock();
         let inner = &mut *inner;
         let revision = inner.revision + 1;
@@ -242,11 +296,18 @@ impl Store {
             born: previous.as_ref().map_or(revision, |previous| previous.born),
             terminating,
             kind: Arc::clone(kind),
-            version: Arc::clone(&kind.storage_version),
+            version: version.unwrap_or_else(|| Arc::clone(&kind.storage_version)),
             raw,
             head,
         });
         place.objects.insert(key.clone(), Arc::clone(&stored));
+        self.record(&Record::Put {
+            place: journal_place(collection, key),
+            revision,
+            born: stored.born,
+            head: stored.head,
+            raw: &stored.raw,
+        });
         let change = if previous.is_some() {
             Change::Modified
         } else {
@@ -295,6 +356,10 @@ impl Store {
         });
         inner.revision = revision;
         place.objects.remove(key);
+        self.record(&Record::Remove {
+            place: journal_place(collection, key),
+            revision,
+        });
         place.log.push(
             Entry::new(Change::Deleted, Arc::clone(&stored), Some(previous)),
             self.window,
@@ -405,6 +470,9 @@ impl Store {
         let Some(mut place) = inner.collections.remove(collection) else {
             return Vec::new();
         };
+        if !place.objects.is_empty() {
+            self.record(&Record::Close { collection });
+        }
         place.audience.dismiss(&place.log, revision);
         place.objects.into_keys().collect()
     }
@@ -463,6 +531,20 @@ impl Store {
         }
         told
     }
+}
+
+fn journal_place<'a>(collection: &'a str, key: &'a Key) -> Place<'a> {
+    Place {
+        collection,
+        namespace: &key.namespace,
+        name: &key.name,
+    }
+}
+
+/// Returns the version in which an object is, by its `apiVersion`.
+fn version_of(object: &Value) -> Option<Arc<str>> {
+    let api_version = object.get("apiVersion")?.as_str()?;
+    api_version.rsplit('/').next().map(Arc::from)
 }
 
 /// Serialises an object with its new resourceVersion. `apiVersion` and `kind` come first, so that lists can

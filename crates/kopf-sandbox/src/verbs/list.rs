@@ -11,7 +11,7 @@ use crate::cluster::{Cluster, collection};
 use crate::field_error::FieldError;
 use crate::kinds::Kind;
 use crate::request::options::{Options, VersionMatch};
-use crate::selectors::{FieldSelector, LabelSelector, field_value};
+use crate::selectors::{FieldSelector, LabelSelector, ShardField, ShardSelector, field_value};
 use crate::status::{ApiError, Result};
 use crate::store::{Key, Snapshot, Stored};
 
@@ -22,6 +22,8 @@ pub(crate) struct Page {
     pub(crate) items: Vec<Arc<Stored>>,
     pub(crate) continue_token: Option<String>,
     pub(crate) remaining: Option<usize>,
+    /// The shard of which the list is.
+    pub(crate) shard: Option<String>,
 }
 
 /// Which objects a list or watch is about.
@@ -31,6 +33,7 @@ pub(crate) struct Filter {
     pub(crate) name: Option<String>,
     pub(crate) labels: LabelSelector,
     pub(crate) fields: FieldSelector,
+    pub(crate) shards: Option<ShardSelector>,
 }
 
 impl Filter {
@@ -47,18 +50,24 @@ impl Filter {
         fields
             .check(&call.kind, &call.version)
             .map_err(ApiError::bad_request)?;
+        let shards = call.options.shard_selector.as_deref();
+        let shards = shards.map(ShardSelector::parse).transpose();
+        let shards = shards.map_err(|why| {
+            ApiError::without_reason(500, format!("invalid shard selector: {why}"))
+        })?;
         let name = (!call.name.is_empty()).then(|| call.name.clone());
         Ok(Self {
             namespace: call.namespace.clone(),
             name,
             labels,
             fields,
+            shards,
         })
     }
 
     /// Whether there are no selectors.
     pub(crate) fn selects_all(&self) -> bool {
-        self.labels.is_empty() && self.fields.is_empty()
+        self.labels.is_empty() && self.fields.is_empty() && self.shards.is_none()
     }
 
     /// Whether the place of an object passes.
@@ -67,6 +76,17 @@ impl Filter {
             .as_deref()
             .is_none_or(|namespace| *namespace == *key.namespace)
             && self.name.as_deref().is_none_or(|name| *name == *key.name)
+    }
+
+    /// Returns `true` if an object is in the shard. Its uid and namespace never change.
+    pub(crate) fn matches_shard(&self, stored: &Stored) -> bool {
+        match &self.shards {
+            None => true,
+            Some(shards) => match shards.field() {
+                ShardField::Uid => shards.matches(&crate::store::uid_of(&stored.raw)),
+                ShardField::Namespace => shards.matches(&stored.key.namespace),
+            },
+        }
     }
 
     pub(crate) fn matches_labels(&self, labels: &Value) -> bool {
@@ -88,6 +108,7 @@ impl Filter {
 
     fn matches(&self, kind: &Kind, stored: &Stored) -> bool {
         self.matches_key(&stored.key)
+            && self.matches_shard(stored)
             && (self.labels.is_empty()
                 || self.matches_labels(&crate::store::labels_of(&stored.raw)))
             && self.matches_fields(kind, stored)
@@ -168,6 +189,9 @@ impl Cluster {
 
 /// Returns the first page of the candidates that match.
 fn page(call: &Call, filter: &Filter, revision: u64, candidates: Vec<Arc<Stored>>) -> Page {
+    // A real server has no field for it in lists of custom resources.
+    let shard = filter.shards.as_ref().filter(|_| !call.kind.is_custom());
+    let shard = shard.map(ToString::to_string);
     let mut matching = candidates
         .into_iter()
         .filter(|stored| filter.matches(&call.kind, stored));
@@ -177,6 +201,7 @@ fn page(call: &Call, filter: &Filter, revision: u64, candidates: Vec<Arc<Stored>
             items: matching.collect(),
             continue_token: None,
             remaining: None,
+            shard,
         };
     };
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -195,6 +220,7 @@ fn page(call: &Call, filter: &Filter, revision: u64, candidates: Vec<Arc<Stored>
         items,
         continue_token,
         remaining,
+        shard,
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Call, Payload};
-use crate::access::UserInfo;
+use crate::access::{ISSUER, UserInfo};
 use crate::cluster::Cluster;
 use crate::object::meta;
 use crate::rights::{Access, Action};
@@ -93,14 +93,30 @@ impl Cluster {
                 "token is required for TokenReview in authentication",
             ));
         }
-        Ok(match self.access.token_review(token, self.clock.now()) {
-            Some(user) => json!({
-                "authenticated": true,
-                "user": UserInfo::to_json(&user),
-                "audiences": ["https://kubernetes.default.svc.cluster.local"],
-            }),
-            None => json!({ "user": {}, "error": "invalid bearer token" }),
-        })
+        let Some(reviewed) = self.access.token_review(token, self.clock.now()) else {
+            return Ok(json!({ "user": {}, "error": "invalid bearer token" }));
+        };
+        let wanted = object.pointer("/spec/audiences").and_then(Value::as_array);
+        let wanted: Vec<&str> = match wanted {
+            Some(wanted) if !wanted.is_empty() => wanted.iter().filter_map(Value::as_str).collect(),
+            _ => vec![ISSUER],
+        };
+        let common: Vec<&str> = reviewed
+            .audiences
+            .iter()
+            .map(String::as_str)
+            .filter(|audience| wanted.contains(audience))
+            .collect();
+        if common.is_empty() {
+            let (given, wanted) = (json!(reviewed.audiences), json!(wanted));
+            let why = format!(
+                "[invalid bearer token, token audiences {given} is invalid for the target audiences {wanted}]"
+            );
+            return Ok(json!({ "user": {}, "error": why }));
+        }
+        Ok(json!({
+            "authenticated": true, "user": reviewed.user.to_json(), "audiences": common,
+        }))
     }
 }
 

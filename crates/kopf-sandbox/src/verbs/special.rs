@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{Call, Payload};
-use crate::access::{Account, token_request};
-use crate::cluster::Cluster;
+use crate::access::{Account, Bound, Wanted, token_request};
+use crate::cluster::{Cluster, collection};
 use crate::object::meta;
 use crate::request::options::DeleteOptions;
 use crate::status::{ApiError, Result};
+use crate::store::Key;
 
 impl Cluster {
     /// `POST …/pods/NAME/binding`: the pod runs on a node from now on.
@@ -103,11 +104,60 @@ impl Cluster {
             name: &call.name,
             uid: meta::uid(&account),
         };
-        token_request(&self.access, &account, request, self.clock.now())?
-            .map(Payload::Document)
-            .map_err(|errors| {
-                ApiError::invalid_named("authentication.k8s.io", "TokenRequest", "", &errors)
-            })
+        let mut wanted = Wanted::read(request, self.ids.uid())?.map_err(|errors| {
+            ApiError::invalid_named("authentication.k8s.io", "TokenRequest", "", &errors)
+        })?;
+        wanted.bound = self.bound_object(call, request)?;
+        let now = self.clock.now();
+        token_request(&self.access, &account, request, &wanted, now).map(Payload::Document)
+    }
+
+    /// Returns the object that a token is to be bound to.
+    fn bound_object(&self, call: &Call, request: &Value) -> Result<Option<Bound>> {
+        let reference = request.pointer("/spec/boundObjectRef");
+        let Some(reference) = reference.filter(|reference| reference.is_object()) else {
+            return Ok(None);
+        };
+        let text = |field: &str| {
+            let text = reference.get(field).and_then(Value::as_str);
+            text.unwrap_or_default()
+        };
+        let plural = match (text("apiVersion"), text("kind")) {
+            ("v1", "Pod") => "pods",
+            ("v1", "Secret") => "secrets",
+            ("v1", "Node") => "nodes",
+            (api_version, kind) => {
+                let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+                return Err(ApiError::bad_request(format!(
+                    "cannot bind token to object of type {group}/{version}, Kind={kind}"
+                )));
+            }
+        };
+        let kind = self
+            .built_in("", plural)
+            .ok_or_else(ApiError::no_such_path)?;
+        let namespace = call.namespace.as_deref().filter(|_| kind.namespaced);
+        let key = Key::new(namespace, text("name"));
+        let found = self
+            .store
+            .get(&collection(&kind), &key)
+            .ok_or_else(|| ApiError::not_found(&kind, text("name")))?
+            .value();
+        let (wanted, uid) = (text("uid"), meta::uid(&found));
+        if !wanted.is_empty() && wanted != uid {
+            return Err(ApiError::conflict(
+                &kind,
+                text("name"),
+                &format!(
+                    "the UID in the bound object reference ({wanted}) does not match the UID in record. The object might have been deleted and then recreated"
+                ),
+            ));
+        }
+        Ok(Some(Bound {
+            kind: text("kind").to_lowercase(),
+            name: text("name").to_owned(),
+            uid: uid.to_owned(),
+        }))
     }
 }
 

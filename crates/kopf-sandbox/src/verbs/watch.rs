@@ -174,6 +174,9 @@ impl Watcher {
                 self.fail(&error);
             }
             if !self.ready.is_empty() {
+                if self.cluster.store.durable().await.is_err() {
+                    return Some(Err(self.break_off()));
+                }
                 return Some(Ok(self.take_ready()));
             }
             match self.obstacle {
@@ -423,6 +426,9 @@ impl Watcher {
     fn seen_as(&self, entry: &Arc<Entry>) -> Option<(Change, Arc<Stored>)> {
         let kind = &self.kind;
         if !self.filter.matches_key(&entry.object.key) {
+            return None;
+        }
+        if !self.filter.matches_shard(&entry.object) {
             return None;
         }
         if self.filter.selects_all() {

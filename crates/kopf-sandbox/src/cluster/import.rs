@@ -1,0 +1,107 @@
+//! Objects of a dump, stored as they are.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Cluster, collection, crds};
+use crate::kinds::Kind;
+use crate::object::meta;
+use crate::status::{ApiError, Result};
+use crate::store::{Expect, Key, Unexpected};
+use crate::verbs::conform;
+
+/// How often an object that changes at the same time is tried.
+const ATTEMPTS: usize = 16;
+
+impl Cluster {
+    /// Stores an object with its uid, status, owners, managers and times. An object of the same name is
+    /// replaced. Neither rules nor webhooks are applied; types are checked.
+    ///
+    /// `version` is that of the object. Namespaces and CRDs are stored as if they were not terminating.
+    pub(crate) async fn import(
+        &self,
+        kind: &Arc<Kind>,
+        version: &str,
+        mut object: Value,
+    ) -> Result<()> {
+        let mismatched = conform::conform(kind, version, &mut object);
+        mismatched.map_err(|mismatch| conform::refused(kind, version, &mismatch))?;
+        self.complete(kind, &mut object);
+        let key = Key::new(
+            meta::namespace(&object).filter(|_| kind.namespaced),
+            meta::name(&object),
+        );
+        if let Some(namespace) = key.namespace() {
+            self.ensure_namespace(namespace);
+        }
+        let object = self
+            .converted(kind, object, &kind.storage_version.clone())
+            .await?;
+        for _ in 0..ATTEMPTS {
+            let present = self.store.get(&collection(kind), &key);
+            let expect =
+                present.map_or(Expect::Absent, |present| Expect::Revision(present.revision));
+            match self.put(kind, &key, expect, object.clone()) {
+                Ok(_) => return Ok(()),
+                Err(Unexpected::NoParent) => return Err(self.no_parent(kind, &key)),
+                Err(Unexpected::Exists | Unexpected::Changed) => {}
+            }
+        }
+        Err(ApiError::modified(kind, &key.name))
+    }
+
+    /// Adds what every stored object has.
+    fn complete(&self, kind: &Kind, object: &mut Value) {
+        let (uid, now) = (self.ids.uid(), self.clock.seconds());
+        let parent = crds::is_crd(kind) || super::garbage::is_namespace(kind);
+        let metadata = meta::metadata(object);
+        metadata.remove("resourceVersion");
+        metadata.entry("uid").or_insert(Value::String(uid));
+        let created = metadata.entry("creationTimestamp").or_insert(Value::Null);
+        if created.is_null() {
+            *created = Value::String(now);
+        }
+        if !parent {
+            return;
+        }
+        metadata.remove("deletionTimestamp");
+        metadata.remove("deletionGracePeriodSeconds");
+        if crds::is_crd(kind) {
+            crate::crd::default(object);
+        } else {
+            meta::entry(object, "status").insert("phase".to_owned(), json!("Active"));
+            let finalizers = meta::entry(object, "spec").entry("finalizers");
+            finalizers.or_insert_with(|| json!(["kubernetes"]));
+        }
+    }
+
+    fn ensure_namespace(&self, name: &str) {
+        if self.namespace(name).is_none() {
+            self.establish("", "namespaces", super::bootstrap::namespace(name));
+        }
+    }
+
+    /// Returns all objects in their storage versions: CRDs first, then namespaces, then the others by kind.
+    pub(crate) fn export(&self) -> Vec<Value> {
+        let kinds = self.kinds();
+        let mut kinds: Vec<&Arc<Kind>> = kinds
+            .iter()
+            .filter(|kind| &*kind.group != "events.k8s.io")
+            .collect();
+        kinds.sort_by_key(|kind| {
+            let parent = crds::is_crd(kind) || super::garbage::is_namespace(kind);
+            let rank = if crds::is_crd(kind) {
+                0
+            } else {
+                u8::from(!parent) + 1
+            };
+            (rank, Arc::clone(&kind.group), Arc::clone(&kind.plural))
+        });
+        kinds
+            .into_iter()
+            .flat_map(|kind| self.store.list(&collection(kind), None).objects)
+            .map(|stored| stored.value())
+            .collect()
+    }
+}

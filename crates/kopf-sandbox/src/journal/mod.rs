@@ -1,0 +1,138 @@
+//! Objects on disk: an append-only log in a folder, for sandboxes that outlive their process.
+//!
+//! The store keeps all objects in memory and appends every change to a [`Journal`]. A thread writes
+//! what has accumulated as one frame with a checksum and calls fsync once for it (group commit).
+//! Responses wait for that by [`Journal::durable`], so that nothing is answered that a crash could
+//! take back. The log is rewritten with the present objects only when most of it is outdated.
+
+mod error;
+mod folder;
+mod frame;
+mod record;
+mod replay;
+mod writer;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use tokio::sync::watch;
+
+pub use self::error::DataError;
+pub(crate) use self::record::{Place, Record};
+pub(crate) use self::replay::{Recovered, RecoveredObject};
+use self::writer::Writer;
+
+/// The log of one sandbox.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    shared: Arc<Shared>,
+    progress: watch::Receiver<Progress>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    pending: Mutex<Pending>,
+    wake: Condvar,
+    /// Records appended so far.
+    appended: AtomicU64,
+}
+
+/// Records that are not written yet.
+#[derive(Debug, Default)]
+struct Pending {
+    batch: Vec<u8>,
+    closing: bool,
+}
+
+/// How far the log is on disk.
+#[derive(Debug, Clone)]
+enum Progress {
+    /// This many records are.
+    Durable(u64),
+    /// Nothing more can be written, for this reason.
+    Ended(Arc<str>),
+}
+
+impl Journal {
+    /// Opens a folder, or makes a new one, and returns what is in it.
+    pub(crate) fn open(folder: &Path) -> Result<(Self, Recovered), DataError> {
+        let opened = folder::open(folder)?;
+        let (sender, progress) = watch::channel(Progress::Durable(0));
+        let shared = Arc::new(Shared::default());
+        let writer = Writer::new(opened.files, Arc::clone(&shared), sender);
+        let thread = std::thread::Builder::new()
+            .name("kopf-sandbox-journal".to_owned())
+            .spawn(move || writer.run())?;
+        let journal = Self {
+            shared,
+            progress,
+            thread: Mutex::new(Some(thread)),
+        };
+        Ok((journal, opened.recovered))
+    }
+
+    /// Appends a change. The caller holds the lock of the store, so that the order is that of revisions.
+    pub(crate) fn append(&self, record: &Record<'_>) {
+        let mut pending = self.shared.lock();
+        if pending.closing {
+            return;
+        }
+        record.encode(&mut pending.batch);
+        self.shared.appended.fetch_add(1, Ordering::AcqRel);
+        self.shared.wake.notify_one();
+    }
+
+    /// Waits until everything that was appended so far is on disk.
+    ///
+    /// # Errors
+    ///
+    /// The log cannot be written; no later call succeeds either.
+    pub(crate) async fn durable(&self) -> Result<(), Arc<str>> {
+        let wanted = self.shared.appended.load(Ordering::Acquire);
+        let mut progress = self.progress.clone();
+        let reached = progress
+            .wait_for(|progress| match progress {
+                Progress::Durable(count) => *count >= wanted,
+                Progress::Ended(_) => true,
+            })
+            .await;
+        match reached.as_deref() {
+            Ok(Progress::Durable(_)) => Ok(()),
+            Ok(Progress::Ended(why)) => Err(Arc::clone(why)),
+            Err(_) => Err(Arc::from("the data folder is closed")),
+        }
+    }
+
+    /// Writes what is left and releases the folder. Blocks for the time of that.
+    pub(crate) fn close(&self) {
+        {
+            let mut pending = self.shared.lock();
+            pending.closing = true;
+            self.shared.wake.notify_one();
+        }
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            // A panic of the thread is seen by those who wait for the disk.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,255 @@
+//! One change of the store, as bytes.
+
+use bytes::Bytes;
+
+const PUT: u8 = 1;
+const REMOVE: u8 = 2;
+const CLOSE: u8 = 3;
+const REVISION: u8 = 4;
+
+/// A change to be appended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Record<'a> {
+    /// An object is created or replaced.
+    Put {
+        place: Place<'a>,
+        revision: u64,
+        born: u64,
+        /// Where `raw` goes on after its `kind` and `apiVersion`.
+        head: usize,
+        raw: &'a [u8],
+    },
+    /// An object is removed.
+    Remove { place: Place<'a>, revision: u64 },
+    /// A collection ends with all that is in it.
+    Close { collection: &'a str },
+    /// The revision has come this far.
+    Revision(u64),
+}
+
+/// The place of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place<'a> {
+    pub(crate) collection: &'a str,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+}
+
+/// A record that was read. Bytes are parts of the frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Read {
+    Put {
+        place: ReadPlace,
+        revision: u64,
+        born: u64,
+        head: usize,
+        raw: Bytes,
+    },
+    Remove {
+        place: ReadPlace,
+        revision: u64,
+    },
+    Close {
+        collection: String,
+    },
+    Revision(u64),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ReadPlace {
+    pub(super) collection: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+}
+
+impl Record<'_> {
+    pub(super) fn encode(&self, to: &mut Vec<u8>) {
+        match *self {
+            Self::Put {
+                place,
+                revision,
+                born,
+                head,
+                raw,
+            } => {
+                to.push(PUT);
+                place.encode(to);
+                number(to, revision);
+                number(to, born);
+                number(to, head as u64);
+                field(to, raw);
+            }
+            Self::Remove { place, revision } => {
+                to.push(REMOVE);
+                place.encode(to);
+                number(to, revision);
+            }
+            Self::Close { collection } => {
+                to.push(CLOSE);
+                field(to, collection.as_bytes());
+            }
+            Self::Revision(revision) => {
+                to.push(REVISION);
+                number(to, revision);
+            }
+        }
+    }
+}
+
+impl Place<'_> {
+    fn encode(self, to: &mut Vec<u8>) {
+        field(to, self.collection.as_bytes());
+        field(to, self.namespace.as_bytes());
+        field(to, self.name.as_bytes());
+    }
+}
+
+impl ReadPlace {
+    pub(super) fn as_place(&self) -> Place<'_> {
+        Place {
+            collection: &self.collection,
+            namespace: &self.namespace,
+            name: &self.name,
+        }
+    }
+}
+
+fn number(to: &mut Vec<u8>, number: u64) {
+    to.extend_from_slice(&number.to_le_bytes());
+}
+
+fn field(to: &mut Vec<u8>, bytes: &[u8]) {
+    number(to, bytes.len() as u64);
+    to.extend_from_slice(bytes);
+}
+
+/// The records of a frame. `None` among them: the frame makes no sense.
+#[derive(Debug)]
+pub(super) struct Records {
+    rest: Bytes,
+}
+
+impl Records {
+    pub(super) fn of(payload: Bytes) -> Self {
+        Self { rest: payload }
+    }
+
+    /// Returns the next record; `Ok(None)` at the end.
+    pub(super) fn next(&mut self) -> Result<Option<Read>, Senseless> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let tag = self.take(1)?;
+        Ok(Some(match tag.first() {
+            Some(&PUT) => Read::Put {
+                place: self.place()?,
+                revision: self.number()?,
+                born: self.number()?,
+                head: usize::try_from(self.number()?).map_err(|_| Senseless)?,
+                raw: self.field()?,
+            },
+            Some(&REMOVE) => Read::Remove {
+                place: self.place()?,
+                revision: self.number()?,
+            },
+            Some(&CLOSE) => Read::Close {
+                collection: self.text()?,
+            },
+            Some(&REVISION) => Read::Revision(self.number()?),
+            _ => return Err(Senseless),
+        }))
+    }
+
+    fn place(&mut self) -> Result<ReadPlace, Senseless> {
+        Ok(ReadPlace {
+            collection: self.text()?,
+            namespace: self.text()?,
+            name: self.text()?,
+        })
+    }
+
+    fn text(&mut self) -> Result<String, Senseless> {
+        String::from_utf8(self.field()?.to_vec()).map_err(|_| Senseless)
+    }
+
+    fn field(&mut self) -> Result<Bytes, Senseless> {
+        let length = usize::try_from(self.number()?).map_err(|_| Senseless)?;
+        self.take(length)
+    }
+
+    fn number(&mut self) -> Result<u64, Senseless> {
+        let bytes = self.take(8)?;
+        let bytes: [u8; 8] = bytes.as_ref().try_into().map_err(|_| Senseless)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn take(&mut self, length: usize) -> Result<Bytes, Senseless> {
+        if length > self.rest.len() {
+            return Err(Senseless);
+        }
+        Ok(self.rest.split_to(length))
+    }
+}
+
+/// A frame with a right checksum whose records cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Senseless;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_read_as_they_were_written() {
+        let place = Place {
+            collection: "/configmaps",
+            namespace: "default",
+            name: "a",
+        };
+        let mut bytes = Vec::new();
+        let records = [
+            Record::Put {
+                place,
+                revision: 7,
+                born: 5,
+                head: 3,
+                raw: b"{\"a\":1}",
+            },
+            Record::Remove { place, revision: 8 },
+            Record::Close { collection: "x/y" },
+            Record::Revision(9),
+        ];
+        for record in &records {
+            record.encode(&mut bytes);
+        }
+        let mut read = Records::of(Bytes::from(bytes.clone()));
+        let Ok(Some(Read::Put {
+            place,
+            revision,
+            born,
+            head,
+            raw,
+        })) = read.next()
+        else {
+            panic!("the first record is a put");
+        };
+        assert_eq!((revision, born, head), (7, 5, 3));
+        assert_eq!((place.name.as_str(), &raw[..]), ("a", &b"{\"a\":1}"[..]));
+        assert!(matches!(
+            read.next(),
+            Ok(Some(Read::Remove { revision: 8, .. }))
+        ));
+        assert!(matches!(read.next(), Ok(Some(Read::Close { .. }))));
+        assert_eq!(read.next(), Ok(Some(Read::Revision(9))));
+        assert_eq!(read.next(), Ok(None));
+
+        for length in 1..bytes.len() {
+            let mut cut = Records::of(Bytes::copy_from_slice(&bytes[..length]));
+            while let Ok(Some(_)) = cut.next() {}
+        }
+        assert_eq!(
+            Records::of(Bytes::from_static(b"\xff")).next(),
+            Err(Senseless)
+        );
+    }
+}

@@ -1,0 +1,100 @@
+//! Stores the objects of a dump as they are: with their uids, statuses and owners.
+
+use serde_json::Value;
+
+use super::loading::{Loaded, object_name, problem};
+use super::owners::{Owners, with_references};
+use super::{Document, Error};
+use crate::Sandbox;
+use crate::cluster::Cluster;
+
+/// Stores all objects. All are tried; see [`load`](super::loading::load).
+pub(super) async fn restore(
+    sandbox: &Sandbox,
+    documents: &[Document],
+) -> Result<Vec<Loaded>, Error> {
+    let mut restoring = Restoring {
+        cluster: sandbox.cluster(),
+        owners: Owners::of(documents),
+        loaded: Vec::new(),
+        late: Vec::new(),
+    };
+    let mut problems = Vec::new();
+    for document in documents {
+        tokio::task::yield_now().await;
+        if let Err(cause) = restoring.store(document).await {
+            problems.push(problem(document, &cause));
+        }
+    }
+    // Those that came before their owners, with all references now.
+    for document in std::mem::take(&mut restoring.late) {
+        if let Err(cause) = restoring.put(document).await {
+            problems.push(problem(document, &cause));
+        }
+    }
+    if let Err(why) = restoring.cluster.store.durable().await {
+        problems.push(why.to_string());
+    }
+    if problems.is_empty() {
+        return Ok(restoring.loaded);
+    }
+    let (count, all) = (problems.len(), documents.len());
+    let mut error = Error::new(format!("{count} of {all} objects cannot be restored"));
+    for problem in problems {
+        error = error.because(problem);
+    }
+    Err(error.advise("correct the dump and start again"))
+}
+
+struct Restoring<'a> {
+    cluster: &'a Cluster,
+    owners: Owners,
+    loaded: Vec<Loaded>,
+    /// Objects that were stored before their owners.
+    late: Vec<&'a Document>,
+}
+
+impl<'a> Restoring<'a> {
+    async fn store(&mut self, document: &'a Document) -> Result<(), String> {
+        let dropped_owners = self.put(document).await?;
+        let name = document.name.as_deref().unwrap_or_default();
+        self.loaded.push(Loaded {
+            object: object_name(document, name),
+            namespace: document.namespace.clone(),
+            place: document.place.clone(),
+            dropped_owners,
+        });
+        Ok(())
+    }
+
+    /// Stores an object with references to the owners that are there. Returns those that never are.
+    async fn put(&mut self, document: &'a Document) -> Result<Vec<String>, String> {
+        let Document {
+            kind, api_version, ..
+        } = document;
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let kinds = self.cluster.kinds();
+        let found = kinds
+            .by_kind(group, kind)
+            .filter(|found| found.version(version).is_some())
+            .ok_or_else(|| format!("there is no kind {kind} in {api_version}"))?;
+        if document.name.is_none() {
+            return Err("it has no name".to_owned());
+        }
+        let renewed = self.owners.renew(&document.value).unwrap_or_default();
+        let mut object = with_references(&document.value, renewed.references);
+        if let Some(uid) = &document.uid {
+            object["metadata"]["uid"] = Value::String(uid.clone());
+        }
+        if found.namespaced && document.namespace.is_none() {
+            object["metadata"]["namespace"] = Value::from("default");
+        }
+        let stored = self.cluster.import(found, version, object.clone()).await;
+        stored.map_err(|refusal| refusal.message)?;
+        self.owners.learn(document, &object);
+        if renewed.incomplete {
+            self.late.push(document);
+        }
+        Ok(renewed.dropped)
+    }
+}

@@ -295,19 +295,11 @@ class ClusterDetector:
     """A mixin that detects local clusters by their API servers."""
 
     @staticmethod
-<<<<<<< HEAD
     async def guess_host() -> str | None:
-        """Returns the name of this machine for pods of a local cluster, `None` for other clusters."""
+        """Returns the name of this machine in a local cluster, `None` for other clusters."""
         from kopf._front import serving
 
         return await serving.guess_host()
-=======
-    async def guess_host(fn: Any = None) -> str | None:
-        """Returns the name of this machine in a local cluster, `None` for other clusters."""
-        detect = getattr(fn, "detect_host", None)
-        host: str | None = None if detect is None else await detect()
-        return host
->>>>>>> p2
 
 
 class WebhookAutoServer(ClusterDetector, WebhookServer):

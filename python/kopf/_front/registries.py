@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Generic, TypeVar
@@ -39,9 +40,13 @@ class GenericRegistry(Generic[HandlerT]):
     def __init__(self) -> None:
         super().__init__()
         self._handlers: list[HandlerT] = []
+        self._is_in_use = False
 
     def append(self, handler: HandlerT) -> None:
         """Adds a handler."""
+        if self._is_in_use:
+            logging.getLogger("kopf").warning(
+                "%s is registered after the startup of the operator: it has no effect.", handler)
         self._handlers.append(handler)
 
     def get_all_handlers(self) -> Collection[HandlerT]:
@@ -195,6 +200,12 @@ class OperatorRegistry:
         self._spawning = SpawningRegistry()
         self._changing = ChangingRegistry()
         self._webhooks = WebhooksRegistry()
+
+    def _set_in_use(self, is_in_use: bool) -> None:
+        """Tells whether later registrations have no effect."""
+        for registry in vars(self).values():
+            if isinstance(registry, GenericRegistry):
+                registry._is_in_use = is_in_use
 
 
 class SmartOperatorRegistry(OperatorRegistry):

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Collection, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from kopf._front import flags, lifecycles, lowering, signals
+from kopf._front import fixing, flags, lifecycles, lowering, signals
 from kopf._front.configuration import OperatorSettings
 from kopf._front.ephemera import Memo, OperatorIndexers
 from kopf._front.errors import ActivityError, LoginError
@@ -32,6 +32,9 @@ logger = logging.getLogger("kopf._core.reactor.running")
 
 #: How often effective levels of loggers are looked up at most, in seconds.
 LEVELS_INTERVAL = 0.05
+
+#: How often settings are compared with those of the startup at most, in seconds.
+SETTINGS_INTERVAL = 5.0
 
 
 class OperatorError(RuntimeError):
@@ -231,6 +234,8 @@ class RunningOperator:
         self._ended: asyncio.Future[tuple[str | None, str | None]] = self.loop.create_future()
         self._fatal: BaseException | None = None
         self._levels_checked = 0.0
+        self._settings_checked = 0.0
+        self._fixed_settings: fixing.Snapshot = {}
 
     def declare(self) -> None:
         """Hands the handlers over, as they are registered now."""
@@ -242,7 +247,7 @@ class RunningOperator:
 
     async def run(self, stop_flag: flags.Flag | None, ready_flag: flags.Flag | None) -> None:
         """Runs the operator until it is stopped, cancelled, or fails."""
-        self.bridge.on_started = lambda: flags.raise_flag(ready_flag)
+        self.bridge.on_started = lambda: self._on_started(ready_flag)
         startup = [
             lowering.lower(handler) for handler in lowering.all_handlers(self.registry)
             if isinstance(handler, ActivityHandler) and handler.activity == "startup"
@@ -278,7 +283,13 @@ class RunningOperator:
                     await asyncio.shield(self._ended)
             raise
 
+    def _on_started(self, ready_flag: flags.Flag | None) -> None:
+        self.registry._set_in_use(True)
+        self._fixed_settings = fixing.snapshot(self.bridge.settings)
+        flags.raise_flag(ready_flag)
+
     def _close(self) -> None:
+        self.registry._set_in_use(False)
         self.engine.stop()
         self.engine.close()
         self.engine.join()
@@ -286,8 +297,12 @@ class RunningOperator:
         _engines.discard(self.engine)
 
     def _drain(self) -> None:
-        if time.monotonic() - self._levels_checked > LEVELS_INTERVAL:
+        now = time.monotonic()
+        if now - self._levels_checked > LEVELS_INTERVAL:
             self._refresh_levels()
+        if now - self._settings_checked > SETTINGS_INTERVAL and self._fixed_settings:
+            self._settings_checked = now
+            self._fixed_settings = fixing.warn_of_changes(self.bridge.settings, self._fixed_settings)
         self.engine.drain()
 
     def _refresh_levels(self) -> None:

@@ -8,7 +8,7 @@ TOOLS := $(CACHE)/tools
 CARGO_DENY_VERSION := 0.20.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e lint fmt bench chaos extended need-cargo need-cargo-deny
+.PHONY: help demo test e2e lint wheel fmt bench chaos extended need-cargo need-cargo-deny
 
 help: ## Show this list
 	@echo "make demo   shows an operator at work on a sandbox, and stays up to be played with, until Ctrl-C"
@@ -24,6 +24,7 @@ help: ## Show this list
 	@echo "make extended  runs the checks that take too long for every change: 200 kills of a sandbox, larger bounds of the model,"
 	@echo "            20 seeds of chaos"
 	@echo "            (SEEDS=… and LENGTH=… change the number of seeds and their seconds; about 45 minutes)"
+	@echo "make wheel  builds the Python package into target/wheels, and tries it in a new environment"
 	@echo "make fmt    formats the code"
 	@echo "make bench  measures the sandbox next to kube-apiserver and etcd, and an operator next to the original"
 	@echo "            and to kube-rs (needs Go and Python 3.10+; the first time some 30 minutes, then 15)"
@@ -66,6 +67,12 @@ lint: need-cargo-deny
 	PATH="$(TOOLS)/bin:$$PATH" cargo deny --workspace check bans licenses sources
 	@echo "Directions between crates, import circles, forbidden text…"
 	cargo run --quiet --package xtask -- check
+
+wheel: need-cargo
+	@echo "Licence texts of the linked crates…"
+	@cargo run --quiet --package xtask -- notices kopf-python > THIRD-PARTY.txt
+	@echo "Building the wheel with optimisation (some minutes)…"
+	@KOPF_CACHE="$(CACHE)" python/wheel.sh
 
 fmt: need-cargo
 	cargo fmt --all

@@ -4,6 +4,7 @@
 mod circles;
 mod graph;
 mod layers;
+mod notices;
 mod texts;
 
 use std::io::Write as _;
@@ -25,6 +26,11 @@ enum Task {
     Circles {
         /// Crates to check [default: those that must have none]
         crates: Vec<String>,
+    },
+    /// Print the licence texts of everything that a crate links
+    Notices {
+        /// The crate
+        name: String,
     },
     /// Report paths of this machine and private package registries in files
     Texts,
@@ -55,6 +61,10 @@ fn report(problems: &[String]) {
 fn run(task: &Task) -> Result<Vec<String>> {
     let root = root()?;
     let mut problems = Vec::new();
+    if let Task::Notices { name } = task {
+        let notices = notices::notices(&root, name)?;
+        std::io::stdout().write_all(notices.as_bytes())?;
+    }
     if matches!(task, Task::Check | Task::Layers) {
         let rules = layers::Rules::parse(&read(&root.join("docs/architecture.md"))?)?;
         problems.extend(rules.check(&graph::Graph::of(&root)?));
@@ -64,7 +74,7 @@ fn run(task: &Task) -> Result<Vec<String>> {
             crates.iter().map(String::as_str).collect()
         }
         Task::Check | Task::Circles { .. } => circles::CRATES.to_vec(),
-        Task::Layers | Task::Texts => Vec::new(),
+        Task::Layers | Task::Texts | Task::Notices { .. } => Vec::new(),
     };
     for name in crates {
         problems.extend(circles::check(&root, name)?);

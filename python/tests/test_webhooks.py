@@ -16,6 +16,7 @@ import pytest
 
 import kopf as package
 from kopf._front import webhooks
+from kopf._front.errors import AmbiguousResourceError, MissingDataError, UnknownResourceError
 from kopf._front.webhooks import (
     WebhookAutoServer,
     WebhookAutoTunnel,
@@ -55,9 +56,17 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[NativeServer]:
     return NativeServer.made
 
 
+REFUSALS = {
+    "missing": MissingDataError,
+    "unknown": UnknownResourceError,
+    "ambiguous": AmbiguousResourceError,
+    "failed": RuntimeError,
+}
+
+
 async def review(request: Any, **kwargs: Any) -> Any:
-    if request == "unknown":
-        raise LookupError("no such resource")
+    if isinstance(request, str):
+        raise REFUSALS[request]("refused")
     return {"request": request, "webhook": kwargs["webhook"], "header": kwargs["headers"].get("X")}
 
 
@@ -182,7 +191,10 @@ class PlainServer(WebhookServer):
         ("/abc/def", '{"x": 1}', 200, {"request": {"x": 1}, "webhook": "abc/def", "header": "y"}),
         ("/", '{"x": 1}', 200, {"request": {"x": 1}, "webhook": None, "header": "y"}),
         ("/abc", "not json", 400, None),
+        ("/abc", '"missing"', 400, None),
         ("/abc", '"unknown"', 404, None),
+        ("/abc", '"ambiguous"', 409, None),
+        ("/abc", '"failed"', 500, None),
         ("", "{}", 404, None),
     ],
 )

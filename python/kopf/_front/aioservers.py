@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp.web
 
+from kopf._front.errors import AmbiguousResourceError, UnknownResourceError, WebhookError
+
 if TYPE_CHECKING:
     from kopf._front.reviews import WebhookClientConfig, WebhookFn
 
@@ -52,7 +54,11 @@ async def serve(server: WebhookServer, fn: WebhookFn) -> AsyncIterator[WebhookCl
 
 
 async def respond(fn: WebhookFn, request: aiohttp.web.Request) -> aiohttp.web.Response:
-    """Reviews one request: 400 for requests that cannot be parsed, 404 for unknown resources."""
+    """Reviews one request.
+
+    Requests that cannot be parsed are responded with 400, unknown resources with 404, ambiguous ones
+    with 409, all other errors with 500.
+    """
     transport = request.transport
     try:
         review = json.loads(await request.text())
@@ -63,9 +69,11 @@ async def respond(fn: WebhookFn, request: aiohttp.web.Request) -> aiohttp.web.Re
             sslpeer=transport.get_extra_info("peercert") if transport is not None else None,
         )
         return aiohttp.web.json_response(response)
-    except LookupError as exc:
-        raise aiohttp.web.HTTPNotFound(reason=str(exc) or None) from exc
-    except ValueError as exc:
+    except AmbiguousResourceError as exc:
+        raise aiohttp.web.HTTPConflict(text=f"409: {exc}") from exc
+    except UnknownResourceError as exc:
+        raise aiohttp.web.HTTPNotFound(text=f"404: {exc}") from exc
+    except (WebhookError, json.JSONDecodeError) as exc:
         raise aiohttp.web.HTTPBadRequest(text=f"400: {exc}") from exc
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Collection
 
 __all__ = ["freeze", "resume"]
+
+logger = logging.getLogger("kopf._core.engines.peering")
 
 
 def freeze(
@@ -20,15 +23,15 @@ def freeze(
     """Pauses operators of a lower priority for `lifetime` seconds."""
     from kopf import _kopf
 
-    _kopf.freeze(
-        {
-            "peering": peering_name,
-            "priority": priority,
-            "lifetime": lifetime,
-            "identity": identity,
-            **_scope(namespaces, clusterwide),
-        }
-    )
+    options = {
+        "peering": peering_name,
+        "priority": priority,
+        "lifetime": lifetime,
+        "identity": identity,
+        **_scope(namespaces, clusterwide),
+    }
+    for level, message in _kopf.freeze(options):
+        logger.log(level, message)
 
 
 def resume(
@@ -41,13 +44,13 @@ def resume(
     """Removes the record of `freeze()` under the same identity."""
     from kopf import _kopf
 
-    _kopf.resume(
-        {
-            "peering": peering_name,
-            "identity": identity,
-            **_scope(namespaces, clusterwide),
-        }
-    )
+    options = {
+        "peering": peering_name,
+        "identity": identity,
+        **_scope(namespaces, clusterwide),
+    }
+    for level, message in _kopf.resume(options):
+        logger.log(level, message)
 
 
 def _scope(namespaces: Collection[str], clusterwide: bool) -> dict[str, object]:

@@ -39,16 +39,16 @@ class ObjectJsonFormatter(ObjectFormatter, JsonFormatter):
 
     def add_fields(
         self,
-        log_record: dict[str, Any],
+        log_data: dict[str, Any],
         record: logging.LogRecord,
         message_dict: dict[str, Any],
     ) -> None:
         """Adds the reference to the object and the severity."""
-        super().add_fields(log_record, record, message_dict)
+        super().add_fields(log_data, record, message_dict)
         ref = getattr(record, "k8s_ref", None)
         if ref is not None:
-            log_record[self._refkey] = ref
-        log_record.setdefault("severity", _severity(record.levelno))
+            log_data[self._refkey] = ref
+        log_data.setdefault("severity", _severity(record.levelno))
 
 
 class ObjectPrefixingJsonFormatter(ObjectPrefixingMixin, ObjectJsonFormatter):

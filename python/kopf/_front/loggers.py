@@ -196,11 +196,12 @@ def configure(
     root.addHandler(handler)
     root.setLevel(logging.DEBUG if debug or verbose else logging.WARNING if quiet else logging.INFO)
 
-    # Without any handler, records of asyncio would go to the handler of last resort.
+    # Records of asyncio are for debugging only. Without any handler, they would go to the handler
+    # of last resort.
     asyncio_logger = logging.getLogger("asyncio")
     asyncio_logger.propagate = bool(debug)
-    if not asyncio_logger.handlers:
-        asyncio_logger.addHandler(logging.NullHandler())
+    if not debug:
+        asyncio_logger.handlers[:] = [logging.NullHandler()]
 
 
 def make_formatter(

@@ -20,13 +20,9 @@ if TYPE_CHECKING:
     _ExcType = BaseException
     _ExcInfo = tuple[type[BaseException], BaseException, types.TracebackType]
     _Future = concurrent.futures.Future[click.testing.Result]
-    _Base = contextlib.AbstractContextManager["KopfRunner"]
-else:
-    _Future = concurrent.futures.Future
-    _Base = contextlib.AbstractContextManager
 
 
-class KopfRunner(_Base):
+class KopfRunner(contextlib.AbstractContextManager["KopfRunner"]):
     """A context manager that runs a command, usually an operator, in a thread with its own loop.
 
     The positional and unknown keyword arguments are those of `click.testing.CliRunner.invoke()`.

@@ -137,7 +137,7 @@ def _parse_by_pydantic(parse: Callable[[Any], Any], value: Any) -> Any:
     try:
         return parse(value)
     except ValueError as exc:  # the base class of validation errors
-        errors = exc.errors() if hasattr(exc, "errors") else []
+        errors: Any = getattr(exc, "errors", list)()
         if not errors:
             raise
         from kopf._front.structures import InvalidField

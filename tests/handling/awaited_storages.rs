@@ -379,6 +379,25 @@ fn objects_are_deleted_once_the_database_is_back() {
 }
 
 #[test]
+fn nothing_is_loaded_for_deleted_objects() {
+    everywhere(async |stage| {
+        let database = Arc::new(Database::default());
+        let operator = operator(stage, [on::create("made")], &database);
+        let operator = operator.start().await;
+        stage.create("obj", json!({"field": 1})).await;
+        until_stored(stage, &database, 1).await;
+        let fetched = database.count("fetch");
+        stage.delete("obj").await;
+        stage
+            .until_so("the object to be forgotten", || {
+                operator.inspect().snapshot().objects == 0
+            })
+            .await;
+        assert_eq!(database.count("fetch"), fetched);
+    });
+}
+
+#[test]
 fn slow_database_does_not_hold_up_other_objects() {
     sandboxed(async |stage| {
         let database = Arc::new(Database::default());

@@ -48,6 +48,26 @@ fn objects_that_back_off_are_settled() {
 }
 
 #[test]
+fn deleted_objects_are_forgotten_if_their_filters_fail() {
+    everywhere(async |stage| {
+        let handlers = [
+            on::create("created").when_fails("the filter is broken"),
+            on::daemon("daemon").when_fails("the filter is broken"),
+        ];
+        let operator = stage.run(handlers).await;
+        let objects = || operator.inspect().snapshot().objects;
+        stage.create("obj", json!({})).await;
+        stage
+            .until_so("the object to be noticed", || objects() == 1)
+            .await;
+        stage.delete("obj").await;
+        stage
+            .until_so("the object to be forgotten", || objects() == 0)
+            .await;
+    });
+}
+
+#[test]
 fn the_pauses_grow() {
     sandboxed(async |stage| {
         let setup = stage.operator([on::create("created").when_fails("the filter is broken")]);

@@ -214,6 +214,26 @@ fn failed_touches_are_repeated() {
 }
 
 #[test]
+fn sleep_is_skipped_only_if_a_request_was_sent() {
+    let delay = Duration::from_secs(10);
+    let version = Some(Awaited::Version("2".into()));
+    for (awaited, effect, message) in [
+        (version, Effect::Changed, Message::SleepingSkipped(delay)),
+        (None, Effect::None, Message::Sleeping(delay)),
+    ] {
+        let mut subject = Subject::new();
+        subject.begin(EventType::Modified, "1");
+        subject.plan(facts());
+        subject.step(Input::HandlersFinished(Handled {
+            due: Some(delay),
+            ..handled()
+        }));
+        let actions = subject.step(Input::Written(Response { awaited, effect }));
+        assert_eq!(actions, [Action::DropCarried, Action::Log(message)]);
+    }
+}
+
+#[test]
 fn patches_are_written_while_the_release_is_suspended() {
     let deletion = Facts {
         deleting: true,

@@ -31,7 +31,12 @@ impl Machine {
         if let Then::Sleep(delay) = unsent.then
             && !delay.is_zero()
         {
-            actions.push(Action::Log(Message::SleepingSkipped(delay)));
+            // Without a request, no event interrupts the sleep.
+            let message = match response.awaited {
+                Some(_) => Message::SleepingSkipped(delay),
+                None => Message::Sleeping(delay),
+            };
+            actions.push(Action::Log(message));
         }
         if response.effect == Effect::Settled
             && unsent.then == Then::Finish

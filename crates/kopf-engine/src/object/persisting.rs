@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt as _;
 use kopf_core::body::Body;
+use kopf_core::cause::EventType;
 use kopf_core::diffbase::DiffBaseSession;
 use kopf_core::handler::HandlerId;
 use kopf_core::object::handling::Storages;
@@ -14,6 +15,7 @@ use kopf_core::storage::{StorageError, StorageFuture};
 use serde_json::Value;
 
 use super::ResourceContext;
+use super::driver::Version;
 use crate::error::{Error, Stored};
 use crate::execution::{describe_panic, warn_unreadable};
 use crate::logger::ObjectLogger;
@@ -28,15 +30,21 @@ pub(super) struct Sessions {
 
 impl Sessions {
     /// Opens the storage of the diff-base. An unreadable essence counts as absent on an object that is
-    /// being deleted, which could not be deleted otherwise.
+    /// being deleted, which could not be deleted otherwise. For a deleted object, nothing is fetched.
     pub(super) async fn open(
         context: &ResourceContext,
-        body: &Body,
+        version: &Version,
         logger: &ObjectLogger,
     ) -> Result<Self, Error> {
         let storage = &context.shared.context.settings.persistence.diffbase_storage;
-        let diffbase = match DiffBaseSession::open(storage, body).await {
-            Err(error) if error.is_unreadable() && body.is_deleting() => {
+        if version.event == EventType::Deleted {
+            return Ok(Self {
+                diffbase: DiffBaseSession::without_essence(storage),
+                progress: None,
+            });
+        }
+        let diffbase = match DiffBaseSession::open(storage, &version.body).await {
+            Err(error) if error.is_unreadable() && version.body.is_deleting() => {
                 warn_unreadable(&error, logger);
                 DiffBaseSession::without_essence(storage)
             }
@@ -52,11 +60,15 @@ impl Sessions {
     pub(super) async fn load_progress(
         &mut self,
         context: &ResourceContext,
-        ids: &[HandlerId],
+        ids: impl Iterator<Item = HandlerId>,
         body: &Body,
     ) -> Result<(), Error> {
         let storage = &context.shared.context.settings.persistence.progress_storage;
-        let opened = ProgressSession::open(storage, ids, body).await;
+        let ids: Vec<HandlerId> = match storage.asynchronous() {
+            Some(_) => ids.collect(),
+            None => Vec::new(),
+        };
+        let opened = ProgressSession::open(storage, &ids, body).await;
         self.progress = Some(opened.map_err(|error| unloaded(Stored::Progress, error))?);
         Ok(())
     }

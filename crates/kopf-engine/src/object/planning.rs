@@ -167,7 +167,7 @@ impl Cycle {
         if context.handlers.changing.is_empty() {
             return Ok(None);
         }
-        let sessions = Sessions::open(context, &version.body, logger).await?;
+        let sessions = Sessions::open(context, version, logger).await?;
         let cause = changing_cause(context, &sessions, state, version, logger)?;
         Ok(Some(Self {
             cause,
@@ -194,12 +194,12 @@ impl Cycle {
             (None, Some(naming)) => AttemptedEssences::fetch(naming, body),
             (None, None) => AttemptedEssences::default(),
         };
-        let mut ids: Vec<HandlerId> = context.handlers.owned_ids().cloned().collect();
-        ids.extend(attempted.ids().map(HandlerId::from));
-        self.sessions.load_progress(context, &ids, body).await?;
+        let owned = || context.handlers.owned_ids();
+        let ids = attempted.ids().map(HandlerId::from);
+        let ids = owned().cloned().chain(ids);
+        self.sessions.load_progress(context, ids, body).await?;
         let storages = self.sessions.storages(context);
-        let owned = context.handlers.owned_ids();
-        let progress = State::load(storages.progress, body, owned)?;
+        let progress = State::load(storages.progress, body, owned())?;
         for error in progress.unreadable() {
             warn_unreadable(error, logger);
         }

@@ -23,7 +23,7 @@ Set NO_COLOR to have no colours on a terminal; there are none in a pipe.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Sandbox(SandboxOptions),
+    Sandbox(Box<SandboxOptions>),
     Demo(DemoOptions),
     Freeze(Box<FreezeArgs>),
     Resume(Box<ResumeArgs>),
@@ -104,6 +104,18 @@ pub(crate) struct SandboxOptions {
     /// beside it are loaded at every start.
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
+
+    /// Rules of faults to inject: a YAML or JSON file
+    ///
+    /// A list of rules such as {fault: error, code: 429, verbs: [patch], kind: configmaps, probability: 0.3}. The
+    /// faults are error, latency, reset, halfOpen, compact, dropEvents, delayEvents, cutWatch and freezeWatch.
+    /// They can be changed at run time with /kopf-sandbox/faults.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) faults: Option<PathBuf>,
+
+    /// Makes uids, generated names and decisions of faults repeatable
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
 
     /// A command to run on the sandbox, with its arguments
     ///

@@ -40,6 +40,10 @@ pub(crate) async fn run(
     if let Some(folder) = &options.data {
         builder = builder.data(folder);
     }
+    if let Some(seed) = options.seed {
+        builder = builder.seed(seed);
+    }
+    let faults = options.faults.as_deref().map(read_faults).transpose()?;
     let sandbox = builder
         .build()
         .map_err(|error| Failure::new("the sandbox cannot be started", error))?;
@@ -50,6 +54,14 @@ pub(crate) async fn run(
     };
     let (loaded, listening) = unless_interrupted(ending.wait(), start).await?;
     drop(content);
+    if let (Some(rules), Some(path)) = (faults, &options.faults) {
+        // After the manifests are loaded: faults are for those who use the sandbox.
+        let loaded = sandbox.faults().load(&rules);
+        loaded.map_err(|error| {
+            Failure::new(format!("the faults of {} are wrong", path.display()), error)
+                .advise("see kopf sandbox --help for the names of faults")
+        })?;
+    }
     let kubeconfig = write_kubeconfig(options.kubeconfig.as_deref(), &listening)?;
 
     if !options.address.is_loopback() {
@@ -120,6 +132,11 @@ async fn unless_interrupted<T>(
             .because("nothing is left running")),
         result = start => result,
     }
+}
+
+fn read_faults(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Failure::new(format!("cannot read {}", path.display()), error))
 }
 
 fn shown(name: &Path) -> String {

@@ -713,3 +713,31 @@ fn a_folder_that_is_not_one_of_a_sandbox_is_left_alone() {
     assert_eq!(files(&folder.path().join("photos")), ["a.jpg"]);
     assert_eq!(files(folder.path()), ["photos"]);
 }
+
+#[test]
+fn faults_are_read_from_a_file() {
+    let folder = TempDir::new().unwrap();
+    let rules = "- {fault: error, code: 503, verbs: [delete]}\n";
+    fs::write(folder.path().join("faults.yaml"), rules).unwrap();
+    let arguments = [
+        "sandbox",
+        "--faults",
+        "faults.yaml",
+        "--seed",
+        "7",
+        "--",
+        "true",
+    ];
+    let output = run(&folder, &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+
+    fs::write(folder.path().join("faults.yaml"), "- {fault: rest}\n").unwrap();
+    let output = run(&folder, &["sandbox", "--faults", "faults.yaml"]);
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = text(&output.stderr);
+    let expected = "error: the faults of faults.yaml are wrong\n  rule 1: unknown variant `rest`";
+    assert!(stderr.starts_with(expected), "{stderr}");
+    let output = run(&folder, &["sandbox", "--faults", "absent.yaml"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("error: cannot read absent.yaml\n"));
+}

@@ -9,6 +9,7 @@ use crate::access::{self, UserInfo};
 use crate::answer;
 use crate::body::{Body, BodyError};
 use crate::cluster::Cluster;
+use crate::control;
 use crate::fault::{Outcome, RequestFacts, Verb};
 use crate::kinds::Kind;
 use crate::request::accept::{Form, negotiate};
@@ -86,6 +87,10 @@ where
             let verb = parts.method.as_str().to_ascii_lowercase();
             let path = parts.uri.path();
             cluster.authorize(&user, Action::Url { verb: &verb, path })?;
+            if path.starts_with(control::PREFIX) {
+                let body = body::read(body).await?;
+                return control::answer(cluster, &parts.method, path, &body);
+            }
             if parts.method != Method::GET {
                 return Err(ApiError::method_not_allowed());
             }

@@ -27,6 +27,7 @@ mod body;
 mod cel;
 mod clock;
 mod cluster;
+mod control;
 mod conversion;
 mod crd;
 mod discovery;

@@ -29,6 +29,7 @@
 
 mod chance;
 mod rule;
+mod spec;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -36,17 +37,30 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use self::rule::{Effect, Rule};
 pub use self::rule::{Fault, Verb};
+pub use self::spec::RuleError;
+pub(crate) use self::spec::read as rules;
 pub use self::verdict::ConnectionBroken;
 pub(crate) use self::verdict::{ConnectionFault, EventFate, Outcome, RequestFacts, Verdict};
 
 /// The number of an injected fault, to remove it or to ask how often it struck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FaultId(u64);
+
+impl FaultId {
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn of_number(number: u64) -> Self {
+        Self(number)
+    }
+}
 
 /// How often each kind of fault has struck since the sandbox started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -173,6 +187,57 @@ impl Faults {
         state.counts.insert(id, 0);
         self.shared.armed.store(true, Ordering::Release);
         id
+    }
+
+    /// Adds all rules of a document: YAML or JSON, as for `kopf sandbox --faults`.
+    ///
+    /// ```
+    /// use kopf_sandbox::fault::Faults;
+    ///
+    /// let faults = Faults::new(7);
+    /// let rules = "- {fault: error, code: 429, retryAfter: 1, verbs: [patch], times: 5}";
+    /// assert_eq!(faults.load(rules)?.len(), 1);
+    /// assert!(faults.load("- {fault: rest}").is_err());
+    /// # Ok::<(), kopf_sandbox::fault::RuleError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A rule is wrong; none is added.
+    pub fn load(&self, text: &str) -> Result<Vec<FaultId>, RuleError> {
+        let rules = spec::parse(text)?;
+        Ok(rules.into_iter().map(|rule| self.inject(rule)).collect())
+    }
+
+    /// Returns the seed, the rules and the counters as a document.
+    pub(crate) fn describe(&self) -> Value {
+        let state = self.lock();
+        let rules = state.rules.iter().map(|(id, rule)| {
+            let count = state.counts.get(id).copied().unwrap_or_default();
+            json!({ "id": id.0, "count": count, "rule": spec::write(rule.fault()) })
+        });
+        let rules: Vec<Value> = rules.collect();
+        let Injected {
+            latencies,
+            errors,
+            resets,
+            half_open,
+            compactions,
+            dropped_events,
+            delayed_events,
+            cut_watches,
+            frozen_watches,
+        } = state.injected;
+        json!({
+            "seed": self.shared.seed,
+            "rules": rules,
+            "injected": {
+                "latencies": latencies, "errors": errors, "resets": resets,
+                "halfOpen": half_open, "compactions": compactions,
+                "droppedEvents": dropped_events, "delayedEvents": delayed_events,
+                "cutWatches": cut_watches, "frozenWatches": frozen_watches,
+            },
+        })
     }
 
     /// Takes a rule back; false if there is no such rule.

@@ -81,17 +81,17 @@ pub(super) enum Effect {
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "a fault does nothing until it is injected"]
 pub struct Fault {
-    effect: Effect,
-    verbs: Vec<Verb>,
-    kind: Option<String>,
-    subresource: Option<String>,
-    namespace: Option<String>,
-    name: Option<String>,
-    user: Option<String>,
-    probability: f64,
-    times: Option<u64>,
-    after: Duration,
-    lasting: Option<Duration>,
+    pub(super) effect: Effect,
+    pub(super) verbs: Vec<Verb>,
+    pub(super) kind: Option<String>,
+    pub(super) subresource: Option<String>,
+    pub(super) namespace: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) user: Option<String>,
+    pub(super) probability: f64,
+    pub(super) times: Option<u64>,
+    pub(super) after: Duration,
+    pub(super) lasting: Option<Duration>,
 }
 
 impl Fault {
@@ -290,6 +290,10 @@ impl Rule {
             seen: 0,
             struck: 0,
         }
+    }
+
+    pub(super) fn fault(&self) -> &Fault {
+        &self.fault
     }
 
     pub(super) fn effect(&self) -> &Effect {

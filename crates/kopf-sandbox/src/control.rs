@@ -1,0 +1,79 @@
+//! The control endpoint: faults of a running sandbox for clients in any language.
+//!
+//! | request | effect |
+//! |---|---|
+//! | `GET /kopf-sandbox/faults` | the seed, the rules with their counters, and the counters of all faults |
+//! | `POST /kopf-sandbox/faults` | adds the rules in the body (JSON or YAML); returns their numbers |
+//! | `DELETE /kopf-sandbox/faults[/NUMBER]` | removes all rules, or one |
+//! | `POST /kopf-sandbox/actions/ACTION` | does something at once; see [`act`] |
+
+use http::{Method, Response};
+use serde_json::json;
+
+use crate::answer;
+use crate::body::Body;
+use crate::cluster::Cluster;
+use crate::fault::{FaultId, rules};
+use crate::request::decode;
+use crate::status::{ApiError, Result};
+
+/// The beginning of all paths of this module.
+pub(crate) const PREFIX: &str = "/kopf-sandbox/";
+
+/// Answers a request to a path that begins with [`PREFIX`].
+pub(crate) fn answer(
+    cluster: &Cluster,
+    method: &Method,
+    path: &str,
+    body: &[u8],
+) -> Result<Response<Body>> {
+    let faults = &cluster.faults;
+    let path = path.strip_prefix(PREFIX).unwrap_or(path);
+    let segments: Vec<&str> = path.trim_end_matches('/').split('/').collect();
+    match (method, segments.as_slice()) {
+        (&Method::GET, ["faults"]) => Ok(answer::json(200, faults.describe().to_string())),
+        (&Method::POST, ["faults"]) => {
+            let decoded = decode::yaml(body).map_err(ApiError::bad_request)?;
+            let rules =
+                rules(&decoded.value).map_err(|error| ApiError::bad_request(error.to_string()))?;
+            let ids: Vec<u64> = rules
+                .into_iter()
+                .map(|rule| faults.inject(rule).number())
+                .collect();
+            Ok(answer::json(201, json!({ "ids": ids }).to_string()))
+        }
+        (&Method::DELETE, ["faults"]) => {
+            faults.clear();
+            Ok(done())
+        }
+        (&Method::DELETE, ["faults", number]) => {
+            let id = number.parse().ok().map(FaultId::of_number);
+            match id {
+                Some(id) if faults.remove(id) => Ok(done()),
+                _ => Err(ApiError::no_such_path()),
+            }
+        }
+        (&Method::POST, ["actions", action]) => act(cluster, action),
+        (_, ["faults"] | ["faults" | "actions", _]) => Err(ApiError::method_not_allowed()),
+        _ => Err(ApiError::no_such_path()),
+    }
+}
+
+/// Does something at once, to all connections and watches.
+fn act(cluster: &Cluster, action: &str) -> Result<Response<Body>> {
+    let faults = &cluster.faults;
+    match action {
+        "kill-watches" => faults.kill_watches(),
+        "compact" => faults.compact(),
+        "reset-connections" => faults.reset_connections(),
+        _ => return Err(ApiError::no_such_path()),
+    }
+    Ok(done())
+}
+
+fn done() -> Response<Body> {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 200,
+    });
+    answer::json(200, status.to_string())
+}

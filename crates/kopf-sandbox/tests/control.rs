@@ -1,0 +1,89 @@
+//! Faults of a running sandbox, set by clients.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helper functions of tests are tests, too"
+)]
+
+mod support;
+
+use http::Method;
+use kopf_sandbox::Sandbox;
+use serde_json::json;
+use support::{Api, CONFIG_MAPS, config_map, request};
+
+const FAULTS: &str = "/kopf-sandbox/faults";
+
+#[tokio::test]
+async fn rules_come_and_go_by_requests() {
+    let sandbox = Sandbox::builder().seed(7).build().unwrap();
+    let api = Api::of(&sandbox);
+    let yaml = "- {fault: error, code: 503, verbs: [create], kind: configmaps, times: 2}\n- {fault: latency, delay: 1ms}\n";
+    let post = || request(Method::POST, FAULTS, Some("application/yaml"), yaml);
+    let added = api.send(post()).await.expect(201).json();
+    assert_eq!(added["ids"], json!([1, 2]));
+    for code in [503, 503, 201] {
+        let created = api.create(CONFIG_MAPS, &config_map("a", "1")).await;
+        assert_eq!(created.code, code);
+    }
+    let state = api.get(FAULTS).await.expect(200).json();
+    assert_eq!(state["seed"], 7);
+    assert_eq!(state["injected"]["errors"], 2);
+    assert_eq!(state["rules"][0]["count"], 2);
+    assert_eq!(
+        state["rules"][0]["rule"],
+        json!({"fault": "error", "code": 503, "verbs": ["create"], "kind": "configmaps", "times": 2})
+    );
+    api.delete(&format!("{FAULTS}/2")).await.expect(200);
+    api.delete(&format!("{FAULTS}/2")).await.expect(404);
+    assert_eq!(
+        api.get(FAULTS).await.json()["rules"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    api.delete(FAULTS).await.expect(200);
+    assert_eq!(api.get(FAULTS).await.json()["rules"], json!([]));
+    sandbox.shutdown().await;
+}
+
+#[tokio::test]
+async fn wrong_rules_are_refused_as_a_whole() {
+    let sandbox = Sandbox::builder().build().unwrap();
+    let api = Api::of(&sandbox);
+    for body in ["- {fault: reset}\n- {fault: rest}", "]", "", "7"] {
+        let post = request(Method::POST, FAULTS, None, body.to_owned());
+        api.send(post).await.expect(400);
+    }
+    assert_eq!(api.get(FAULTS).await.json()["rules"], json!([]));
+    api.send(request(Method::PUT, FAULTS, None, ""))
+        .await
+        .expect(405);
+    api.get("/kopf-sandbox/nothing").await.expect(404);
+    sandbox.shutdown().await;
+}
+
+#[tokio::test]
+async fn actions_take_effect_at_once() {
+    let sandbox = Sandbox::builder().build().unwrap();
+    let api = Api::of(&sandbox);
+    let version = api.version(CONFIG_MAPS).await;
+    api.create(CONFIG_MAPS, &config_map("a", "1"))
+        .await
+        .expect(201);
+    let mut watch = api.watch(CONFIG_MAPS).await;
+    watch.event().await;
+    let act = |name: &str| {
+        let path = format!("/kopf-sandbox/actions/{name}");
+        request(Method::POST, &path, None, "")
+    };
+    api.send(act("kill-watches")).await.expect(200);
+    assert!(watch.breaks().await);
+    api.send(act("compact")).await.expect(200);
+    let path = format!("{CONFIG_MAPS}?resourceVersion={version}");
+    let event = api.watch(&path).await.event().await;
+    assert_eq!(event.object["code"], 410);
+    api.send(act("explode")).await.expect(404);
+    sandbox.shutdown().await;
+}

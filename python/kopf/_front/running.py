@@ -284,6 +284,9 @@ class RunningOperator:
         self.engine.join()
         self.bridge.close()
         _engines.discard(self.engine)
+        # The garbage collector does not see references of the native module: without this, the settings with
+        # their threads would never be released.
+        self.bridge.detach()
 
     def _drain(self) -> None:
         if time.monotonic() - self._levels_checked > LEVELS_INTERVAL:

@@ -67,6 +67,7 @@ class Operator:
         self.settings.peering.standalone = True
         self.settings.execution.default_backoff = 0.1
         self.settings.networking.error_backoffs = [0.1]
+        self.fails = kwargs.pop("fails", False)
         self.loop_factory = kwargs.pop("loop_factory", None)
         self.kwargs = {"clusterwide": True, **kwargs}
         self.stop = threading.Event()
@@ -86,8 +87,10 @@ class Operator:
         until(lambda: self.ready.is_set() or not self.thread.is_alive(), "the readiness")
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self.end()
+        if self.exception is not None and kind is None and not self.fails:
+            raise self.exception
 
     def end(self) -> None:
         """Stops the operator and waits for it."""

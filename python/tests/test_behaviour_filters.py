@@ -73,7 +73,7 @@ def test_values_of_fields(stage: Stage) -> None:
                    "dict/spec", "number/spec.n"}
 
 
-def test_old_and_new_values(stage: Stage) -> None:
+def test_old_and_new_values(stage: Stage, records: pytest.LogCaptureFixture) -> None:
     calls = []
 
     def update(id: str, **filters: Any) -> None:

@@ -389,7 +389,7 @@ def test_exits_in_handlers_end_the_operator(stage: Stage, form: Any, exc: Any) -
         raise exc
 
     kopf.on.create("kopfexamples")(form(fn))
-    with stage.operator() as operator:
+    with stage.operator(fails=True) as operator:
         stage.create()
         operator.join()
     assert operator.exception is exc
@@ -403,7 +403,7 @@ def test_base_exceptions_end_the_operator(stage: Stage, form: Any) -> None:
         raise Fatal("bye")
 
     kopf.on.create("kopfexamples")(form(fn))
-    with stage.operator() as operator:
+    with stage.operator(fails=True) as operator:
         stage.create()
         operator.join()
     assert isinstance(operator.exception, Fatal)
@@ -424,3 +424,17 @@ def test_plain_functions_that_return_coroutines_fail_clearly(
     assert "returned a coroutine: declare it as async" in records.text
 
 
+
+
+def test_ids_can_be_any_names(stage: Stage) -> None:
+    @kopf.on.create("kopfexamples", id="_private")
+    def private(retry: int, **_: Any) -> str:
+        if retry == 0:
+            raise kopf.TemporaryError("again", delay=0)
+        return "ok"
+
+    kopf.on.create("kopfexamples")(lambda **_: None)
+    kopf.on.create("kopfexamples", id="ümläut and spaces")(lambda **_: "ü")
+    with stage.operator():
+        obj = stage.handled(stage.create())
+    assert obj["status"] == {"_private": "ok", "ümläut and spaces": "ü"}

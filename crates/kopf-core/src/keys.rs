@@ -62,6 +62,7 @@ pub struct InvalidId {
 pub struct KeyNaming {
     prefix: String,
     v1: bool,
+    repairs: bool,
 }
 
 impl Default for KeyNaming {
@@ -69,6 +70,7 @@ impl Default for KeyNaming {
         Self {
             prefix: DEFAULT_PREFIX.to_owned(),
             v1: true,
+            repairs: false,
         }
     }
 }
@@ -81,7 +83,11 @@ impl KeyNaming {
     pub fn new(prefix: impl Into<String>, v1: bool) -> Result<Self, Error> {
         let prefix = prefix.into();
         if prefix.is_empty() || is_valid_prefix(&prefix) {
-            Ok(Self { prefix, v1 })
+            Ok(Self {
+                prefix,
+                v1,
+                repairs: false,
+            })
         } else {
             Err(Error::Prefix { prefix })
         }
@@ -91,6 +97,15 @@ impl KeyNaming {
     #[must_use]
     pub fn with_v1(self, v1: bool) -> Self {
         Self { v1, ..self }
+    }
+
+    /// The same names; those that the API server rejects are replaced with valid ones.
+    ///
+    /// For ids that come from names of functions, such as `_private`. The replaced names are not those of
+    /// the original, which cannot store them.
+    #[must_use]
+    pub fn with_repairs(self, repairs: bool) -> Self {
+        Self { repairs, ..self }
     }
 
     /// The prefix, without a slash.
@@ -202,6 +217,9 @@ impl KeyNaming {
 
     /// Returns the name with the prefix.
     fn full(&self, name: &str) -> String {
+        if self.repairs && !is_valid_name(name) {
+            return self.full(&repaired(name));
+        }
         if self.prefix.is_empty() {
             name.to_owned()
         } else {
@@ -239,6 +257,22 @@ fn is_valid_name(name: &str) -> bool {
         && is_outer(name.first())
         && is_outer(name.last())
         && name.iter().all(is_inner)
+}
+
+/// Returns a valid name with a hash of the invalid one.
+fn repaired(name: &str) -> String {
+    let suffix = suffix(name);
+    let is_inner = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_' | '.');
+    let inner = name
+        .chars()
+        .map(|char| if is_inner(char) { char } else { '-' });
+    let inner: String = inner.collect();
+    let inner = inner.trim_start_matches(|char: char| !char.is_ascii_alphanumeric());
+    let head = head(inner, NAME_LIMIT - suffix.len());
+    if head.is_empty() {
+        return format!("id{suffix}");
+    }
+    format!("{head}{suffix}")
 }
 
 /// The prefixes under which some Kopf operator keeps its state on this object.
@@ -297,6 +331,7 @@ mod tests {
         KeyNaming {
             prefix: prefix.to_owned(),
             v1: true,
+            repairs: false,
         }
     }
 
@@ -345,6 +380,22 @@ mod tests {
         let long = KeyNaming::new("p".repeat(100), true).unwrap();
         assert!(long.check(&"a".repeat(150)).is_err());
         assert!(long.with_v1(false).check(&"a".repeat(150)).is_ok());
+    }
+
+    #[test]
+    fn repaired_names_are_valid_and_distinct() {
+        let naming = KeyNaming::default().with_repairs(true);
+        let mut names = BTreeSet::new();
+        let long = "_".repeat(100);
+        let ids = [
+            "", "_private", "private", "<lambda>", "a:b", "a;b", "ü", &long,
+        ];
+        for id in ids {
+            naming.check(id).unwrap_or_else(|error| panic!("{error}"));
+            names.extend(naming.forms(id));
+        }
+        assert!(names.len() >= ids.len());
+        assert!(names.contains("kopf.zalando.org/private"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_core::outcome::HandlerError;
+use kopf_core::outcome::{Attachment, HandlerError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tokio::time::Instant;
@@ -70,7 +70,11 @@ fn start(py: Python<'_>, front: &Arc<Front>, job: Arc<Job>) {
     match started {
         Ok(task) if task.is_none(py) => {}
         Ok(task) => job.set_task(task),
-        Err(error) => job.finish(Err(HandlerError::arbitrary(error.to_string()))),
+        Err(error) => {
+            let message = error.to_string();
+            let attachment = Attachment::new(Exception(error.into_value(py).into_any()));
+            job.finish(Err(HandlerError::exception(message, None, attachment)));
+        }
     }
 }
 

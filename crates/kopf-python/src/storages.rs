@@ -62,7 +62,9 @@ fn annotations_progress(spec: &Bound<'_, PyDict>) -> PyResult<AnnotationsProgres
     Ok(storage
         .verbose(need(spec, "verbose")?)
         .touch_key(need::<String>(spec, "touch_key")?)
-        .v1(need(spec, "v1")?))
+        .v1(need(spec, "v1")?)
+        // Ids are names of functions, such as `_private` or `<lambda>`. The original accepts them.
+        .repairs(true))
 }
 
 fn status_progress(spec: &Bound<'_, PyDict>) -> PyResult<StatusProgressStorage> {

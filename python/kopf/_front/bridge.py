@@ -60,10 +60,11 @@ class Bridge(answers.Answers, serving.ServingMixin):
         self.indices = indexers.indices
         self.handlers: dict[str, Handler] = {}
         self.loggers = [logging.getLogger(name) for name in logger_names]
-        self.redeclare: Callable[[], None] = lambda: None
-        self.on_started: Callable[[], None] = lambda: None
-        self.on_ended: Callable[[str | None, str | None], None] = lambda kind, message: None
-        self.on_fatal: Callable[[BaseException], None] = lambda exc: None
+        self.redeclare: Callable[[], None]
+        self.on_started: Callable[[], None]
+        self.on_ended: Callable[[str | None, str | None], None]
+        self.on_fatal: Callable[[BaseException], None]
+        self.detach()
         self.context = contextvars.copy_context()
         self.context.run(bridge_var.set, self)
         self._plans: dict[Any, typed.Plan | None] = {}
@@ -322,6 +323,13 @@ class Bridge(answers.Answers, serving.ServingMixin):
     def ended(self, kind: str | None, message: str | None) -> None:
         """The engine has ended."""
         self.on_ended(kind, message)
+
+    def detach(self) -> None:
+        """Forgets the running operator and its engine."""
+        self.redeclare = self.on_started = lambda: None
+        self.on_ended = lambda kind, message: None
+        self.on_fatal = lambda exc: None
+        vars(self).pop("engine", None)
 
     def close(self) -> None:
         """Lets the threads of daemons end."""

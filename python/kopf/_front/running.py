@@ -295,6 +295,9 @@ class RunningOperator:
         self.engine.join()
         self.bridge.close()
         _engines.discard(self.engine)
+        # The garbage collector does not see references of the native module: without this, the settings with
+        # their threads would never be released.
+        self.bridge.detach()
 
     def _drain(self) -> None:
         now = time.monotonic()

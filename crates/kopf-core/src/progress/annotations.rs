@@ -62,6 +62,15 @@ impl AnnotationsProgressStorage {
         }
     }
 
+    /// Whether names that the API server rejects are replaced with valid ones. Off by default.
+    #[must_use]
+    pub fn repairs(self, repairs: bool) -> Self {
+        Self {
+            naming: self.naming.with_repairs(repairs),
+            ..self
+        }
+    }
+
     /// How the annotations are named.
     pub fn naming(&self) -> &KeyNaming {
         &self.naming

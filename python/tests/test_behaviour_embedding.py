@@ -1,0 +1,390 @@
+"""Operators inside of applications: tasks, threads, loops, flags."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import gc
+import threading
+from typing import Any
+
+import pytest
+
+import kopf
+from behaviour import Stage, TIMEOUT, Operator, until
+from kopf._front.registries import SmartOperatorRegistry
+from kopf.testing import KopfRunner
+
+pytestmark = pytest.mark.native
+
+
+@pytest.fixture
+def settings() -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    settings.peering.standalone = True
+    settings.posting.enabled = False
+    return settings
+
+
+def declare(**kwargs: Any) -> list[str]:
+    calls: list[str] = []
+
+    @kopf.on.create("kopfexamples", id="fn", **kwargs)
+    async def fn(name: str, **_: Any) -> str:
+        calls.append(name)
+        return "done"
+
+    return calls
+
+
+async def eventually(condition: Any) -> None:
+    async with asyncio.timeout(TIMEOUT):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+async def test_operators_in_tasks_can_be_cancelled(
+    stage: Stage, settings: kopf.OperatorSettings,
+) -> None:
+    calls = declare()
+    before = asyncio.all_tasks()
+    task = asyncio.create_task(kopf.operator(clusterwide=True, settings=settings))
+    name = await asyncio.to_thread(stage.create)
+    await eventually(lambda: calls == [name])
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert asyncio.all_tasks() == before
+
+
+async def test_cancelled_operators_await_their_daemons(
+    stage: Stage, settings: kopf.OperatorSettings,
+) -> None:
+    states = []
+
+    @kopf.daemon("kopfexamples", cancellation_timeout=5)
+    async def daemon(**_: Any) -> None:
+        states.append("started")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.1)
+            states.append("ended")
+
+    task = asyncio.create_task(kopf.operator(clusterwide=True, settings=settings))
+    await asyncio.to_thread(stage.create)
+    await eventually(lambda: states)
+    task.cancel()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert states == ["started", "ended"]
+
+
+async def test_cancellation_right_after_the_start(
+    stage: Stage, settings: kopf.OperatorSettings,
+) -> None:
+    declare()
+    for pauses in range(5):
+        task = asyncio.create_task(kopf.operator(clusterwide=True, settings=settings))
+        for _ in range(pauses):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+async def test_operators_with_timeouts(stage: Stage, settings: kopf.OperatorSettings) -> None:
+    declare()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await kopf.operator(clusterwide=True, settings=settings)
+
+
+async def test_spawned_tasks(stage: Stage, settings: kopf.OperatorSettings) -> None:
+    calls = declare()
+    tasks = await kopf.spawn_tasks(clusterwide=True, settings=settings)
+    stop = asyncio.Event()
+    extra = asyncio.create_task(stop.wait())
+    running = asyncio.create_task(kopf.run_tasks([*tasks, extra]))  # type: ignore[list-item]
+    name = await asyncio.to_thread(stage.create)
+    await eventually(lambda: calls == [name])
+    stop.set()
+    await running
+    assert all(task.done() for task in tasks)
+
+
+def test_running_in_a_loop(stage: Stage, settings: kopf.OperatorSettings) -> None:
+    calls = declare()
+    loop = asyncio.new_event_loop()
+    stop = asyncio.Event()
+
+    async def act() -> None:
+        name = await asyncio.to_thread(stage.create)
+        await eventually(lambda: calls == [name])
+        stop.set()
+
+    task = loop.create_task(act())
+    kopf.run(loop=loop, clusterwide=True, settings=settings, stop_flag=stop)
+    loop.run_until_complete(task)
+    loop.close()
+    assert calls
+
+
+def test_running_without_a_loop(stage: Stage, settings: kopf.OperatorSettings) -> None:
+    calls = declare()
+    stop = threading.Event()
+
+    def act() -> None:
+        name = stage.create()
+        until(lambda: calls == [name])
+        stop.set()
+
+    thread = threading.Thread(target=act)
+    thread.start()
+    kopf.run(clusterwide=True, settings=settings, stop_flag=stop)
+    thread.join()
+    assert calls
+
+
+@pytest.mark.parametrize("loop", ["same", "others"])
+def test_two_operators_in_one_process(stage: Stage, loop: str) -> None:
+    registries = [SmartOperatorRegistry(), SmartOperatorRegistry()]
+    for number, registry in enumerate(registries):
+        settings_prefix = f"op{number}.dev"
+
+        @kopf.on.startup(registry=registry)
+        def startup(settings: Any, prefix: str = settings_prefix, **_: Any) -> None:
+            settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=prefix)
+            settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=prefix)
+
+        @kopf.on.create("kopfexamples", id=f"fn{number}", registry=registry)
+        def fn(number: int = number, **_: Any) -> int:
+            return number
+
+    def is_done(obj: Any) -> bool:
+        return bool(obj.get("status") == {"fn0": 0, "fn1": 1})
+
+    if loop == "others":
+        with Operator(registry=registries[0]), Operator(registry=registries[1]):
+            stage.wait(stage.create(), is_done)
+        return
+
+    async def main() -> None:
+        stop = asyncio.Event()
+
+        def settings() -> kopf.OperatorSettings:
+            settings = kopf.OperatorSettings()
+            settings.peering.standalone = True
+            return settings
+
+        running = asyncio.gather(*(
+            kopf.operator(clusterwide=True, registry=r, stop_flag=stop, settings=settings())
+            for r in registries
+        ))
+        await asyncio.to_thread(lambda: stage.wait(stage.create(), is_done))
+        stop.set()
+        await running
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("policy", ["asyncio", "uvloop"])
+def test_loops(stage: Stage, policy: str) -> None:
+    factory = pytest.importorskip("uvloop").new_event_loop if policy == "uvloop" else None
+    calls = declare()
+    kopf.on.create("kopfexamples", id="sync")(lambda **_: "done")
+    kopf.on.create("kopfexamples", id="when", when=lambda **_: True)(lambda **_: "done")
+    with stage.operator(loop_factory=factory):
+        name = stage.create()
+        assert stage.handled(name)["status"] == {"fn": "done", "sync": "done", "when": "done"}
+    assert calls == [name]
+
+
+FLAGS = [
+    (asyncio.Event, "set"), (asyncio.Future, "set_result"),
+    (threading.Event, "set"), (concurrent.futures.Future, "set_result"),
+]
+
+
+@pytest.mark.parametrize("kind, method", FLAGS, ids=["aio-event", "aio-future", "event", "future"])
+async def test_flags(
+    stage: Stage, settings: kopf.OperatorSettings, kind: Any, method: str,
+) -> None:
+    declare()
+    stop, ready = kind(), kind()
+    task = asyncio.create_task(
+        kopf.operator(clusterwide=True, settings=settings, stop_flag=stop, ready_flag=ready))
+    await eventually(getattr(ready, "is_set", None) or ready.done)
+    getattr(stop, method)(*([None] if method == "set_result" else []))
+    async with asyncio.timeout(TIMEOUT):
+        await task
+
+
+@pytest.mark.parametrize("kind, method", FLAGS, ids=["aio-event", "aio-future", "event", "future"])
+async def test_flags_raised_in_advance(
+    stage: Stage, settings: kopf.OperatorSettings, kind: Any, method: str,
+) -> None:
+    declare()
+    stop = kind()
+    getattr(stop, method)(*([None] if method == "set_result" else []))
+    async with asyncio.timeout(TIMEOUT):
+        await kopf.operator(clusterwide=True, settings=settings, stop_flag=stop)
+
+
+async def test_wrong_flags_are_refused(stage: Stage, settings: kopf.OperatorSettings) -> None:
+    with pytest.raises(TypeError, match="flag"):
+        await kopf.operator(clusterwide=True, settings=settings, stop_flag="x")  # type: ignore[arg-type]
+
+
+async def test_web_applications(stage: Stage, settings: kopf.OperatorSettings) -> None:
+    web = pytest.importorskip("aiohttp.web")
+    import urllib.request
+
+    calls = declare()
+
+    async def operator(app: Any) -> Any:
+        task = asyncio.create_task(kopf.operator(clusterwide=True, settings=settings))
+        yield
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    async def get(request: Any) -> Any:
+        return web.json_response(calls)
+
+    app = web.Application()
+    app.cleanup_ctx.append(operator)
+    app.router.add_get("/", get)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 18767)
+    await site.start()
+    name = await asyncio.to_thread(stage.create)
+    await eventually(lambda: calls)
+
+    def fetch() -> bytes:
+        with urllib.request.urlopen("http://127.0.0.1:18767/") as response:
+            return bytes(response.read())
+
+    assert await asyncio.to_thread(fetch) == f'["{name}"]'.encode()
+    await runner.cleanup()
+
+
+def test_operators_run_again_in_the_same_process(stage: Stage) -> None:
+    calls = declare()
+    for _ in range(5):
+        with stage.operator():
+            name = stage.create()
+            stage.handled(name)
+        assert calls[-1] == name
+
+
+def test_threads_are_released(stage: Stage) -> None:
+    declare()
+    kopf.on.create("kopfexamples", id="s")(lambda **_: None)
+    kopf.daemon("kopfexamples", id="d")(lambda stopped, **_: bool(stopped.wait()))
+    with stage.operator():
+        stage.handled(stage.create())
+    before = threading.active_count()
+    for _ in range(4):
+        with stage.operator():
+            stage.handled(stage.create())
+
+    def is_released() -> bool:
+        gc.collect()
+        return threading.active_count() <= before + 2  # the last one is released later
+
+    until(is_released, "the end of threads")
+
+
+def test_executors_of_users(stage: Stage, settings: kopf.OperatorSettings) -> None:
+    threads = []
+
+    @kopf.on.create("kopfexamples", id="fn")
+    def fn(**_: Any) -> None:
+        threads.append(threading.current_thread().name)
+
+    settings.execution.executor = concurrent.futures.ThreadPoolExecutor(
+        max_workers=1, thread_name_prefix="own")
+    with stage.operator(settings=settings):
+        stage.handled(stage.create())
+    assert threads[0].startswith("own")
+    settings.execution.executor.shutdown()
+
+
+def test_thread_locals_survive_between_calls(
+    stage: Stage, settings: kopf.OperatorSettings,
+) -> None:
+    local = threading.local()
+    values = []
+
+    @kopf.on.create("kopfexamples", id="fn")
+    def fn(**_: Any) -> None:
+        local.n = getattr(local, "n", 0) + 1
+        values.append(local.n)
+
+    settings.execution.max_workers = 1
+    with stage.operator(settings=settings):
+        for _ in range(3):
+            stage.handled(stage.create())
+    assert values == [1, 2, 3]
+
+
+def test_context_variables_reach_handlers(stage: Stage) -> None:
+    import contextvars
+
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
+    values = []
+    kopf.on.create("kopfexamples", id="s")(lambda **_: values.append(variable.get()))
+
+    @kopf.on.create("kopfexamples", id="a")
+    async def fn(**_: Any) -> None:
+        values.append(variable.get())
+        variable.set("changed")
+
+    async def main(stop: threading.Event, **kwargs: Any) -> None:
+        variable.set("outer")
+        await kopf.operator(stop_flag=stop, clusterwide=True, standalone=True)
+
+    stop = threading.Event()
+    thread = threading.Thread(target=lambda: asyncio.run(main(stop)))
+    thread.start()
+    for _ in range(2):
+        stage.handled(stage.create())
+    stop.set()
+    thread.join()
+    assert values == ["outer"] * 4
+
+
+def test_runner_with_a_cluster(stage: Stage, tmp_path: Any, clean_logging: None) -> None:
+    path = tmp_path / "op.py"
+    path.write_text(
+        "import kopf\n"
+        "@kopf.on.create('kopfexamples')\n"
+        "def fn(logger, **_):\n"
+        "    logger.info('hello from the handler')\n"
+    )
+    with KopfRunner(["run", "-A", "--standalone", str(path)], timeout=TIMEOUT) as runner:
+        name = stage.create()
+        stage.handled(name)
+    assert runner.exit_code == 0
+    assert runner.exception is None
+    assert f"[default/{name}] hello from the handler" in runner.output
+
+
+def test_runner_with_a_failing_operator(stage: Stage, tmp_path: Any, clean_logging: None) -> None:
+    path = tmp_path / "op.py"
+    path.write_text(
+        "import kopf\n"
+        "@kopf.on.startup()\n"
+        "def fn(**_):\n"
+        "    raise kopf.PermanentError('no start')\n"
+    )
+    runner = KopfRunner(["run", "-A", "--standalone", str(path)], timeout=TIMEOUT, reraise=False)
+    with runner:
+        until(runner.future.done, "the end")
+    assert runner.exit_code != 0
+    assert runner.exception is not None
+    assert "no start" in runner.output

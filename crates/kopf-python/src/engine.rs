@@ -8,7 +8,7 @@ use kopf_core::namespace::{NamespacePattern, Scope};
 use kopf_core::settings::Settings;
 use kopf_engine::Operator;
 use kopf_engine::authentication::Access;
-use kopf_engine::operator::{Declarations, Error, UnstorableIds};
+use kopf_engine::operator::{Declarations, Error};
 use kopf_engine::probing::Endpoint;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -142,7 +142,6 @@ impl Engine {
             .indices(indices)
             .front(Arc::clone(front) as _)
             .keep_managed_fields(true)
-            .unstorable_ids(UnstorableIds::Warned)
             .host(Arc::clone(&front.host) as _)
             .pulse(Arc::clone(&front.host) as _)
             .memos(Arc::new(PyMemos {

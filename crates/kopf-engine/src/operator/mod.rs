@@ -76,18 +76,6 @@ pub struct Operator {
     host: Option<Arc<dyn Host>>,
     pulse: Option<Arc<dyn Pulse>>,
     declare: Option<Declare>,
-    unstorable_ids: UnstorableIds,
-}
-
-/// Treatment of handlers whose progress can never be stored because of their ids.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum UnstorableIds {
-    /// The operator does not start.
-    #[default]
-    Refused,
-    /// A warning. Such handlers work as long as they succeed in their first attempts.
-    Warned,
 }
 
 impl Operator {
@@ -110,7 +98,6 @@ impl Operator {
             host: None,
             pulse: None,
             declare: None,
-            unstorable_ids: UnstorableIds::Refused,
         }
     }
 
@@ -198,14 +185,6 @@ impl Operator {
     pub fn host(self, host: Arc<dyn Host>) -> Self {
         Self {
             host: Some(host),
-            ..self
-        }
-    }
-
-    /// Sets the treatment of handlers whose progress can never be stored because of their ids.
-    pub fn unstorable_ids(self, treatment: UnstorableIds) -> Self {
-        Self {
-            unstorable_ids: treatment,
             ..self
         }
     }
@@ -361,7 +340,7 @@ impl Operator {
             context.indices = self.indices.clone();
             self.check_handlers()?;
         }
-        check_ids(&self.registry, &self.settings, self.unstorable_ids)?;
+        check_ids(&self.registry, &self.settings)?;
         admission::check(&self.registry, &self.settings.admission)?;
         haste::warn(&self.registry, &self.settings);
         Ok(())
@@ -402,25 +381,12 @@ impl Declarations {
 type Declare = Box<dyn FnOnce(&Settings) -> Result<Declarations, BoxError> + Send>;
 
 /// Handlers of changes need a place for their progress.
-fn check_ids(
-    registry: &Registry,
-    settings: &Settings,
-    unstorable: UnstorableIds,
-) -> Result<(), Error> {
+fn check_ids(registry: &Registry, settings: &Settings) -> Result<(), Error> {
     let storage = &settings.persistence.progress_storage;
     let handlers = registry.handlers().iter();
-    for handler in handlers.filter(|handler| handler.kind.is_change()) {
-        match (storage.check_id(&handler.id), unstorable) {
-            (Ok(()), _) => {}
-            (Err(error), UnstorableIds::Refused) => return Err(Error::Handler(error)),
-            (Err(error), UnstorableIds::Warned) => warn!(
-                "Handler '{}' cannot be retried: {}.",
-                handler.id,
-                describe(&error)
-            ),
-        }
-    }
-    Ok(())
+    let mut ids = handlers.filter(|handler| handler.kind.is_change());
+    ids.try_for_each(|handler| storage.check_id(&handler.id))
+        .map_err(Error::Handler)
 }
 
 impl fmt::Debug for Operator {

@@ -94,6 +94,9 @@ on_control_plane() {
 check "API behaviours on the real control plane" on_control_plane api
 check "operators on the real control plane" on_control_plane handling
 check "the examples on the real control plane" on_control_plane examples
+# On the sandbox, they are in `make test`.
+check "the original's recordings on the real control plane" env PYTHONPATH="$root/python" KOPF_TEST_NATIVE=1 \
+    KOPF_TEST_KUBECONFIG="$work/control-plane/kubeconfig" "$package_venv/bin/pytest" -q python/tests -k golden
 for server in control-plane sandbox; do
     kubeconfig="$work/$server.kubeconfig"
     [ "$server" = sandbox ] || kubeconfig="$work/control-plane/kubeconfig"
@@ -103,6 +106,8 @@ for server in control-plane sandbox; do
         "$target/debug/kopf" "$target/debug/06-peering" "$venv/bin/kopf"
     check "the original's own tests with our package on the $server" env PYTHONPATH="$root/python" \
         tests/e2e/original.sh "$kubeconfig" "$bin/kubectl" "$package_venv/bin/python" -q
+    check "swapping the original and ours on the $server" env PYTHONPATH="$root/python" \
+        "$package_venv/bin/python" tests/e2e/swapping.py "$kubeconfig" "$package_venv/bin/python" "$venv/bin/python"
     check "examples in Python on the $server" env PYTHONPATH="$root/python" KOPF_TEST_KUBECONFIG="$kubeconfig" \
         "$package_venv/bin/pytest" -q examples/python
     check "admission on the $server" tests/e2e/admission.sh "$kubeconfig" "$bin/kubectl" "$target/debug/17-admission"

@@ -8,59 +8,33 @@ With `KOPF_TEST_KUBECONFIG`, they run on that cluster instead of a sandbox.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import pathlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import golden_likeness as likeness
 import pytest
-import yaml
+from golden_fixtures import cluster, proxy  # noqa: F401
 from golden_proxy import RecordingProxy
-from golden_stage import CRD, PEERING, Stage, staged, until
+from golden_stage import Stage, staged, until
 
-from kopf.testing import ClusterClient, ClusterError, sandbox
+from kopf.testing import ClusterClient
 
 pytestmark = pytest.mark.native
 
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[ClusterClient]:
-    """A cluster with the kinds of the recordings."""
-    kubeconfig = os.environ.get("KOPF_TEST_KUBECONFIG")
-    if kubeconfig is None:
-        with sandbox(CRD, PEERING) as started:
-            yield started
-        return
-    client = ClusterClient(kubeconfig)
-    for manifest in (CRD, *yaml.safe_load_all(PEERING.read_text())):
-        with contextlib.suppress(ClusterError, LookupError):
-            client.create(manifest)
-    yield client
-    client.close()
+Play = Callable[[Stage], None]
+_PLAYS: dict[str, Play] = {}
 
 
-@pytest.fixture(scope="module")
-def proxy(cluster: ClusterClient) -> Iterator[RecordingProxy]:
-    """A proxy that records the writes of operators."""
-    with RecordingProxy(cluster) as started:
-        yield started
+def play(recording: str) -> Callable[[Play], Play]:
+    """Declares the steps of a recording."""
 
+    def declare(fn: Play) -> Play:
+        _PLAYS[recording] = fn
+        return fn
 
-@pytest.fixture
-def stage(
-    request: pytest.FixtureRequest,
-    cluster: ClusterClient,
-    proxy: RecordingProxy,
-    tmp_path: pathlib.Path,
-) -> Iterator[Stage]:
-    """The replay of the recording of the test's marker."""
-    marker = request.node.get_closest_marker("recording")
-    assert marker is not None
-    with staged(marker.args[0], cluster, proxy, tmp_path) as made:
-        yield made
+    return declare
 
 
 def _gone(stage: Stage) -> None:
@@ -72,8 +46,8 @@ def _log(stage: Stage) -> str:
     return (stage.folder / "log.txt").read_text()
 
 
-@pytest.mark.recording("s01-create-result")
-def test_create_result(stage: Stage) -> None:
+@play("s01-create-result")
+def create_result(stage: Stage) -> None:
     stage.run()
     stage.create()
     stage.reaches("created")
@@ -82,8 +56,8 @@ def test_create_result(stage: Stage) -> None:
     stage.compare("obj")
 
 
-@pytest.mark.recording("s02-finalizer")
-def test_finalizer(stage: Stage) -> None:
+@play("s02-finalizer")
+def finalizer(stage: Stage) -> None:
     stage.run()
     stage.create()
     stage.reaches("created")
@@ -93,8 +67,8 @@ def test_finalizer(stage: Stage) -> None:
     stage.compare("obj")
 
 
-@pytest.mark.recording("s03-temporary")
-def test_temporary_errors(stage: Stage) -> None:
+@play("s03-temporary")
+def temporary_errors(stage: Stage) -> None:
     stage.run()
     stage.create()
     stage.reaches("first failure")
@@ -102,8 +76,8 @@ def test_temporary_errors(stage: Stage) -> None:
     stage.compare("obj")
 
 
-@pytest.mark.recording("s04-arbitrary-retries")
-def test_arbitrary_errors(stage: Stage) -> None:
+@play("s04-arbitrary-retries")
+def arbitrary_errors(stage: Stage) -> None:
     stage.run()
     stage.create()
     stage.reaches("in progress")
@@ -111,16 +85,16 @@ def test_arbitrary_errors(stage: Stage) -> None:
     stage.compare("obj")
 
 
-@pytest.mark.recording("s06-two-handlers")
-def test_several_handlers(stage: Stage) -> None:
+@play("s06-two-handlers")
+def several_handlers(stage: Stage) -> None:
     stage.run()
     stage.create()
     stage.reaches("done")
     stage.compare("obj")
 
 
-@pytest.mark.recording("s07-subhandlers")
-def test_subhandlers(stage: Stage) -> None:
+@play("s07-subhandlers")
+def subhandlers(stage: Stage) -> None:
     stage.run()
     stage.create()
     stage.reaches("in progress")
@@ -128,8 +102,8 @@ def test_subhandlers(stage: Stage) -> None:
     stage.compare("obj")
 
 
-@pytest.mark.recording("s08-update-diff")
-def test_updates(stage: Stage) -> None:
+@play("s08-update-diff")
+def updates(stage: Stage) -> None:
     stage.run()
     stage.create(labels={"a": "1"})
     stage.reaches("created")
@@ -150,8 +124,8 @@ def test_updates(stage: Stage) -> None:
     stage.compare("obj")
 
 
-@pytest.mark.recording("s09-resume-downtime")
-def test_resuming_after_downtime(stage: Stage) -> None:
+@play("s09-resume-downtime")
+def resuming_after_downtime(stage: Stage) -> None:
     operator = stage.run()
     stage.create()
     stage.reaches("created")
@@ -170,8 +144,8 @@ def test_resuming_after_downtime(stage: Stage) -> None:
     stage.compare("obj")
 
 
-@pytest.mark.recording("s11-timer-daemon")
-def test_timers_and_daemons(stage: Stage) -> None:
+@play("s11-timer-daemon")
+def timers_and_daemons(stage: Stage) -> None:
     stage.run()
     stage.create()
     stage.reaches("running")
@@ -192,8 +166,8 @@ def test_timers_and_daemons(stage: Stage) -> None:
     assert without_order(lines) == without_order(recorded)
 
 
-@pytest.mark.recording("s12-event-patch")
-def test_patches_of_event_handlers(stage: Stage) -> None:
+@play("s12-event-patch")
+def patches_of_event_handlers(stage: Stage) -> None:
     stage.create(labels={"x": "y"})
     stage.run()
     stage.reaches("listed")
@@ -203,8 +177,8 @@ def test_patches_of_event_handlers(stage: Stage) -> None:
     stage.compare("obj", "obj2")
 
 
-@pytest.mark.recording("s13-custom-storages")
-def test_custom_storages(stage: Stage) -> None:
+@play("s13-custom-storages")
+def custom_storages(stage: Stage) -> None:
     stage.run()
     stage.create()
     stage.reaches("in progress")
@@ -214,8 +188,8 @@ def test_custom_storages(stage: Stage) -> None:
     stage.compare("obj")
 
 
-@pytest.mark.recording("s14-long-ids")
-def test_long_ids(stage: Stage) -> None:
+@play("s14-long-ids")
+def long_ids(stage: Stage) -> None:
     stage.run()
     stage.create(spec={"field": "ä中😀", "m": 1000, "n": 1})
     # The recorded step "in progress" was taken too late: it is the same as "done".
@@ -223,16 +197,16 @@ def test_long_ids(stage: Stage) -> None:
     stage.compare("obj")
 
 
-@pytest.mark.recording("s16-k8s-events")
-def test_k8s_events(stage: Stage) -> None:
+@play("s16-k8s-events")
+def k8s_events(stage: Stage) -> None:
     stage.run()
     stage.create()
     stage.reaches("done")
     stage.compare("obj", "events")
 
 
-@pytest.mark.recording("s17-stealth-filters")
-def test_filters(stage: Stage) -> None:
+@play("s17-stealth-filters")
+def filters(stage: Stage) -> None:
     stage.run()
     stage.create()
     stage.settle()
@@ -248,3 +222,31 @@ def test_filters(stage: Stage) -> None:
     stage.settle()
     _gone(stage)
     stage.compare("obj")
+
+
+@pytest.fixture(scope="module")
+def replays(
+    request: pytest.FixtureRequest,
+    cluster: ClusterClient,  # noqa: F811
+    proxy: RecordingProxy,  # noqa: F811
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[dict[str, Future[None]]]:
+    """The selected replays. They mostly wait, so several of them run at once."""
+
+    def replay(recording: str, folder: pathlib.Path) -> None:
+        with staged(recording, cluster, proxy, folder) as stage:
+            _PLAYS[recording](stage)
+
+    selected = [
+        recording
+        for recording in _PLAYS
+        if any(item.name == f"test_replay[{recording}]" for item in request.session.items)
+    ]
+    with ThreadPoolExecutor(4) as pool:
+        yield {name: pool.submit(replay, name, tmp_path_factory.mktemp(name)) for name in selected}
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize("recording", _PLAYS)
+def test_replay(recording: str, replays: dict[str, Future[None]]) -> None:
+    replays[recording].result()

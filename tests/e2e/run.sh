@@ -97,6 +97,9 @@ on_control_plane() {
 check "API behaviours on the real control plane" on_control_plane api
 check "operators on the real control plane" on_control_plane handling
 check "the examples on the real control plane" on_control_plane examples
+# On the sandbox, they are in `make test`.
+check "the original's recordings on the real control plane" env PYTHONPATH="$root/python" KOPF_TEST_NATIVE=1 \
+    KOPF_TEST_KUBECONFIG="$work/control-plane/kubeconfig" "$package_venv/bin/pytest" -q python/tests -k golden
 for server in control-plane sandbox; do
     kubeconfig="$work/$server.kubeconfig"
     [ "$server" = sandbox ] || kubeconfig="$work/control-plane/kubeconfig"
@@ -106,8 +109,8 @@ for server in control-plane sandbox; do
         "$target/debug/kopf" "$target/debug/06-peering" "$venv/bin/kopf"
     check "the original's own tests with our package on the $server" tests/e2e/original.sh \
         "$kubeconfig" "$bin/kubectl" "$work/package-python" -q
-    check "the original and our package in turns on the $server" "$venv/bin/python" tests/e2e/swapping.py \
-        "$kubeconfig" "$venv/bin/python" "$work/package-python"
+    check "swapping the original and ours on the $server" "$work/package-python" tests/e2e/swapping.py \
+        "$kubeconfig" "$work/package-python" "$venv/bin/python"
     check "examples in Python on the $server" env KOPF_TEST_KUBECONFIG="$kubeconfig" \
         "$work/package-python" -m pytest -q examples/python
     check "admission on the $server" tests/e2e/admission.sh "$kubeconfig" "$bin/kubectl" "$target/debug/17-admission"

@@ -1,314 +1,361 @@
-"""The original and our package take turns on the same objects, in both directions.
+#!/usr/bin/env python3
+"""Replaces the original by this package, and the other way round, in the middle of handling.
 
-Usage: swapping.py KUBECONFIG ORIGINAL OURS
+Usage: swapping.py KUBECONFIG OURS ORIGINAL
+  OURS, ORIGINAL: Python interpreters with kopf-rs and with the original kopf.
 
-ORIGINAL and OURS are Python interpreters with the packages `kopf` and `kopf-rs`. Each case starts
-handling with one of them, stops it in the middle, and continues with the other one. Each check
-prints "ok" or "FAILED"; the exit code is 1 if any has failed.
+One operator (`swapping_operator.py`) serves objects in several states of handling: retries of a
+creation, sub-handlers, an update, a deletion, daemons. It is ended by SIGTERM or SIGKILL, the other
+implementation continues, and in the end the first one again. What is recorded as finished must not
+be repeated, nothing may be lost, and nothing may be left on the objects.
+Each check prints "ok" or "FAILED"; the last line counts them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pathlib
-import random
 import signal
 import subprocess
 import sys
 import tempfile
-import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import kubernetes
+import yaml
 
-PLURAL = "swapped"
-GROUP = "e2e.kopf.dev"
+from kopf.testing import ClusterClient, ClusterError
 
-CRD: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": f"{PLURAL}.{GROUP}"},
-    "spec": {
-        "group": GROUP,
-        "scope": "Namespaced",
-        "names": {"plural": PLURAL, "singular": "swap", "kind": "Swap"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
-
-#: The first implementation runs with STAGE=1, the second one with STAGE=2.
-OPERATORS = {
-    "retries": """
-        @kopf.on.create("swapped")
-        def waiting(retry, patch, **_):
-            if STAGE == 1:
-                raise kopf.TemporaryError("Not in this stage.", delay=1)
-            patch.status["retry"] = retry
-            return {"stage": STAGE}
-
-        @kopf.on.create("swapped")
-        def done_at_once(logger, **_):
-            logger.info("DONE AT ONCE")
-            return {"stage": STAGE}
-    """,
-    "sub-handlers": """
-        @kopf.on.create("swapped")
-        def parent(**_):
-            @kopf.subhandler(id="first")
-            def first(logger, **_):
-                logger.info("FIRST")
-                return {"stage": STAGE}
-
-            @kopf.subhandler(id="second")
-            def second(**_):
-                if STAGE == 1:
-                    raise kopf.TemporaryError("Not in this stage.", delay=1)
-                return {"stage": STAGE}
-    """,
-    "deletion": """
-        @kopf.on.delete("swapped")
-        def last_wish(patch, logger, **_):
-            if STAGE == 1:
-                raise kopf.TemporaryError("Not in this stage.", delay=1)
-            logger.info("LAST WISH")
-
-        @kopf.on.create("swapped")
-        def created(**_):
-            return {"stage": STAGE}
-    """,
-    "updates": """
-        @kopf.on.create("swapped")
-        def created(**_):
-            return {"stage": STAGE}
-
-        @kopf.on.update("swapped")
-        def updated(diff, patch, **_):
-            patch.status["diff"] = [[op, list(field), old, new] for op, field, old, new in diff]
-
-        @kopf.on.resume("swapped")
-        def resumed(**_):
-            return {"stage": STAGE}
-    """,
-    "daemons": """
-        @kopf.daemon("swapped")
-        async def daemon(stopped, logger, **_):
-            logger.info(f"DAEMON {STAGE}")
-            await stopped.wait()
-            logger.info(f"STOPPED {STAGE}")
-    """,
+HERE = pathlib.Path(__file__).parent
+KIND = "kopfexamples.kopf.dev"
+FINALIZER = "kopf.zalando.org/KopfFinalizerMarker"
+LAST = "kopf.zalando.org/last-handled-configuration"
+#: Written by this package only. The original neither reads nor removes it.
+OURS_ONLY = "kopf.zalando.org/attempted-essences"
+#: Objects and their cases.
+OBJECTS = {
+    "retries": "retries",
+    "subhandlers": "subhandlers",
+    "update": "update",
+    "downtime": "downtime",
+    "deletion": "deletion",
+    "daemon": "daemon",
+    "daemon-deleted-meanwhile": "daemon",
 }
 
 
-class Case:
-    """One operator on one object."""
+class Run:
+    """One direction with one signal."""
 
-    def __init__(self, api: Any, folder: pathlib.Path, namespace: str, name: str) -> None:
-        self.api, self.folder, self.namespace, self.name = api, folder, namespace, name
+    def __init__(self, client: ClusterClient, pythons: dict[str, str], namespace: str) -> None:
+        super().__init__()
+        self.client = client
+        self.namespace = namespace
+        self._pythons = pythons
+        self._folder = tempfile.TemporaryDirectory(prefix="kopf-swapping-")
+        self.folder = pathlib.Path(self._folder.name)
+        self.calls_file = self.folder / "calls"
+        self.calls_file.touch()
+        self._process: subprocess.Popen[bytes] | None = None
 
-    def create(self, spec: Any) -> None:
-        body = {
-            "apiVersion": f"{GROUP}/v1",
-            "kind": "Swap",
-            "metadata": {"name": self.name},
-            "spec": spec,
-        }
-        self.api.create_namespaced_custom_object(GROUP, "v1", self.namespace, PLURAL, body)
+    # Operators.
 
-    def patch(self, patch: Any) -> None:
-        self.api.patch_namespaced_custom_object(
-            GROUP, "v1", self.namespace, PLURAL, self.name, patch
-        )
-
-    def delete(self) -> None:
-        self.api.delete_namespaced_custom_object(GROUP, "v1", self.namespace, PLURAL, self.name)
-
-    def get(self) -> Any:
-        try:
-            return self.api.get_namespaced_custom_object(
-                GROUP, "v1", self.namespace, PLURAL, self.name
+    def start(self, who: str, kubeconfig: str) -> None:
+        """Starts an operator."""
+        env = {**os.environ, "KUBECONFIG": kubeconfig}
+        if who == "original":
+            env.pop("PYTHONPATH", None)
+        env |= {"SWAPPING_FOLDER": str(self.folder), "SWAPPING_WHO": who}
+        program = str(HERE / "swapping_operator.py")
+        options = ["run", "-n", self.namespace, "--standalone", "--verbose", program]
+        with self.folder.joinpath(f"{who}.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [self._pythons[who], "-m", "kopf", *options],
+                stdout=log,
+                stderr=log,
+                env=env,
+                cwd=self.folder,
             )
-        except kubernetes.client.ApiException as exc:
-            if exc.status != 404:
-                raise
-            return None
 
-    def wait(self, condition: Callable[[Any], Any]) -> Any:
-        deadline = time.monotonic() + 30
-        while not condition(body := self.get()):
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"not in time: {body}")
-            time.sleep(0.1)
-        return body
-
-    @contextlib.contextmanager
-    def operator(self, python: str, code: str, stage: int) -> Iterator[Callable[[str], None]]:
-        """Runs the operator, and yields a function that waits for a message of its log."""
-        program = self.folder / f"{self.name}-{stage}.py"
-        program.write_text(f"import kopf\nSTAGE = {stage}\n{textwrap.dedent(code)}")
-        log = self.folder / f"{self.name}-{stage}.log"
-        command = [python, "-m", "kopf", "run", "-n", self.namespace, "--standalone", "--verbose"]
-        with log.open("w") as output:
-            process = subprocess.Popen([*command, str(program)], stdout=output, stderr=output)
-
-        def await_message(text: str) -> None:
-            deadline = time.monotonic() + 30
-            while text not in log.read_text():
-                if process.poll() is not None or time.monotonic() > deadline:
-                    raise TimeoutError(f"no message {text!r} in: {log.read_text()[-3000:]}")
-                time.sleep(0.1)
-
+    def end(self, how: signal.Signals) -> None:
+        """Ends the operator; it must be alive."""
+        assert self._process is not None
+        if self._process.poll() is not None:
+            raise AssertionError(f"the operator has ended with {self._process.returncode}")
+        self._process.send_signal(how)
         try:
-            yield await_message
-            process.send_signal(signal.SIGTERM)
-            if code_ := process.wait(timeout=30):
-                raise RuntimeError(f"exit code {code_}: {log.read_text()[-3000:]}")
+            self._process.wait(30)
         finally:
-            process.kill()
-            process.wait()
+            self._process.kill()
+
+    def close(self) -> None:
+        """Ends and removes everything."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        for body in self.client.all(KIND, namespace=self.namespace):
+            name = body["metadata"]["name"]
+            with contextlib.suppress(ClusterError):
+                self.merge(name, {"metadata": {"finalizers": None}})
+                self.client.delete(KIND, name, namespace=self.namespace)
+        self.client.delete("namespaces", self.namespace, namespace=None)
+        self._folder.cleanup()
+
+    # Objects.
+
+    def create(self, name: str, case: str) -> None:
+        metadata = {"name": name, "labels": {"case": case}}
+        manifest = {"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": metadata}
+        self.client.create({**manifest, "spec": {"field": "a"}}, namespace=self.namespace)
+
+    def get(self, name: str) -> Any:
+        return self.client._find(KIND, name, self.namespace)
+
+    def merge(self, name: str, patch: Any) -> None:
+        self.client.patch(KIND, name, patch, namespace=self.namespace)
+
+    def delete(self, name: str) -> None:
+        self.client.delete(KIND, name, namespace=self.namespace)
+
+    def annotations(self, name: str) -> dict[str, str]:
+        """Returns the annotations of operators."""
+        body = self.get(name) or {"metadata": {}}
+        found = body["metadata"].get("annotations") or {}
+        return {key: value for key, value in found.items() if "kopf.zalando.org/" in key}
+
+    def record(self, name: str, handler: str) -> dict[str, Any]:
+        """Returns the progress record of a handler; empty if there is none."""
+        key = f"kopf.zalando.org/{handler.replace('/', '.')}"
+        found: dict[str, Any] = json.loads(self.annotations(name).get(key, "{}"))
+        return found
+
+    def is_handled(self, name: str) -> bool:
+        """Returns `True` if the last-handled spec is the current one."""
+        body = self.get(name)
+        last = self.annotations(name).get(LAST)
+        return last is not None and json.loads(last)["spec"] == body["spec"]
+
+    def calls(self, name: str, handler: str, who: str | None = None) -> list[dict[str, Any]]:
+        """Returns the noted calls of a handler."""
+        records = [json.loads(line) for line in self.calls_file.read_text().splitlines()]
+        return [
+            record
+            for record in records
+            if (record["object"], record["handler"]) == (name, handler)
+            and who in (None, record["who"])
+        ]
+
+    def until(self, what: str, condition: Callable[[], Any], timeout: float = 30) -> None:
+        """Waits for a condition."""
+        deadline = time.monotonic() + timeout
+        while not condition():
+            if self._process is not None and self._process.poll() not in (None, 0, -9, -15):
+                raise AssertionError(f"the operator has ended with {self._process.returncode}")
+            if time.monotonic() > deadline:
+                raise AssertionError(f"not in {timeout} seconds: {what}")
+            time.sleep(0.1)
+
+    def end_of_logs(self) -> str:
+        """Returns the last lines of the logs, and all calls."""
+        files = [*sorted(self.folder.glob("*.log")), self.calls_file]
+        lines = [line for file in files for line in file.read_text().splitlines()[-40:]]
+        return "\n".join(f"        | {line[:240]}" for line in lines)
 
 
-def progress(body: Any, handler: str) -> bool:
-    """Returns `True` if the progress of a handler is stored on the object."""
-    annotations = body["metadata"].get("annotations") or {}
-    return f"kopf.zalando.org/{handler}" in annotations
+class Checks:
+    """Counted verdicts."""
 
-
-def handled(body: Any) -> bool:
-    return "kopf.zalando.org/last-handled-configuration" in (
-        body["metadata"].get("annotations") or {}
-    )
-
-
-def check_retries(case: Case, first: str, second: str) -> None:
-    code = OPERATORS["retries"]
-    with case.operator(first, code, 1):
-        case.create({"x": 1})
-        case.wait(
-            lambda body: progress(body, "waiting") and "done_at_once" in body.get("status", {})
-        )
-        time.sleep(1.5)
-    with case.operator(second, code, 2):
-        body = case.wait(handled)
-    assert body["status"]["waiting"] == {"stage": 2}, body
-    assert body["status"]["done_at_once"] == {"stage": 1}, body
-    assert body["status"]["retry"] >= 1, body
-    assert not progress(body, "waiting"), body
-
-
-def check_subhandlers(case: Case, first: str, second: str) -> None:
-    code = OPERATORS["sub-handlers"]
-    with case.operator(first, code, 1) as await_message:
-        case.create({"x": 1})
-        await_message("FIRST")
-        case.wait(lambda body: progress(body, "parent.second"))
-    with case.operator(second, code, 2):
-        body = case.wait(handled)
-    assert body["status"]["parent/first"] == {"stage": 1}, body
-    assert body["status"]["parent/second"] == {"stage": 2}, body
-
-
-def check_deletion(case: Case, first: str, second: str) -> None:
-    code = OPERATORS["deletion"]
-    with case.operator(first, code, 1):
-        case.create({"x": 1})
-        case.wait(handled)
-        case.delete()
-        case.wait(lambda body: progress(body, "last_wish"))
-    with case.operator(second, code, 2) as await_message:
-        await_message("LAST WISH")
-        case.wait(lambda body: body is None)
-
-
-def check_updates(case: Case, first: str, second: str) -> None:
-    code = OPERATORS["updates"]
-    with case.operator(first, code, 1):
-        case.create({"x": 1})
-        case.wait(handled)
-    case.patch({"spec": {"x": 2}})
-    with case.operator(second, code, 2):
-        body = case.wait(lambda body: "diff" in body["status"] and "resumed" in body["status"])
-        time.sleep(1)
-    assert body["status"]["diff"] == [["change", ["spec", "x"], 1, 2]], body
-    assert body["status"]["created"] == {"stage": 1}, body
-    assert case.get()["status"]["created"] == {"stage": 1}, body
-
-
-def check_daemons(case: Case, first: str, second: str) -> None:
-    code = OPERATORS["daemons"]
-    with case.operator(first, code, 1) as await_message:
-        case.create({"x": 1})
-        await_message("DAEMON 1")
-        case.wait(lambda body: body["metadata"].get("finalizers"))
-    with case.operator(second, code, 2) as await_message:
-        await_message("DAEMON 2")
-        case.delete()
-        await_message("STOPPED 2")
-        case.wait(lambda body: body is None)
-
-
-CHECKS = {
-    "retries": check_retries,
-    "sub-handlers": check_subhandlers,
-    "deletion": check_deletion,
-    "updates": check_updates,
-    "daemons": check_daemons,
-}
-
-
-def main(kubeconfig: str, original: str, ours: str) -> int:
-    os.environ["KUBECONFIG"] = os.path.abspath(kubeconfig)
-    kubernetes.config.load_kube_config(os.environ["KUBECONFIG"])
-    namespace = f"e2e-swapping-{random.getrandbits(20):05x}"
-    core = kubernetes.client.CoreV1Api()
-    with contextlib.suppress(kubernetes.client.ApiException):
-        kubernetes.client.ApiextensionsV1Api().create_custom_resource_definition(CRD)
-    time.sleep(1)
-    core.create_namespace({"metadata": {"name": namespace}})
-    api = kubernetes.client.CustomObjectsApi()
+    passed = 0
     failed = 0
+
+    def verdict(self, what: str, is_right: bool, explanation: Any = "") -> None:
+        self.passed, self.failed = self.passed + is_right, self.failed + (not is_right)
+        print("ok     " if is_right else "FAILED ", what, "" if is_right else f": {explanation}")
+        sys.stdout.flush()
+
+
+def is_steady(calls: list[dict[str, Any]], how: signal.Signals) -> bool:
+    """Returns `True` if the attempts are counted on.
+
+    A killed operator can lose the record of its last attempt: it is repeated by the other one.
+    """
+    retries = [call["retry"] for call in calls]
+    steps = [new - old for old, new in zip(retries, retries[1:])]
+    repeated = steps.count(0) if how is signal.SIGKILL else 0
+    return retries[:1] == [0] and set(steps) <= {0, 1} and steps.count(0) == repeated <= 1
+
+
+def prepare(run: Run) -> None:
+    """Brings all objects into the middle of handling."""
+    for name, case in OBJECTS.items():
+        run.create(name, case)
+    for name in ("update", "downtime"):
+        run.until(f"{name} is created", lambda: run.is_handled(name))
+    for name in ("deletion", "daemon", "daemon-deleted-meanwhile"):
+        run.until(f"{name} has a finalizer", lambda: run.get(name)["metadata"].get("finalizers"))
+    run.merge("update", {"spec": {"field": "b"}})
+    run.delete("deletion")
+    for name, done, waiting in (
+        ("retries", "first", "second"),
+        ("subhandlers", "parent/a", "parent/b"),
+        ("subhandlers", "parent/c", "parent/b"),
+        ("update", "one", "two"),
+        ("deletion", "clean", "wipe"),
+    ):
+        run.until(f"{name}: {done} is done", lambda: run.record(name, done).get("success"))
+        run.until(f"{name}: {waiting} waits", lambda: run.record(name, waiting).get("retries", 0))
+    for name in ("daemon", "daemon-deleted-meanwhile"):
+        run.until(f"{name} runs", lambda: run.calls(name, "guard"))
+
+
+def complete(run: Run, who: str) -> None:
+    """Lets the second operator finish everything."""
+    for name, waiting in (
+        ("retries", "second"),
+        ("subhandlers", "parent/b"),
+        ("update", "two"),
+        ("deletion", "wipe"),
+        ("daemon", "guard"),
+    ):
+        run.until(f"{name}: {waiting} is continued", lambda: run.calls(name, waiting, who))
+    run.folder.joinpath("go").touch()
+    for name in ("retries", "subhandlers", "update", "downtime"):
+        run.until(f"{name} is handled", lambda: run.is_handled(name))
+    for name in ("deletion", "daemon-deleted-meanwhile"):
+        run.until(f"{name} is gone", lambda: run.get(name) is None)
+
+
+def check(run: Run, checks: Checks, prefix: str, second: str, how: signal.Signals) -> None:
+    """Compares with what one operator alone would have done."""
+
+    def verdict(what: str, is_right: bool, explanation: Any = "") -> None:
+        checks.verdict(f"{prefix}: {what}", is_right, explanation)
+
+    for name, handler in (
+        ("retries", "first"),
+        ("subhandlers", "parent/a"),
+        ("subhandlers", "parent/c"),
+        ("update", "made"),
+        ("update", "one"),
+        ("deletion", "clean"),
+    ):
+        calls = run.calls(name, handler)
+        verdict(f"{handler} of {name} is called once", len(calls) == 1, calls)
+    for name, handler in (
+        ("retries", "second"),
+        ("subhandlers", "parent/b"),
+        ("update", "two"),
+        ("deletion", "wipe"),
+    ):
+        calls = run.calls(name, handler)
+        verdict(f"retries of {handler} are continued", is_steady(calls, how), calls)
+    verdict("no update is invented", not run.calls("retries", "never"), run.calls("retries", "never"))
+    expected = [["change", ["spec", "field"], "a", "b"]]
+    diffs = [call["diff"] for call in run.calls("update", "one") + run.calls("update", "two")]
+    verdict("all see the same diff", all(diff == expected for diff in diffs), diffs)
+    diffs = [call["diff"] for call in run.calls("downtime", "changed")]
+    verdict("the change of the downtime is seen once", diffs == [expected], diffs)
+    verdict("resuming is done", len(run.calls("downtime", "up", second)) == 1)
+    verdict("the daemon is continued", len(run.calls("daemon", "guard", second)) == 1)
+    late = run.calls("daemon-deleted-meanwhile", "guard", second)
+    verdict("no daemon is started for a deleted object", not late, late)
+    results = {
+        "retries": {"first": "first", "second": "second"},
+        "subhandlers": {"parent/a": "a", "parent/b": "b", "parent/c": "c", "parent": "parent"},
+        "update": {"one": "one", "two": "two"},
+    }
+    for name, expected_status in results.items():
+        status = run.get(name).get("status")
+        verdict(f"the results of {name} are stored", status == expected_status, status)
+    # The original does not know our annotation, so it is left if the original finishes.
+    accepted = {LAST, OURS_ONLY} if second == "original" else {LAST}
+    for name in ("retries", "subhandlers", "update", "downtime"):
+        left = set(run.annotations(name)) - accepted
+        verdict(f"no annotations are left on {name}", not left, left)
+        finalizers = run.get(name)["metadata"].get("finalizers")
+        verdict(f"no finalizers are left on {name}", not finalizers, finalizers)
+
+
+def check_return(run: Run, checks: Checks, prefix: str, first: str, calls: int) -> None:
+    """Checks that the first operator finds nothing to do, except for daemons and resuming."""
+    run.until("the daemon runs again", lambda: len(run.calls("daemon", "guard", first)) == 2)
+    run.until("it resumes again", lambda: run.calls("downtime", "up", first)[1:])
+    # Superfluous handling would follow at once.
+    time.sleep(1)
+    new = run.calls_file.read_text().splitlines()[calls:]
+    handlers = {json.loads(line)["handler"] for line in new}
+    checks.verdict(
+        f"{prefix}: the first one finds nothing to do",
+        handlers <= {"up", "guard", "guard-stopped"},
+        new,
+    )
+    # Its next write removes what the other one did not know.
+    run.merge("update", {"spec": {"field": "c"}})
+    run.until("the next update is handled", lambda: run.is_handled("update"))
+    left = set(run.annotations("update")) - {LAST}
+    checks.verdict(f"{prefix}: no annotations are left after the next update", not left, left)
+    again = [*run.calls("update", "one", first), *run.calls("update", "two", first)]
+    again = [call for call in again if call["diff"] == [["change", ["spec", "field"], "b", "c"]]]
+    checks.verdict(f"{prefix}: the next update is handled once", len(again) == 2, again)
+    for name in ("retries", "subhandlers", "update", "downtime", "daemon"):
+        run.delete(name)
+    for name in ("retries", "subhandlers", "update", "downtime", "daemon"):
+        run.until(f"{name} is gone", lambda: run.get(name) is None)
+    checks.verdict(f"{prefix}: everything is gone", True)
+
+
+def swap(run: Run, checks: Checks, kubeconfig: str, first: str, how: signal.Signals) -> None:
+    """Plays one direction with one signal."""
+    second = {"ours": "original", "original": "ours"}[first]
+    prefix = f"{first} to {second} by {how.name}"
     try:
-        with tempfile.TemporaryDirectory(prefix="kopf-swapping-") as folder:
-            for name, check in CHECKS.items():
-                for way, pair in (
-                    ("theirs-ours", (original, ours)),
-                    ("ours-theirs", (ours, original)),
-                ):
-                    case = Case(api, pathlib.Path(folder), namespace, f"{name}-{way}")
-                    try:
-                        check(case, *pair)
-                        result = "ok"
-                    except Exception as exc:
-                        failed += 1
-                        result = f"FAILED: {type(exc).__name__}: {exc}"
-                    finally:
-                        # The next operators must not see it.
-                        with contextlib.suppress(kubernetes.client.ApiException):
-                            case.patch({"metadata": {"finalizers": None}})
-                            case.delete()
-                    sys.stdout.write(f"{name}, {way}: {result}\n")
-                    sys.stdout.flush()
-    finally:
-        core.delete_namespace(namespace)
-    return 1 if failed else 0
+        run.start(first, kubeconfig)
+        prepare(run)
+        run.end(how)
+        run.merge("downtime", {"spec": {"field": "b"}})
+        run.delete("daemon-deleted-meanwhile")
+        run.start(second, kubeconfig)
+        complete(run, second)
+        time.sleep(1)
+        check(run, checks, prefix, second, how)
+        run.end(how)
+        calls = len(run.calls_file.read_text().splitlines())
+        run.start(first, kubeconfig)
+        check_return(run, checks, prefix, first, calls)
+        run.end(signal.SIGTERM)
+    except (AssertionError, ClusterError) as exc:
+        checks.verdict(f"{prefix}: {exc}", False, f"see\n{run.end_of_logs()}")
+
+
+def main() -> int:
+    if len(sys.argv) != 4:
+        print(__doc__, file=sys.stderr)
+        return 2
+    kubeconfig = os.path.realpath(sys.argv[1])
+    pythons = {"ours": sys.argv[2], "original": sys.argv[3]}
+    client = ClusterClient(kubeconfig)
+    crd = yaml.safe_load((HERE.parents[1] / "examples" / "crd.yaml").read_text())
+    with contextlib.suppress(ClusterError):
+        client.create(crd)
+    checks = Checks()
+    for first in pythons:
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            namespace = f"e2e-swapping-{first}-{how.name.lower()}-{os.getpid()}"
+            client.create(
+                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+            )
+            run = Run(client, pythons, namespace)
+            try:
+                swap(run, checks, kubeconfig, first, how)
+            finally:
+                run.close()
+    client.close()
+    print(f"{checks.passed} passed, {checks.failed} failed")
+    return 1 if checks.failed else 0
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
-        sys.exit("usage: swapping.py KUBECONFIG ORIGINAL OURS")
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

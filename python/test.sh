@@ -12,5 +12,6 @@ export PYTHONPATH="$root/python" KOPF_TEST_NATIVE=1
 if [ $# -eq 0 ]; then
     echo "python: checking types" >&2
     "$venv/bin/mypy" --config-file pyproject.toml
+    MYPYPATH=python "$venv/bin/stubtest" kopf._kopf --mypy-config-file pyproject.toml
 fi
 exec "$venv/bin/pytest" "$@"

@@ -3,6 +3,20 @@
 import asyncio
 from typing import Any, final
 
+__all__ = [
+    "Call",
+    "Engine",
+    "logger_names",
+    "freeze",
+    "resume",
+    "Sandbox",
+    "StopFlag",
+    "Answer",
+    "NativeWebhookServer",
+    "Serving",
+    "build_certificate",
+]
+
 def logger_names() -> list[str]: ...
 def freeze(options: dict[str, Any]) -> list[tuple[int, str]]: ...
 def resume(options: dict[str, Any]) -> list[tuple[int, str]]: ...

@@ -84,7 +84,9 @@ pub(crate) fn handler(front: &Arc<Front>, spec: &Bound<'_, PyDict>) -> PyResult<
         id: need::<String>(spec, "id")?.into(),
         function: FunctionId::Number(need(spec, "function")?),
         kind: kind(spec)?,
-        selector: selector(front, spec)?,
+        selector: get(spec, "selector")?
+            .map(|given| selector(front, &given))
+            .transpose()?,
         filters,
         retrying: Retrying {
             errors: errors_mode(spec)?,
@@ -188,11 +190,9 @@ fn errors_mode(spec: &Bound<'_, PyDict>) -> PyResult<Option<ErrorsMode>> {
     })
 }
 
-fn selector(front: &Arc<Front>, spec: &Bound<'_, PyDict>) -> PyResult<Option<Selector>> {
-    let Some(given) = get::<Bound<'_, PyDict>>(spec, "selector")? else {
-        return Ok(None);
-    };
-    let predicate = match get::<Py<PyAny>>(&given, "callable")? {
+/// A selector of resources.
+pub(crate) fn selector(front: &Arc<Front>, given: &Bound<'_, PyDict>) -> PyResult<Selector> {
+    let predicate = match get::<Py<PyAny>>(given, "callable")? {
         None => None,
         Some(function) => {
             let front = Arc::clone(front);
@@ -203,19 +203,19 @@ fn selector(front: &Arc<Front>, spec: &Bound<'_, PyDict>) -> PyResult<Option<Sel
         }
     };
     let own = SelectorSpec {
-        positional: get::<String>(&given, "any_name")?.into_iter().collect(),
-        group: get(&given, "group")?,
-        version: get(&given, "version")?,
-        kind: get(&given, "kind")?,
-        plural: get(&given, "plural")?,
-        singular: get(&given, "singular")?,
-        shortcut: get(&given, "shortcut")?,
-        category: get(&given, "category")?,
-        everything: get(&given, "everything")?.unwrap_or(false),
+        positional: get::<String>(given, "any_name")?.into_iter().collect(),
+        group: get(given, "group")?,
+        version: get(given, "version")?,
+        kind: get(given, "kind")?,
+        plural: get(given, "plural")?,
+        singular: get(given, "singular")?,
+        shortcut: get(given, "shortcut")?,
+        category: get(given, "category")?,
+        everything: get(given, "everything")?.unwrap_or(false),
         predicate,
     };
     let wrong = |error| PyValueError::new_err(format!("wrong selector: {error}"));
-    own.build().map(Some).map_err(wrong)
+    own.build().map_err(wrong)
 }
 
 fn webhook(spec: &Bound<'_, PyDict>) -> PyResult<Webhook> {

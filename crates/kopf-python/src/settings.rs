@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_core::settings::{Backoffs, Settings};
+use kopf_core::settings::{Backoffs, Settings, StreamSelector};
 use kopf_core::wording::Level;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::declaring::{duration, extract};
 use crate::front::Front;
-use crate::{storages, webhooks};
+use crate::{declaring, storages, webhooks};
 
 /// Delays that are taken from an iterable, which may be endless.
 const MAX_DELAYS: usize = 1000;
@@ -31,7 +32,7 @@ pub(crate) fn apply(
     )?;
     posting(&group("posting")?, settings)?;
     peering(&group("peering")?, settings)?;
-    networking(&group("networking")?, &group("watching")?, settings)?;
+    networking(front, &group("networking")?, &group("watching")?, settings)?;
     persistence(front, &group("persistence")?, settings)?;
     let process = group("process")?;
     settings.process.ultimate_exiting_timeout = process.seconds("ultimate_exiting_timeout")?;
@@ -85,6 +86,7 @@ fn peering(peering: &Group<'_>, settings: &mut Settings) -> PyResult<()> {
 }
 
 fn networking(
+    front: &Arc<Front>,
     networking: &Group<'_>,
     watching: &Group<'_>,
     settings: &mut Settings,
@@ -99,7 +101,32 @@ fn networking(
     settings.watching.connect_timeout = watching.seconds("connect_timeout")?;
     settings.watching.reconnect_backoff = watching.need_seconds("reconnect_backoff")?;
     settings.watching.inactivity_timeout = watching.seconds("inactivity_timeout")?;
+    if let Some(size) = watching.get("chunk_size")?.filter(|size| *size > 0) {
+        settings.watching.page_size = size;
+    }
+    settings.watching.initial_streaming = watching.need("initial_streaming")?;
+    settings.watching.selectors = selectors(front, watching)?;
     Ok(())
+}
+
+/// The label, field and shard selectors of streams: mappings of resource selectors to texts.
+fn selectors(front: &Arc<Front>, watching: &Group<'_>) -> PyResult<Vec<StreamSelector>> {
+    let bridge = front.bridge.bind(watching.object.py());
+    let mut all = Vec::new();
+    for name in ["label_selectors", "field_selectors", "shard_selectors"] {
+        let given = bridge.call_method1("describe_selectors", (watching.object.getattr(name)?,))?;
+        let given: Vec<(Bound<'_, PyDict>, String)> = given.extract()?;
+        for (resources, text) in given {
+            let mut selector = StreamSelector::new(declaring::selector(front, &resources)?);
+            match name {
+                "label_selectors" => selector.labels = Some(text),
+                "field_selectors" => selector.fields = Some(text),
+                _ => selector.shard = Some(text),
+            }
+            all.push(selector);
+        }
+    }
+    Ok(all)
 }
 
 fn persistence(

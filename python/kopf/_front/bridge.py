@@ -336,6 +336,7 @@ class Bridge(answers.Answers, serving.ServingMixin):
         if self._daemon_pool is not None:
             self._daemon_pool.shutdown(wait=False)
 
+    describe_selectors = staticmethod(lowering.describe_selectors)
     describe_progress_storage = staticmethod(lowering.describe_progress_storage)
     describe_diffbase_storage = staticmethod(lowering.describe_diffbase_storage)
 

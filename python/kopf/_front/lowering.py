@@ -117,6 +117,11 @@ def _lower_selector(selector: Selector) -> dict[str, Any]:
     }
 
 
+def describe_selectors(selectors: Mapping[Selector, Any]) -> list[tuple[dict[str, Any], str]]:
+    """Returns the selectors of streams, with descriptions of their resources."""
+    return [(_lower_selector(selector), str(text)) for selector, text in selectors.items()]
+
+
 def _lower_meta(filters: Mapping[str, Any] | None) -> list[tuple[str, str, Any]] | None:
     if not filters:
         return None

@@ -17,13 +17,21 @@ use crate::item::{Item, Outline};
 /// Upper bound for the quoted part of an unusable line, in bytes.
 const EXCERPT: usize = 100;
 
+/// The annotation of the bookmark after the existing objects. Bookmarks have no other texts of users.
+const INITIAL_END: &[u8] = b"k8s.io/initial-events-end";
+
 /// A parsed line.
 #[derive(Debug)]
 pub(super) enum Line {
     /// A change of an object.
     Event(Item),
-    /// A bookmark with its resource version.
-    Bookmark(Option<Box<str>>),
+    /// A bookmark.
+    Bookmark {
+        /// Its resource version.
+        version: Option<Box<str>>,
+        /// Whether all existing objects were sent before it.
+        ends_initial: bool,
+    },
     /// An error, after which the server sends nothing more.
     Error(Box<Status>),
     /// An event of an unsupported type, with its resource version.
@@ -65,7 +73,12 @@ impl Line {
             "ADDED" => EventType::Added,
             "MODIFIED" => EventType::Modified,
             "DELETED" => EventType::Deleted,
-            "BOOKMARK" => return Self::Bookmark(outline.resource_version().map(Box::from)),
+            "BOOKMARK" => {
+                return Self::Bookmark {
+                    version: outline.resource_version().map(Box::from),
+                    ends_initial: memmem::find(object, INITIAL_END).is_some(),
+                };
+            }
             "ERROR" => return Self::Error(Box::new(Status::from_event(object))),
             other => {
                 let version = outline.resource_version().map(Box::from);
@@ -79,7 +92,7 @@ impl Line {
     pub(super) fn version(&self) -> Option<&str> {
         match self {
             Self::Event(item) => item.key.resource_version.as_deref(),
-            Self::Bookmark(version) | Self::Unknown(_, version) => version.as_deref(),
+            Self::Bookmark { version, .. } | Self::Unknown(_, version) => version.as_deref(),
             Self::Error(_) => None,
         }
         .filter(|version| !version.is_empty())
@@ -187,7 +200,7 @@ mod tests {
     fn bookmarks_carry_a_version() {
         let line = br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"12"}}}"#;
         let line = parse(line).unwrap();
-        assert!(matches!(line, Line::Bookmark(_)));
+        assert!(matches!(line, Line::Bookmark { .. }));
         assert_eq!(line.version(), Some("12"));
         let line = br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":""}}}"#;
         assert_eq!(parse(line).unwrap().version(), None);

@@ -106,6 +106,17 @@ impl Assessment {
             garbage,
         }
     }
+
+    /// The same for operators that divide the objects among each other: others of the same priority are
+    /// no reason to pause.
+    #[must_use]
+    pub fn sharing(mut self) -> Self {
+        if matches!(self.verdict, Verdict::Conflict(_)) {
+            self.verdict = Verdict::Clear;
+            self.deadline = None;
+        }
+        self
+    }
 }
 
 /// The merge-patch by which an operator says that it is there.

@@ -50,6 +50,9 @@ pub struct Peering {
     pub standalone: bool,
     /// Agrees for the whole cluster, not per namespace. Set from the scope of the operator.
     pub clusterwide: bool,
+    /// Operators with the same priority divide the objects among each other, so they do not pause each other.
+    /// Default: no. Set by shard selectors in `watching.selectors`.
+    pub sharing: bool,
 }
 
 impl Default for Peering {
@@ -62,6 +65,7 @@ impl Default for Peering {
             mandatory: false,
             standalone: false,
             clusterwide: false,
+            sharing: false,
         }
     }
 }

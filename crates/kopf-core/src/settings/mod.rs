@@ -19,6 +19,7 @@ mod handling;
 mod networking;
 mod persistence;
 mod posting;
+mod streams;
 
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ pub use handling::{Background, Execution, Queueing};
 pub use networking::{Networking, Watching};
 pub use persistence::Persistence;
 pub use posting::Posting;
+pub use streams::{Restriction, StreamSelector};
 
 use crate::keys;
 pub use crate::wording::Level;
@@ -217,6 +219,7 @@ impl Settings {
 
     /// Replaces values that the original accepts in another meaning: timeouts of zero are no timeouts.
     pub fn normalize(&mut self) {
+        self.peering.sharing |= self.watching.is_sharded();
         for timeout in [
             &mut self.watching.server_timeout,
             &mut self.watching.client_timeout,

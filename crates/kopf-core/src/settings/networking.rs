@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Backoffs;
+use super::StreamSelector;
 use super::backoffs::seconds;
 
 /// Requests to the API.
@@ -63,6 +64,18 @@ pub struct Watching {
     /// The number of objects per list request, at least 1. Default: 500. Smaller pages need less
     /// memory and more requests.
     pub page_size: u32,
+    /// Objects that the server leaves out of streams. Default: none.
+    pub selectors: Vec<StreamSelector>,
+    /// Requests the existing objects with the watch (`sendInitialEvents`) instead of listing them. It needs
+    /// less memory on the server. Default: no. Servers that refuse it are listed.
+    pub initial_streaming: bool,
+}
+
+impl Watching {
+    /// Returns `true` if some resource is divided among operators by shard selectors.
+    pub fn is_sharded(&self) -> bool {
+        self.selectors.iter().any(|one| one.shard.is_some())
+    }
 }
 
 impl Default for Watching {
@@ -74,6 +87,8 @@ impl Default for Watching {
             reconnect_backoff: Duration::from_millis(100),
             inactivity_timeout: Some(Duration::from_secs(70)),
             page_size: 500,
+            selectors: Vec::new(),
+            initial_streaming: false,
         }
     }
 }

@@ -206,7 +206,10 @@ impl<'a> Outlook<'a> {
         self.is_asked = false;
         let me = self.me;
         let now = me.clock.now();
-        let found = Assessment::of(&self.status, &me.identity, me.settings.priority, now);
+        let mut found = Assessment::of(&self.status, &me.identity, me.settings.priority, now);
+        if me.settings.sharing {
+            found = found.sharing();
+        }
         for key in found.garbage {
             if !self.garbage.contains(&key) {
                 debug!(

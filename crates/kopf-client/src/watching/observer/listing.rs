@@ -1,14 +1,16 @@
 //! The listing phase: requests pages and returns their items.
 
+use kopf_core::cause::EventType;
 use tracing::{debug, warn};
 
-use super::{Next, Observer, State};
+use super::{Initial, Next, Observer, State};
 use crate::error::Error;
 use crate::item::Item;
 use crate::listing::{Page, page};
 use crate::request::Call;
 use crate::watching::Signal;
 use crate::watching::backoff::Input;
+use crate::watching::line::Line;
 
 /// Growth of the page size after a listing that expired before its last page.
 const GROWTH: u32 = 8;
@@ -44,7 +46,12 @@ impl Observer {
             return self.refuse(error);
         }
         self.listing = Listing::new(self.listing.size);
-        self.request_page();
+        if self.settings.initial_streaming && self.initial != Initial::Refused {
+            self.initial = Initial::Streamed;
+            self.open();
+        } else {
+            self.request_page();
+        }
         Signal::Listing
     }
 
@@ -107,6 +114,33 @@ impl Observer {
                 None
             }
             None => self.on_page_end(),
+        }
+    }
+
+    /// Reacts to a line of a watch that begins with the existing objects.
+    pub(super) fn on_streamed(&mut self, line: Line) -> Option<Signal> {
+        match line {
+            Line::Event(mut item) if item.event == EventType::Added => {
+                item.event = EventType::Listed;
+                self.listing.objects += 1;
+                Some(Signal::Item(item))
+            }
+            Line::Bookmark {
+                version,
+                ends_initial: true,
+            } => {
+                self.initial = Initial::Listed;
+                self.versions
+                    .list(version.map(String::from).unwrap_or_default());
+                self.step(Input::Listed);
+                Some(Signal::Listed {
+                    objects: self.listing.objects,
+                })
+            }
+            Line::Error(status) => Some(self.fail(Error::Status(status), Next::List)),
+            // Changes of objects that were sent already.
+            Line::Event(item) => Some(Signal::Item(item)),
+            Line::Bookmark { .. } | Line::Unknown(..) => None,
         }
     }
 

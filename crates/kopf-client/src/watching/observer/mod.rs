@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use kopf_core::body::ManagedFields;
 use kopf_core::resource::Resource;
-use kopf_core::settings::Watching;
+use kopf_core::settings::{Restriction, Watching};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, Sleep, sleep};
@@ -39,6 +39,7 @@ pub struct Observer {
     path: Result<String, Error>,
     /// The selector of listings and watches, as a part of a query; empty for all objects.
     selector: String,
+    initial: Initial,
     settings: Watching,
     managed_fields: ManagedFields,
     state: State,
@@ -63,6 +64,17 @@ enum State {
     Watching(Box<WatchStream>),
     /// A delay before the next request.
     Waiting(Pin<Box<Sleep>>, Next),
+}
+
+/// The way to the existing objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Initial {
+    /// By a listing, or they are known.
+    Listed,
+    /// By the watch that is open: they end with a bookmark.
+    Streamed,
+    /// By listings only: the server has refused to stream them.
+    Refused,
 }
 
 /// The next request.
@@ -93,6 +105,7 @@ impl Observer {
         namespace: Option<String>,
         settings: Watching,
     ) -> Self {
+        let selector = query(&Restriction::of(&settings.selectors, &resource));
         let path = resource.url(namespace.as_deref(), None, None);
         let path = path.map_err(Error::from);
         // FNV-1a over the path: observers of one client get different jitter.
@@ -109,7 +122,8 @@ impl Observer {
             resource,
             namespace,
             path,
-            selector: String::new(),
+            selector,
+            initial: Initial::Listed,
             settings,
             managed_fields: ManagedFields::default(),
             state: State::Start,
@@ -264,4 +278,18 @@ impl fmt::Debug for Observer {
             .field("version", &self.versions.current())
             .finish_non_exhaustive()
     }
+}
+
+/// The parameters of a restriction, as a part of a query.
+fn query(restriction: &Restriction) -> String {
+    let parameters = [
+        ("labelSelector", &restriction.labels),
+        ("fieldSelector", &restriction.fields),
+        ("shardSelector", &restriction.shard),
+    ];
+    let given = parameters.iter().filter(|(_, value)| !value.is_empty());
+    let given: Vec<_> = given
+        .map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)))
+        .collect();
+    given.join("&")
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tracing::{debug, warn};
 
-use super::{Next, Observer, State};
+use super::{Initial, Next, Observer, State};
 use crate::error::Error;
 use crate::request::Call;
 use crate::transport::Incoming;
@@ -37,7 +37,9 @@ impl Observer {
         if !self.selector.is_empty() {
             path = format!("{path}&{}", self.selector);
         }
-        if !self.versions.current().is_empty() {
+        if self.initial == Initial::Streamed {
+            path.push_str("&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
+        } else if !self.versions.current().is_empty() {
             let version = utf8_percent_encode(self.versions.current(), NON_ALPHANUMERIC);
             path = format!("{path}&resourceVersion={version}");
         }
@@ -67,6 +69,9 @@ impl Observer {
             }
             Err(error) => error,
         };
+        if self.initial == Initial::Streamed {
+            return self.on_streaming_refused(error);
+        }
         // A version can be unusable: from the future after a restored backup, or from another
         // kind of storage.
         let failures = self.backoff.failures().saturating_add(1);
@@ -76,6 +81,23 @@ impl Observer {
             None | Some(401 | 429) => Some(self.fail(error, Next::Watch)),
             Some(500..) if failures < DOUBTFUL => Some(self.fail(error, Next::Watch)),
             Some(_) => Some(self.fail(error, Next::List)),
+        }
+    }
+
+    /// Lists the objects if the server cannot stream them. Other failures concern listings as well.
+    fn on_streaming_refused(&mut self, error: Error) -> Option<Signal> {
+        match error.code() {
+            Some(400 | 422) => {
+                let scope = self.scope();
+                debug!(
+                    "Listing {scope}, because the server does not stream existing objects: {error}"
+                );
+                self.initial = Initial::Refused;
+                self.request(Next::List);
+                None
+            }
+            Some(403..=405) => Some(self.refuse(error)),
+            _ => Some(self.fail(error, Next::List)),
         }
     }
 
@@ -99,7 +121,7 @@ impl Observer {
                     self.scope()
                 );
                 let delay = self.step(Input::Ended);
-                self.wait(delay, Next::Watch);
+                self.wait(delay, self.resumed());
                 None
             }
             Received::Broken(error @ Error::TooLarge { .. }) => Some(self.on_unusable(error)),
@@ -113,7 +135,7 @@ impl Observer {
         let next = if self.backoff.failures() > 0 {
             Next::List
         } else {
-            Next::Watch
+            self.resumed()
         };
         self.fail(error, next)
     }
@@ -129,26 +151,37 @@ impl Observer {
         let times = self.backoff.failures();
         if times >= REPORTED_ENDS {
             let error = cause.unwrap_or(Error::Ended { after, times });
-            return Some(self.interrupt(error, delay, Next::Watch));
+            return Some(self.interrupt(error, delay, self.resumed()));
         }
         if let Some(error) = cause {
             let scope = self.scope();
             debug!("The watch-stream of {scope} is broken; reconnecting: {error}");
         }
-        self.wait(delay, Next::Watch);
+        self.wait(delay, self.resumed());
         None
     }
 
+    /// The request after the end of a watch. Existing objects that were not all streamed start again.
+    fn resumed(&self) -> Next {
+        match self.initial {
+            Initial::Streamed => Next::List,
+            Initial::Listed | Initial::Refused => Next::Watch,
+        }
+    }
+
     fn on_line(&mut self, line: Line) -> Option<Signal> {
+        if self.initial == Initial::Streamed {
+            return self.on_streamed(line);
+        }
         let is_news = line
             .version()
             .is_some_and(|version| self.versions.see(version));
-        if is_news && matches!(line, Line::Event(_) | Line::Bookmark(_)) {
+        if is_news && matches!(line, Line::Event(_) | Line::Bookmark { .. }) {
             self.step(Input::Progress);
         }
         match line {
             Line::Event(item) => Some(Signal::Item(item)),
-            Line::Bookmark(_) => None,
+            Line::Bookmark { .. } => None,
             Line::Unknown(kind, _) => {
                 let scope = self.scope();
                 warn!("Ignoring an unsupported event type of {scope}: {kind:?}");

@@ -1,6 +1,7 @@
 //! Observers of a scripted server, in paused time.
 
 mod rate;
+mod restricted;
 mod trouble;
 
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import json
 import os
@@ -16,6 +17,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 __all__ = ["ClusterClient", "ClusterError"]
+
+
+#: Seconds to wait for the API server to become ready for new resources.
+_PATIENCE = 10
 
 
 class ClusterError(Exception):
@@ -54,30 +59,57 @@ class ClusterClient:
     ) -> Any:
         """Sends a request and returns the JSON of the response; errors raise `ClusterError`."""
         payload = None if body is None else json.dumps(body).encode()
-        with self._lock:
-            connection = self._connect()
-            headers = {**self._headers, "Content-Type": content_type, "Accept": "application/json"}
-            connection.request(method, path, body=payload, headers=headers)
-            response = connection.getresponse()
-            content = response.read()
-        result = json.loads(content) if content else {}
-        if response.status >= 400:
-            raise ClusterError(method, path, response.status, result)
+        headers = {"Content-Type": content_type, "Accept": "application/json"}
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            status, content = self._exchange(method, path, payload, headers)
+            # Real servers are busy with new resources for a moment.
+            if status != 429 or time.monotonic() > deadline:
+                break
+            time.sleep(0.2)
+        try:
+            result = json.loads(content) if content else {}
+        except ValueError:
+            result = {"message": content.decode(errors="replace").strip()}
+        if status >= 400:
+            raise ClusterError(method, path, status, result)
         return result
 
+    def _exchange(
+        self, method: str, path: str, payload: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, bytes]:
+        with self._lock:
+            connection = self._connect()
+            connection.request(method, path, body=payload, headers={**self._headers, **headers})
+            response = connection.getresponse()
+            return response.status, response.read()
+
     def create(self, manifest: Mapping[str, Any], *, namespace: str | None = None) -> Any:
-        """Creates an object from a manifest and returns it."""
+        """Creates an object from a manifest and returns it; waits until CRDs are established."""
         api_version, kind = str(manifest["apiVersion"]), str(manifest["kind"])
         root = f"/api/{api_version}" if "/" not in api_version else f"/apis/{api_version}"
-        for resource in self.request("GET", root)["resources"]:
-            if resource["kind"] == kind and "/" not in resource["name"]:
-                break
-        else:
-            raise LookupError(f"no resource of the kind {kind} in {api_version}")
+        resource = self._resource_of(root, kind)
         metadata = manifest.get("metadata") or {}
         namespace = namespace or metadata.get("namespace") or "default"
         scope = f"/namespaces/{namespace}" if resource["namespaced"] else ""
-        return self.request("POST", f"{root}{scope}/{resource['name']}", dict(manifest))
+        path = f"{root}{scope}/{resource['name']}"
+        created = self.request("POST", path, dict(manifest))
+        if kind == "CustomResourceDefinition":
+            name = created["metadata"]["name"]
+            self.wait("customresourcedefinitions", name, _is_established, namespace=None)
+        return created
+
+    def _resource_of(self, root: str, kind: str) -> Any:
+        """Returns the resource of a kind; waits for it, as discovery lags behind new CRDs."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            with contextlib.suppress(ClusterError):
+                for resource in self.request("GET", root)["resources"]:
+                    if resource["kind"] == kind and "/" not in resource["name"]:
+                        return resource
+            if time.monotonic() > deadline:
+                raise LookupError(f"no resource of the kind {kind} in {root}")
+            time.sleep(0.2)
 
     def get(self, resource: str, name: str, *, namespace: str | None = "default") -> Any:
         """Returns an object."""
@@ -186,6 +218,11 @@ class ClusterClient:
                 context, self._headers = _credentials(kubeconfig)
                 self._connection = http.client.HTTPSConnection(url.netloc, context=context)
         return self._connection
+
+
+def _is_established(crd: Any) -> bool:
+    conditions = (crd.get("status") or {}).get("conditions") or []
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 
 def _credentials(kubeconfig: str) -> tuple[ssl.SSLContext, dict[str, str]]:

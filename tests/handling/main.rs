@@ -49,6 +49,7 @@ mod scopes;
 mod selection;
 mod settings;
 mod storages;
+mod streams;
 mod subhandlers;
 mod takeover;
 mod throttling;

@@ -14,7 +14,7 @@ fn objects_that_the_server_leaves_out_are_not_handled() {
         stage.create_with("before", labelled("ours")).await;
         stage.create_with("foreign", labelled("theirs")).await;
         let mut selector =
-            StreamSelector::new(Selector::parse(&[stage.api.group(), "v1", "things"]).unwrap());
+            StreamSelector::new(Selector::parse(&[&stage.api.group(), "v1", "things"]).unwrap());
         selector.labels = Some("team=ours".to_owned());
         let setup = stage.operator([on::create("made"), on::event("seen")]);
         let _operator = setup

@@ -9,6 +9,7 @@ import copy
 import logging
 import os
 import re
+import threading
 import time
 import warnings
 import weakref
@@ -32,6 +33,9 @@ logger = logging.getLogger("kopf._core.reactor.running")
 
 #: How often effective levels of loggers are looked up at most, in seconds.
 LEVELS_INTERVAL = 0.05
+
+#: How long the end of the interpreter waits for operators in daemonic threads, in seconds.
+EXIT_TIMEOUT = 10.0
 
 
 class OperatorError(RuntimeError):
@@ -219,6 +223,7 @@ class RunningOperator:
         self.registry = registry
         self.options = options
         self.loop = asyncio.get_running_loop()
+        self.thread = threading.current_thread()
         self.bridge: Bridge = Bridge(
             loop=self.loop, settings=settings, registry=registry, indexers=indexers,
             logger_names=_kopf.logger_names(),
@@ -254,7 +259,7 @@ class RunningOperator:
             self.loop.add_reader(self.engine.fileno(), self._drain)
             stack.callback(self.loop.remove_reader, self.engine.fileno())
             self.engine.start(startup, self.bridge.settings, self.options)
-            _engines.add(self.engine)
+            _running.add(self)
             stack.enter_context(signals.handled(self._on_signal))
             stack.enter_context(flags.watched(self.loop, stop_flag, self._on_stop_flag))
             kind, message = await self._wait()
@@ -283,7 +288,7 @@ class RunningOperator:
         self.engine.close()
         self.engine.join()
         self.bridge.close()
-        _engines.discard(self.engine)
+        _running.discard(self)
         # The garbage collector does not see references of the native module: without this, the settings with
         # their threads would never be released.
         self.bridge.detach()
@@ -315,22 +320,43 @@ class RunningOperator:
         self.engine.stop()
 
 
-_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+_running: weakref.WeakSet[RunningOperator] = weakref.WeakSet()
 
 
-@atexit.register
+def _stop_daemonic() -> None:
+    """Stops operators in daemonic threads, which the interpreter leaves behind when it ends.
+
+    Otherwise, it would wait forever for the threads of their sync daemons.
+    """
+    left = [operator for operator in list(_running) if operator.thread.daemon]
+    for operator in left:
+        operator.engine.stop()
+    deadline = time.monotonic() + EXIT_TIMEOUT
+    while any(operator in _running and operator.loop.is_running() for operator in left):
+        if time.monotonic() > deadline:
+            logger.warning("The operator has not stopped in %s seconds and is left behind.", EXIT_TIMEOUT)
+            break
+        time.sleep(0.01)
+
+
 def _stop_all() -> None:
     """Ends engines whose loops are gone, before the interpreter ends."""
-    for engine in list(_engines):
-        engine.stop()
-        engine.close()
-        engine.join()
+    for operator in list(_running):
+        operator.engine.stop()
+        operator.engine.close()
+        operator.engine.join()
 
 
 def _forget_all() -> None:
     """In a forked child: its engines have no threads."""
-    _engines.clear()
+    _running.clear()
 
 
+atexit.register(_stop_all)
+if hasattr(threading, "_register_atexit"):
+    # Called before the threads of executors are waited for, unlike the functions of `atexit`.
+    import concurrent.futures.thread
+
+    threading._register_atexit(_stop_daemonic)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_all)

@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Collection, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from kopf._front import flags, lifecycles, lowering, signals
+from kopf._front import flags, lifecycles, loggers, lowering, signals
 from kopf._front.configuration import OperatorSettings
 from kopf._front.ephemera import Memo, OperatorIndexers
 from kopf._front.errors import ActivityError, LoginError
@@ -247,7 +247,12 @@ class RunningOperator:
 
     async def run(self, stop_flag: flags.Flag | None, ready_flag: flags.Flag | None) -> None:
         """Runs the operator until it is stopped, cancelled, or fails."""
-        self.bridge.on_started = lambda: flags.raise_flag(ready_flag)
+        def on_started() -> None:
+            loggers.attach_poster()
+            flags.raise_flag(ready_flag)
+
+        self.bridge.on_started = on_started
+        loggers.attach_poster()
         startup = [
             lowering.lower(handler) for handler in lowering.all_handlers(self.registry)
             if isinstance(handler, ActivityHandler) and handler.activity == "startup"

@@ -239,6 +239,45 @@ def test_exits_amid_work(stage: Stage, tmp_path: pathlib.Path, way: str) -> None
             assert "panicked" not in process.output and "Fatal Python error" not in process.output
 
 
+ABANDONED = """
+    import asyncio, kopf, sys
+    @kopf.daemon('kopfexamples')
+    def d(stopped, **_):
+        loop.call_soon_threadsafe(loop.stop)
+        stopped.wait()
+        print('over', flush=True)
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(kopf.operator(clusterwide=True, standalone=True))
+    loop.run_forever()
+    sys.exit(0)
+"""
+
+
+def test_abandoned_loops_do_not_block_the_exit(stage: Stage, tmp_path: pathlib.Path) -> None:
+    stage.create()
+    with running(tmp_path, ABANDONED) as process:
+        assert process.wait() == 0
+        assert "over" in process.output
+
+
+def test_processes_that_do_not_exit_are_killed(stage: Stage, tmp_path: pathlib.Path) -> None:
+    stage.create()
+    code = """
+        import kopf, time
+        @kopf.on.startup()
+        def startup(settings, **_):
+            settings.process.ultimate_exiting_timeout = 0.5
+        @kopf.on.create('kopfexamples')
+        def fn(**_):
+            print('busy', flush=True)
+            time.sleep(100)
+    """
+    with running(tmp_path, code) as process:
+        process.sees("busy")
+        process.signal(signal.SIGTERM)
+        assert process.wait() == -signal.SIGKILL
+
+
 FORKS = """
     import kopf, multiprocessing, os, subprocess, sys, threading
 
@@ -295,9 +334,8 @@ def check_load(tmp_path: pathlib.Path, code: str, *args: str) -> tuple[int, str]
     ("import kopf\n@kopf.on.create('kex', retries=-1.5)\ndef fn(**_): pass", "retries"),
     ("import kopf\n@kopf.on.create()\ndef fn(**_): pass", "Unspecific"),
     ("import kopf\n@kopf.timer('kex', interval=-1)\ndef fn(**_): pass", "interval"),
-    ("import kopf\n@kopf.on.create('kex', labels={'a': 5})\ndef fn(**_): pass", "labels"),
 ], ids=["syntax", "module", "import", "callable", "timeout", "errors", "option", "retries",
-        "selector", "interval", "labels"])
+        "selector", "interval"])
 def test_bad_files_are_reported(
     stage: Stage, tmp_path: pathlib.Path, code: str, message: str,
 ) -> None:

@@ -55,15 +55,28 @@ class ClusterClient:
         """Sends a request and returns the JSON of the response; raises `ClusterError` from 400 on."""
         payload = None if body is None else json.dumps(body).encode()
         with self._lock:
-            connection = self._connect()
-            headers = {**self._headers, "Content-Type": content_type, "Accept": "application/json"}
-            connection.request(method, path, body=payload, headers=headers)
-            response = connection.getresponse()
+            is_reused = self._connection is not None
+            try:
+                response = self._send(method, path, payload, content_type)
+            except (ConnectionError, http.client.HTTPException):
+                # The server closes idle connections; a new one shows if there is more to it.
+                self._connection = None
+                if not is_reused:
+                    raise
+                response = self._send(method, path, payload, content_type)
             content = response.read()
         result = json.loads(content) if content else {}
         if response.status >= 400:
             raise ClusterError(method, path, response.status, result)
         return result
+
+    def _send(
+        self, method: str, path: str, payload: bytes | None, content_type: str,
+    ) -> http.client.HTTPResponse:
+        connection = self._connect()
+        headers = {**self._headers, "Content-Type": content_type, "Accept": "application/json"}
+        connection.request(method, path, body=payload, headers=headers)
+        return connection.getresponse()
 
     def create(self, manifest: Mapping[str, Any], *, namespace: str | None = None) -> Any:
         """Creates an object from a manifest and returns it."""

@@ -11,7 +11,6 @@ from typing import Any
 from kopf._front import dicts, handlers, registries
 from kopf._front.causes import Activity, Reason, WebhookType
 from kopf._front.errors import ErrorsMode
-from kopf._front.filters import ABSENT, PRESENT
 from kopf._front.references import Selector
 from kopf._front.registries import ChangingRegistry, OperatorRegistry
 
@@ -238,11 +237,6 @@ def _verify_filters(options: Options) -> None:
         if any(criterion is None for criterion in criteria.values()):
             raise ValueError(f"`None` for {name.removesuffix('s')} filters is not supported; "
                              "use kopf.PRESENT or kopf.ABSENT.")
-        for key, criterion in criteria.items():
-            is_marker = criterion is PRESENT or criterion is ABSENT
-            if not isinstance(criterion, str) and not is_marker and not callable(criterion):
-                raise TypeError(f"invalid {name} {{{key!r}: {criterion!r}}}: must be a string, "
-                                "a function, kopf.PRESENT or kopf.ABSENT")
     value, old, new = options.get("value"), options.get("old"), options.get("new")
     changes = old is not None or new is not None
     if options.get("field") is None and (value is not None or changes):

@@ -9,6 +9,7 @@ import copy
 import logging
 import os
 import re
+import signal
 import threading
 import time
 import warnings
@@ -230,6 +231,7 @@ class RunningOperator:
         )
         self.engine: Engine = _kopf.Engine(self.bridge)
         self.bridge.engine = self.engine
+        self.bridge.has_own_lifecycle = callable(options["lifecycle"])
         self.bridge.redeclare = self.declare
         self.bridge.on_fatal = self._set_fatal
         self.bridge.on_ended = self._set_ended
@@ -298,6 +300,10 @@ class RunningOperator:
         # their threads would never be released.
         self.bridge.detach()
 
+    def is_left(self) -> bool:
+        """Returns ``True`` if the operator still runs, in its loop or without it."""
+        return self in _running and not self.engine.is_finished()
+
     def _drain(self) -> None:
         if time.monotonic() - self._levels_checked > LEVELS_INTERVAL:
             self._refresh_levels()
@@ -322,34 +328,48 @@ class RunningOperator:
 
     def _on_signal(self, name: str) -> None:
         logger.info("Signal %s is received. Operator is stopping.", name)
+        self._limit_exit()
         self.engine.stop()
+
+    def _limit_exit(self) -> None:
+        """Kills the process if it does not exit in time."""
+        timeout = self.bridge.settings.process.ultimate_exiting_timeout
+        if timeout is None:
+            return
+
+        def kill() -> None:
+            # The main thread is over while the interpreter waits for other threads at its end.
+            if self in _running or not threading.main_thread().is_alive():
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        timer = threading.Timer(timeout, kill)
+        timer.daemon = True
+        timer.start()
 
 
 _running: weakref.WeakSet[RunningOperator] = weakref.WeakSet()
 
 
-def _stop_daemonic() -> None:
-    """Stops operators in daemonic threads, which the interpreter leaves behind when it ends.
+def _stop_left() -> None:
+    """Stops operators that the interpreter leaves behind when it ends.
 
-    Otherwise, it would wait forever for the threads of their sync daemons.
+    These are in daemonic threads, or their loops are stopped. Otherwise, it would wait forever for the
+    threads of their sync daemons.
     """
-    left = [operator for operator in list(_running) if operator.thread.daemon]
+    left = [
+        operator for operator in list(_running)
+        if operator.thread.daemon or not operator.loop.is_running()
+    ]
     for operator in left:
         operator.engine.stop()
+        if not operator.loop.is_running():
+            operator.engine.close()
     deadline = time.monotonic() + EXIT_TIMEOUT
-    while any(operator in _running and operator.loop.is_running() for operator in left):
+    while any(operator.is_left() for operator in left):
         if time.monotonic() > deadline:
             logger.warning("The operator has not stopped in %s seconds and is left behind.", EXIT_TIMEOUT)
             break
         time.sleep(0.01)
-
-
-def _stop_all() -> None:
-    """Ends engines whose loops are gone, before the interpreter ends."""
-    for operator in list(_running):
-        operator.engine.stop()
-        operator.engine.close()
-        operator.engine.join()
 
 
 def _forget_all() -> None:
@@ -357,11 +377,12 @@ def _forget_all() -> None:
     _running.clear()
 
 
-atexit.register(_stop_all)
 if hasattr(threading, "_register_atexit"):
     # Called before the threads of executors are waited for, unlike the functions of `atexit`.
     import concurrent.futures.thread
 
-    threading._register_atexit(_stop_daemonic)
+    threading._register_atexit(_stop_left)
+else:
+    atexit.register(_stop_left)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_all)

@@ -34,7 +34,7 @@ def test_async_daemons_are_stopped_then_cancelled(stage: Stage) -> None:
     with stage.operator():
         name = stage.create()
         until(lambda: states, "the start")
-        stage.delete(name)
+        stage.delete_blocked(name)
         stage.gone(name)
         assert states == ["started", "stopped", "cancelled", "finally"]
 
@@ -55,7 +55,7 @@ def test_async_daemons_that_obey_the_flag_are_not_cancelled(stage: Stage) -> Non
     with stage.operator():
         name = stage.create()
         until(lambda: states, "the start")
-        stage.delete(name)
+        stage.delete_blocked(name)
         stage.gone(name)
     assert states == ["started", "ended"]
 
@@ -79,7 +79,7 @@ def test_daemons_that_ignore_cancellation_are_abandoned(
         with stage.operator():
             name = stage.create()
             until(started.is_set, "the start")
-            stage.delete(name)
+            stage.delete_blocked(name)
             stage.gone(name)
             assert "Daemon 'stubborn'" in records.text
             release.set()
@@ -102,7 +102,7 @@ def test_sync_daemons_that_ignore_the_flag_are_abandoned(
         with stage.operator():
             name = stage.create()
             until(started.is_set, "the start")
-            stage.delete(name)
+            stage.delete_blocked(name)
             stage.gone(name)
             release.set()
     finally:
@@ -147,7 +147,7 @@ def test_cancellation_of_threads_behind_coroutines(stage: Stage) -> None:
     with stage.operator():
         name = stage.create()
         until(lambda: states, "the start")
-        stage.delete(name)
+        stage.delete_blocked(name)
         stage.gone(name)
         until(lambda: "thread" in states, "the thread")
     assert states == ["started", "cancelled", "thread"]

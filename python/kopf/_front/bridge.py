@@ -210,6 +210,11 @@ class Bridge(answers.Answers, serving.ServingMixin):
             except (TypeError, ValueError) as exc:
                 raise PermanentError(f"The patch cannot be sent: {exc}.") from exc
             cycle.was_patched = True
+        if patch.fns:
+            # Functions often refer to views of the body, which refer to the call until they are looked at, and
+            # it refers to the patch with these functions: the garbage collector does not see such cycles.
+            call.cause.body.get("kind")  # type: ignore[attr-defined]
+            len(getattr(call.cause, "diff", ()))
 
     def _fail(self, call: CurrentCall, exc: BaseException) -> None:
         native = call.native

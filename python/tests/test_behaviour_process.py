@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 from behaviour import TIMEOUT, Stage, until
+from kopf.testing import KopfRunner
 
 pytestmark = pytest.mark.native
 
-REPETITIONS = int(os.environ.get("KOPF_TEST_EXITS", "6"))
+REPETITIONS = int(os.environ.get("KOPF_TEST_EXITS", "3"))
 """How often an operator exits amid work. 100 in thorough checks."""
 
 
@@ -147,6 +148,34 @@ def test_signals_stop_busy_operators(stage: Stage, tmp_path: pathlib.Path, code:
         assert "Traceback" not in process.output
         if code is DAEMONS:
             assert "cancelled" in process.output
+
+
+@pytest.mark.parametrize("activity", ["startup", "login"])
+def test_signals_stop_operators_that_start(
+    stage: Stage, tmp_path: pathlib.Path, activity: str,
+) -> None:
+    code = f"""
+        import asyncio, kopf
+        @kopf.on.{activity}()
+        async def fn(**_):
+            print('busy', flush=True)
+            await asyncio.sleep(100)
+    """
+    with running(tmp_path, code) as process:
+        process.sees("busy")
+        process.signal(signal.SIGINT)
+        assert process.wait() == 0
+
+
+def test_operators_under_nohup_survive_their_terminal(stage: Stage, tmp_path: pathlib.Path) -> None:
+    code = IDLE.replace("import kopf", "import kopf, signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)")
+    with running(tmp_path, code) as process:
+        process.sees(READY)
+        process.signal(signal.SIGHUP)
+        name = stage.create()
+        stage.handled(name)
+        process.signal(signal.SIGTERM)
+        assert process.wait() == 0
 
 
 def test_second_signals_exit_at_once(stage: Stage, tmp_path: pathlib.Path) -> None:
@@ -338,11 +367,20 @@ def check_load(tmp_path: pathlib.Path, code: str, *args: str) -> tuple[int, str]
         "selector", "interval"])
 def test_bad_files_are_reported(
     stage: Stage, tmp_path: pathlib.Path, code: str, message: str,
+    clean_logging: None, clean_imports: None,
 ) -> None:
-    status, output = check_load(tmp_path, code)
+    path = tmp_path / "op.py"
+    path.write_text(code)
+    with KopfRunner(["run", "-A", "--standalone", str(path)], reraise=False, timeout=TIMEOUT) as runner:
+        until(runner.future.done, "the end")
+    assert runner.exit_code == 1
+    assert message in f"{type(runner.exception).__name__}: {runner.exception}"
+
+
+def test_bad_files_are_reported_in_the_last_line(stage: Stage, tmp_path: pathlib.Path) -> None:
+    status, output = check_load(tmp_path, "def broken(:")
     assert status == 1
-    assert message in output.splitlines()[-1], output
-    assert "panicked" not in output
+    assert "SyntaxError" in output.splitlines()[-1]
 
 
 def test_missing_files_and_options_are_reported(stage: Stage, tmp_path: pathlib.Path) -> None:

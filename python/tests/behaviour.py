@@ -135,6 +135,11 @@ class Stage:
     def wait(self, name: str, condition: Callable[[Any], Any]) -> Any:
         return self.cluster.wait(PLURAL, name, condition, timeout=TIMEOUT)
 
+    def delete_blocked(self, name: str) -> None:
+        """Deletes an object that the operator keeps by a finalizer, which daemons do not wait for."""
+        self.wait(name, lambda obj: obj["metadata"].get("finalizers"))
+        self.delete(name)
+
     def gone(self, name: str) -> None:
         self.cluster.wait(PLURAL, name, timeout=TIMEOUT)
 

@@ -388,3 +388,53 @@ def test_runner_with_a_failing_operator(stage: Stage, tmp_path: Any, clean_loggi
     assert runner.exit_code != 0
     assert runner.exception is not None
     assert "no start" in runner.output
+
+
+def test_calls_are_released(stage: Stage) -> None:
+    """References between the native module and Python are invisible for the garbage collector."""
+    from kopf._front.current import CurrentCall
+    from kopf._front.invocation import Cycle
+
+    @kopf.on.create("kopfexamples", id="s")
+    def sync(spec: Any, patch: Any, retry: int, diff: Any, **_: Any) -> None:
+        patch.fns.append(lambda body: spec and diff and None)
+        if retry == 0:
+            raise kopf.TemporaryError("again", delay=0)
+
+        @kopf.subhandler(id="sub")
+        async def sub(body: Any, **_: Any) -> str:
+            return "sub"
+
+    @kopf.on.create("kopfexamples", id="a", when=lambda **_: True)
+    async def eager(logger: Any, **_: Any) -> str:
+        return "done"
+
+    @kopf.on.create("kopfexamples", id="b")
+    async def lazy(logger: Any, **_: Any) -> str:
+        await asyncio.sleep(0)
+        return "done"
+
+    kopf.on.event("kopfexamples", id="e")(lambda event, **_: None)
+    kopf.index("kopfexamples", id="i")(lambda name, **_: {name: name})
+
+    @kopf.daemon("kopfexamples", id="d")
+    async def daemon(stopped: Any, **_: Any) -> None:
+        await stopped.wait()
+
+    @kopf.timer("kopfexamples", id="t", interval=0.05)
+    async def timer(patch: Any, **_: Any) -> None:
+        patch.status["t"] = "t"
+
+    with stage.operator():
+        names = [stage.create() for _ in range(5)]
+        for name in names:
+            stage.handled(name)
+            stage.delete(name)
+            stage.gone(name)
+
+        def is_released() -> bool:
+            gc.collect()
+            left = [obj for obj in gc.get_objects() if isinstance(obj, (CurrentCall, Cycle, kopf.Body))]
+            return len(left) < 5
+
+        until(is_released, "the release of calls")

@@ -50,6 +50,7 @@ def test_labels_and_annotations(stage: Stage) -> None:
         declare(f"{kind}-missing", **{kind: {"z": kopf.PRESENT}})
         declare(f"{kind}-called", **{kind: {"k": lambda value, **_: value == "v"}})
         declare(f"{kind}-called-none", **{kind: {"z": lambda value, **_: value is None}})
+        declare(f"{kind}-number", **{kind: {"k": 5}})
         declare(f"{kind}-refused", **{kind: {"k": lambda value, **_: None}})
     with stage.operator():
         got = handled_by(stage, stage.create(labels={"k": "v"}, annotations={"k": "v"}))

@@ -164,7 +164,7 @@ def test_daemons(stage: Stage, calls: Calls) -> None:
         stage.patch(name, {"spec": {"field": "last"}})
         until(lambda: daemon["patch"].get("status", {}).get("seen") == "last", "the live view")
         assert not daemon["stopped"]
-        stage.delete(name)
+        stage.delete_blocked(name)
         stage.gone(name)
     assert set(daemon) == COMMON | {"stopped"}
     assert daemon["stopped"]
@@ -202,7 +202,7 @@ def test_timers(stage: Stage, calls: Calls) -> None:
         name = stage.create()
         timer = calls.wait("timer", 3)
         stage.wait(name, lambda obj: "timer" in obj.get("status", {}))
-        stage.delete(name)
+        stage.delete_blocked(name)
         stage.gone(name)
     assert set(timer) == COMMON | {"stopped"}
     assert timer["retry"] == 0

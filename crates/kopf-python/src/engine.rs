@@ -116,6 +116,12 @@ impl Engine {
         }
     }
 
+    /// Returns `true` if the thread has ended.
+    fn is_finished(&self) -> bool {
+        let thread = lock(&self.thread);
+        thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
     /// The loop ends: nothing is processed any more.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.front.queue.close());

@@ -72,7 +72,13 @@ impl Job {
     }
 
     /// Keeps the task of asyncio, to be cancelled.
+    ///
+    /// A task that was started eagerly may have ended already. It must not be kept: its context refers
+    /// to the call, and the garbage collector does not see such cycles.
     pub(crate) fn set_task(&self, task: Py<PyAny>) {
+        if lock(&self.result).is_none() {
+            return;
+        }
         let mut phase = lock(&self.phase);
         if let Phase::Running(former) = &mut *phase {
             *former = Some(task);

@@ -123,6 +123,7 @@ impl Subscriber for ToPython {
             attachment: attachment(),
         };
         event.record(&mut record);
+        record.logger = renamed(logger, &record.message);
         self.queue.push(Entry::Log(record));
     }
 
@@ -159,6 +160,19 @@ fn logger_of(target: &str) -> Option<usize> {
     LOGGERS
         .iter()
         .position(|(prefix, _)| target.starts_with(prefix))
+}
+
+/// Some records of a module are written by another module of the original.
+fn renamed(logger: usize, message: &str) -> usize {
+    let name = match message.split_once(' ') {
+        Some((_, rest)) if rest.starts_with("the watch-stream for") => {
+            "kopf._cogs.clients.watching"
+        }
+        Some(("Initial" | "Re-authentication", _)) => "kopf._core.engines.activities",
+        _ => return logger,
+    };
+    let named = LOGGERS.iter().position(|(_, one)| *one == name);
+    named.unwrap_or(logger)
 }
 
 fn number(level: Level) -> i32 {

@@ -54,8 +54,8 @@ class Answers:
     ) -> list[int]:
         """Asks a lifecycle. Returns the positions of the chosen handlers."""
         cause = invocation.make_filter_cause(cast("Bridge", self), native, None)
-        offered = [self.handlers[id] for id, _ in candidates]
-        state = {id: types.SimpleNamespace(retries=retries) for id, retries in candidates}
+        offered = [self.handlers[name] for name, _ in candidates]
+        state = {name: types.SimpleNamespace(retries=retries) for name, retries in candidates}
         chosen = fn(offered, state=state, **cause.kwargs)
         positions = {id(handler): number for number, handler in enumerate(offered)}
         return [positions[id(handler)] for handler in chosen if id(handler) in positions]

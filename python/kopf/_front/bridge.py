@@ -40,6 +40,9 @@ __all__ = ["Bridge"]
 #: Threads for sync daemons, which would otherwise starve other functions.
 DAEMON_THREADS = 512
 
+#: Functions whose annotations are remembered. Sub-handlers are often new functions in each call.
+MAX_PLANS = 1000
+
 
 class Bridge(answers.Answers, serving.ServingMixin):
     """The bridge of one operator."""
@@ -59,6 +62,7 @@ class Bridge(answers.Answers, serving.ServingMixin):
         self.indexers = indexers
         self.indices = indexers.indices
         self.handlers: dict[str, Handler] = {}
+        self.has_own_lifecycle = False
         self.loggers = [logging.getLogger(name) for name in logger_names]
         self.redeclare: Callable[[], None]
         self.on_started: Callable[[], None]
@@ -133,6 +137,8 @@ class Bridge(answers.Answers, serving.ServingMixin):
         try:
             plan = self._plans[fn]
         except KeyError:
+            if len(self._plans) >= MAX_PLANS:
+                self._plans.clear()
             plan = self._plans[fn] = typed.plan(fn)
         except TypeError:  # it is not hashable
             plan = typed.plan(fn)
@@ -204,6 +210,11 @@ class Bridge(answers.Answers, serving.ServingMixin):
             except (TypeError, ValueError) as exc:
                 raise PermanentError(f"The patch cannot be sent: {exc}.") from exc
             cycle.was_patched = True
+        if patch.fns:
+            # Functions often refer to views of the body, which refer to the call until they are looked at, and
+            # it refers to the patch with these functions: the garbage collector does not see such cycles.
+            call.cause.body.get("kind")  # type: ignore[attr-defined]
+            len(getattr(call.cause, "diff", ()))
 
     def _fail(self, call: CurrentCall, exc: BaseException) -> None:
         native = call.native

@@ -79,10 +79,23 @@ class ClusterClient:
         self, method: str, path: str, payload: bytes | None, headers: Mapping[str, str]
     ) -> tuple[int, bytes]:
         with self._lock:
-            connection = self._connect()
-            connection.request(method, path, body=payload, headers={**self._headers, **headers})
-            response = connection.getresponse()
-            return response.status, response.read()
+            is_reused = self._connection is not None
+            try:
+                return self._send(method, path, payload, headers)
+            except (ConnectionError, http.client.HTTPException):
+                # The server closes idle connections; a new one shows if there is more to it.
+                self._connection = None
+                if not is_reused:
+                    raise
+                return self._send(method, path, payload, headers)
+
+    def _send(
+        self, method: str, path: str, payload: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, bytes]:
+        connection = self._connect()
+        connection.request(method, path, body=payload, headers={**self._headers, **headers})
+        response = connection.getresponse()
+        return response.status, response.read()
 
     def create(self, manifest: Mapping[str, Any], *, namespace: str | None = None) -> Any:
         """Creates an object from a manifest and returns it; waits until CRDs are established."""

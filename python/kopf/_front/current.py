@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CurrentCall", "bridge_var", "call", "call_var", "post_event", "post_record"]
 
+INFO = 20
 WARNING = 30
 ERROR = 40
+CRITICAL = 50
 
 
 class CurrentCall:
@@ -104,7 +106,10 @@ def post_record(ref: Mapping[str, Any], level: int, message: str) -> None:
     """Posts a log record as a k8s-event. Does nothing outside of handlers."""
     current = call_var.get(None)
     if current is not None:
-        type_ = "Normal" if level < WARNING else "Warning" if level < ERROR else "Error"
+        type_ = (
+            "Debug" if level < INFO else "Normal" if level < WARNING else
+            "Warning" if level < ERROR else "Error" if level < CRITICAL else "Fatal"
+        )
         current.native.post(dict(ref), type_, "Logging", message)
 
 

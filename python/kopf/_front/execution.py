@@ -52,12 +52,14 @@ async def run(
     call: current.CurrentCall, handlers: Iterable[ChangingHandler], lifecycle: Any | None = None,
 ) -> None:
     """Runs sub-handlers in the engine. Raises `HandlerChildrenRetry` while some are unfinished."""
+    handlers = list(handlers)
     specs = [lowering.lower(handler, parent=call.handler) for handler in handlers]
     if not specs:
         return
     bridge = call.bridge
-    for handler in handlers:
-        bridge.handlers[handler.id] = handler
+    if bridge.has_own_lifecycle or callable(lifecycle):
+        for handler in handlers:
+            bridge.handlers[handler.id] = handler
     # What the parent has patched so far counts for its sub-handlers.
     bridge.send_patch(call)
     future = bridge.loop.create_future()

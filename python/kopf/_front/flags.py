@@ -35,9 +35,12 @@ def raise_flag(flag: Flag | None) -> None:
 
 @contextlib.contextmanager
 def watched(
-    loop: asyncio.AbstractEventLoop, flag: Flag | None, callback: Callable[[], None],
+    loop: asyncio.AbstractEventLoop, flag: Flag | None, on_raised: Callable[[Any], None],
 ) -> Iterator[None]:
-    """Calls the function in the loop when the flag is raised."""
+    """Calls the function in the loop with the value of the flag when it is raised."""
+    def callback() -> None:
+        on_raised(_value(flag))
+
     match flag:
         case None:
             yield
@@ -62,6 +65,13 @@ def watched(
                 yield
         case _:
             raise TypeError(f"unsupported type of a flag: {type(flag).__qualname__}")
+
+
+def _value(flag: Flag | None) -> Any:
+    """Returns the value of a raised flag: ``True`` for events, the result of a future."""
+    if not isinstance(flag, asyncio.Future | concurrent.futures.Future):
+        return True
+    return None if flag.cancelled() or flag.exception() is not None else flag.result()
 
 
 @contextlib.contextmanager

@@ -256,5 +256,13 @@ class ObjectPoster(logging.Handler):
             self.handleError(record)
 
 
-if not any(isinstance(handler, ObjectPoster) for handler in logger.handlers):
-    logger.addHandler(ObjectPoster())
+def attach_poster() -> None:
+    """Attaches the handler to the logger of objects, unless it is there.
+
+    `logging.config` detaches it if the logger is configured.
+    """
+    if not any(isinstance(handler, ObjectPoster) for handler in logger.handlers):
+        logger.addHandler(ObjectPoster())
+
+
+attach_poster()

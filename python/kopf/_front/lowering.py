@@ -49,14 +49,15 @@ def all_handlers(registry: OperatorRegistry) -> list[Handler]:
 
 def lower(handler: Handler, *, parent: Handler | None = None) -> dict[str, Any]:
     """Returns the description of a handler. With a parent, it is a sub-handler."""
-    id = str(handler.id)
+    own_id = str(handler.id)
     if parent is not None:
         # The engine prepends the id of the parent.
-        id = id.removeprefix(f"{parent.id}/")
+        own_id = own_id.removeprefix(f"{parent.id}/")
     spec: dict[str, Any] = {
         "handler": handler,
-        "id": id,
-        "function": _number(handler.fn),
+        "id": own_id,
+        # Sub-handlers are functions of one call: numbers of their own would pile up.
+        "function": _number(handler.fn) if parent is None else id(handler.fn),
         "is_async": is_async_fn(handler.fn),
         "errors": handler.errors.name if handler.errors is not None else None,
         "timeout": handler.timeout,
@@ -125,7 +126,17 @@ def describe_selectors(selectors: Mapping[Selector, Any]) -> list[tuple[dict[str
 def _lower_meta(filters: Mapping[str, Any] | None) -> list[tuple[str, str, Any]] | None:
     if not filters:
         return None
-    return [(key, *_criterion(value)) for key, value in filters.items()]
+    return [(key, *_meta_criterion(value)) for key, value in filters.items()]
+
+
+def _meta_criterion(value: Any) -> tuple[str, Any]:
+    """Returns a criterion of a label or an annotation, which are strings and equal nothing else."""
+    kind, payload = _criterion(value)
+    return ("callback", _never) if kind == "literal" and not isinstance(payload, str) else (kind, payload)
+
+
+def _never(*_: Any, **__: Any) -> bool:
+    return False
 
 
 def _lower_value(value: Any) -> tuple[str, Any] | None:

@@ -9,13 +9,15 @@ import copy
 import logging
 import os
 import re
+import signal
+import threading
 import time
 import warnings
 import weakref
 from collections.abc import Collection, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from kopf._front import fixing, flags, lifecycles, lowering, signals
+from kopf._front import fixing, flags, lifecycles, loggers, lowering, signals
 from kopf._front.configuration import OperatorSettings
 from kopf._front.ephemera import Memo, OperatorIndexers
 from kopf._front.errors import ActivityError, LoginError
@@ -35,6 +37,9 @@ LEVELS_INTERVAL = 0.05
 
 #: How often settings are compared with those of the startup at most, in seconds.
 SETTINGS_INTERVAL = 5.0
+
+#: How long the end of the interpreter waits for operators in daemonic threads, in seconds.
+EXIT_TIMEOUT = 10.0
 
 
 class OperatorError(RuntimeError):
@@ -222,12 +227,14 @@ class RunningOperator:
         self.registry = registry
         self.options = options
         self.loop = asyncio.get_running_loop()
+        self.thread = threading.current_thread()
         self.bridge: Bridge = Bridge(
             loop=self.loop, settings=settings, registry=registry, indexers=indexers,
             logger_names=_kopf.logger_names(),
         )
         self.engine: Engine = _kopf.Engine(self.bridge)
         self.bridge.engine = self.engine
+        self.bridge.has_own_lifecycle = callable(options["lifecycle"])
         self.bridge.redeclare = self.declare
         self.bridge.on_fatal = self._set_fatal
         self.bridge.on_ended = self._set_ended
@@ -248,6 +255,7 @@ class RunningOperator:
     async def run(self, stop_flag: flags.Flag | None, ready_flag: flags.Flag | None) -> None:
         """Runs the operator until it is stopped, cancelled, or fails."""
         self.bridge.on_started = lambda: self._on_started(ready_flag)
+        loggers.attach_poster()
         startup = [
             lowering.lower(handler) for handler in lowering.all_handlers(self.registry)
             if isinstance(handler, ActivityHandler) and handler.activity == "startup"
@@ -259,7 +267,7 @@ class RunningOperator:
             self.loop.add_reader(self.engine.fileno(), self._drain)
             stack.callback(self.loop.remove_reader, self.engine.fileno())
             self.engine.start(startup, self.bridge.settings, self.options)
-            _engines.add(self.engine)
+            _running.add(self)
             stack.enter_context(signals.handled(self._on_signal))
             stack.enter_context(flags.watched(self.loop, stop_flag, self._on_stop_flag))
             kind, message = await self._wait()
@@ -284,6 +292,8 @@ class RunningOperator:
             raise
 
     def _on_started(self, ready_flag: flags.Flag | None) -> None:
+        # Startup handlers can reconfigure logging.
+        loggers.attach_poster()
         self.registry._set_in_use(True)
         self._fixed_settings = fixing.snapshot(self.bridge.settings)
         flags.raise_flag(ready_flag)
@@ -294,10 +304,14 @@ class RunningOperator:
         self.engine.close()
         self.engine.join()
         self.bridge.close()
-        _engines.discard(self.engine)
+        _running.discard(self)
         # The garbage collector does not see references of the native module: without this, the settings with
         # their threads would never be released.
         self.bridge.detach()
+
+    def is_left(self) -> bool:
+        """Returns ``True`` if the operator still runs, in its loop or without it."""
+        return self in _running and not self.engine.is_finished()
 
     def _drain(self) -> None:
         now = time.monotonic()
@@ -321,31 +335,68 @@ class RunningOperator:
             self._fatal = exc
         self.engine.stop()
 
-    def _on_stop_flag(self) -> None:
-        logger.info("Stop-flag is raised. Operator is stopping.")
+    def _on_stop_flag(self, value: Any) -> None:
+        what = "raised" if value is None else f"set to {value!r}"
+        logger.info("Stop-flag is %s. Operator is stopping.", what)
         self.engine.stop()
 
     def _on_signal(self, name: str) -> None:
         logger.info("Signal %s is received. Operator is stopping.", name)
+        self._limit_exit()
         self.engine.stop()
 
+    def _limit_exit(self) -> None:
+        """Kills the process if it does not exit in time."""
+        timeout = self.bridge.settings.process.ultimate_exiting_timeout
+        if timeout is None:
+            return
 
-_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+        def kill() -> None:
+            # The main thread is over while the interpreter waits for other threads at its end.
+            if self in _running or not threading.main_thread().is_alive():
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        timer = threading.Timer(timeout, kill)
+        timer.daemon = True
+        timer.start()
 
 
-@atexit.register
-def _stop_all() -> None:
-    """Ends engines whose loops are gone, before the interpreter ends."""
-    for engine in list(_engines):
-        engine.stop()
-        engine.close()
-        engine.join()
+_running: weakref.WeakSet[RunningOperator] = weakref.WeakSet()
+
+
+def _stop_left() -> None:
+    """Stops operators that the interpreter leaves behind when it ends.
+
+    These are in daemonic threads, or their loops are stopped. Otherwise, it would wait forever for the
+    threads of their sync daemons.
+    """
+    left = [
+        operator for operator in list(_running)
+        if operator.thread.daemon or not operator.loop.is_running()
+    ]
+    for operator in left:
+        operator.engine.stop()
+        if not operator.loop.is_running():
+            operator.engine.close()
+    deadline = time.monotonic() + EXIT_TIMEOUT
+    while any(operator.is_left() for operator in left):
+        if time.monotonic() > deadline:
+            logger.warning("The operator has not stopped in %s seconds and is left behind.", EXIT_TIMEOUT)
+            break
+        time.sleep(0.01)
 
 
 def _forget_all() -> None:
     """In a forked child: its engines have no threads."""
-    _engines.clear()
+    _running.clear()
 
 
+if hasattr(threading, "_register_atexit"):
+    # Called before the threads of executors are waited for, unlike the functions of `atexit`.
+    import concurrent.futures.thread
+
+    threading._register_atexit(_stop_left)
+else:
+    atexit.register(_stop_left)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_all)

@@ -41,7 +41,9 @@ def handled(callback: Callable[[str], None]) -> Iterator[None]:
     former: dict[int, Any] = {}
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
-        if number is not None:
+        # `nohup` ignores SIGHUP for programs that must survive the end of the terminal.
+        is_kept = name == "SIGHUP" and number and signal.getsignal(number) is signal.SIG_IGN
+        if number is not None and not is_kept:
             former[number] = signal.signal(number, on_signal)
     try:
         yield

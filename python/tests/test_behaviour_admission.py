@@ -1,0 +1,188 @@
+"""Admission handlers and webhook servers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import kopf
+from behaviour import Stage, until
+from kopf._front.clients import ClusterError
+
+pytestmark = pytest.mark.native
+
+COMMON = {
+    "param", "retry", "started", "runtime", "logger", "memo", "resource", "patch", "body", "spec",
+    "meta", "status", "uid", "name", "namespace", "labels", "annotations",
+    "dryrun", "headers", "sslpeer", "userinfo", "warnings", "operation", "subresource", "old", "new",
+    "diff", "reason", "webhook",
+}
+
+
+def serve(stage: Stage, server: Any) -> Any:
+    """Returns an operator with the server, and with managed webhooks."""
+    settings = kopf.OperatorSettings()
+    settings.admission.server = server
+    settings.admission.managed = "test.kopf.dev"
+    return stage.operator(settings=settings)
+
+
+def configured(stage: Stage, kind: str = "validating") -> None:
+    """Waits until the webhooks can be called."""
+    def has_hooks() -> bool:
+        found = stage.cluster.all(f"{kind}webhookconfigurations.admissionregistration.k8s.io")
+        return any(
+            webhook["clientConfig"].get("url") or webhook["clientConfig"].get("service")
+            for item in found if item["metadata"]["name"] == "test.kopf.dev"
+            for webhook in item.get("webhooks") or []
+        )
+    until(has_hooks, "the webhooks")
+
+
+@pytest.fixture(autouse=True)
+def _forget(stage: Stage) -> Any:
+    yield
+    for kind in ("validating", "mutating"):
+        plural = f"{kind}webhookconfigurations.admissionregistration.k8s.io"
+        for item in stage.cluster.all(plural):
+            stage.cluster.delete(plural, item["metadata"]["name"])
+
+
+@pytest.fixture(params=["sync", "async"])
+def adapt(request: pytest.FixtureRequest) -> Any:
+    def make(fn: Any) -> Any:
+        if request.param == "sync":
+            return fn
+
+        async def afn(**kwargs: Any) -> Any:
+            return fn(**kwargs)
+        return afn
+    return make
+
+
+def test_validation(stage: Stage, adapt: Any) -> None:
+    calls: list[dict[str, Any]] = []
+
+    def validate(spec: Any, warnings: list[str], **kwargs: Any) -> None:
+        calls.append({**kwargs, "spec": spec, "warnings": warnings})
+        warnings.append("be careful")
+        if spec.get("field") == "denied":
+            raise kopf.AdmissionError("I do not like it", code=499)
+        if spec.get("field") == "permanent":
+            raise kopf.PermanentError("neither this")
+        if spec.get("field") == "arbitrary":
+            raise ValueError("nor that")
+
+    kopf.on.validate("kopfexamples", id="v")(adapt(validate))
+    with serve(stage, kopf.WebhookServer(addr="127.0.0.1", host="127.0.0.1")):
+        configured(stage)
+        name = stage.create()
+        assert calls[0]["name"] == name and calls[0]["operation"] == "CREATE"
+        stage.patch(name, {"spec": {"field": "other"}})
+        assert calls[-1]["operation"] == "UPDATE"
+        assert calls[-1]["old"]["spec"]["field"] == "value"
+        assert calls[-1]["new"]["spec"]["field"] == "other"
+        assert ("change", ("spec", "field"), "value", "other") in calls[-1]["diff"]
+        with pytest.raises(ClusterError, match="I do not like it") as error:
+            stage.create({"field": "denied"})
+        assert error.value.status == 499
+        for field, text in (("permanent", "neither this"), ("arbitrary", "nor that")):
+            with pytest.raises(ClusterError, match=text):
+                stage.create({"field": field})
+    assert set(calls[0]) <= COMMON
+    assert set(calls[0]) >= COMMON - {"webhook", "reason"}
+    assert calls[0]["userinfo"] and isinstance(calls[0]["headers"], dict) and not calls[0]["dryrun"]
+
+
+def test_mutation(stage: Stage, adapt: Any) -> None:
+    def mutate(patch: Any, spec: Any, **_: Any) -> None:
+        patch.spec["added"] = [1, {"x": None}]
+        patch.metadata.labels["mutated"] = "yes"
+        patch.spec["field"] = None
+
+    def second(patch: Any, **_: Any) -> None:
+        patch.fns.append(lambda body: body["spec"].update(by_function=True))
+
+    kopf.on.mutate("kopfexamples", id="m", operations=["CREATE"])(adapt(mutate))
+    kopf.on.mutate("kopfexamples", id="n", operations=["CREATE"])(adapt(second))
+    with serve(stage, kopf.WebhookServer(addr="127.0.0.1", host="127.0.0.1")):
+        configured(stage, "mutating")
+        obj = stage.get(stage.create())
+    assert obj["metadata"]["labels"] == {"mutated": "yes"}
+    assert obj["spec"]["added"][0] == 1 and "field" not in obj["spec"]
+    assert obj["spec"].get("by_function") is True
+
+
+def test_filters_of_admission(stage: Stage) -> None:
+    calls = []
+    kopf.on.validate("kopfexamples", id="lit", labels={"a": "b"})(lambda **_: calls.append("lit"))
+    kopf.on.validate("kopfexamples", id="call", when=lambda name, **_: name.startswith("x"))(
+        lambda **_: calls.append("call"))
+    with serve(stage, kopf.WebhookServer(addr="127.0.0.1", host="127.0.0.1")):
+        configured(stage)
+        stage.create()
+        assert calls == []
+        stage.create(name="xyz", labels={"a": "b"})
+        assert sorted(calls) == ["call", "lit"]
+
+
+def test_servers_as_generators(stage: Stage) -> None:
+    """A server of a user: an async generator that wraps the provided one and changes its config."""
+    configs = []
+    seen = []
+
+    async def server(fn: Any) -> Any:
+        async def wrapped(review: Any, **kwargs: Any) -> Any:
+            response = await fn(review, **kwargs)
+            seen.append((review["request"]["name"], response["response"]["allowed"]))
+            return response
+
+        async for config in kopf.WebhookServer(addr="127.0.0.1", host="127.0.0.1")(wrapped):
+            configs.append(config)
+            yield config
+        await asyncio.Event().wait()
+
+    kopf.on.validate("kopfexamples", id="v")(lambda **_: None)
+    with serve(stage, server):
+        configured(stage)
+        name = stage.create()
+    assert configs[0]["url"].startswith("https://")
+    assert seen == [(name, True)]
+
+
+def test_servers_as_subclasses(stage: Stage) -> None:
+    class Server(kopf.WebhookServer):
+        entered = 0
+
+        async def __call__(self, fn: Any) -> Any:
+            Server.entered += 1
+            async for config in super().__call__(fn):
+                yield config
+
+    kopf.on.validate("kopfexamples", id="v")(lambda **_: None)
+    with serve(stage, Server(addr="127.0.0.1", host="127.0.0.1")):
+        configured(stage)
+        stage.create()
+    assert Server.entered == 1
+
+
+def test_failing_servers_are_reported(stage: Stage, records: pytest.LogCaptureFixture) -> None:
+    async def server(fn: Any) -> Any:
+        raise ValueError("no server")
+        yield
+
+    kopf.on.validate("kopfexamples", id="v")(lambda **_: None)
+    settings = kopf.OperatorSettings()
+    settings.admission.server = server  # type: ignore[assignment]
+    settings.admission.managed = "test.kopf.dev"
+    with stage.operator(settings=settings, fails=True) as operator:
+        until(lambda: "no server" in records.text or "no server" in str(operator.exception), "the report")
+
+
+def test_absent_servers_are_reported(stage: Stage) -> None:
+    kopf.on.validate("kopfexamples", id="v")(lambda **_: None)
+    with stage.operator(fails=True) as operator:
+        operator.join()
+    assert "admission" in str(operator.exception).lower()

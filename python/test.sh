@@ -12,5 +12,6 @@ export PYTHONPATH="$root/python" KOPF_TEST_NATIVE=1
 if [ $# -eq 0 ]; then
     echo "python: checking types" >&2
     "$venv/bin/mypy" --config-file pyproject.toml
+    python/check_examples.sh "$venv"
 fi
 exec "$venv/bin/pytest" "$@"

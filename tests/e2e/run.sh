@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The end-to-end tests: one set of checks, two servers. Starts a real control plane and a sandbox,
 # and runs on both of them the kubectl checks, the Python client's checks, the original's operators
-# beside ours, and admission webhooks; on the real one, also
-# the behaviours of the API and of operators, and the examples (on the sandbox, they are in `make test`).
+# beside ours and instead of ours, its own tests with our Python package, and admission webhooks; on the
+# real one, also its recordings, the behaviours of the API and of operators, and the examples (on the sandbox, they are in `make test`).
 # Fails if anything is missing or wrong; nothing survives it.
 set -euo pipefail
 
@@ -112,6 +112,7 @@ for server in control-plane sandbox; do
         "$package_venv/bin/pytest" -q examples/python
     check "admission on the $server" tests/e2e/admission.sh "$kubeconfig" "$bin/kubectl" "$target/debug/17-admission"
 done
+check "the types of the original's examples" tests/e2e/typing.sh "$package_venv" "$venv/bin/python"
 
 if [ "${#failed[@]}" -gt 0 ]; then
     for what in "${failed[@]}"; do

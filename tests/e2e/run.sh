@@ -63,6 +63,17 @@ say "building the kopf command"
 cargo build --quiet --bin kopf --bin 06-peering --bin 17-admission
 target="$(cargo metadata --format-version 1 --no-deps | "$python" -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')"
 
+# The same commands in Python. The original must not find our package, hence no PYTHONPATH for all.
+cat >"$work/kopf-python" <<END
+#!/bin/sh
+PYTHONPATH="$root/python" exec "$package_venv/bin/python" -m kopf "\$@"
+END
+cat >"$work/operator-python" <<END
+#!/bin/sh
+exec "$work/kopf-python" "\$@" "$root/examples/python/06-peering/operator.py"
+END
+chmod +x "$work/kopf-python" "$work/operator-python"
+
 # --- The two servers.
 say "starting the real control plane"
 tests/control-plane/run.sh --dir "$work/control-plane" >"$work/control-plane.out" 2>"$work/control-plane.err" &
@@ -104,6 +115,8 @@ for server in control-plane sandbox; do
     check "the Python client on the $server" "$venv/bin/python" tests/e2e/python_client.py "$kubeconfig"
     check "the original beside ours on the $server" tests/e2e/peering.sh "$kubeconfig" "$bin/kubectl" \
         "$target/debug/kopf" "$target/debug/06-peering" "$venv/bin/kopf"
+    check "the original beside our Python package on the $server" tests/e2e/peering.sh "$kubeconfig" "$bin/kubectl" \
+        "$work/kopf-python" "$work/operator-python" "$venv/bin/kopf"
     check "the original's own tests with our package on the $server" env PYTHONPATH="$root/python" \
         tests/e2e/original.sh "$kubeconfig" "$bin/kubectl" "$package_venv/bin/python" -q
     check "swapping the original and ours on the $server" env PYTHONPATH="$root/python" \

@@ -134,7 +134,11 @@ def _all() -> dict[str, Any]:
 
 def evaluate() -> Any:
     """Returns the results of all logins. They change the environment, so they have a process."""
-    return json.loads(subprocess.check_output([sys.executable, __file__]))
+    import kopf
+
+    # The same package as in this process, whatever is installed.
+    env = {**os.environ, "PYTHONPATH": str(pathlib.Path(kopf.__file__).parents[1])}
+    return json.loads(subprocess.check_output([sys.executable, __file__], env=env))
 
 
 if __name__ == "__main__":

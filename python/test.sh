@@ -13,5 +13,6 @@ if [ $# -eq 0 ]; then
     echo "python: checking types" >&2
     "$venv/bin/mypy" --config-file pyproject.toml
     MYPYPATH=python "$venv/bin/stubtest" kopf._kopf --mypy-config-file pyproject.toml
+    python/check_examples.sh "$venv"
 fi
 exec "$venv/bin/pytest" "$@"

@@ -16,6 +16,7 @@ from typing import Any
 import golden_likeness as likeness
 from golden_proxy import Call, RecordingProxy
 
+import kopf
 from kopf.testing import ClusterClient, ClusterError
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -64,7 +65,9 @@ class Operator:
     def __init__(self, log: pathlib.Path, kubeconfig: pathlib.Path, *args: str) -> None:
         super().__init__()
         self.log = log
-        env = {**os.environ, "KUBECONFIG": str(kubeconfig), "PYTHONUNBUFFERED": "1"}
+        # The same package as in this process, whatever is installed and whatever the folder is.
+        package = str(pathlib.Path(kopf.__file__).parents[1])
+        env = {**os.environ, "KUBECONFIG": str(kubeconfig), "PYTHONPATH": package}
         with log.open("ab") as file:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "kopf", *args],

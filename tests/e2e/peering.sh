@@ -2,7 +2,7 @@
 # An operator of this project and one of the original, for the same objects: they see and respect each
 # other by their priorities, and so do the commands of both. In a namespace of its own.
 # Usage: peering.sh KUBECONFIG KUBECTL KOPF OPERATOR ORIGINAL
-#   KOPF: our command; OPERATOR: our example 06-peering; ORIGINAL: the original's command.
+#   KOPF: our command; OPERATOR: our example 06-peering, in Rust or in Python; ORIGINAL: the original's command.
 # Each check prints "ok" or "FAILED"; the last line counts them.
 set -uo pipefail
 
@@ -67,7 +67,7 @@ PYTHON
 
 # --- What is needed. Objects of new kinds can be refused for a moment.
 kubectl create namespace "$ns" >/dev/null || exit 1
-kinds() { "$kopf" peering | sed '/^apiVersion: kopf.dev/,$d' | kubectl apply -f - >/dev/null 2>&1; }
+kinds() { sed '/^apiVersion: kopf.dev/,$d' "$root/crates/kopf/manifests/peering.yaml" | kubectl apply -f - >/dev/null 2>&1; }
 peering() {
     kubectl create --namespace "$ns" -f - >/dev/null 2>&1 <<OBJECT
 {apiVersion: kopf.dev/v1, kind: KopfPeering, metadata: {name: default}}

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The end-to-end tests: one set of checks, two servers. Starts a real control plane and a sandbox,
 # and runs on both of them the kubectl checks, the Python client's checks, the original's operators
-# beside ours, and admission webhooks; on the real one, also
-# the behaviours of the API and of operators, and the examples (on the sandbox, they are in `make test`).
+# beside ours and instead of ours, its own tests with our Python package, and admission webhooks; on the
+# real one, also its recordings, the behaviours of the API and of operators, and the examples (on the sandbox, they are in `make test`).
 # Fails if anything is missing or wrong; nothing survives it.
 set -euo pipefail
 
@@ -66,6 +66,17 @@ say "building the kopf command"
 cargo build --quiet --bin kopf --bin 06-peering --bin 17-admission
 target="$(cargo metadata --format-version 1 --no-deps | "$python" -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')"
 
+# The same commands in Python. The original must not find our package, hence no PYTHONPATH for all.
+cat >"$work/kopf-python" <<END
+#!/bin/sh
+PYTHONPATH="$root/python" exec "$package_venv/bin/python" -m kopf "\$@"
+END
+cat >"$work/operator-python" <<END
+#!/bin/sh
+exec "$work/kopf-python" "\$@" "$root/examples/python/06-peering/operator.py"
+END
+chmod +x "$work/kopf-python" "$work/operator-python"
+
 # --- The two servers.
 say "starting the real control plane"
 tests/control-plane/run.sh --dir "$work/control-plane" >"$work/control-plane.out" 2>"$work/control-plane.err" &
@@ -107,6 +118,8 @@ for server in control-plane sandbox; do
     check "the Python client on the $server" "$venv/bin/python" tests/e2e/python_client.py "$kubeconfig"
     check "the original beside ours on the $server" tests/e2e/peering.sh "$kubeconfig" "$bin/kubectl" \
         "$target/debug/kopf" "$target/debug/06-peering" "$venv/bin/kopf"
+    check "the original beside our Python package on the $server" tests/e2e/peering.sh "$kubeconfig" "$bin/kubectl" \
+        "$work/kopf-python" "$work/operator-python" "$venv/bin/kopf"
     check "the original's own tests with our package on the $server" tests/e2e/original.sh \
         "$kubeconfig" "$bin/kubectl" "$work/package-python" -q
     check "swapping the original and ours on the $server" "$work/package-python" tests/e2e/swapping.py \
@@ -115,6 +128,7 @@ for server in control-plane sandbox; do
         "$work/package-python" -m pytest -q examples/python
     check "admission on the $server" tests/e2e/admission.sh "$kubeconfig" "$bin/kubectl" "$target/debug/17-admission"
 done
+check "the types of the original's examples" tests/e2e/typing.sh "$package_venv" "$venv/bin/python"
 
 if [ "${#failed[@]}" -gt 0 ]; then
     for what in "${failed[@]}"; do

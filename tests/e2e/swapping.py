@@ -27,6 +27,7 @@ from typing import Any
 
 import yaml
 
+import kopf
 from kopf.testing import ClusterClient, ClusterError
 
 HERE = pathlib.Path(__file__).parent
@@ -66,8 +67,10 @@ class Run:
     def start(self, who: str, kubeconfig: str) -> None:
         """Starts an operator."""
         env = {**os.environ, "KUBECONFIG": kubeconfig}
-        if who == "original":
-            env.pop("PYTHONPATH", None)
+        env.pop("PYTHONPATH", None)
+        if who == "ours":
+            # The same package as in this process, whatever is installed and whatever the folder is.
+            env["PYTHONPATH"] = str(pathlib.Path(kopf.__file__).parents[1])
         env |= {"SWAPPING_FOLDER": str(self.folder), "SWAPPING_WHO": who}
         program = str(HERE / "swapping_operator.py")
         options = ["run", "-n", self.namespace, "--standalone", "--verbose", program]

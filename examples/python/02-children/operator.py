@@ -6,7 +6,7 @@ import kopf
 
 
 @kopf.on.create("kopfexamples")
-def create_pod(spec, logger, **_):
+def create_pod(spec, namespace, logger, **_):
     duration = spec.get("duration")
     if not isinstance(duration, str):
         raise kopf.PermanentError(f"spec.duration must be a string such as 1m, not {duration!r}")
@@ -25,6 +25,6 @@ def create_pod(spec, logger, **_):
 
     # The default login has configured the client.
     api = kubernetes.client.CoreV1Api()
-    created = api.create_namespaced_pod(namespace=pod["metadata"]["namespace"], body=pod)
+    created = api.create_namespaced_pod(namespace=namespace, body=pod)
     logger.info(f"Pod {created.metadata.name} is created.")
     return {"children": [created.metadata.uid]}

@@ -15,7 +15,7 @@ def by_label(namespace, name, labels, **_):
 
 @kopf.on.resume("kopfexamples")
 @kopf.on.create("kopfexamples")
-@kopf.on.update("kopfexamples")
+@kopf.on.update("kopfexamples")  # type: ignore[arg-type]  # indices are unknown to type checkers
 def look(labels, memo, logger, by_label: kopf.Index, is_running: kopf.Index, **_):
     """Both indices are complete before this is called for the first time."""
     memo.looks = memo.get("looks", 0) + 1

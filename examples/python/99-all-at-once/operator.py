@@ -14,7 +14,7 @@ async def cleanup_fn(logger, **_):
     logger.info("CLEANED UP")
 
 
-@kopf.on.probe()
+@kopf.on.probe()  # type: ignore[arg-type]  # indices are unknown to type checkers
 async def objects(by_field: kopf.Index, **_):
     return len(by_field)
 
@@ -34,7 +34,7 @@ def resume_fn(logger, **_):
     logger.info("RESUMED")
 
 
-@kopf.on.create("kopfexamples")
+@kopf.on.create("kopfexamples")  # type: ignore[arg-type]
 async def create_fn(spec, by_field: kopf.Index, logger, **_):
     logger.info("CREATED")
     for item in spec.get("items", []):

@@ -62,6 +62,7 @@ mod rules;
 mod schemas;
 mod selectors;
 mod shards;
+mod sizes;
 mod statuses;
 mod stored_versions;
 mod strategic;

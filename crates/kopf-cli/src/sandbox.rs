@@ -83,6 +83,7 @@ pub(crate) async fn run(
         terminal.warning(&warning);
     }
     if let [program, arguments @ ..] = options.command.as_slice() {
+        ending.release();
         let code = child::run(program, arguments, kubeconfig.path(), terminal).await;
         drop(kubeconfig);
         listening.shutdown().await;

@@ -79,27 +79,43 @@ impl Terminal {
 
     pub(crate) fn warning(&self, text: &str) {
         let label = Style::Warning.paint("warning:", self.stderr_colours);
-        write(io::stderr().lock(), &format!("{label} {text}\n"));
+        write(
+            io::stderr().lock(),
+            &format!("{label} {}\n", harmless(text)),
+        );
     }
 
     pub(crate) fn failure(&self, failure: &Failure) {
         let label = Style::Error.paint("error:", self.stderr_colours);
-        let mut text = format!("{label} {}\n", failure.what());
+        let mut text = format!("{label} {}\n", harmless(failure.what()));
         for cause in failure.causes() {
             for line in cause.lines() {
                 text.push_str("  ");
-                text.push_str(line.trim_end());
+                text.push_str(&harmless(line.trim_end()));
                 text.push('\n');
             }
         }
         if let Some(advice) = failure.advice() {
             text.push_str(&Style::Good.paint("what to do:", self.stderr_colours));
             text.push(' ');
-            text.push_str(advice);
+            text.push_str(&harmless(advice));
             text.push('\n');
         }
         write(io::stderr().lock(), &text);
     }
+}
+
+/// Escapes control characters: text from files must not change the terminal.
+fn harmless(text: &str) -> String {
+    let mut harmless = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() && !matches!(character, '\n' | '\t') {
+            harmless.extend(character.escape_default());
+        } else {
+            harmless.push(character);
+        }
+    }
+    harmless
 }
 
 fn write(mut target: impl Write, text: &str) {
@@ -112,6 +128,14 @@ fn write(mut target: impl Write, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(
+            harmless("a\u{1b}[31mb\u{9b}c\r\n\td"),
+            "a\\u{1b}[31mb\\u{9b}c\\r\n\td"
+        );
+    }
 
     #[test]
     fn colours_are_only_where_wanted() {

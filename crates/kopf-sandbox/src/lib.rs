@@ -55,6 +55,7 @@ mod schema;
 mod selectors;
 mod server;
 mod service;
+mod stack;
 mod status;
 mod store;
 mod table;

@@ -217,6 +217,11 @@ impl ApiError {
         .with_details(details)
     }
 
+    /// The object is larger than what can be stored.
+    pub(crate) fn object_too_large() -> Self {
+        Self::without_reason(500, "etcdserver: request is too large")
+    }
+
     /// The request is well-formed but can't be carried out, and no field is to blame.
     pub(crate) fn unprocessable(message: impl Into<String>) -> Self {
         Self::new(422, "Invalid", message).with_details(json!({}))

@@ -142,7 +142,7 @@ impl Expression {
             return Err(OUT_OF_BUDGET.to_owned());
         }
         if self.depth > MAX_INLINE_DEPTH {
-            parser::on_large_stack(|| self.resolve(variables))
+            crate::stack::on_large_stack(|| self.resolve(variables))
         } else {
             self.resolve(variables)
         }

@@ -1,11 +1,10 @@
 //! Parsing with bounds: the parser recurses, and a stack that overflows ends the process.
 
-use std::thread;
-
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::parser::Parser;
 
 use super::{names, rewrite};
+use crate::stack::on_large_stack;
 
 /// Longer expressions are rejected.
 const MAX_LENGTH: usize = 16 * 1024;
@@ -15,8 +14,6 @@ const MAX_MARKS: usize = 1_500;
 const MAX_BRACKETS: usize = 100;
 /// Levels of a parsed expression.
 const MAX_DEPTH: usize = 100;
-/// The stack of the parser and of deep evaluations. It is reserved, and used as far as needed.
-const STACK: usize = 64 << 20;
 
 /// Parses an expression.
 ///
@@ -39,21 +36,6 @@ pub(super) fn parse(text: &str) -> Result<IdedExpr, String> {
         Ok(rewrite::optional_fields(parsed))
     };
     on_large_stack(run)
-}
-
-/// Runs a function that recurses on a large stack of its own. A panic becomes an error.
-pub(super) fn on_large_stack<T: Send>(
-    run: impl FnOnce() -> Result<T, String> + Send,
-) -> Result<T, String> {
-    thread::scope(|scope| {
-        let builder = thread::Builder::new().stack_size(STACK);
-        let thread = builder
-            .spawn_scoped(scope, run)
-            .map_err(|error| format!("the expression cannot be processed: {error}"))?;
-        thread
-            .join()
-            .map_err(|_| "the expression cannot be processed".to_owned())?
-    })
 }
 
 /// Bounds the work of the parser by a look at the characters outside of quotes.

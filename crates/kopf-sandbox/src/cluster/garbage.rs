@@ -12,7 +12,7 @@ use crate::kinds::Kind;
 use crate::object::meta::{self, OwnerReference};
 use crate::request::options::{DeleteOptions, Propagation};
 use crate::status::Result;
-use crate::store::{Expect, Key};
+use crate::store::{Expect, Key, Unexpected};
 use crate::verbs::Call;
 
 /// The owner waits until its dependents are gone.
@@ -191,15 +191,15 @@ impl Cluster {
             change(&mut object);
             let done = if is_finished(kind, &object) {
                 self.remove(&stored.kind, key, stored.revision, object)
-                    .is_ok()
             } else if object == before {
                 return;
             } else {
                 let expect = Expect::Revision(stored.revision);
-                self.put(&stored.kind, key, expect, object).is_ok()
+                self.put(&stored.kind, key, expect, object)
             };
-            if done {
-                return;
+            match done {
+                Ok(_) | Err(Unexpected::TooLarge) => return,
+                Err(Unexpected::Exists | Unexpected::Changed | Unexpected::NoParent) => {}
             }
         }
     }

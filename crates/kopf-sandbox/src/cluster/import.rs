@@ -44,6 +44,7 @@ impl Cluster {
                 present.map_or(Expect::Absent, |present| Expect::Revision(present.revision));
             match self.put(kind, &key, expect, object.clone()) {
                 Ok(_) => return Ok(()),
+                Err(Unexpected::TooLarge) => return Err(ApiError::object_too_large()),
                 Err(Unexpected::NoParent) => return Err(self.no_parent(kind, &key)),
                 Err(Unexpected::Exists | Unexpected::Changed) => {}
             }

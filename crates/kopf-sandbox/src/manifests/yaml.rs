@@ -6,12 +6,18 @@ use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{Budget, Error, Options};
 
 use super::sections;
+use crate::stack::on_large_stack;
 
 /// The number of a document, counted from one, with its value.
 type Numbered = (usize, Value);
 
 /// All documents that are not empty; or the number of the one that is broken, with the reason.
 pub(super) fn read(text: &str) -> Result<Vec<Numbered>, (usize, String)> {
+    let read = on_large_stack(|| Ok(read_all(text)));
+    read.unwrap_or_else(|why| Err((1, why)))
+}
+
+fn read_all(text: &str) -> Result<Vec<Numbered>, (usize, String)> {
     let numbers = sections::numbers(text);
     let mut values = Vec::new();
     let mut reader = text.as_bytes();
@@ -38,6 +44,7 @@ fn options(size: usize) -> Options {
         // The limits of aliases stay as they are: they do not depend on the size.
         budget: serde_saphyr::budget! {
             max_reader_input_bytes: Some(plenty),
+            max_depth: crate::request::decode::MOST_LEVELS,
             max_events: usual.max_events.max(plenty),
             max_nodes: usual.max_nodes.max(plenty),
             max_total_scalar_bytes: usual.max_total_scalar_bytes.max(plenty),
@@ -111,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_reasons_are_free_of_jargon() {
-        let (_, reason) = read(&format!("{}{}", "[".repeat(100), "]".repeat(100))).unwrap_err();
+        let (_, reason) = read(&format!("{}{}", "[".repeat(200), "]".repeat(200))).unwrap_err();
         assert_eq!(reason, "line 1: it is nested too deeply");
     }
 }

@@ -14,6 +14,11 @@ const MAX_COPIED: usize = 3 * 1024 * 1024;
 /// everything that walks through documents does so by recursion.
 const MAX_DEPTH: usize = 128;
 
+/// Steps that one patch may take through documents and along lists: about a quarter of a second.
+const MAX_STEPS: usize = 20_000_000;
+/// Elements of a list that are moved in the time of one step.
+const MOVED_PER_STEP: usize = 8;
+
 /// Members of an operation; others are unknown fields.
 const MEMBERS: [&str; 4] = ["from", "op", "path", "value"];
 
@@ -81,11 +86,17 @@ impl JsonPatch {
         let mut limits = Limits {
             depth: depth(&document),
             copied: 0,
+            steps: 0,
         };
         for operation in &self.operations {
             step(&mut document, operation, &mut limits).map_err(PatchError::Unprocessable)?;
             if limits.depth > MAX_DEPTH {
-                limits.depth = depth(&document);
+                limits.depth = limits.measure(&document);
+            }
+            if limits.steps > MAX_STEPS {
+                return Err(PatchError::TooLarge(
+                    "Request entity too large: the patch takes too many steps".to_owned(),
+                ));
             }
             if limits.depth > MAX_DEPTH {
                 return Err(PatchError::Unprocessable(
@@ -107,12 +118,38 @@ struct Limits {
     /// At least the depth of the document. The true one is found only when it matters.
     depth: usize,
     copied: usize,
+    steps: usize,
 }
 
 impl Limits {
     /// A value of this depth goes to this path.
     fn nest(&mut self, path: &str, depth: usize) {
         self.depth = self.depth.max(path.matches('/').count() + depth);
+    }
+
+    /// Returns the depth of a value and counts the steps that it takes to find it.
+    fn measure(&mut self, value: &Value) -> usize {
+        self.steps = self.steps.saturating_add(1);
+        match value {
+            Value::Array(items) => {
+                let below = items.iter().map(|item| self.measure(item)).max();
+                1 + below.unwrap_or_default()
+            }
+            Value::Object(map) => {
+                let below = map.values().map(|member| self.measure(member)).max();
+                1 + below.unwrap_or_default()
+            }
+            _ => 0,
+        }
+    }
+
+    /// Counts the elements that are moved when one comes or goes before them.
+    fn shift(&mut self, target: &Value, key: &str) {
+        if let Value::Array(items) = target {
+            let at = place(items.len() + 1, key).unwrap_or(items.len());
+            let moved = items.len().saturating_sub(at) / MOVED_PER_STEP;
+            self.steps = self.steps.saturating_add(moved);
+        }
     }
 
     fn copy(&mut self, copied: &Value) -> Result<(), String> {
@@ -149,10 +186,12 @@ fn step(
             let path = member("path")?;
             limits.nest(path, depth(value));
             let (target, key) = find(document, path)?;
+            limits.shift(target, &key);
             add(target, &key, value.clone())
         }
         "remove" => {
             let (target, key) = find(document, member("path")?)?;
+            limits.shift(target, &key);
             remove(target, &key).map(drop)
         }
         "replace" => {
@@ -169,11 +208,16 @@ fn step(
             Ok(())
         }
         "move" => {
-            let (source, key) = find(document, member("from")?)?;
+            let from = member("from")?;
+            let (source, key) = find(document, from)?;
+            limits.shift(source, &key);
             let moved = remove(source, &key)?;
             let path = member("path")?;
-            limits.nest(path, limits.depth);
+            // What is moved is no deeper than the document below its former place.
+            let depth = limits.depth.saturating_sub(from.matches('/').count());
+            limits.nest(path, depth);
             let (target, key) = find(document, path)?;
+            limits.shift(target, &key);
             add(target, &key, moved)
         }
         "copy" => {
@@ -183,6 +227,7 @@ fn step(
             let path = member("path")?;
             limits.nest(path, depth(&copied));
             let (target, key) = find(document, path)?;
+            limits.shift(target, &key);
             add(target, &key, copied)
         }
         "test" => {

@@ -6,6 +6,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_json::{Map, Number, Value};
 use serde_saphyr::DuplicateKeyPolicy;
 
+use crate::stack::on_large_stack;
+
 /// A decoded body.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Decoded {
@@ -16,6 +18,11 @@ pub(crate) struct Decoded {
 
 /// How many duplicates are named; a client that sends more has enough to look at.
 const MOST_DUPLICATES: usize = 100;
+
+/// Levels of lists and objects that the parser of JSON reads; YAML gets the same.
+pub(crate) const MOST_LEVELS: usize = 127;
+/// Levels of YAML that fit on any stack.
+const USUAL_LEVELS: usize = 48;
 
 /// Up to here a float holds every whole number.
 const MOST_EXACT: f64 = 9_007_199_254_740_992.0;
@@ -67,20 +74,48 @@ pub(crate) fn yaml(bytes: &[u8]) -> Result<Decoded, String> {
             complaints: Vec::new(),
         });
     }
-    let strict = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::Error };
-    let (mut value, complaints) = match serde_saphyr::from_str_with_options(first, strict) {
-        Ok(value) => (value, Vec::new()),
-        Err(refused) => {
-            let lenient = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
-            let value = serde_saphyr::from_str_with_options::<Value>(first, lenient)
-                .map_err(|error| format!("yaml: {}", found(&error.to_string())))?;
-            (value, vec![found(&refused.to_string())])
-        }
+    let (mut value, complaints) = match parse_yaml(first, USUAL_LEVELS) {
+        Err(error) if error.contains("Depth") => on_large_stack(|| parse_yaml(first, MOST_LEVELS))?,
+        parsed => parsed?,
     };
     if value.is_null() {
         value = Value::Object(Map::new());
     }
+    if is_deeper_than(&value, MOST_LEVELS) {
+        return Err("yaml: the document is nested too deeply".to_owned());
+    }
     Ok(Decoded { value, complaints })
+}
+
+/// Parses a document of limited depth. Returns it with the keys that are given twice.
+fn parse_yaml(text: &str, levels: usize) -> Result<(Value, Vec<String>), String> {
+    let options = |duplicates: DuplicateKeyPolicy| {
+        serde_saphyr::options! {
+            duplicate_keys: duplicates,
+            budget: serde_saphyr::budget! { max_depth: levels },
+        }
+    };
+    let refused =
+        match serde_saphyr::from_str_with_options(text, options(DuplicateKeyPolicy::Error)) {
+            Ok(value) => return Ok((value, Vec::new())),
+            Err(refused) => refused,
+        };
+    let lenient = options(DuplicateKeyPolicy::LastWins);
+    let value = serde_saphyr::from_str_with_options::<Value>(text, lenient)
+        .map_err(|error| format!("yaml: {}", found(&error.to_string())))?;
+    Ok((value, vec![found(&refused.to_string())]))
+}
+
+fn is_deeper_than(value: &Value, levels: usize) -> bool {
+    let deeper = |value: &Value| match levels.checked_sub(1) {
+        Some(left) => is_deeper_than(value, left),
+        None => true,
+    };
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(deeper),
+        Value::Object(map) => levels == 0 || map.values().any(deeper),
+        _ => false,
+    }
 }
 
 /// What the parser found, without its advice to programmers.
@@ -297,6 +332,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn json_and_yaml_have_the_same_depth() {
+        for levels in 100..140 {
+            let list = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+            let of_json = json(list.as_bytes()).is_ok();
+            assert_eq!(yaml(list.as_bytes()).is_ok(), of_json, "{levels}");
+            let object = format!("{}1{}", "{\"a\": ".repeat(levels), "}".repeat(levels));
+            assert_eq!(json(object.as_bytes()).is_ok(), of_json, "{levels}");
+            assert_eq!(yaml(object.as_bytes()).is_ok(), of_json, "{levels}");
+        }
+        let deep = "[".repeat(100_000);
+        assert!(yaml(deep.as_bytes()).is_err());
+    }
 
     #[test]
     fn duplicates_are_named_and_the_last_value_counts() {

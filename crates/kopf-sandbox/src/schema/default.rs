@@ -11,58 +11,103 @@ pub(super) enum Nulls {
     Keep,
 }
 
+/// Bytes of defaults that one object can get. An object with more could not be stored.
+const MOST_BYTES: usize = 4 << 20;
+
+/// One run over an object.
+struct Run {
+    nulls: Nulls,
+    /// Bytes of defaults that are left.
+    left: usize,
+}
+
 /// Applies the defaults of the schema to everything that is in the object.
+///
+/// Defaults are left out once they have made the object too large to be stored.
 ///
 /// A null that the schema does not allow counts as absent: it becomes the default, or goes away.
 /// Defaults of fields below an absent object are not applied, as that object is not created.
 pub(super) fn default(node: &Node, value: &mut Value, nulls: Nulls) {
-    match value {
-        Value::Object(map) => members(node, map, nulls),
-        Value::Array(list) => {
-            let Some(items) = node.items.as_deref() else {
-                return;
+    let mut run = Run {
+        nulls,
+        left: MOST_BYTES,
+    };
+    run.value(node, value);
+}
+
+impl Run {
+    fn value(&mut self, node: &Node, value: &mut Value) {
+        match value {
+            Value::Object(map) => self.members(node, map),
+            Value::Array(list) => {
+                let Some(items) = node.items.as_deref() else {
+                    return;
+                };
+                for value in list {
+                    self.replace_null(items, value);
+                    self.value(items, value);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns a copy of a default, unless there is no room for it.
+    fn take(&mut self, default: &Value) -> Option<Value> {
+        self.left = self.left.checked_sub(weight(default))?;
+        Some(default.clone())
+    }
+
+    /// Puts the default in place of a null that is not allowed.
+    fn replace_null(&mut self, node: &Node, value: &mut Value) {
+        if let (Value::Null, false, Some(default)) = (&*value, node.nullable, &node.default)
+            && let Some(default) = self.take(default)
+        {
+            *value = default;
+        }
+    }
+
+    fn members(&mut self, node: &Node, map: &mut Map<String, Value>) {
+        map.retain(|key, value| {
+            self.nulls == Nulls::Keep
+                || !value.is_null()
+                || node
+                    .of_key(key)
+                    .is_none_or(|known| known.nullable || known.default.is_some())
+        });
+        for (name, property) in &node.properties {
+            let Some(default) = &property.default else {
+                continue;
             };
-            for value in list {
-                replace_null(items, value);
-                default(items, value, nulls);
+            match map.get_mut(name) {
+                None => {
+                    if let Some(default) = self.take(default) {
+                        map.insert(name.clone(), default);
+                    }
+                }
+                Some(value) => self.replace_null(property, value),
             }
         }
-        _ => {}
+        for (key, value) in map {
+            if let Some(property) = node.properties.get(key) {
+                self.value(property, value);
+            } else if let Additional::Schema(schema) = &node.additional {
+                self.replace_null(schema, value);
+                self.value(schema, value);
+            }
+        }
     }
 }
 
-/// Puts the default in place of a null that is not allowed.
-fn replace_null(node: &Node, value: &mut Value) {
-    if let (Value::Null, false, Some(default)) = (&*value, node.nullable, &node.default) {
-        value.clone_from(default);
-    }
-}
-
-fn members(node: &Node, map: &mut Map<String, Value>, nulls: Nulls) {
-    map.retain(|key, value| {
-        nulls == Nulls::Keep
-            || !value.is_null()
-            || node
-                .of_key(key)
-                .is_none_or(|known| known.nullable || known.default.is_some())
-    });
-    for (name, property) in &node.properties {
-        let Some(default) = &property.default else {
-            continue;
-        };
-        match map.get_mut(name) {
-            None => {
-                map.insert(name.clone(), default.clone());
-            }
-            Some(value) => replace_null(property, value),
-        }
-    }
-    for (key, value) in map {
-        if let Some(property) = node.properties.get(key) {
-            default(property, value, nulls);
-        } else if let Additional::Schema(schema) = &node.additional {
-            replace_null(schema, value);
-            default(schema, value, nulls);
+/// Returns about the number of bytes of a value as JSON.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        Value::String(text) => text.len() + 8,
+        Value::Array(list) => 8 + list.iter().map(weight).sum::<usize>(),
+        Value::Object(map) => {
+            let members = map.iter().map(|(key, value)| key.len() + weight(value));
+            8 + members.sum::<usize>()
         }
     }
 }

@@ -10,7 +10,7 @@ use super::format::Format;
 use super::node::{Additional, Node, Type};
 use super::path::Path;
 use super::source::Source;
-use super::validate::old_item;
+use super::validate::OldItems;
 use crate::cel::{
     self, CelValue, Expression, Fields, OUT_OF_BUDGET, Unknown, Variables, dynamic, escaped,
 };
@@ -102,8 +102,9 @@ pub(super) fn evaluate(
             let Some(of) = node.items.as_deref() else {
                 return;
             };
+            let before = OldItems::of(node, old);
             for (index, item) in items.iter().enumerate() {
-                let old = old_item(node, old, item);
+                let old = before.get(item);
                 evaluate(of, item, old, &path.index(index), findings);
             }
         }

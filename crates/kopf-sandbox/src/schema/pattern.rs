@@ -4,7 +4,10 @@
 //! and `\b` mean ASCII, a `[` inside of a class and a `{` that starts no repetition stand for
 //! themselves, and `\Q…\E` quotes.
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
+
+/// Memory of one compiled pattern. Go has a limit of its own, in which 1,000 repetitions of a character fit.
+const MOST_BYTES: usize = 1 << 20;
 
 /// A compiled `pattern` with its text, which error messages repeat.
 #[derive(Debug, Clone)]
@@ -16,7 +19,11 @@ pub(super) struct Pattern {
 impl Pattern {
     /// The error is worded as the reason why the text is no regular expression.
     pub(super) fn compile(text: &str) -> Result<Self, String> {
-        let regex = Regex::new(&translate(text)).map_err(|error| reason(text, &error))?;
+        let regex = RegexBuilder::new(&translate(text))
+            .size_limit(MOST_BYTES)
+            .dfa_size_limit(MOST_BYTES)
+            .build()
+            .map_err(|error| reason(text, &error))?;
         Ok(Self {
             text: text.to_owned(),
             regex,
@@ -30,6 +37,9 @@ impl Pattern {
 
 /// Go's wording for the mistakes that people make; otherwise ours.
 fn reason(text: &str, error: &regex::Error) -> String {
+    if let regex::Error::CompiledTooBig(_) = error {
+        return "error parsing regexp: expression too large".to_owned();
+    }
     let ours = error.to_string();
     let last = ours
         .lines()

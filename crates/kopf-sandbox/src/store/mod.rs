@@ -34,6 +34,9 @@ const SHORTEST_REST: Duration = Duration::from_millis(1);
 /// Nobody waits longer than this for news, however many watchers there are.
 const LONGEST_REST: Duration = Duration::from_millis(50);
 
+/// The size of requests that etcd takes by default, which bounds the size of objects.
+const MOST_BYTES: usize = 1536 << 10;
+
 /// How much of the past is kept for watchers, for each collection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {
@@ -66,6 +69,8 @@ pub(crate) enum Unexpected {
     Changed,
     /// Something without which it can't be is gone, or is about to go.
     NoParent,
+    /// The object is larger than etcd takes it, and larger than it was.
+    TooLarge,
 }
 
 /// An object that must be there for others to be: a namespace, a definition.
@@ -290,6 +295,10 @@ impl Store {
         }
         let previous = previous.cloned();
         let (raw, head) = serialised(object, revision);
+        let before = previous.as_ref().map_or(0, |previous| previous.raw.len());
+        if raw.len() > MOST_BYTES && raw.len() > before {
+            return Err(Unexpected::TooLarge);
+        }
         let stored = Arc::new(Stored {
             key: key.clone(),
             revision,

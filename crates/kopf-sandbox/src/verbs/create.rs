@@ -137,6 +137,7 @@ impl Cluster {
             stored_form,
         ) {
             Ok(stored) => Ok(Payload::Stored(stored)),
+            Err(Unexpected::TooLarge) => Err(ApiError::object_too_large()),
             Err(Unexpected::NoParent) => Err(self.no_parent(&call.kind, &key)),
             Err(Unexpected::Exists | Unexpected::Changed) => {
                 Err(ApiError::already_exists(&call.kind, &name))

@@ -171,17 +171,16 @@ pub(crate) fn deduplicate_owners(call: &Call, object: &mut Value) {
     let Some(Value::Array(owners)) = object.pointer_mut("/metadata/ownerReferences") else {
         return;
     };
-    let mut seen: Vec<Value> = Vec::with_capacity(owners.len());
+    let mut seen: HashSet<String> = HashSet::with_capacity(owners.len());
     let mut twice: Vec<String> = Vec::new();
-    for owner in std::mem::take(owners) {
-        if seen.contains(&owner) {
+    owners.retain(|owner| {
+        let is_new = seen.insert(owner.to_string());
+        if !is_new {
             let uid = owner.get("uid").and_then(Value::as_str).unwrap_or_default();
             twice.push(uid.to_owned());
-        } else {
-            seen.push(owner);
         }
-    }
-    *owners = seen;
+        is_new
+    });
     if !twice.is_empty() {
         twice.dedup();
         let when = if call.is_patch {

@@ -30,6 +30,9 @@ use crate::request::options::Options;
 use crate::status::{ApiError, Result};
 use crate::store::{Key, Stored};
 
+/// Warnings of one response beyond this number are dropped; their total length is limited much earlier.
+const MOST_WARNINGS: usize = 1000;
+
 /// What a request is about, within its kind.
 #[derive(Debug, Default)]
 pub(crate) struct Target {
@@ -166,7 +169,7 @@ impl Call {
     pub(crate) fn warn(&self, text: impl Into<String>) {
         let text = text.into();
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        if !warnings.contains(&text) {
+        if warnings.len() < MOST_WARNINGS && !warnings.contains(&text) {
             warnings.push(text);
         }
     }

@@ -15,7 +15,7 @@ use crate::managers;
 use crate::object::meta;
 use crate::request::decode::Decoded;
 use crate::status::{ApiError, Result};
-use crate::store::{Expect, Stored};
+use crate::store::{Expect, Stored, Unexpected};
 
 /// How often a change without a version of its own is tried on newer and newer states.
 const ATTEMPTS: usize = 16;
@@ -182,10 +182,11 @@ impl Cluster {
         }
         let new = self.to_storage(call, new).await?;
         let expect = Expect::Revision(stored.revision);
-        Ok(self
-            .put(&kind, &stored.key, expect, new)
-            .ok()
-            .map(Payload::Stored))
+        match self.put(&kind, &stored.key, expect, new) {
+            Ok(stored) => Ok(Some(Payload::Stored(stored))),
+            Err(Unexpected::TooLarge) => Err(ApiError::object_too_large()),
+            Err(Unexpected::Exists | Unexpected::Changed | Unexpected::NoParent) => Ok(None),
+        }
     }
 }
 

@@ -8,6 +8,8 @@ mod combine;
 mod number;
 mod outcome;
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use self::number::Number;
@@ -168,8 +170,12 @@ impl Walk<'_> {
         outcome: &mut Outcome,
     ) {
         if let Some(items) = node.items.as_deref() {
+            let before = OldItems::of(node, old);
             for (index, value) in list.iter().enumerate() {
-                let old = old_item(node, old, value);
+                if outcome.is_full() {
+                    break;
+                }
+                let old = before.get(value);
                 outcome.merge(self.part(items, value, old, &path.index(index)));
             }
         }
@@ -182,9 +188,8 @@ impl Walk<'_> {
             outcome.add(self.too_many(path, list.len(), max));
         }
         if rules.unique_items {
-            let repeats =
-                |(index, value): (usize, &Value)| list.iter().take(index).any(|v| v == value);
-            if list.iter().enumerate().any(repeats) {
+            let mut seen = HashSet::with_capacity(list.len());
+            if !list.iter().all(|value| seen.insert(value.to_string())) {
                 outcome.add(self.invalid(path, &"".into(), "shouldn't contain duplicates"));
             }
         }
@@ -220,7 +225,7 @@ impl Walk<'_> {
             }
             Additional::Schema(schema) => {
                 for (key, value) in map {
-                    if !node.properties.contains_key(key) {
+                    if !outcome.is_full() && !node.properties.contains_key(key) {
                         let old = old.and_then(|old| old.get(key));
                         outcome.merge(self.part(schema, value, old, &path.key(key)));
                     }
@@ -318,15 +323,36 @@ fn found_type(value: &Value) -> Type {
     }
 }
 
-/// The item of the old list that this one continues. Only items with keys have a past.
-pub(super) fn old_item<'a>(node: &Node, old: Option<&'a Value>, item: &Value) -> Option<&'a Value> {
-    let ListType::Map(keys) = &node.list_type else {
-        return None;
-    };
-    let wanted = identity(keys, item);
-    old?.as_array()?
-        .iter()
-        .find(|old| identity(keys, old) == wanted)
+/// The items of a list before a change, by their keys. Items of lists without keys have no past.
+#[derive(Debug, Default)]
+pub(super) struct OldItems<'a> {
+    keys: &'a [String],
+    items: HashMap<String, &'a Value>,
+}
+
+impl<'a> OldItems<'a> {
+    pub(super) fn of(node: &'a Node, old: Option<&'a Value>) -> Self {
+        let (ListType::Map(keys), Some(Value::Array(list))) = (&node.list_type, old) else {
+            return Self::default();
+        };
+        let mut items = HashMap::with_capacity(list.len());
+        for item in list {
+            // Of items with the same keys, the first counts.
+            items
+                .entry(identity(keys, item).to_string())
+                .or_insert(item);
+        }
+        Self { keys, items }
+    }
+
+    /// Returns the item that this one continues.
+    pub(super) fn get(&self, item: &Value) -> Option<&'a Value> {
+        if self.items.is_empty() {
+            return None;
+        }
+        let key = identity(self.keys, item).to_string();
+        self.items.get(&key).copied()
+    }
 }
 
 fn equals(value: &Value, allowed: &Value) -> bool {

@@ -425,6 +425,11 @@ def test_calls_are_released(stage: Stage) -> None:
     async def timer(patch: Any, **_: Any) -> None:
         patch.status["t"] = "t"
 
+    def count() -> int:
+        gc.collect()
+        return sum(isinstance(obj, (CurrentCall, Cycle, kopf.Body)) for obj in gc.get_objects())
+
+    before = count()
     with stage.operator():
         names = [stage.create() for _ in range(5)]
         for name in names:
@@ -432,9 +437,4 @@ def test_calls_are_released(stage: Stage) -> None:
             stage.delete(name)
             stage.gone(name)
 
-        def is_released() -> bool:
-            gc.collect()
-            left = [obj for obj in gc.get_objects() if isinstance(obj, (CurrentCall, Cycle, kopf.Body))]
-            return len(left) < 5
-
-        until(is_released, "the release of calls")
+        until(lambda: count() < before + 5, "the release of calls")

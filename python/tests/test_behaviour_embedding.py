@@ -406,7 +406,8 @@ def test_calls_are_released(stage: Stage) -> None:
             return "sub"
 
     @kopf.on.create("kopfexamples", id="a", when=lambda **_: True)
-    async def eager(logger: Any, **_: Any) -> str:
+    async def eager(memo: Any, body: Any, spec: Any, **_: Any) -> str:
+        memo.unread = body, spec
         return "done"
 
     @kopf.on.create("kopfexamples", id="b")
@@ -418,7 +419,8 @@ def test_calls_are_released(stage: Stage) -> None:
     kopf.index("kopfexamples", id="i")(lambda name, **_: {name: name})
 
     @kopf.daemon("kopfexamples", id="d")
-    async def daemon(stopped: Any, **_: Any) -> None:
+    async def daemon(stopped: Any, memo: Any, body: Any, **_: Any) -> None:
+        memo.live = body
         await stopped.wait()
 
     @kopf.timer("kopfexamples", id="t", interval=0.05)

@@ -406,7 +406,8 @@ def test_calls_are_released(stage: Stage) -> None:
             return "sub"
 
     @kopf.on.create("kopfexamples", id="a", when=lambda **_: True)
-    async def eager(logger: Any, **_: Any) -> str:
+    async def eager(memo: Any, body: Any, spec: Any, **_: Any) -> str:
+        memo.unread = body, spec
         return "done"
 
     @kopf.on.create("kopfexamples", id="b")
@@ -418,13 +419,19 @@ def test_calls_are_released(stage: Stage) -> None:
     kopf.index("kopfexamples", id="i")(lambda name, **_: {name: name})
 
     @kopf.daemon("kopfexamples", id="d")
-    async def daemon(stopped: Any, **_: Any) -> None:
+    async def daemon(stopped: Any, memo: Any, body: Any, **_: Any) -> None:
+        memo.live = body
         await stopped.wait()
 
     @kopf.timer("kopfexamples", id="t", interval=0.05)
     async def timer(patch: Any, **_: Any) -> None:
         patch.status["t"] = "t"
 
+    def count() -> int:
+        gc.collect()
+        return sum(isinstance(obj, (CurrentCall, Cycle, kopf.Body)) for obj in gc.get_objects())
+
+    before = count()
     with stage.operator():
         names = [stage.create() for _ in range(5)]
         for name in names:
@@ -432,9 +439,4 @@ def test_calls_are_released(stage: Stage) -> None:
             stage.delete(name)
             stage.gone(name)
 
-        def is_released() -> bool:
-            gc.collect()
-            left = [obj for obj in gc.get_objects() if isinstance(obj, (CurrentCall, Cycle, kopf.Body))]
-            return len(left) < 5
-
-        until(is_released, "the release of calls")
+        until(lambda: count() < before + 5, "the release of calls")

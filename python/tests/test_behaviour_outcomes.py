@@ -342,6 +342,27 @@ def test_patches_with_other_values_fail_the_handler(
     assert "Handler 'fn' failed permanently" in records.text and "spec.bad is a" in records.text
 
 
+def test_other_handlers_survive_such_patches(
+    stage: Stage, form: Any, records: pytest.LogCaptureFixture,
+) -> None:
+    def bad(patch: Any, **_: Any) -> None:
+        patch.spec["bad"] = object()
+        patch.spec["good"] = {"x": 1, "bad": {1}}
+
+    def good(patch: Any, **_: Any) -> str:
+        patch.spec["other"] = 2
+        return "good"
+
+    kopf.on.create("kopfexamples", id="bad")(form(bad))
+    kopf.on.create("kopfexamples", id="good")(form(good))
+    with stage.operator(lifecycle=lambda handlers, **_: handlers):
+        obj = stage.handled(stage.create())
+    assert obj["status"] == {"good": "good"}
+    assert obj["spec"]["other"] == 2 and "bad" not in obj["spec"]
+    assert "Handler 'bad' failed permanently" in records.text
+    assert "Handler 'good' failed" not in records.text
+
+
 def test_errors_without_text_and_with_odd_text(
     stage: Stage, records: pytest.LogCaptureFixture,
 ) -> None:

@@ -1,5 +1,6 @@
 //! The arguments of one call, as Python asks for them.
 
+use std::any::Any;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -42,6 +43,57 @@ struct Cycle {
     body: Mutex<Option<(Body, Py<PyAny>)>>,
 }
 
+/// The cell of the front in the patch of a cycle.
+type Cell = Arc<dyn Any + Send + Sync>;
+
+fn cycle(cell: &Cell) -> PyResult<&Cycle> {
+    cell.downcast_ref()
+        .ok_or_else(|| PyRuntimeError::new_err("the cycle belongs to another front"))
+}
+
+/// The source of a body.
+///
+/// It does not refer to its call: users keep bodies in memos, to which the call refers, and the garbage
+/// collector does not see such cycles.
+#[pyclass(frozen, module = "kopf._kopf")]
+pub(crate) struct BodySource {
+    front: Arc<Front>,
+    body: Option<Body>,
+    live: Option<LiveBody>,
+    cycle: Option<Cell>,
+}
+
+#[pymethods]
+impl BodySource {
+    /// The body as a dict: one for each version and cycle.
+    fn get(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let Some(body) = &self.body else {
+            return Ok(PyDict::new(py).into_any().unbind());
+        };
+        let Some(cell) = &self.cycle else {
+            return self.front.body(py, body);
+        };
+        let cycle = cycle(cell)?;
+        if let Some((known, object)) = &*lock(&cycle.body)
+            && std::ptr::eq(known.value(), body.value())
+        {
+            return Ok(object.clone_ref(py));
+        }
+        let made = self.front.body(py, body)?;
+        let former = lock(&cycle.body).replace((body.clone(), made.clone_ref(py)));
+        drop(former);
+        Ok(made)
+    }
+
+    /// The newest version of the body, for daemons and timers.
+    fn newest(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match &self.live {
+            Some(live) => self.front.body(py, &live.get()),
+            None => self.get(py),
+        }
+    }
+}
+
 impl PyCall {
     /// The call of a handler.
     pub(crate) fn of_job(job: Arc<Job>) -> Self {
@@ -80,7 +132,7 @@ impl PyCall {
             .ok_or_else(|| PyRuntimeError::new_err("filters have no attempts"))
     }
 
-    fn cycle_of<'a>(&'a self, py: Python<'_>, patch: &'a SharedPatch) -> PyResult<&'a Cycle> {
+    fn cell_of(&self, py: Python<'_>, patch: &SharedPatch) -> PyResult<Cell> {
         let object = || self.front.bridge.call_method0(py, "new_cycle");
         let mut failed = None;
         let cell = patch.cell(|| {
@@ -93,11 +145,10 @@ impl PyCall {
                 body: Mutex::default(),
             })
         });
-        if let Some(error) = failed {
-            return Err(error);
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(Arc::clone(cell)),
         }
-        cell.downcast_ref()
-            .ok_or_else(|| PyRuntimeError::new_err("the cycle belongs to another front"))
     }
 
     fn change(&self) -> Option<&Change> {
@@ -187,35 +238,27 @@ impl PyCall {
 
     /// The body as a dict: one for each version and cycle.
     fn body(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let Some(cause) = &self.cause else {
-            return Ok(PyDict::new(py).into_any().unbind());
+        self.body_source(py)?.get(py)
+    }
+
+    /// The source of the body. It can outlive the call.
+    fn body_source(&self, py: Python<'_>) -> PyResult<BodySource> {
+        let patch = self.job.as_ref().map(|job| &job.call.patch);
+        let cycle = match patch.filter(|_| self.cause.is_some()) {
+            Some(patch) => Some(self.cell_of(py, patch)?),
+            None => None,
         };
-        let Some(job) = &self.job else {
-            return self.front.body(py, &cause.body);
-        };
-        let cycle = self.cycle_of(py, &job.call.patch)?;
-        if let Some((known, object)) = &*lock(&cycle.body)
-            && std::ptr::eq(known.value(), cause.body.value())
-        {
-            return Ok(object.clone_ref(py));
-        }
-        let made = self.front.body(py, &cause.body)?;
-        let former = lock(&cycle.body).replace((cause.body.clone(), made.clone_ref(py)));
-        drop(former);
-        Ok(made)
+        Ok(BodySource {
+            front: Arc::clone(&self.front),
+            body: self.cause.as_ref().map(|cause| cause.body.clone()),
+            live: self.live().cloned(),
+            cycle,
+        })
     }
 
     #[getter]
     fn is_live(&self) -> bool {
         self.live().is_some()
-    }
-
-    /// The newest version of the body, for daemons and timers.
-    fn live_body(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        match self.live() {
-            Some(live) => self.front.body(py, &live.get()),
-            None => self.body(py),
-        }
     }
 
     #[pyo3(name = "old")]
@@ -276,7 +319,7 @@ impl PyCall {
     #[getter]
     fn cycle(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let patch = &self.call()?.patch;
-        Ok(self.cycle_of(py, patch)?.object.clone_ref(py))
+        Ok(cycle(&self.cell_of(py, patch)?)?.object.clone_ref(py))
     }
 
     #[getter]

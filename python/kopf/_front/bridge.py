@@ -18,7 +18,7 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from kopf._front import answers, execution, invocation, lowering, serving, typed
+from kopf._front import answers, execution, invocation, lowering, patches, serving, typed
 from kopf._front.causes import cause_var
 from kopf._front.current import CurrentCall, bridge_var, call_var
 from kopf._front.errors import (
@@ -208,7 +208,9 @@ class Bridge(answers.Answers, serving.ServingMixin):
             try:
                 call.native.set_patch(dict(patch), list(patch.fns))
             except (TypeError, ValueError) as exc:
-                raise PermanentError(f"The patch cannot be sent: {exc}.") from exc
+                # The patch is shared: other handlers must not fail because of these values.
+                patches.discard_unsendable(patch)
+                raise PermanentError(f"The patch cannot be sent: {_text(exc)}.") from exc
             cycle.was_patched = True
         if patch.fns:
             # Functions often refer to views of the body, which refer to the call until they are looked at, and

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kopf._front.bridge import Bridge
     from kopf._front.causes import Cause
     from kopf._front.configuration import OperatorSettings
+    from kopf._kopf import BodySource
     from kopf._kopf import Call as NativeCall
     from kopf._kopf import StopFlag
 
@@ -44,17 +45,17 @@ class Cycle:
 class LazyBody:
     """The source of a body: converted when it is first looked at."""
 
-    __slots__ = ("_native", "_value")
+    __slots__ = ("_source", "_value")
 
     def __init__(self, native: NativeCall) -> None:
-        self._native: NativeCall | None = native
+        self._source: BodySource | None = native.body_source()
         self._value: Any = None
 
     def __call__(self) -> Any:
-        native = self._native
-        if native is not None:
-            self._value = native.body()
-            self._native = None
+        source = self._source
+        if source is not None:
+            self._value = source.get()
+            self._source = None
         return self._value
 
 
@@ -142,7 +143,7 @@ def make_cause(bridge: Bridge, native: NativeCall, handler: handlers_.Handler) -
             settings=bridge.settings,
         )
     cycle = cast(Cycle, native.cycle)
-    source = native.live_body if native.is_live else LazyBody(native)
+    source = native.body_source().newest if native.is_live else LazyBody(native)
     body = Body(cast(Any, source))
     ref = native.reference
     common: dict[str, Any] = {

@@ -173,3 +173,29 @@ def _restore(
     cls: type[Patch], src: dict[str, Any], body: Body | None, fns: list[PatchFn],
 ) -> Patch:
     return cls(src, body=body, fns=fns)
+
+
+def discard_unsendable(patch: dict[Any, Any]) -> None:
+    """Removes the values that are not JSON from a patch; the others stay."""
+    for key, value in list(patch.items()):
+        if isinstance(value, dict):
+            discard_unsendable(value)
+        elif isinstance(key, str) and _is_sendable(value):
+            continue
+        if not isinstance(value, dict) or not isinstance(key, str):
+            del patch[key]
+
+
+def _is_sendable(value: object) -> bool:
+    import json
+
+    def plain(value: object) -> object:
+        if isinstance(value, Mapping):
+            return dict(value)
+        raise TypeError
+
+    try:
+        json.dumps(value, allow_nan=False, default=plain).encode("utf-8")
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True

@@ -25,6 +25,7 @@ mod bootstrap;
 mod both_forms;
 mod builtin_rules;
 mod builtin_statuses;
+mod certificates;
 mod conflicts;
 mod conversion;
 mod custom_subresources;

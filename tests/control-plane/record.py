@@ -31,7 +31,7 @@ GROUPS = {
     "", "apps", "batch", "autoscaling", "policy", "networking.k8s.io", "storage.k8s.io",
     "rbac.authorization.k8s.io", "coordination.k8s.io", "events.k8s.io", "apiextensions.k8s.io",
     "admissionregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
-    "discovery.k8s.io", "scheduling.k8s.io", "node.k8s.io",
+    "discovery.k8s.io", "scheduling.k8s.io", "node.k8s.io", "certificates.k8s.io",
 }
 
 # Those which need a kubelet (or, the last one, the parts of a control plane).

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -202,7 +202,6 @@ impl Builder {
         Ok(Sandbox {
             cluster,
             _commands: commands,
-            authority: Mutex::default(),
             tasks,
         })
     }
@@ -232,8 +231,6 @@ fn random_seed() -> u64 {
 pub struct Sandbox {
     cluster: Arc<Cluster>,
     _commands: Subscription,
-    /// Made with the first listener: in process, nobody needs certificates.
-    authority: Mutex<Option<Arc<Authority>>>,
     tasks: JoinSet<()>,
 }
 
@@ -334,19 +331,9 @@ impl Sandbox {
     }
 
     fn authority(&self) -> Result<Arc<Authority>, Error> {
-        let mut authority = self
-            .authority
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(authority) = &*authority {
-            return Ok(Arc::clone(authority));
-        }
-        // Certificates are checked against the client's clock, whatever the sandbox's says.
-        let made = Authority::generate(Timestamp::now())
-            .map_err(|error| Error::Certificates(error.into()))?;
-        let made = Arc::new(made);
-        *authority = Some(Arc::clone(&made));
-        Ok(made)
+        self.cluster
+            .authority()
+            .map_err(|error| Error::Certificates(error.into()))
     }
 
     /// Ends the sandbox and all its watches.

@@ -33,6 +33,7 @@ use crate::ids::Ids;
 use crate::kinds::{Kind, Kinds, Origin};
 use crate::object::meta;
 use crate::rights::Rights;
+use crate::server::certificates::{self, Authority};
 use crate::store::{Expect, Key, Parent, Store, Stored, Unexpected};
 
 /// One server: its objects, its kinds, its users.
@@ -54,6 +55,8 @@ pub(crate) struct Cluster {
     /// Held while the kinds that CRDs define are worked out.
     crds: Mutex<Definitions>,
     pub(crate) stopping: CancellationToken,
+    /// Made when it is needed first: in process, certificates are rarely of use.
+    authority: Mutex<Option<Arc<Authority>>>,
 }
 
 /// Where the objects of a kind are kept. Events of both API groups are the same objects.
@@ -107,7 +110,23 @@ impl Cluster {
             crds: Mutex::new(Definitions::new(kinds.clone())),
             kinds: RwLock::new(Arc::new(kinds)),
             stopping: CancellationToken::new(),
+            authority: Mutex::default(),
         }
+    }
+
+    /// Returns the certificate authority of this server.
+    pub(crate) fn authority(&self) -> Result<Arc<Authority>, certificates::Error> {
+        let mut authority = self
+            .authority
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(authority) = &*authority {
+            return Ok(Arc::clone(authority));
+        }
+        // Certificates are checked against the client's clock, whatever the sandbox's says.
+        let made = Arc::new(Authority::generate(jiff::Timestamp::now())?);
+        *authority = Some(Arc::clone(&made));
+        Ok(made)
     }
 
     pub(crate) fn kinds(&self) -> Arc<Kinds> {
@@ -151,6 +170,9 @@ impl Cluster {
             .put(&collection, key, expect, kind, object, &parents)?;
         self.refresh_owners(&collection, key);
         self.follow(kind, consequences);
+        if &*kind.group == "certificates.k8s.io" {
+            self.sign_request(kind, key);
+        }
         Ok(stored)
     }
 

@@ -25,6 +25,7 @@ static DOCUMENTS: &[(&str, &str)] = &[
     document!("apis__autoscaling__v1"),
     document!("apis__autoscaling__v2"),
     document!("apis__batch__v1"),
+    document!("apis__certificates.k8s.io__v1"),
     document!("apis__coordination.k8s.io__v1"),
     document!("apis__discovery.k8s.io__v1"),
     document!("apis__events.k8s.io__v1"),

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan, tz::TimeZone};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, CertificateSigningRequestParams, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -187,20 +187,76 @@ impl Authority {
     }
 }
 
+/// A request for a certificate that was approved.
+#[derive(Debug)]
+pub(crate) struct Wish<'a> {
+    pub(crate) pem: &'a str,
+    /// The validity from now on.
+    pub(crate) seconds: i64,
+    /// The key usages by their names in Kubernetes, such as `client auth`.
+    pub(crate) usages: Vec<&'a str>,
+}
+
+impl Wish<'_> {
+    /// Returns `true` if a text is a request that can be signed.
+    pub(crate) fn is_readable(pem: &str) -> bool {
+        CertificateSigningRequestParams::from_pem(pem).is_ok()
+    }
+}
+
+impl Authority {
+    /// Returns a certificate for a request, as PEM. Of the request, the key, the subject and the names count.
+    pub(crate) fn sign(&self, wish: &Wish<'_>, now: Timestamp) -> Result<String, Error> {
+        let mut request = CertificateSigningRequestParams::from_pem(wish.pem)?;
+        let params = &mut request.params;
+        let common = self::params("", now)?;
+        let days = wish.seconds.saturating_add(86_399) / 86_400;
+        let end = now
+            .to_zoned(TimeZone::UTC)
+            .date()
+            .checked_add(days.days())?;
+        params.not_before = common.not_before;
+        let (year, month, day) = parts(end);
+        params.not_after = rcgen::date_time_ymd(year, month, day);
+        params.is_ca = IsCa::ExplicitNoCa;
+        params.use_authority_key_identifier_extension = true;
+        params.key_usages.clear();
+        params.extended_key_usages.clear();
+        for usage in &wish.usages {
+            match *usage {
+                "digital signature" | "signing" => {
+                    params.key_usages.push(KeyUsagePurpose::DigitalSignature);
+                }
+                "key encipherment" => params.key_usages.push(KeyUsagePurpose::KeyEncipherment),
+                "client auth" => {
+                    let usage = ExtendedKeyUsagePurpose::ClientAuth;
+                    params.extended_key_usages.push(usage);
+                }
+                "server auth" => {
+                    let usage = ExtendedKeyUsagePurpose::ServerAuth;
+                    params.extended_key_usages.push(usage);
+                }
+                _ => {}
+            }
+        }
+        Ok(request.signed_by(&self.issuer)?.pem())
+    }
+}
+
+/// The parts of a civil date as rcgen takes them: a month is 1 to 12 and a day 1 to 31.
+fn parts(date: jiff::civil::Date) -> (i32, u8, u8) {
+    let small = |number: i8| u8::try_from(number).unwrap_or(1);
+    (date.year().into(), small(date.month()), small(date.day()))
+}
+
 /// What all certificates have in common.
 fn params(common_name: &str, now: Timestamp) -> Result<CertificateParams, Error> {
     let today = now.to_zoned(TimeZone::UTC).date();
-    let date = |date: jiff::civil::Date| {
-        // A month of a civil date is 1 to 12 and a day 1 to 31.
-        rcgen::date_time_ymd(
-            date.year().into(),
-            u8::try_from(date.month()).unwrap_or(1),
-            u8::try_from(date.day()).unwrap_or(1),
-        )
-    };
     let mut params = CertificateParams::default();
-    params.not_before = date(today.checked_sub(1.day())?);
-    params.not_after = date(today.checked_add(10.years())?);
+    let (year, month, day) = parts(today.checked_sub(1.day())?);
+    params.not_before = rcgen::date_time_ymd(year, month, day);
+    let (year, month, day) = parts(today.checked_add(10.years())?);
+    params.not_after = rcgen::date_time_ymd(year, month, day);
     params.use_authority_key_identifier_extension = true;
     let mut name = rcgen::DistinguishedName::new();
     name.push(DnType::CommonName, common_name);

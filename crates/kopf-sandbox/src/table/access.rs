@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::duration::human;
 use super::object::Object;
 
 pub(super) fn cells(kind: &str, object: Object<'_>) -> Option<Vec<Value>> {
@@ -34,9 +35,48 @@ pub(super) fn cells(kind: &str, object: Object<'_>) -> Option<Vec<Value>> {
             object.age(),
             text("/preemptionPolicy"),
         ],
+        "CertificateSigningRequest" => {
+            let duration = if object.has("/spec/expirationSeconds") {
+                human(object.integer("/spec/expirationSeconds"))
+            } else {
+                "<none>".to_owned()
+            };
+            vec![
+                object.name(),
+                object.age(),
+                text("/spec/signerName"),
+                text("/spec/username"),
+                json!(duration),
+                json!(request_state(object)),
+            ]
+        }
         "RuntimeClass" => vec![object.name(), text("/handler"), object.age()],
         _ => return None,
     })
+}
+
+/// Returns the state of a request for a certificate.
+fn request_state(object: Object<'_>) -> String {
+    let has = |kind: &str| {
+        object
+            .items("/status/conditions")
+            .any(|c| c.text("/type") == kind)
+    };
+    let mut state = if has("Denied") {
+        "Denied"
+    } else if has("Approved") {
+        "Approved"
+    } else {
+        "Pending"
+    }
+    .to_owned();
+    if has("Failed") {
+        state.push_str(",Failed");
+    }
+    if !object.text("/status/certificate").is_empty() {
+        state.push_str(",Issued");
+    }
+    state
 }
 
 fn subjects(object: Object<'_>, kind: &str) -> Value {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Call, Payload, Tracking, conform, incoming, prepare};
+use super::{Call, Payload, Tracking, certificates, conform, incoming, prepare};
 use crate::admission::Operation;
 use crate::cluster::Cluster;
 use crate::kinds::strategy::{self, Generation};
@@ -110,6 +110,7 @@ impl Cluster {
         incoming::deduplicate_owners(call, &mut object);
         self.generate_name(&mut object);
         self.fill_in(&call.kind, &mut object);
+        certificates::fill_in(call, &mut object);
         let name = meta::name(&object).to_owned();
         let named = call.about(call.namespace.as_deref(), &name);
         prepare::validate(call, &object, None)?;

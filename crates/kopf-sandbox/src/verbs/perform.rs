@@ -24,7 +24,7 @@ pub(crate) async fn perform(
     body: &Bytes,
 ) -> Result<Response<Body>> {
     match call.subresource.as_deref() {
-        None | Some("status") => {}
+        None | Some("status" | "approval") => {}
         Some("scale") => return scale(cluster, call, verb, headers, body).await,
         Some(other) => return action(cluster, call, other, verb, headers, body).await,
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Call, builtin_rules};
+use super::{Call, builtin_rules, certificates};
 use crate::kinds::Kind;
 use crate::object::{meta, metadata_rules};
 use crate::status::{ApiError, Result};
@@ -91,6 +91,9 @@ pub(crate) fn validate(call: &Call, object: &Value, old: Option<&Value>) -> Resu
     let kind = &call.kind;
     let mut errors = metadata_rules::problems(kind, object);
     errors.extend(builtin_rules::problems(kind, object));
+    if old.is_none() {
+        errors.extend(certificates::problems(kind, object));
+    }
     if let Some(old) = old {
         errors.extend(metadata_rules::update_problems(object, old));
         errors.extend(builtin_rules::update_problems(kind, object, old));

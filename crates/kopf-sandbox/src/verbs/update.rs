@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::create::{dry_run, validation};
 use super::get::parse_version;
-use super::{Call, Payload, Tracking, incoming, prepare};
+use super::{Call, Payload, Tracking, certificates, incoming, prepare};
 use crate::admission::Operation;
 use crate::cluster::garbage::is_finished;
 use crate::cluster::{Cluster, collection};
@@ -148,6 +148,7 @@ impl Cluster {
         // After the webhooks: what they change is theirs only as far as it would be the client's.
         let managed = meta::metadata(&mut new).remove("managedFields");
         split(call, version, current, &mut new);
+        certificates::restrict(call, current, &mut new, &self.clock.seconds());
         keep_system_fields(current, &mut new);
         set_managed(&mut new, managed);
         if !call.is_status() {
@@ -256,7 +257,7 @@ fn split(call: &Call, version: &KindVersion, current: &Value, new: &mut Value) {
         }
         *new = merged;
     } else if strategy::status_is_separate(version)
-        && call.subresource.as_deref() != Some("binding")
+        && !matches!(call.subresource.as_deref(), Some("binding" | "approval"))
         && let Some(map) = new.as_object_mut()
     {
         match current.get("status") {

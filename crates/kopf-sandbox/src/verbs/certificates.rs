@@ -1,0 +1,178 @@
+//! Requests for certificates (`certificates.k8s.io`): who asks, who approves, and the signature.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::Call;
+use crate::cluster::Cluster;
+use crate::field_error::FieldError;
+use crate::kinds::Kind;
+use crate::object::meta;
+use crate::server::certificates::Wish;
+use crate::store::Key;
+
+/// The signers whose certificates the sandbox makes, once they are approved.
+const SIGNERS: [&str; 4] = [
+    "kubernetes.io/kube-apiserver-client",
+    "kubernetes.io/kube-apiserver-client-kubelet",
+    "kubernetes.io/kubelet-serving",
+    "kubernetes.io/legacy-unknown",
+];
+
+/// The validity of a certificate in seconds, unless the request has a shorter one.
+const ONE_YEAR: i64 = 365 * 24 * 3600;
+
+pub(crate) fn is_request(kind: &Kind) -> bool {
+    &*kind.group == "certificates.k8s.io"
+}
+
+/// Sets what only the server decides about a new request.
+pub(crate) fn fill_in(call: &Call, object: &mut Value) {
+    if !is_request(&call.kind) {
+        return;
+    }
+    let user = call.user.to_json();
+    let spec = meta::entry(object, "spec");
+    for field in ["username", "uid", "groups", "extra"] {
+        match user.get(field) {
+            Some(value) => spec.insert(field.to_owned(), value.clone()),
+            None => spec.remove(field),
+        };
+    }
+    if let Some(map) = object.as_object_mut() {
+        map.insert("status".to_owned(), json!({}));
+    }
+}
+
+/// Restores what a write to the request or to one of its subresources leaves as it is.
+pub(crate) fn restrict(call: &Call, current: &Value, new: &mut Value, now: &str) {
+    if !is_request(&call.kind) {
+        return;
+    }
+    new["spec"] = current["spec"].clone();
+    let field = |object: &Value, name: &str| object.pointer(&format!("/status/{name}")).cloned();
+    if call.subresource.as_deref() == Some("approval") {
+        let conditions = field(new, "conditions");
+        let mut status = current.get("status").cloned().unwrap_or_else(|| json!({}));
+        if let (Some(conditions), Some(status)) = (conditions, status.as_object_mut()) {
+            status.insert("conditions".to_owned(), conditions);
+        }
+        new["status"] = status;
+        new["metadata"] = current["metadata"].clone();
+    }
+    let conditions = new.pointer_mut("/status/conditions");
+    for condition in conditions
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        for name in ["lastUpdateTime", "lastTransitionTime"] {
+            if condition.get(name).is_none_or(Value::is_null) {
+                condition[name] = json!(now);
+            }
+        }
+    }
+}
+
+/// Returns what is wrong with a new request.
+pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
+    if !is_request(kind) {
+        return Vec::new();
+    }
+    let mut errors = Vec::new();
+    let text = |name: &str| {
+        object
+            .pointer(&format!("/spec/{name}"))
+            .and_then(Value::as_str)
+    };
+    if request_pem(object).is_none_or(|pem| !Wish::is_readable(&pem)) {
+        let why = "PEM block type must be CERTIFICATE REQUEST";
+        let given = text("request").unwrap_or_default();
+        errors.push(FieldError::invalid("spec.request", &json!(given), why));
+    }
+    match text("signerName") {
+        None | Some("") => errors.push(FieldError::required("spec.signerName", "")),
+        Some(name) if !name.contains('/') => {
+            let why =
+                "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+            errors.push(FieldError::invalid("spec.signerName", &json!(name), why));
+        }
+        Some(_) => {}
+    }
+    let usages = object.pointer("/spec/usages").and_then(Value::as_array);
+    if usages.is_none_or(Vec::is_empty) {
+        errors.push(FieldError::required("spec.usages", ""));
+    }
+    errors
+}
+
+fn request_pem(object: &Value) -> Option<String> {
+    let encoded = object.pointer("/spec/request")?.as_str()?;
+    String::from_utf8(STANDARD.decode(encoded).ok()?).ok()
+}
+
+fn has_condition(object: &Value, wanted: &str) -> bool {
+    let conditions = object
+        .pointer("/status/conditions")
+        .and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|condition| {
+        condition.get("type").and_then(Value::as_str) == Some(wanted)
+            && condition.get("status").and_then(Value::as_str) == Some("True")
+    })
+}
+
+impl Cluster {
+    /// Signs an approved request of a signer that is played here.
+    pub(crate) fn sign_request(&self, kind: &Arc<Kind>, key: &Key) {
+        let Some(stored) = self.store.get(&crate::cluster::collection(kind), key) else {
+            return;
+        };
+        let object = stored.value();
+        let signer = object.pointer("/spec/signerName").and_then(Value::as_str);
+        let done =
+            object.pointer("/status/certificate").is_some() || has_condition(&object, "Failed");
+        if done
+            || !has_condition(&object, "Approved")
+            || has_condition(&object, "Denied")
+            || !signer.is_some_and(|signer| SIGNERS.contains(&signer))
+        {
+            return;
+        }
+        let seconds = object
+            .pointer("/spec/expirationSeconds")
+            .and_then(Value::as_i64);
+        let usages = object.pointer("/spec/usages").and_then(Value::as_array);
+        let usages = usages.into_iter().flatten().filter_map(Value::as_str);
+        let wish = Wish {
+            pem: &request_pem(&object).unwrap_or_default(),
+            seconds: seconds.unwrap_or(ONE_YEAR).clamp(1, ONE_YEAR),
+            usages: usages.collect(),
+        };
+        let signed = self
+            .authority()
+            .and_then(|authority| authority.sign(&wish, jiff::Timestamp::now()));
+        let now = self.clock.seconds();
+        self.modify(kind, key, |object| {
+            let status = meta::entry(object, "status");
+            match &signed {
+                Ok(pem) => {
+                    let certificate = json!(STANDARD.encode(pem));
+                    status.insert("certificate".to_owned(), certificate);
+                }
+                Err(error) => {
+                    let failed = json!({
+                        "type": "Failed", "status": "True", "reason": "SignerValidationFailure",
+                        "message": error.to_string(), "lastUpdateTime": now, "lastTransitionTime": now,
+                    });
+                    let conditions = status.entry("conditions").or_insert_with(|| json!([]));
+                    if let Some(conditions) = conditions.as_array_mut() {
+                        conditions.push(failed);
+                    }
+                }
+            }
+        });
+    }
+}

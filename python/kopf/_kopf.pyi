@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, final
 
 __all__ = [
+    "BodySource",
     "Call",
     "Engine",
     "logger_names",

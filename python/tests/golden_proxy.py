@@ -20,7 +20,15 @@ _PATH = re.compile(
     r"/(?:api|apis/[^/]+)/[^/]+(?:/namespaces/(?P<namespace>[^/]+))?"
     r"/(?P<resource>[^/]+)(?:/(?P<name>[^/]+))?(?:/(?P<subresource>[^/]+))?"
 )
-_HOP_BY_HOP = {"host", "connection", "transfer-encoding", "content-length", "authorization"}
+# Without compression, so that watch events can be read.
+_HOP_BY_HOP = {
+    "host",
+    "connection",
+    "transfer-encoding",
+    "content-length",
+    "authorization",
+    "accept-encoding",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +55,8 @@ class RecordingProxy:
         self._stopping = asyncio.Event()
         self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(self._run()))
         self.calls: list[Call] = []
+        # The bodies of watch events, so that short-lived states of objects are seen under any load.
+        self.bodies: list[Any] = []
         self.port = 0
 
     @property
@@ -76,7 +86,11 @@ class RecordingProxy:
         timeout = aiohttp.ClientTimeout(total=None)
         connector = aiohttp.TCPConnector(ssl=self._tls, limit=0)
         session = aiohttp.ClientSession(
-            connector=connector, timeout=timeout, headers=self._headers, auto_decompress=False
+            connector=connector,
+            timeout=timeout,
+            headers=self._headers,
+            auto_decompress=False,
+            skip_auto_headers=["Accept-Encoding"],
         )
         async with session:
             self._session = session
@@ -110,8 +124,12 @@ class RecordingProxy:
             # Either side can cut a watch stream.
             with contextlib.suppress(ConnectionError, aiohttp.ClientPayloadError):
                 await response.prepare(request)
+                rest = b""
                 async for chunk in upstream.content.iter_any():
                     await response.write(chunk)
+                    if "watch" in request.query:
+                        *lines, rest = (rest + chunk).split(b"\n")
+                        self.bodies += [json.loads(line)["object"] for line in lines if line]
                 await response.write_eof()
             return response
 

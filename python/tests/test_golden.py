@@ -157,12 +157,21 @@ def timers_and_daemons(stage: Stage) -> None:
         repeatable = {text for text in texts if "the finalizer" in text}
         return sorted([*(text for text in texts if text not in repeatable), *repeatable])
 
+    # A loaded machine is late to delete the object.
+    def is_late(write: likeness.Write) -> bool:
+        return write.subresource == "status" and write.body["status"].get("ticks", 0) > 4
+
     def texts(writes: list[likeness.Write]) -> list[str]:
-        return [json.dumps(write, sort_keys=True) for write in writes if write.object == "obj"]
+        kept = [write for write in writes if write.object == "obj" and not is_late(write)]
+        return [json.dumps(write, sort_keys=True) for write in kept]
 
     assert without_order(texts(stage.writes())) == without_order(texts(stage.recorded_writes()))
     lines = likeness.main_lines(stage.lines(), "obj")
     recorded = likeness.main_lines(stage.recorded_lines(), "obj")
+    for text in ("DEBUG: Timer 'tick' is invoked.", "INFO: Timer 'tick' succeeded."):
+        assert recorded.count(text) == 4
+        while lines.count(text) > 4:
+            lines.remove(text)
     assert without_order(lines) == without_order(recorded)
 
 

@@ -25,6 +25,9 @@ from kopf.testing import KopfRunner, sandbox  # noqa: E402
 
 EXAMPLES = pathlib.Path(__file__).parent.parent
 
+#: Seconds between the two writes of one cycle, by far.
+MOMENT = 1.0
+
 
 @pytest.fixture
 def crds() -> list[pathlib.Path]:
@@ -101,14 +104,24 @@ def await_message(caplog: pytest.LogCaptureFixture) -> Callable[[str], None]:
 
 @pytest.fixture
 def handled() -> Callable[[Any], bool]:
-    """Returns a condition: the object is handled, and no handler is in progress."""
+    """Returns a condition: the object is handled, and no handler is in progress.
+
+    Results are in the status, which is written after the annotations: the condition must have been true for a
+    moment.
+    """
+    since: dict[str, float] = {}
 
     def check(body: Any) -> bool:
         annotations = body["metadata"].get("annotations") or {}
-        return "kopf.zalando.org/last-handled-configuration" in annotations and not any(
+        is_handled = "kopf.zalando.org/last-handled-configuration" in annotations and not any(
             key.startswith("kopf.zalando.org/") and key.partition("/")[2] not in KNOWN
             for key in annotations
         )
+        uid = body["metadata"]["uid"]
+        if not is_handled:
+            since.pop(uid, None)
+            return False
+        return time.monotonic() - since.setdefault(uid, time.monotonic()) > MOMENT
 
     return check
 

@@ -125,9 +125,10 @@ for server in control-plane sandbox; do
         "$kubeconfig" "$bin/kubectl" "$work/package-python" -q
     check "swapping the original and ours on the $server" "$work/package-python" tests/e2e/swapping.py \
         "$kubeconfig" "$work/package-python" "$venv/bin/python"
+    # Before the examples, which leave a peering behind.
+    check "admission on the $server" tests/e2e/admission.sh "$kubeconfig" "$bin/kubectl" "$target/debug/17-admission"
     check "examples in Python on the $server" env KOPF_TEST_KUBECONFIG="$kubeconfig" \
         "$work/package-python" -m pytest -q examples/python
-    check "admission on the $server" tests/e2e/admission.sh "$kubeconfig" "$bin/kubectl" "$target/debug/17-admission"
 done
 check "the types of the original's examples" tests/e2e/typing.sh "$package_venv" "$venv/bin/python"
 

@@ -17,6 +17,8 @@ def evaluate(expression: str, namespace: dict[str, Any]) -> Result:
     """Returns a comparable result of an expression, or of statements that set ``result``."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        # Of objects that other tests have left to the garbage collector.
+        warnings.simplefilter("ignore", ResourceWarning)
         try:
             if "\n" in expression or re.search(r"^(del|for|match|with)\b|; ", expression):
                 scope = dict(namespace)

@@ -36,7 +36,7 @@ pub(crate) struct PyCall {
     job: Option<Arc<Job>>,
 }
 
-/// What all calls of one cycle share.
+/// State shared by all calls of one cycle.
 struct Cycle {
     /// An object of Python, with the patch.
     object: Py<PyAny>,
@@ -174,7 +174,7 @@ impl PyCall {
         Ok(self.job()?.function.handler.clone_ref(py))
     }
 
-    /// Whether the function is a coroutine function.
+    /// `true` for coroutine functions.
     #[getter]
     fn is_async(&self) -> PyResult<bool> {
         Ok(self.job()?.function.is_async)
@@ -315,7 +315,7 @@ impl PyCall {
         Ok(stopped.map(|stopped| StopFlag::new(stopped, Arc::clone(&self.front))))
     }
 
-    /// What all handlers of one cycle share: an object that the bridge has made.
+    /// The state shared by all handlers of one cycle, as an object of the bridge.
     #[getter]
     fn cycle(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let patch = &self.call()?.patch;
@@ -435,14 +435,6 @@ impl PyCall {
             draft.set(settings);
         }
         Ok(())
-    }
-
-    /// Registers a sub-handler.
-    fn register(&self, spec: &Bound<'_, PyDict>) -> PyResult<()> {
-        let handler = declaring::handler(&self.front, spec)?;
-        declaring::subs(self.call()?)?
-            .register(handler)
-            .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))
     }
 
     /// Runs sub-handlers: the registered ones, or these. Resolves the future.

@@ -103,7 +103,7 @@ fn emit(py: Python<'_>, front: &Front, record: Record) -> PyResult<Py<PyAny>> {
     front.bridge.call_method1(py, "emit", arguments)
 }
 
-/// Reports an exception of our own Python code, which nobody else would see.
+/// Reports an exception of the package itself, as an unraisable one.
 fn report<T>(py: Python<'_>, result: PyResult<T>) {
     if let Err(error) = result {
         error.write_unraisable(py, None);

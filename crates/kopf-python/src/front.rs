@@ -1,4 +1,4 @@
-//! What all functions of one operator share.
+//! State shared by all functions of one operator.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +28,7 @@ CRITICAL = 50
 class CurrentCall:
     """One call of a handler."""
 
-    __slots__ = ("bridge", "cause", "executed", "handler", "native", "subregistry")
+    __slots__ = ("bridge", "cause", "handler", "native", "subregistry")
 
     def __init__(
         self,
@@ -44,7 +43,6 @@ class CurrentCall:
         self.handler = handler
         self.cause = cause
         self.subregistry = subregistry
-        self.executed: set[int] = set()
 
     @property
     def body(self) -> Body | None:
@@ -111,12 +109,3 @@ def post_record(ref: Mapping[str, Any], level: int, message: str) -> None:
             "Warning" if level < ERROR else "Error" if level < CRITICAL else "Fatal"
         )
         current.native.post(dict(ref), type_, "Logging", message)
-
-
-def in_loop() -> bool:
-    """Returns ``True`` if the caller runs in an event loop."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

@@ -17,7 +17,7 @@ use crate::terminal::{Style, Terminal};
 /// More are of no use to anybody who looks at a terminal.
 const MAX_LISTED: usize = 20;
 
-/// What a sandbox has at the start.
+/// The initial objects of a sandbox.
 pub(crate) struct Content {
     pub(crate) manifests: Manifests,
     /// Objects that are stored as they are.

@@ -40,7 +40,7 @@ const USEFUL: Duration = Duration::from_secs(10);
 /// The history of the logins of a vault.
 struct Logins {
     title: &'static str,
-    /// Whether any credentials have worked before the current ones.
+    /// `true` if any credentials have worked before the current ones.
     has_worked: bool,
     /// The number of useless logins in a row.
     useless: usize,

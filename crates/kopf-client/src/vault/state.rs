@@ -17,10 +17,10 @@ pub(super) struct State {
     /// One for each login handler at most.
     current: Vec<Arc<Grant>>,
     rejected: HashMap<Arc<str>, VecDeque<Identity>>,
-    /// Whether a request waits for credentials.
+    /// `true` if a request waits for credentials.
     is_wanted: bool,
     end: LastEnd,
-    /// Whether a failed TLS verification was reported since the last connection.
+    /// `true` if a failed TLS verification was reported since the last connection.
     is_reported: bool,
     /// The permanent failure of the login.
     pub(super) over: Option<LoginError>,

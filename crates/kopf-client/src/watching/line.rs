@@ -29,7 +29,7 @@ pub(super) enum Line {
     Bookmark {
         /// Its resource version.
         version: Option<Box<str>>,
-        /// Whether all existing objects were sent before it.
+        /// `true` if all existing objects were sent before it.
         ends_initial: bool,
     },
     /// An error, after which the server sends nothing more.

@@ -58,7 +58,7 @@ pub enum Signal {
         error: Error,
         /// The delay before the next request.
         retry_in: Duration,
-        /// Whether the failure lasts until a person changes something, such as permissions.
+        /// `true` if the failure lasts until a person changes something, such as permissions.
         permanent: bool,
     },
 }

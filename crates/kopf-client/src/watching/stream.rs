@@ -49,7 +49,7 @@ struct Inactivity {
     limit: Option<Duration>,
     /// When the limit is over.
     deadline: Option<Instant>,
-    /// Whether the deadline was extended by `GRACE` since the last chunk.
+    /// `true` if the deadline was extended by `GRACE` since the last chunk.
     is_extended: bool,
 }
 

@@ -62,7 +62,7 @@ impl AnnotationsProgressStorage {
         }
     }
 
-    /// Whether names that the API server rejects are replaced with valid ones. Off by default.
+    /// Replaces names that the API server rejects with valid ones. Off by default.
     #[must_use]
     pub fn repairs(self, repairs: bool) -> Self {
         Self {

@@ -48,7 +48,7 @@ pub(crate) enum Runner {
     Stopping,
 }
 
-/// What the driver waits for.
+/// The event that the driver waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Phase {
     /// The next input.

@@ -17,7 +17,7 @@ pub(crate) struct Event {
     pub(crate) body: Arc<Value>,
 }
 
-/// What the server does to the writes of the operator.
+/// The effect of the server on the writes of the operator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Hostility {
     /// Nothing.

@@ -46,7 +46,7 @@ pub(crate) enum Step {
     Start,
 }
 
-/// What is known about one handler, independently of the operator.
+/// Facts about one handler, independently of the operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Known {
     /// The last call that has returned.

@@ -77,9 +77,9 @@ pub(super) struct Watcher {
     object: Arc<ConfigurationObject>,
     observer: Observer,
     sign: Sign,
-    /// Whether the current listing has had the object.
+    /// `true` if the object was in the current listing.
     is_listed: bool,
-    /// Whether anything was observed yet.
+    /// `true` if anything was observed yet.
     has_seen: bool,
     /// Time of the next poll; `None` while the watch works.
     poll_at: Option<Instant>,

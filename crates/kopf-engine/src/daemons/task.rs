@@ -146,7 +146,7 @@ impl RunnerTask {
         self.started = self.runner.object.daemons.context().clock.now();
     }
 
-    /// Sleeps until the delay is over or the runner is told to end.
+    /// Sleeps until the delay is over or the runner is requested to stop.
     pub(super) async fn sleep(&mut self, delay: Duration) {
         if delay.is_zero() {
             return tokio::task::yield_now().await;

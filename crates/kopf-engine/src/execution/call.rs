@@ -131,7 +131,7 @@ async fn limited<T>(
     }
 }
 
-/// Waits until a daemon or a timer is told to end; forever for other handlers.
+/// Waits until a daemon or a timer is requested to stop; forever for other handlers.
 async fn told_to_end(stopped: Option<Stopped>) {
     match stopped {
         Some(stopped) => drop(stopped.wait(None).await),

@@ -34,7 +34,7 @@ struct Flag {
     tasks: Notify,
     /// Wakes waiting threads; used with the mutex above.
     threads: Condvar,
-    /// Whether the function runs outside of the engine.
+    /// `true` if the function runs outside of the engine.
     foreign: AtomicBool,
 }
 

@@ -49,10 +49,12 @@ def cluster(crds: list[pathlib.Path]) -> Iterator[Any]:
         with contextlib.suppress(ClusterError):
             client.create(manifest)
     yield client
-    for item in client.all("kopfexamples"):
-        client.patch("kopfexamples", item["metadata"]["name"], {"metadata": {"finalizers": None}})
+    # Other checks on the same cluster have their own namespaces, and clean them up themselves.
+    for item in client.all("kopfexamples", namespace="default"):
+        name = item["metadata"]["name"]
         with contextlib.suppress(ClusterError):
-            client.delete("kopfexamples", item["metadata"]["name"])
+            client.patch("kopfexamples", name, {"metadata": {"finalizers": None}})
+            client.delete("kopfexamples", name)
 
 
 @pytest.fixture

@@ -24,7 +24,8 @@ finish() {
     [ -z "$pid" ] || { kill -9 "$pid" && wait "$pid"; } 2>/dev/null
     kubectl delete --ignore-not-found "$configurations" auto.kopf.dev >/dev/null 2>&1
     kubectl delete --ignore-not-found clusterrolebinding "$ns" >/dev/null 2>&1
-    kubectl delete --ignore-not-found --wait=false namespace "$ns" >/dev/null 2>&1
+    # Waits, so that the operators of the next checks do not see its objects.
+    "$kubectl_binary" delete --ignore-not-found --timeout=60s namespace "$ns" >/dev/null 2>&1
     rm -rf "$work"
 }
 trap 'finish; exit 130' INT TERM

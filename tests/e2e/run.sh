@@ -94,8 +94,9 @@ check() {
     local what="$1"
     shift
     say "$what"
-    if ! "$@"; then
+    if ! "$@" 2>&1 | tee "$work/output"; then
         failed+=("$what")
+        { echo "--- $what"; grep -A 12 -E "FAILED|^ERROR|panicked at" "$work/output" | head -n 60; } >>"$work/failures"
     fi
 }
 # on_control_plane TEST: a test of the workspace that chooses its server by the environment.
@@ -133,6 +134,8 @@ done
 check "the types of the original's examples" tests/e2e/typing.sh "$package_venv" "$venv/bin/python"
 
 if [ "${#failed[@]}" -gt 0 ]; then
+    # Once more at the end, where it is found.
+    cat "$work/failures" >&2
     for what in "${failed[@]}"; do
         say "FAILED: $what"
     done

@@ -12,6 +12,7 @@ import datetime
 import functools
 import json
 import pickle
+import types
 from typing import Any
 
 import pydantic
@@ -374,6 +375,13 @@ diff[0]._asdict()
 isinstance(diff[0], tuple), isinstance(diff, tuple)
 diff[0] == ("add", ("q",), None, [1])
 diff[0] == ("add",)
+diff[0] == ["add", ("q",), None, [1]], ["add", ("q",), None, [1]] == diff[0]
+diff[0] != ["add", ("q",), None, [1]], diff[0] == "add", diff[0] == 1
+kopf.Diff([["add", ["a", "b"], None, 1]]) == [["add", ["a", "b"], None, 1]]
+diffs.reduce(kopf.Diff([["add", ["a", "b"], None, 1]]), ("a",))
+dicts.resolve_obj(types.SimpleNamespace(a=types.SimpleNamespace(b=1)), "a.b")
+dicts.resolve_obj(types.SimpleNamespace(a=1), "b", default=5)
+list(dicts.walk([types.SimpleNamespace(a=1)], nested=["a"]))
 str(diff[0]), repr(diff[0])
 ("add", ("q",), None, [1]) in diff
 diff.index(diff[1]), diff.count(diff[1])

@@ -71,21 +71,22 @@ def resolve_obj(
     field: FieldSpec,
     default: _T | _UNSET = _UNSET.token,
 ) -> Any | _T:
-    """Returns the value of a nested field of a dictionary or of a Kubernetes client's model.
+    """Returns the value of a nested field of a dictionary or of any object with attributes.
 
-    The steps of models are their attributes by the names of the API, e.g. ``ownerReferences``
-    for ``owner_references``.
+    The models of the Kubernetes client map the names of the API to their attributes, e.g.
+    ``ownerReferences`` to ``owner_references``.
     """
     value: Any = d
     for key in parse_field(field):
         try:
             if isinstance(value, collections.abc.Mapping):
                 value = value[key]
-            elif hasattr(type(value), "attribute_map"):
-                names = {api: own for own, api in type(value).attribute_map.items()}
-                value = getattr(value, names.get(key, key))
-            else:
+            elif isinstance(value, collections.abc.Iterable):
                 raise TypeError(f"cannot get {key!r}: expected a dict or a model, got {value!r}")
+            else:
+                mapped = getattr(type(value), "attribute_map", {})
+                names = {api: own for own, api in mapped.items()}
+                value = getattr(value, names.get(key, key))
         except (KeyError, AttributeError, TypeError):
             if default is _UNSET.token:
                 raise
@@ -167,7 +168,8 @@ def walk(
             yield from walk(obj, nested=nested)
     else:
         yield cast(_T, objs)
-        for subfield in nested if nested is not None else ():
+        is_model = hasattr(type(objs), "attribute_map")
+        for subfield in nested if nested is not None and is_model else ():
             part = resolve_obj(objs, parse_field(subfield), None)
             if part is not None:
                 yield part

@@ -43,6 +43,19 @@ class DiffItem(NamedTuple):
     def __repr__(self) -> str:
         return repr(tuple(self))
 
+    # Equal to lists, too: users compare with what they have read from JSON.
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, collections.abc.Sequence) and not isinstance(other, (str, bytes)):
+            return tuple(self) == tuple(other)
+        return NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
     @property
     def op(self) -> DiffOperation:
         return self.operation
@@ -139,7 +152,8 @@ def reduce(d: Diff, path: dicts.FieldPath) -> Diff:
 def reduce_iter(d: Diff, path: dicts.FieldPath) -> Iterator[DiffItem]:
     """Yields the differences inside of one field, with paths relative to that field."""
     path = tuple(path)
-    for operation, field, old, new in d:
+    for operation, fieldspec, old, new in d:
+        field = tuple(fieldspec)
         if field[:len(path)] == path:
             yield DiffItem(operation, field[len(path):], old, new)
         elif path[:len(field)] == field:

@@ -172,7 +172,7 @@ def run(
     sandbox_port: int | None,
 ) -> None:
     """Start an operator process and handle all the requests."""
-    from kopf._front import registries, running, sandboxes
+    from kopf._front import registries, running
 
     # The variable of early releases, still found in deployments.
     legacy = os.environ.get("KOPF_RUN_NAMESPACE")
@@ -185,6 +185,8 @@ def run(
 
     with contextlib.ExitStack() as stack:
         if sandbox:
+            from kopf._front import sandboxes
+
             with _reported():
                 cluster = stack.enter_context(sandboxes.sandbox(*filenames, port=sandbox_port))
             click.echo(sandboxes.greeting(cluster, "The operator runs on a sandbox"))

@@ -74,16 +74,19 @@ def stacked() -> Any:
     return [(h.id, h.reason, h.selector) for h in registry._changing.get_all_handlers()]
 
 
-def subhandler(reason: Any = None, needs: bool = False, **kwargs: Any) -> Any:
+def subhandler(
+    reason: Any = None, needs: bool = False, decorator: str = "field", **kwargs: Any,
+) -> Any:
     import contextvars
 
     from kopf._core.actions import execution
     from kopf._core.reactor import subhandling
 
     registry = kopf.OperatorRegistry()
-    kopf.on.field("a", field="spec", registry=registry)(fn)
+    getattr(kopf.on, decorator)("a", field="spec", registry=registry)(fn)
     parent = registry._changing._handlers[0]
-    object.__setattr__(parent, "reason", reason)
+    if reason is not None or decorator == "field":
+        object.__setattr__(parent, "reason", reason)
     object.__setattr__(parent, "field_needs_change", needs)
 
     def call() -> Any:
@@ -246,6 +249,10 @@ subhandler(value=1)
 subhandler(field="y", old=1)
 subhandler(reason=causes.Reason.UPDATE, field="y", old=1, new=2)
 subhandler(reason=causes.Reason.CREATE, field="y", old=1)
+subhandler(decorator="resume", field="y", old=1)
+subhandler(decorator="resume", field="y", value=1)
+subhandler(decorator="create", field="y", new=1)
+subhandler(decorator="update", field="y", new=1)
 subhandler(reason=causes.Reason.CREATE, field="y", value=1)
 subhandler(reason=causes.Reason.UPDATE, field="y", old=1, value=2)
 kopf.subhandler()(fn)

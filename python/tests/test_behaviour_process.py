@@ -314,10 +314,14 @@ FORKS = """
         queue.put('from the child')
 
     @kopf.on.create('kopfexamples', id='fork')
-    def forks(**_):
+    def forks(body, **_):
         pid = os.fork()
         if pid == 0:
-            os._exit(5)
+            try:
+                kopf.info(body, reason='Lost', message='nobody would post it')
+            except RuntimeError:
+                os._exit(5)
+            os._exit(6)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
     @kopf.on.create('kopfexamples', id='mp')

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
+use kopf_core::settings::Backoffs;
 use kube::client::Body as Outgoing;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
@@ -44,6 +45,8 @@ pub(crate) struct Call {
     pub(crate) content: Option<(&'static str, Bytes)>,
     /// How often to try at most, if the settings allow more.
     pub(crate) attempts: usize,
+    /// Delays before retries; `None`: those of the settings.
+    pub(crate) backoffs: Option<Backoffs>,
     /// Upper bound for the body of the response, in bytes.
     pub(crate) limit: usize,
 }
@@ -56,6 +59,7 @@ impl Call {
             accept: JSON,
             content: None,
             attempts: usize::MAX,
+            backoffs: None,
             limit: LIST_LIMIT,
         }
     }
@@ -141,7 +145,7 @@ impl Client {
             };
             let (index, what) = (self.index(&call, failures), self.what(&call));
             let allowed = failures.saturating_add(1) < call.attempts;
-            let backoff = networking.error_backoffs.get(failures).filter(|_| allowed);
+            let backoff = self.backoffs(&call).get(failures).filter(|_| allowed);
             let Some(mut backoff) = backoff else {
                 error!("Request attempt {index} failed; escalating: {what} -> {error}");
                 return Err(error);
@@ -208,13 +212,18 @@ impl Client {
 
     /// The number of an attempt, as the original's logs have it.
     fn index(&self, call: &Call, failures: usize) -> String {
-        let backoffs = &self.networking().error_backoffs;
+        let backoffs = self.backoffs(call);
         let attempt = failures.saturating_add(1);
         if backoffs.get(usize::MAX).is_some() && call.attempts == usize::MAX {
             return format!("#{attempt}");
         }
         let retries = call.attempts.saturating_sub(1);
         format!("#{attempt}/{}", backoffs.iter().take(retries).count() + 1)
+    }
+
+    fn backoffs<'a>(&'a self, call: &'a Call) -> &'a Backoffs {
+        let default = &self.networking().error_backoffs;
+        call.backoffs.as_ref().unwrap_or(default)
     }
 
     fn what(&self, call: &Call) -> String {
@@ -317,7 +326,7 @@ pub(crate) fn broken(error: &BoxError) -> Error {
 mod tests {
     use super::*;
     use crate::script::{Piece, Reply, Script, data, ok, refusal, text};
-    use kopf_core::settings::{Backoffs, Networking};
+    use kopf_core::settings::Networking;
     use serde_json::json;
     use tokio::time::Instant;
 

@@ -9,6 +9,7 @@ use kopf_core::body::Body;
 use kopf_core::cause::{Cause, Change};
 use kopf_core::outcome::{Attachment, HandlerError};
 use kopf_core::reference::ObjectReference;
+use kopf_core::wording::Level;
 use kopf_engine::invocation::{Admission, Call, FilterContext, LiveBody, SharedPatch, Subject};
 use kopf_engine::memos::MemoCell;
 use kopf_engine::posting::Poster;
@@ -91,6 +92,18 @@ impl BodySource {
             Some(live) => self.front.body(py, &live.get()),
             None => self.get(py),
         }
+    }
+}
+
+/// The source of the old or the new object of a review.
+#[pyclass(frozen, module = "kopf._kopf")]
+pub(crate) struct ReviewedSource(Arc<Value>);
+
+#[pymethods]
+impl ReviewedSource {
+    /// The object as a dict.
+    fn get(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(to_python(py, &self.0)?.unbind())
     }
 }
 
@@ -279,6 +292,15 @@ impl PyCall {
         value(py, admission.or(self.change().map(|change| &change.new)))
     }
 
+    /// The sources of the old and the new object of a review.
+    fn reviewed(&self) -> (Option<ReviewedSource>, Option<ReviewedSource>) {
+        let review = self.admission.as_ref().map(|admission| &admission.review);
+        let source = |value: &Option<Arc<Value>>| value.clone().map(ReviewedSource);
+        review.map_or((None, None), |review| {
+            (source(&review.old), source(&review.new))
+        })
+    }
+
     /// The changes as tuples: operation, field, old and new value.
     fn diff(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let items = PyList::empty(py);
@@ -448,16 +470,32 @@ impl PyCall {
         declaring::execute(&self.front, self.call()?, specs, lifecycle, future)
     }
 
-    /// Posts a k8s-event.
+    /// Posts a k8s-event. Without delays between attempts, those of the settings are used.
+    #[pyo3(signature = (reference, type_, reason, message, backoffs=None))]
     fn post(
         &self,
         reference: &Bound<'_, PyAny>,
         type_: &str,
         reason: &str,
         message: String,
+        backoffs: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let reference = posting::reference(reference)?;
-        self.poster.post(&reference, type_, reason, message);
+        let backoffs = backoffs.map(settings::backoffs).transpose()?;
+        self.poster
+            .post(&reference, type_, reason, message, backoffs);
+        Ok(())
+    }
+
+    /// Posts a log record as a k8s-event.
+    fn post_record(
+        &self,
+        reference: &Bound<'_, PyAny>,
+        level: i32,
+        message: String,
+    ) -> PyResult<()> {
+        let reference = posting::reference(reference)?;
+        self.poster.record(&reference, Level::from(level), message);
         Ok(())
     }
 }

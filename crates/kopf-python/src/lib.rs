@@ -36,7 +36,7 @@ mod webhooks;
 #[pyo3::pymodule]
 mod _kopf {
     #[pymodule_export]
-    use crate::call::{BodySource, PyCall};
+    use crate::call::{BodySource, PyCall, ReviewedSource};
     #[pymodule_export]
     use crate::engine::{Engine, py_logger_names};
     #[pymodule_export]

@@ -71,6 +71,8 @@ fn posting(posting: &Group<'_>, settings: &mut Settings) -> PyResult<()> {
     settings.posting.reporting_component = posting.need("reporting_component")?;
     settings.posting.reporting_instance = posting.need("reporting_instance")?;
     settings.posting.event_name_prefix = posting.need("event_name_prefix")?;
+    settings.posting.default_backoffs = posting.backoffs("default_backoffs")?;
+    settings.posting.logging_backoffs = posting.backoffs("logging_backoffs")?;
     Ok(())
 }
 
@@ -199,27 +201,36 @@ impl<'py> Group<'py> {
         self.seconds(name)?.ok_or_else(absent)
     }
 
-    /// Numbers of an iterable, or one number; the last ones of an endless iterable are left out.
     fn delays(&self, name: &str) -> PyResult<Vec<Duration>> {
-        let Some(value) = self.get::<Bound<'_, PyAny>>(name)? else {
-            return Ok(Vec::new());
-        };
-        let Ok(items) = value.try_iter() else {
-            let one = duration(&value).map_err(|error| self.wrong(name, error))?;
-            return Ok(vec![one]);
-        };
-        let delays = items.take(MAX_DELAYS).map(|item| duration(&item?));
-        delays
-            .collect::<PyResult<_>>()
-            .map_err(|error| self.wrong(name, error))
+        let value = self.get::<Bound<'_, PyAny>>(name)?;
+        let delays = value.map(|value| delays(&value)).transpose();
+        let delays = delays.map_err(|error| self.wrong(name, error))?;
+        Ok(delays.unwrap_or_default())
     }
 
     fn backoffs(&self, name: &str) -> PyResult<Backoffs> {
-        let delays = self.delays(name)?;
-        Ok(if delays.len() < MAX_DELAYS {
-            Backoffs::finite(delays)
-        } else {
-            Backoffs::repeating(delays)
-        })
+        let value = self.get::<Bound<'_, PyAny>>(name)?;
+        let backoffs = value.map(|value| backoffs(&value)).transpose();
+        let backoffs = backoffs.map_err(|error| self.wrong(name, error))?;
+        Ok(backoffs.unwrap_or_default())
     }
+}
+
+/// Reads a number or an iterable of numbers as delays between attempts.
+pub(crate) fn backoffs(value: &Bound<'_, PyAny>) -> PyResult<Backoffs> {
+    let delays = delays(value)?;
+    Ok(if delays.len() < MAX_DELAYS {
+        Backoffs::finite(delays)
+    } else {
+        Backoffs::repeating(delays)
+    })
+}
+
+/// Reads a number or an iterable of numbers. The last ones of an endless iterable are left out.
+fn delays(value: &Bound<'_, PyAny>) -> PyResult<Vec<Duration>> {
+    let Ok(items) = value.try_iter() else {
+        return Ok(vec![duration(value)?]);
+    };
+    let delays = items.take(MAX_DELAYS).map(|item| duration(&item?));
+    delays.collect()
 }

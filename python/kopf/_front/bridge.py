@@ -13,6 +13,7 @@ import contextvars
 import datetime
 import inspect
 import logging
+import os
 import sys
 import types
 from collections.abc import Callable
@@ -57,6 +58,7 @@ class Bridge(answers.Answers, serving.ServingMixin):
         logger_names: list[str],
     ) -> None:
         self.loop = loop
+        self.pid = os.getpid()
         self.settings = settings
         self.registry = registry
         self.indexers = indexers

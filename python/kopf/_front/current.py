@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,6 @@ if TYPE_CHECKING:
     from kopf._kopf import Call as NativeCall
 
 __all__ = ["CurrentCall", "bridge_var", "call", "call_var", "post_event", "post_record"]
-
-INFO = 20
-WARNING = 30
-ERROR = 40
-CRITICAL = 50
 
 
 class CurrentCall:
@@ -90,22 +86,23 @@ def post_event(
     message: str,
     backoffs: object = None,
 ) -> None:
-    """Posts a k8s-event by the operator of the current call.
+    """Posts a k8s-event by the operator of the current call; retries after the given delays.
 
     Raises :class:`LookupError` outside of an operator.
     """
     current = call_var.get(None)
     if current is None:
         raise LookupError("k8s-events can be posted only inside of handlers of an operator.")
-    current.native.post(dict(ref), type, reason, message)
+    if current.bridge.pid != os.getpid():
+        raise RuntimeError(
+            "k8s-events cannot be posted in a forked process: post them in the handler itself, "
+            "when the process has returned its result."
+        )
+    current.native.post(dict(ref), type, reason, message, backoffs)
 
 
 def post_record(ref: Mapping[str, Any], level: int, message: str) -> None:
-    """Posts a log record as a k8s-event. Does nothing outside of handlers."""
+    """Posts a log record as a k8s-event. Does nothing outside of handlers or in forked processes."""
     current = call_var.get(None)
-    if current is not None:
-        type_ = (
-            "Debug" if level < INFO else "Normal" if level < WARNING else
-            "Warning" if level < ERROR else "Error" if level < CRITICAL else "Fatal"
-        )
-        current.native.post(dict(ref), type_, "Logging", message)
+    if current is not None and current.bridge.pid == os.getpid():
+        current.native.post_record(dict(ref), level, message)

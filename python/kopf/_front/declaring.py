@@ -150,7 +150,6 @@ def subhandler(options: Options) -> Decorator:
     return decorator
 
 
-
 def _registry(options: Options) -> OperatorRegistry:
     registry = options["registry"]
     if registry is None:
@@ -248,5 +247,5 @@ def _verify_filters(options: Options) -> None:
 def _verify_oldnew_in_subhandler(parent: handlers.ChangingHandler, options: Options) -> None:
     if options.get("old") is None and options.get("new") is None:
         return
-    if parent.reason is not None and parent.reason != Reason.UPDATE:
+    if parent.initial or parent.reason not in (None, Reason.UPDATE):
         raise TypeError("Filters old=/new= can only be used in update handlers.")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kopf._front.configuration import OperatorSettings
     from kopf._kopf import BodySource
     from kopf._kopf import Call as NativeCall
-    from kopf._kopf import StopFlag
+    from kopf._kopf import ReviewedSource, StopFlag
 
 __all__ = ["Cycle", "is_async_fn", "make_cause", "make_filter_cause", "make_kwargs"]
 
@@ -47,8 +47,8 @@ class LazyBody:
 
     __slots__ = ("_source", "_value")
 
-    def __init__(self, native: NativeCall) -> None:
-        self._source: BodySource | None = native.body_source()
+    def __init__(self, source: BodySource | ReviewedSource) -> None:
+        self._source: BodySource | ReviewedSource | None = source
         self._value: Any = None
 
     def __call__(self) -> Any:
@@ -143,7 +143,7 @@ def make_cause(bridge: Bridge, native: NativeCall, handler: handlers_.Handler) -
             settings=bridge.settings,
         )
     cycle = cast(Cycle, native.cycle)
-    source = native.body_source().newest if native.is_live else LazyBody(native)
+    source = native.body_source().newest if native.is_live else LazyBody(native.body_source())
     body = Body(cast(Any, source))
     ref = native.reference
     common: dict[str, Any] = {
@@ -177,7 +177,7 @@ def make_filter_cause(bridge: Bridge, native: NativeCall, handler: object) -> Ca
         "memo": native.memo,
         "resource": native.resource,
         "patch": Patch(),
-        "body": Body(cast(Any, LazyBody(native))),
+        "body": Body(cast(Any, LazyBody(native.body_source()))),
         "logger": logger,
     }
     if isinstance(handler, handlers_.WebhookHandler):
@@ -213,14 +213,14 @@ def _webhook(
     common: dict[str, Any],
 ) -> WebhookCause:
     parts: dict[str, Any] = native.admission() or {}
-    old, new = native.old(), native.new()
+    old, new = native.reviewed()
     return WebhookCause(
         logger=logger,
         reason=handler.reason,
         webhook=None,
         warnings=native.warnings(),
-        old=Body(old) if old is not None else None,
-        new=Body(new) if new is not None else None,
+        old=Body(cast(Any, LazyBody(old))) if old is not None else None,
+        new=Body(cast(Any, LazyBody(new))) if new is not None else None,
         diff=LazyDiff(native),
         **parts,
         **common,
@@ -242,7 +242,7 @@ def make_kwargs(
         "started": EPOCH + datetime.timedelta(seconds=seconds, microseconds=microseconds),
         "runtime": datetime.timedelta(seconds=native.runtime),
     }
-    if isinstance(cause, ResourceCause) and not isinstance(cause, WebhookCause):
+    if isinstance(cause, ResourceCause):
         _add_object(kwargs, cause, is_async)
     else:
         kwargs.update(cause.async_kwargs if is_async else cause.sync_kwargs)
@@ -279,6 +279,17 @@ def _add_object(kwargs: dict[str, Any], cause: ResourceCause, is_async: bool) ->
     elif isinstance(cause, WatchingCause):
         kwargs["type"] = cause.type
         kwargs["event"] = cause.event
+    elif isinstance(cause, WebhookCause):
+        kwargs["dryrun"] = cause.dryrun
+        kwargs["headers"] = cause.headers
+        kwargs["sslpeer"] = cause.sslpeer
+        kwargs["userinfo"] = cause.userinfo
+        kwargs["warnings"] = cause.warnings
+        kwargs["operation"] = cause.operation
+        kwargs["subresource"] = cause.subresource
+        kwargs["old"] = cause.old
+        kwargs["new"] = cause.new
+        kwargs["diff"] = cause.diff
     kwargs.update(cause.indices)
 
 

@@ -6,6 +6,7 @@
 //! an essence that is outdated by then are owed an update: see [`attempted`](super::attempted).
 
 use std::collections::hash_map::DefaultHasher;
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -352,20 +353,34 @@ fn check_size(body: &Body, patch: &Patch, added: &Patch) -> Result<(), StorageEr
 }
 
 /// The attempts that a cycle is concluded with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Attempts<'a> {
     /// The attempted essences before this cycle.
     pub prior: &'a AttemptedEssences,
     /// The attempts of this cycle.
     pub made: &'a [Attempted],
-    /// The essence with the patch of this cycle applied: own changes are not news.
-    pub after: &'a Arc<Value>,
+    /// Returns the essence with the patch of this cycle applied: own changes are not news. Called
+    /// only if handlers are left, since it costs a copy of the object.
+    pub after: &'a dyn Fn() -> Arc<Value>,
+}
+
+impl fmt::Debug for Attempts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attempts")
+            .field("prior", &self.prior)
+            .field("made", &self.made)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Attempts<'_> {
     fn note_into(&self, attempted: &mut AttemptedEssences) {
+        if self.made.is_empty() {
+            return;
+        }
+        let after = (self.after)();
         for attempt in self.made {
-            attempted.note(&attempt.id, &attempt.record, self.after);
+            attempted.note(&attempt.id, &attempt.record, &after);
         }
     }
 }

@@ -350,7 +350,7 @@ impl<R: Rules> Operator<R> {
         let attempts = Attempts {
             prior: &cycle.attempted,
             made: &[],
-            after: &cycle.new,
+            after: &|| Arc::clone(&cycle.new),
         };
         handling
             .follow_up(&cycle.state, &cycle.attempted, attempts, &mut patch)
@@ -400,7 +400,7 @@ impl<R: Rules> Operator<R> {
         let attempts = Attempts {
             prior: &cycle.attempted,
             made,
-            after: &cycle.new,
+            after: &|| Arc::clone(&cycle.new),
         };
         let handling = cycle.handling(self);
         let concluded = handling

@@ -146,12 +146,12 @@ impl Driver {
         let Some(handling) = handling(context, cycle) else {
             return Ok(Concluded::FINISHED);
         };
-        let mut patch = self.patch.clone();
-        let after = essence_after(context, cycle, &patch);
+        let unconcluded = std::mem::take(&mut self.patch);
+        let mut patch = unconcluded.clone();
         let attempts = Attempts {
             prior: &cycle.attempted,
             made: attempts,
-            after: &after,
+            after: &|| essence_after(context, cycle, &unconcluded),
         };
         let concluded = handling.conclude(&cycle.progress, attempts, others, &mut patch);
         match concluded {
@@ -161,6 +161,7 @@ impl Driver {
             }
             Err(error) => {
                 drop(cycle.sessions.take_unsaved());
+                self.patch = unconcluded.clone();
                 // Without the diff-base, the records are the only sign that handlers have finished.
                 let (storage, patch) = (handling.storages.progress, &mut self.patch);
                 let stored = cycle.progress.store(storage, handling.body, patch);
@@ -271,7 +272,7 @@ impl Driver {
             let attempts = Attempts {
                 prior: &cycle.attempted,
                 made: &[],
-                after: handling.essences.new,
+                after: &|| Arc::clone(handling.essences.new),
             };
             let (progress, patch) = (&cycle.progress, &mut self.patch);
             let concluded = handling.follow_up(progress, &cycle.attempted, attempts, patch)?;

@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kopf_client::Client;
 use kopf_core::reference::ObjectReference;
-use kopf_core::settings::{self, Settings};
+use kopf_core::settings::{self, Backoffs, Settings};
 use kopf_core::wording::Level;
 use tokio::sync::Notify;
 
-use self::event::{Event, Occurrences, shortened};
-use self::queue::{Accepted, Queue};
+use self::event::{Event, shortened};
+use self::queue::{Accepted, Next, Queue};
 use crate::clock::Clock;
 
 /// Reason of the events of log records.
@@ -58,8 +58,15 @@ impl Poster {
         Self { desk: None }
     }
 
-    /// Posts an event regardless of the settings.
-    pub fn post(&self, object: &ObjectReference, type_: &str, reason: &str, message: String) {
+    /// Posts an event regardless of the settings. `None` are the default delays between attempts.
+    pub fn post(
+        &self,
+        object: &ObjectReference,
+        type_: &str,
+        reason: &str,
+        message: String,
+        backoffs: Option<Backoffs>,
+    ) {
         let Some(desk) = &self.desk else { return };
         // An operator that watches events would react to its own ones forever.
         if is_event(object) {
@@ -73,6 +80,7 @@ impl Poster {
                 reason: reason.to_owned(),
                 message: shortened(message),
             },
+            backoffs.unwrap_or_else(|| desk.settings.posting.default_backoffs.clone()),
             now,
             desk.settings.posting.queue_limit,
         );
@@ -91,7 +99,7 @@ impl Poster {
     /// Posts an event of any type, if posting is enabled.
     pub fn event(&self, object: &ObjectReference, type_: &str, reason: &str, message: String) {
         if self.is_enabled() {
-            self.post(object, type_, reason, message);
+            self.post(object, type_, reason, message, None);
         }
     }
 
@@ -112,8 +120,11 @@ impl Poster {
 
     /// Posts a log record of an object. The caller checks [`takes_records`](Self::takes_records)
     /// first.
-    pub(crate) fn record(&self, object: &ObjectReference, level: Level, message: String) {
-        self.post(object, type_of(level), LOGGING, message);
+    pub fn record(&self, object: &ObjectReference, level: Level, message: String) {
+        let backoffs = self
+            .posting()
+            .map(|posting| posting.logging_backoffs.clone());
+        self.post(object, type_of(level), LOGGING, message, backoffs);
     }
 
     /// Returns `true` if log records of this level are posted.
@@ -139,7 +150,7 @@ impl Poster {
 
     fn post_at(&self, level: Level, object: &ObjectReference, reason: &str, message: String) {
         if self.posting().is_some_and(|posting| takes(posting, level)) {
-            self.post(object, type_of(level), reason, message);
+            self.post(object, type_of(level), reason, message, None);
         }
     }
 
@@ -187,20 +198,14 @@ pub async fn run(poster: Poster, client: Client) {
             );
         }
         match next {
-            Some((event, occurrences)) => {
-                send(&client, &desk.settings.posting, &event, occurrences).await;
-            }
+            Some(next) => send(&client, &desk.settings.posting, &next).await,
             None => desk.arrived.notified().await,
         }
     }
 }
 
-async fn send(
-    client: &Client,
-    posting: &settings::Posting,
-    event: &Event,
-    occurrences: Occurrences,
-) {
+async fn send(client: &Client, posting: &settings::Posting, next: &Next) {
+    let event = &next.event;
     // Events are namespaced: those of cluster-scoped objects go to the namespace of the credentials.
     let suggested = client.default_namespace();
     let namespace = [event.object.namespace.as_deref(), suggested.as_deref()]
@@ -208,8 +213,8 @@ async fn send(
         .flatten()
         .find(|namespace| !namespace.is_empty())
         .unwrap_or("default");
-    let body = event.body(namespace, posting, occurrences);
-    if let Err(error) = kopf_client::events::post(client, namespace, &body).await {
+    let body = event.body(namespace, posting, next.occurrences);
+    if let Err(error) = kopf_client::events::post(client, namespace, &body, &next.backoffs).await {
         if is_end_of_namespace(&error) {
             // Every object of a terminating namespace would cause a warning.
             tracing::debug!(

@@ -4,19 +4,29 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kopf_core::settings::Backoffs;
 
 use super::event::{Event, Occurrences};
 
 /// Events in the order of their first occurrence.
 #[derive(Default)]
 pub(super) struct Queue {
-    order: VecDeque<Arc<Event>>,
+    order: VecDeque<(Arc<Event>, Backoffs)>,
     occurrences: HashMap<Arc<Event>, Occurrences>,
     pub(super) dropped: u64,
     /// Number of events dropped since the queue was last half empty.
     burst: u64,
     /// `true` while an event is being sent.
     sending: bool,
+}
+
+/// The next event to send.
+#[derive(Debug)]
+pub(super) struct Next {
+    pub(super) event: Arc<Event>,
+    pub(super) occurrences: Occurrences,
+    /// Delays between attempts.
+    pub(super) backoffs: Backoffs,
 }
 
 /// Result of queueing an event.
@@ -30,7 +40,13 @@ pub(super) enum Accepted {
 
 impl Queue {
     /// Queues an event, folds it into an equal one, or drops it if `limit` events are queued.
-    pub(super) fn push(&mut self, event: Event, now: Timestamp, limit: usize) -> Accepted {
+    pub(super) fn push(
+        &mut self,
+        event: Event,
+        backoffs: Backoffs,
+        now: Timestamp,
+        limit: usize,
+    ) -> Accepted {
         if let Some(occurrences) = self.occurrences.get_mut(&event) {
             occurrences.count = occurrences.count.saturating_add(1);
             occurrences.last = now;
@@ -52,16 +68,20 @@ impl Queue {
             last: now,
         };
         self.occurrences.insert(Arc::clone(&event), occurrences);
-        self.order.push_back(event);
+        self.order.push_back((event, backoffs));
         Accepted::Queued
     }
 
-    pub(super) fn pop(&mut self) -> Option<(Arc<Event>, Occurrences)> {
+    pub(super) fn pop(&mut self) -> Option<Next> {
         self.sending = false;
-        let event = self.order.pop_front()?;
+        let (event, backoffs) = self.order.pop_front()?;
         self.sending = true;
         let occurrences = self.occurrences.remove(&event)?;
-        Some((event, occurrences))
+        Some(Next {
+            event,
+            occurrences,
+            backoffs,
+        })
     }
 
     /// Returns `true` if no event is queued or being sent.

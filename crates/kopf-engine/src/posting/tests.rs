@@ -227,7 +227,7 @@ fn events_of_events_are_skipped() {
 #[test]
 fn disabled_poster_drops_everything() {
     let poster = Poster::disabled();
-    poster.post(&object(None), "T", "R", String::new());
+    poster.post(&object(None), "T", "R", String::new(), None);
     assert!(poster.is_idle() && !poster.is_enabled());
     assert!(!poster.takes_records(Level::Error));
 }

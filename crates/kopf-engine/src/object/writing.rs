@@ -127,14 +127,17 @@ impl Driver {
         };
         let after = response.part();
         let version = after.resource_version();
-        let effect = if version.is_some() && version == before.resource_version() {
+        let awaited = awaited(after);
+        // API servers respond to the removal of the last finalizer with the former version.
+        let ends = matches!(awaited, Awaited::End(_)) && before.finalizers().next().is_some();
+        let effect = if !ends && version.is_some() && version == before.resource_version() {
             Effect::None
         } else if settled.is_some_and(|handled| self.is_settled(handled, before, after)) {
             Effect::Settled
         } else {
             Effect::Changed
         };
-        let awaited = Some(awaited(after));
+        let awaited = Some(awaited);
         self.response = Some(response);
         Response { awaited, effect }
     }

@@ -22,7 +22,7 @@ help: ## Show this list
 	@echo "make chaos  kills an operator again and again amid faults, for some minutes, and looks for what is lost"
 	@echo "            (SEED=… repeats a run, LENGTH=… is its length in seconds)"
 	@echo "make extended  runs the checks that take too long for every change: 200 kills of a sandbox, larger bounds of the model,"
-	@echo "            20 seeds of chaos"
+	@echo "            new projects of both languages, 20 seeds of chaos"
 	@echo "            (SEEDS=… and LENGTH=… change the number of seeds and their seconds; about 45 minutes)"
 	@echo "make wheel  builds the Python package into target/wheels, and tries it in a new environment"
 	@echo "make fmt    formats the code"
@@ -88,6 +88,9 @@ extended: need-cargo
 	KOPF_TEST_KILLS=$(or $(KILLS),200) cargo test --release --package kopf-sandbox --test durability
 	@echo "Model checking with larger bounds…"
 	KOPF_MODEL_DEPTH=deep cargo test --release --package kopf-core --test model -- --nocapture
+	@echo "New projects of both languages, built and tested…"
+	@venv="$$(KOPF_CACHE="$(CACHE)" python/build.sh | tail -n1)" && \
+		PYTHONPATH="$$PWD/python" tests/scaffold.sh "$$venv/bin/python"
 	@echo "Chaos…"
 	@cargo build --quiet --package kopf-chaos
 	@for number in $$(seq $(or $(SEEDS),20)); do \

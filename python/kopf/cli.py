@@ -1,4 +1,4 @@
-"""The command line: `kopf run`, `freeze`, `resume`, `sandbox`, `demo`, `crd`."""
+"""The command line: `kopf run`, `freeze`, `resume`, `sandbox`, `demo`, `crd`, `rbac`, `manifests`, `new`."""
 
 from __future__ import annotations
 
@@ -149,6 +149,7 @@ def main(__controls: CLIControls) -> None:
 )
 @click.option("-p", "--priority", type=int, help="Priority among peers; default: 0.")
 @click.option("-m", "--module", "modules", multiple=True, help="Module to import; repeatable.")
+@click.option("--install-crds", is_flag=True, help="Create or update the CRDs of models.")
 @click.option("--sandbox", is_flag=True, help="Run on an API server in this process, in memory.")
 @click.option(
     "-f", "--filename", "filenames", multiple=True, help="Manifest for the sandbox; repeatable."
@@ -167,12 +168,13 @@ def run(
     namespaces: tuple[str, ...],
     clusterwide: bool,
     liveness_endpoint: str | None,
+    install_crds: bool,
     sandbox: bool,
     filenames: tuple[str, ...],
     sandbox_port: int | None,
 ) -> None:
     """Start an operator process and handle all the requests."""
-    from kopf._front import registries, running
+    from kopf._front import configuration, registries, running
 
     # The variable of early releases, still found in deployments.
     legacy = os.environ.get("KOPF_RUN_NAMESPACE")
@@ -180,6 +182,11 @@ def run(
     _check_scope(namespaces, clusterwide)
     if not sandbox and (filenames or sandbox_port is not None):
         raise click.UsageError("--filename and --sandbox-port require --sandbox.")
+    settings = __controls.settings
+    settings = settings if settings is not None else configuration.OperatorSettings()
+    settings.scanning.install_crds |= install_crds
+    # Everything is permitted in a sandbox of its own.
+    settings.scanning.review_permissions |= not sandbox
     if __controls.registry is not None:
         registries.set_default_registry(__controls.registry)
 
@@ -201,7 +208,7 @@ def run(
             peering_name=peering_name,
             liveness_endpoint=liveness_endpoint,
             registry=__controls.registry,
-            settings=__controls.settings,
+            settings=settings,
             stop_flag=__controls.stop_flag,
             ready_flag=__controls.ready_flag,
             vault=__controls.vault,
@@ -311,3 +318,72 @@ def crd(paths: list[str], modules: list[str]) -> None:
     if not schemas.declared():
         raise click.ClickException("no model is declared with @kopf.crd in the files and modules")
     click.echo(schemas.to_yaml(schemas.declared()), nl=False)
+
+
+def _plan_options(fn: _F) -> _F:
+    """Adds the options that `rbac` and `manifests` share."""
+    for option in reversed([
+        click.option("--name", help="Name of all objects; default: that of the first file."),
+        click.option("--namespace", help="Namespace of the operator; default: its name."),
+        click.option("--serve", multiple=True, help="Namespace to serve, as by `run -n`; repeatable."),
+        click.option("--allow", multiple=True, metavar="VERBS:RESOURCE[.GROUP]",
+                     help="Permissions for requests of handlers; repeatable."),
+        click.option("-f", "--filename", "filenames", multiple=True,
+                     help="File with CRDs of other resources; repeatable."),
+        click.option("--standalone", is_flag=True, help="Ignore other operators."),
+        click.option("--peering", help="Peering object to use."),
+        click.option("--managed-webhooks", help="Value of settings.admission.managed."),
+        click.option("--install-crds", is_flag=True, help="Install CRDs at the start."),
+        click.option("--leader-elect", is_flag=True, help="Elect a leader of the replicas."),
+        click.option("-m", "--module", "modules", multiple=True, help="Module to import; repeatable."),
+        click.argument("paths", nargs=-1),
+    ]):
+        fn = option(fn)
+    return fn
+
+
+def _print(printed: tuple[str, list[str]]) -> None:
+    text, remarks = printed
+    for remark in remarks:
+        click.echo(f"note: {remark}", err=True)
+    click.echo(text, nl=False)
+
+
+@main.command()
+@_plan_options
+def rbac(**options: Any) -> None:
+    """Print the service account, roles and bindings that the handlers need."""
+    from kopf._front import shipping
+
+    with _reported():
+        _print(shipping.rbac(**options))
+
+
+@main.command()
+@click.option("--image", help="Image of the operator; default: NAME:latest.")
+@click.option("--replicas", type=click.IntRange(min=0), default=1, help="Number of pods; default: 1.")
+@click.option("--helm", type=click.Path(), help="Folder for a Helm chart; empty or absent.")
+@_plan_options
+def manifests(**options: Any) -> None:
+    """Print the namespace, CRDs, roles, Deployment and Service of the operator."""
+    from kopf._front import shipping
+
+    with _reported():
+        _print(shipping.manifests(**options))
+
+
+@main.command()
+@click.argument("name")
+@click.option("--python", is_flag=True, help="The default; for symmetry with the Rust command.")
+@click.option("--rust", is_flag=True, help="Write the operator in Rust.")
+@click.option("--path", type=click.Path(), help="Folder to create; default: NAME.")
+@click.option("--kopf-path", type=click.Path(exists=True), hidden=True)
+def new(name: str, python: bool, rust: bool, path: str | None, kopf_path: str | None) -> None:
+    """Create a project: an operator with tests, Dockerfile, manifests and CI workflow."""
+    from kopf import _kopf
+
+    if python and rust:
+        raise click.UsageError("Either --python or --rust can be used, not both.")
+    options = {"name": name, "rust": rust, "path": path or name, "kopf_path": kopf_path}
+    with _reported():
+        click.echo(_kopf.new_project(options), nl=False)

@@ -43,6 +43,7 @@ class Calls(list[dict[str, Any]]):
         assert result.exit_code == 0, result.output
         (call,) = self
         call.pop("loop")
+        call.pop("settings")
         return {key: value for key, value in call.items() if value != DEFAULTS[key]}
 
 
@@ -70,6 +71,15 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
 )
 def test_options_of_running(calls: Calls, args: list[str], options: dict[str, Any]) -> None:
     assert calls.options(*args) == options
+
+
+def test_settings_of_running(calls: Calls) -> None:
+    calls.invoke("run", "-A")
+    calls.invoke("run", "-A", "--install-crds")
+    calls.invoke("run", "-A", "--sandbox")
+    scanning = [call["settings"].scanning for call in calls]
+    assert [settings.install_crds for settings in scanning] == [False, True, False]
+    assert [settings.review_permissions for settings in scanning] == [True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -245,7 +255,9 @@ def test_missing_manifests_are_reported(calls: Calls) -> None:
 
 
 def test_commands_of_the_original_and_ours() -> None:
-    assert set(cli.main.commands) == {"run", "freeze", "resume", "sandbox", "demo", "crd"}
+    assert set(cli.main.commands) == {
+        "run", "freeze", "resume", "sandbox", "demo", "crd", "rbac", "manifests", "new",
+    }
     assert isinstance(cli.main, click.Group)
 
 

@@ -37,6 +37,8 @@ ADDED_SETTINGS = {
     "persistence.touching": "False",
     "persistence.results_first": "False",
     "persistence.lost_updates": "False",
+    "scanning.install_crds": "False",
+    "scanning.review_permissions": "False",
 }
 
 

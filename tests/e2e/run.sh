@@ -63,7 +63,7 @@ if [ ! -e "$venv/complete" ]; then
 fi
 
 say "building the kopf command"
-cargo build --quiet --bin kopf --bin 06-peering --bin 17-admission
+cargo build --quiet --bin kopf --package kopf-cli --package kopf-examples --bins
 target="$(cargo metadata --format-version 1 --no-deps | "$python" -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')"
 
 # The same commands in Python. The original must not find our package, hence no PYTHONPATH for all.
@@ -130,7 +130,11 @@ for server in control-plane sandbox; do
     check "admission on the $server" tests/e2e/admission.sh "$kubeconfig" "$bin/kubectl" "$target/debug/17-admission"
     check "examples in Python on the $server" env KOPF_TEST_KUBECONFIG="$kubeconfig" \
         "$work/package-python" -m pytest -q examples/python
+    check "manifests of the examples on the $server" tests/e2e/deploy.sh "$kubeconfig" "$bin/kubectl" "$target/debug"
 done
+# The sandbox of this script permits everything.
+check "exact permissions on the real control plane" tests/e2e/rights.sh "$work/control-plane/kubeconfig" \
+    "$bin/kubectl" "$target/debug" "$work/kopf-python"
 check "the types of the original's examples" tests/e2e/typing.sh "$package_venv" "$venv/bin/python"
 
 if [ "${#failed[@]}" -gt 0 ]; then

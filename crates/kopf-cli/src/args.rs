@@ -28,6 +28,33 @@ pub(crate) enum Command {
     Freeze(Box<FreezeArgs>),
     Resume(Box<ResumeArgs>),
     Peering(PeeringArgs),
+    New(NewOptions),
+}
+
+/// Create a project: an operator with its tests, a Dockerfile, manifests and a CI workflow
+///
+/// The project compiles, and its tests pass without a cluster. An existing folder is never changed unless it
+/// is empty.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Examples:\n  kopf new my-operator\n  kopf new my-operator --python --path ops/my"
+)]
+pub(crate) struct NewOptions {
+    /// The name of the project: lower-case letters, digits and dashes
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+
+    /// Write the operator in Python instead of Rust
+    #[arg(long)]
+    pub(crate) python: bool,
+
+    /// The folder to create; NAME in the current one by default
+    #[arg(long, value_name = "DIR")]
+    pub(crate) path: Option<PathBuf>,
+
+    /// The sources of Kopf to depend on, for its own tests
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(crate) kopf_path: Option<PathBuf>,
 }
 
 /// Show what an operator does, step by step, and stay to be played with until Ctrl-C

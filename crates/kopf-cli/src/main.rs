@@ -10,6 +10,7 @@ mod demo;
 mod dump;
 mod ending;
 mod failure;
+mod new;
 mod sandbox;
 mod table;
 mod terminal;
@@ -33,7 +34,7 @@ fn main() -> ExitCode {
         Command::Freeze(args) => Some(("freeze", args.order(&read))),
         Command::Resume(args) => Some(("resume", args.order(&read))),
         Command::Peering(args) => return args.run(),
-        Command::Sandbox(_) | Command::Demo(_) => None,
+        Command::Sandbox(_) | Command::Demo(_) | Command::New(_) => None,
     };
     if let Some((name, order)) = orders {
         return match order {
@@ -64,6 +65,9 @@ fn refuse(name: &str, usage: impl Display) -> ExitCode {
 }
 
 fn run(command: &Command, terminal: &Terminal) -> Result<ExitCode, Failure> {
+    if let Command::New(options) = command {
+        return new::run(options);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -91,6 +95,8 @@ fn run(command: &Command, terminal: &Terminal) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         // They bring their own runtime and log.
-        Command::Freeze(_) | Command::Resume(_) | Command::Peering(_) => Ok(ExitCode::SUCCESS),
+        Command::Freeze(_) | Command::Resume(_) | Command::Peering(_) | Command::New(_) => {
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }

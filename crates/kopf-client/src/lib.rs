@@ -10,6 +10,7 @@
 
 #![warn(clippy::too_many_lines)]
 
+mod applying;
 mod certificate;
 mod client;
 mod clock;

@@ -44,10 +44,13 @@ pub(crate) fn expand(on: Macro, arguments: &Arguments) -> syn::Result<TokenStrea
     let base = match arguments.positional.as_slice() {
         [] => quote!(::kopf::__private::select()),
         [Positional::Type(path)] => {
-            let kind = quote_spanned!(literals::expanded(path.span())=>
-                ::kopf::__private::select_kind::<#path>()
-            );
-            kind
+            // Which of the two traits applies is decided for the type: only custom resources have CRDs.
+            quote_spanned!(literals::expanded(path.span())=> {
+                #[allow(unused_imports)]
+                use ::kopf::__private::{Builtin as _, Custom as _};
+                let probe = ::kopf::__private::Probe::<#path>::new();
+                ::kopf::__private::select_kind::<#path>((&probe).definition())
+            })
         }
         [Positional::Value(value)] => {
             let value = literals::marker(value);

@@ -13,7 +13,7 @@ use kopf_core::handler::{
     Webhook,
 };
 use kopf_core::outcome::HandlerError;
-use kopf_core::selector::{Selector, SelectorSpec};
+use kopf_core::selector::{Predicate, Selector, SelectorSpec};
 use kopf_engine::indexing::{AnyIndex, Indices};
 use kopf_engine::invocation::{Call, Function as Invocable, Handler, Registry, SubHandlers};
 use kopf_engine::operator::Declarations;
@@ -140,7 +140,7 @@ pub(crate) fn execute(
     Ok(())
 }
 
-fn kind(spec: &Bound<'_, PyDict>) -> PyResult<HandlerKind> {
+pub(crate) fn kind(spec: &Bound<'_, PyDict>) -> PyResult<HandlerKind> {
     let name: String = need(spec, "kind")?;
     let flag = |key: &str| -> PyResult<bool> { Ok(get(spec, key)?.unwrap_or(false)) };
     Ok(match &*name {
@@ -202,6 +202,14 @@ pub(crate) fn selector(front: &Arc<Front>, given: &Bound<'_, PyDict>) -> PyResul
             )
         }
     };
+    selector_with(given, predicate)
+}
+
+/// A selector of resources, with its function.
+pub(crate) fn selector_with(
+    given: &Bound<'_, PyDict>,
+    predicate: Option<Predicate>,
+) -> PyResult<Selector> {
     let own = SelectorSpec {
         positional: get::<String>(given, "any_name")?.into_iter().collect(),
         group: get(given, "group")?,

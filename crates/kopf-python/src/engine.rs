@@ -13,9 +13,11 @@ use kopf_engine::probing::Endpoint;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::Dispatch;
 
+use crate::convert::from_python;
 use crate::declaring::{declarations, get, need};
 use crate::drain::drain;
 use crate::filters::lifecycle;
@@ -148,6 +150,7 @@ impl Engine {
             .indices(indices)
             .front(Arc::clone(front) as _)
             .keep_managed_fields(true)
+            .definitions(objects(options, "definitions")?)
             .host(Arc::clone(&front.host) as _)
             .pulse(Arc::clone(&front.host) as _)
             .memos(Arc::new(PyMemos {
@@ -183,6 +186,12 @@ impl Engine {
         }
         Ok(operator)
     }
+}
+
+/// A list of objects; empty if it is absent.
+pub(crate) fn objects(options: &Bound<'_, PyDict>, key: &str) -> PyResult<Vec<Value>> {
+    let objects: Vec<Bound<'_, PyAny>> = get(options, key)?.unwrap_or_default();
+    objects.iter().map(from_python).collect()
 }
 
 /// The namespaces to serve.

@@ -116,7 +116,7 @@ impl Front {
 }
 
 /// The fields of a resource as keyword arguments.
-fn describe<'py>(py: Python<'py>, resource: &Resource) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn describe<'py>(py: Python<'py>, resource: &Resource) -> PyResult<Bound<'py, PyDict>> {
     let fields = PyDict::new(py);
     fields.set_item("group", &resource.group)?;
     fields.set_item("version", &resource.version)?;

@@ -28,6 +28,7 @@ mod resolving;
 #[cfg(feature = "sandbox")]
 mod sandboxing;
 mod settings;
+mod shipping;
 mod stopping;
 mod storages;
 mod webhooks;
@@ -44,6 +45,8 @@ mod _kopf {
     #[cfg(feature = "sandbox")]
     #[pymodule_export]
     use crate::sandboxing::Sandbox;
+    #[pymodule_export]
+    use crate::shipping::{manifests, new_project, rbac};
     #[pymodule_export]
     use crate::stopping::StopFlag;
     #[pymodule_export]

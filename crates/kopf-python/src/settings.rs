@@ -36,7 +36,10 @@ pub(crate) fn apply(
     persistence(front, &group("persistence")?, settings)?;
     let process = group("process")?;
     settings.process.ultimate_exiting_timeout = process.seconds("ultimate_exiting_timeout")?;
-    settings.scanning.disabled = group("scanning")?.need("disabled")?;
+    let scanning = group("scanning")?;
+    settings.scanning.disabled = scanning.need("disabled")?;
+    settings.scanning.install_crds = scanning.need("install_crds")?;
+    settings.scanning.review_permissions = scanning.need("review_permissions")?;
     let admission = group("admission")?;
     settings.admission.managed = admission.get("managed")?;
     settings.admission.server = match admission.get::<Bound<'_, PyAny>>("server")? {

@@ -35,6 +35,7 @@
 pub mod admission;
 pub mod background;
 pub mod cli;
+mod definitions;
 mod error;
 pub mod extract;
 pub mod filters;

@@ -11,6 +11,7 @@ use kopf_core::outcome::HandlerError;
 use kopf_engine::invocation::Function;
 pub use kopf_engine::invocation::{Call, HandlerResult};
 
+pub use crate::definitions::{Builtin, Custom, Definition, Probe};
 use crate::extract::Extract;
 pub use crate::handler::Argument;
 use crate::handler::{self, Asynchronous, Blocking, HandlerFunction};
@@ -25,9 +26,9 @@ pub fn select() -> Select {
     Select::default()
 }
 
-/// The resource of a type.
-pub fn select_kind<K: ResourceType>() -> Select {
-    K::select()
+/// The resource of a type, with its CRD if it is a custom one.
+pub fn select_kind<K: ResourceType>(definition: Option<Definition>) -> Select {
+    K::select().defined_by(definition)
 }
 
 /// Texts, a marker, or a predicate.

@@ -3,6 +3,8 @@
 use kopf_core::resource::Resource;
 use kopf_core::selector::{self, Selector, SelectorSpec};
 
+use crate::definitions::Definition;
+
 /// All resources, except for events.
 ///
 /// ```
@@ -37,7 +39,11 @@ pub struct Everything;
 /// ```
 #[derive(Debug, Clone, Default)]
 #[must_use]
-pub struct Select(SelectorSpec);
+pub struct Select {
+    spec: SelectorSpec,
+    /// The CRD of the type it was made of.
+    definition: Option<Definition>,
+}
 
 impl Select {
     /// The resource of a type: of one with kube's `CustomResource` derive, or of `k8s-openapi`.
@@ -47,7 +53,7 @@ impl Select {
 
     /// From one to three texts: the name; group or group/version, and name; group, version, name.
     pub fn named<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
-        Self(SelectorSpec {
+        Self::from(SelectorSpec {
             positional: names.into_iter().map(Into::into).collect(),
             ..SelectorSpec::default()
         })
@@ -55,48 +61,68 @@ impl Select {
 
     /// The API group; an empty one is the core group.
     pub fn group(mut self, group: impl Into<String>) -> Self {
-        self.0.group = Some(group.into());
+        self.spec.group = Some(group.into());
         self
     }
 
     /// The API version; by default, the one that the API prefers.
     pub fn version(mut self, version: impl Into<String>) -> Self {
-        self.0.version = Some(version.into());
+        self.spec.version = Some(version.into());
         self
     }
 
     /// The name in manifests: `KopfExample`.
     pub fn kind(mut self, kind: impl Into<String>) -> Self {
-        self.0.kind = Some(kind.into());
+        self.spec.kind = Some(kind.into());
         self
     }
 
     /// The name in addresses: `kopfexamples`.
     pub fn plural(mut self, plural: impl Into<String>) -> Self {
-        self.0.plural = Some(plural.into());
+        self.spec.plural = Some(plural.into());
         self
     }
 
     /// The name of one of them: `kopfexample`.
     pub fn singular(mut self, singular: impl Into<String>) -> Self {
-        self.0.singular = Some(singular.into());
+        self.spec.singular = Some(singular.into());
         self
     }
 
     /// One of the short names: `kex`.
     pub fn shortcut(mut self, shortcut: impl Into<String>) -> Self {
-        self.0.shortcut = Some(shortcut.into());
+        self.spec.shortcut = Some(shortcut.into());
         self
     }
 
     /// One of the categories: `all`. All resources in it are meant.
     pub fn category(mut self, category: impl Into<String>) -> Self {
-        self.0.category = Some(category.into());
+        self.spec.category = Some(category.into());
         self
     }
 
+    /// Adds the CRD of the type.
+    pub(crate) fn defined_by(mut self, definition: Option<Definition>) -> Self {
+        self.definition = definition;
+        self
+    }
+
+    /// Returns the CRD of the type, if the type is known.
+    pub(crate) fn definition(&self) -> Option<Definition> {
+        self.definition
+    }
+
     pub(crate) fn build(self) -> Result<Selector, selector::Error> {
-        self.0.build()
+        self.spec.build()
+    }
+}
+
+impl From<SelectorSpec> for Select {
+    fn from(spec: SelectorSpec) -> Self {
+        Self {
+            spec,
+            definition: None,
+        }
     }
 }
 
@@ -163,7 +189,7 @@ impl IntoSelect<Plain> for Select {
 
 impl IntoSelect<Plain> for Everything {
     fn into_select(self) -> Select {
-        Select(SelectorSpec {
+        Select::from(SelectorSpec {
             everything: true,
             ..SelectorSpec::default()
         })
@@ -206,7 +232,7 @@ where
     F: Fn(&Resource) -> bool + Send + Sync + 'static,
 {
     fn into_select(self) -> Select {
-        Select(SelectorSpec {
+        Select::from(SelectorSpec {
             predicate: Some(std::sync::Arc::new(self)),
             ..SelectorSpec::default()
         })

@@ -141,6 +141,10 @@ class ScanningSettings:
 
     disabled: bool = False
     """Disables watching for new namespaces and custom resources."""
+    install_crds: bool = False
+    """Creates or updates the CRDs of models (`@kopf.crd`) before resources are discovered."""
+    review_permissions: bool = False
+    """Logs all missing permissions at the start; `kopf run` enables it."""
 
 
 @dataclasses.dataclass

@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Collection, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from kopf._front import fixing, flags, lifecycles, loggers, lowering, signals
+from kopf._front import fixing, flags, lifecycles, loggers, lowering, schemas, signals
 from kopf._front.configuration import OperatorSettings
 from kopf._front.ephemera import Memo, OperatorIndexers
 from kopf._front.errors import ActivityError, LoginError
@@ -205,6 +205,7 @@ async def operator(
                 lifecycle if lifecycle is not None else lifecycles.get_default_lifecycle()),
             "memo": memo if memo is not None else Memo(),
             "copy": copy.copy,
+            "definitions": schemas.to_manifests(schemas.declared()),
         },
     )
     await running.run(stop_flag, ready_flag)

@@ -80,6 +80,19 @@ impl Selector {
         self.group.as_deref()
     }
 
+    /// Returns the name that can be a plural name. `None` for other criteria.
+    pub fn plural(&self) -> Option<&str> {
+        match &self.name {
+            Name::Any(name) | Name::Plural(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Returns `true` if all resources are selected, at least those of a group or version.
+    pub fn is_everything(&self) -> bool {
+        matches!(self.name, Name::Everything)
+    }
+
     /// Whether one kind is meant (and several found ones are a problem), rather than a set of them.
     pub fn is_specific(&self) -> bool {
         !matches!(

@@ -6,6 +6,7 @@ use tokio::task::JoinError;
 use crate::activities;
 use crate::admission;
 use crate::authentication::LoginError;
+use crate::definitions;
 use crate::probing::Endpoint;
 
 /// Why an operator has ended by itself.
@@ -36,6 +37,9 @@ pub enum Error {
     /// The server does not tell what kinds it has.
     #[error("the resources of the cluster cannot be discovered")]
     Discovery(#[source] Box<kopf_client::Error>),
+    /// A CRD cannot be installed.
+    #[error(transparent)]
+    Definition(#[from] definitions::Error),
     /// Nobody can be answered at the address for probes.
     #[error("probes cannot be answered at {endpoint}")]
     Probing {

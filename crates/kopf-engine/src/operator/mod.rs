@@ -10,6 +10,7 @@
 //!      ├─ Poster of events ◄── events of objects
 //!      ├─ Admission webhook server ──► handlers          only if there is one
 //!      ├─ Admission configuration managers               only if they are managed
+//!      ├─ Permission review                              only if it is enabled
 //!      └─ Credentials retriever            only if it was given no client
 //!  │
 //! cleanup handlers
@@ -36,6 +37,7 @@ use kopf_core::lifecycle::{Asap, Lifecycle};
 use kopf_core::namespace::Scope;
 use kopf_core::patch::BoxError;
 use kopf_core::settings::Settings;
+use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -76,6 +78,7 @@ pub struct Operator {
     host: Option<Arc<dyn Host>>,
     pulse: Option<Arc<dyn Pulse>>,
     declare: Option<Declare>,
+    definitions: Vec<Value>,
 }
 
 impl Operator {
@@ -98,6 +101,7 @@ impl Operator {
             host: None,
             pulse: None,
             declare: None,
+            definitions: Vec::new(),
         }
     }
 
@@ -218,6 +222,14 @@ impl Operator {
     ) -> Self {
         Self {
             declare: Some(Box::new(declare)),
+            ..self
+        }
+    }
+
+    /// With these CRDs, to be installed if `settings.scanning.install_crds` is set.
+    pub fn definitions(self, definitions: Vec<Value>) -> Self {
+        Self {
+            definitions,
             ..self
         }
     }

@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::namespace::Scope;
+use kopf_core::rights;
+use serde_json::Value;
 
 use super::root::{POSTER, Root};
 use super::{Error, Operator};
 use crate::admission::{self, Webhooks};
 use crate::daemons::{Daemons, killer};
+use crate::definitions;
 use crate::execution::{BlockingPool, Executor};
 use crate::indexing::Barrier;
 use crate::inspect::Inspect;
@@ -18,6 +21,7 @@ use crate::observation::{Insights, NamespaceObserver, ResourceObserver, insights
 use crate::orchestration;
 use crate::pausing::Pause;
 use crate::peering::{detect_own_identity, with_peerings};
+use crate::permissions::Review;
 use crate::permits::Permits;
 use crate::posting::{self, Poster};
 use crate::probing::{self, Endpoint};
@@ -44,7 +48,11 @@ impl Operator {
         let shared = share(context, executor, self.registry, self.inspect, root);
         root.grace = settings.queueing.exit_timeout;
         spawn_killer(&shared, root);
-        let insights = spawn_observers(&shared, self.scope, root);
+        let scope = self.scope.clone();
+        let insights = spawn_observers(&shared, self.scope, self.definitions, root);
+        if settings.scanning.review_permissions {
+            spawn_review(&shared, scope, &insights, root);
+        }
         let (poster, client) = (shared.poster.clone(), shared.context.client.clone());
         root.spawn(POSTER, root.halt_last.clone(), async move {
             posting::run(poster, client).await;
@@ -117,8 +125,13 @@ fn spawn_killer(shared: &Shared, root: &mut Root) {
     });
 }
 
-/// Spawns the observers of resources and namespaces.
-fn spawn_observers(shared: &Shared, scope: Scope, root: &mut Root) -> Insights {
+/// Spawns the observers of resources and namespaces. CRDs are installed before resources are discovered.
+fn spawn_observers(
+    shared: &Shared,
+    scope: Scope,
+    definitions: Vec<Value>,
+    root: &mut Root,
+) -> Insights {
     let OperatorContext {
         client, settings, ..
     } = &*shared.context;
@@ -140,6 +153,9 @@ fn spawn_observers(shared: &Shared, scope: Scope, root: &mut Root) -> Insights {
         findings: findings.namespaces,
     };
     root.spawn("Resource observer", root.halt.clone(), async move {
+        if resource_observer.settings.scanning.install_crds {
+            definitions::install(&resource_observer.client, &definitions).await?;
+        }
         resource_observer.run().await.map_err(|error| match error {
             kopf_client::Error::Login(error) => Error::Login(error),
             error => Error::Discovery(Box::new(error)),
@@ -150,6 +166,23 @@ fn spawn_observers(shared: &Shared, scope: Scope, root: &mut Root) -> Insights {
         Ok(())
     });
     insights
+}
+
+fn spawn_review(shared: &Arc<Shared>, scope: Scope, insights: &Insights, root: &mut Root) {
+    let scanning = &shared.context.settings.scanning;
+    let review = Review {
+        shared: Arc::clone(shared),
+        scope,
+        options: rights::Options {
+            installs_definitions: scanning.install_crds,
+            ..rights::Options::default()
+        },
+        insights: insights.clone(),
+    };
+    root.spawn("Permission review", root.halt.clone(), async move {
+        review.run().await;
+        Ok(())
+    });
 }
 
 fn spawn_probes(shared: &Arc<Shared>, endpoint: Endpoint, root: &mut Root) {

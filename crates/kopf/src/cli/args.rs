@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use super::freezing::{FreezeArgs, ResumeArgs};
 use super::manifests::PeeringArgs;
+use super::shipping::{CrdArgs, ManifestsArgs, RbacArgs};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 /// A Kubernetes operator, made with Kopf
@@ -36,6 +37,9 @@ pub(super) enum Command {
     Freeze(Box<FreezeArgs>),
     Resume(Box<ResumeArgs>),
     Peering(PeeringArgs),
+    Crd(CrdArgs),
+    Rbac(Box<RbacArgs>),
+    Manifests(Box<ManifestsArgs>),
 }
 
 const PEERING: &str = "Peering";
@@ -127,6 +131,11 @@ pub(super) struct RunArgs {
     /// Say at this URL whether the operator is alive, as in http://0.0.0.0:8080/healthz [env: KOPF_RUN_LIVENESS_ENDPOINT]
     #[arg(short = 'L', long, value_name = "URL")]
     pub(super) liveness: Option<String>,
+
+    /// Create or update the CRDs of the resources before they are served; fail if the cluster has wider
+    /// ones [env: KOPF_RUN_INSTALL_CRDS]
+    #[arg(long)]
+    pub(super) install_crds: bool,
 
     /// A module with handlers: here, handlers are compiled in [env: KOPF_RUN_MODULES]
     #[arg(short, long = "module", value_name = "MODULE", help_heading = NOT_HERE)]

@@ -10,6 +10,7 @@ use super::environment::Environment;
 use super::freezing::Order;
 use super::manifests::PeeringArgs;
 use super::options::RunOptions;
+use super::shipping::Shipment;
 
 /// What a program is asked to do.
 #[derive(Debug)]
@@ -17,6 +18,7 @@ pub(super) enum Task {
     Run(Box<RunOptions>),
     Freezing(Box<Order>),
     Printing(PeeringArgs),
+    Shipping(Box<Shipment>),
 }
 
 /// Everything that ends the program before it has begun is an error here, also `--help`.
@@ -34,6 +36,12 @@ pub(super) fn parse(
         Command::Freeze(args) => ("freeze", args.order(read).map(Box::new).map(Task::Freezing)),
         Command::Resume(args) => ("resume", args.order(read).map(Box::new).map(Task::Freezing)),
         Command::Peering(args) => return Ok(Task::Printing(args)),
+        Command::Crd(_) => ("crd", Ok(Task::Shipping(Box::new(Shipment::Crd)))),
+        Command::Rbac(args) => ("rbac", args.shipment().map(Box::new).map(Task::Shipping)),
+        Command::Manifests(args) => (
+            "manifests",
+            args.shipment().map(Box::new).map(Task::Shipping),
+        ),
     };
     task.map_err(|usage| {
         let command = match command.find_subcommand_mut(name) {

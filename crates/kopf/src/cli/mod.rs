@@ -1,5 +1,6 @@
-//! The operator's own command line: `run`, `freeze` and `resume` with the options of the original, the
-//! environment variables `KOPF_RUN_*` and so on, the log, the signals, the exit code.
+//! The operator's own command line: `run`, `freeze` and `resume` with the options of the original, `crd`,
+//! `rbac` and `manifests`, the environment variables `KOPF_RUN_*` and so on, the log, the signals, the exit
+//! code.
 //!
 //! [`main`] is for handlers that are declared by attribute macros; [`main_with`] takes an operator
 //! that is put together by hand, or whose settings are to be changed. Both own the process: its
@@ -17,6 +18,7 @@ mod options;
 mod running;
 #[cfg(feature = "sandbox")]
 mod sandbox;
+mod shipping;
 mod usage;
 mod watchman;
 
@@ -78,6 +80,7 @@ pub fn main_with(builder: OperatorBuilder) -> ExitCode {
         Ok(Task::Run(options)) => running::run(builder, *options),
         Ok(Task::Freezing(order)) => order.run(),
         Ok(Task::Printing(args)) => args.run(),
+        Ok(Task::Shipping(shipment)) => shipment.run(builder),
         Err(error) => {
             // Nobody may be there to read it.
             let _ = error.print();

@@ -23,6 +23,7 @@ pub(super) struct RunOptions {
     pub(super) liveness: Option<Endpoint>,
     pub(super) logging: logging::Options,
     pub(super) sandbox: Option<SandboxOptions>,
+    pub(super) install_crds: bool,
 }
 
 /// How to agree with other operators.
@@ -67,6 +68,10 @@ impl RunOptions {
             liveness: liveness(args, environment)?,
             logging: logging_options("KOPF_RUN", &logging_args(args), environment)?,
             sandbox: sandbox(args, environment)?,
+            install_crds: args.install_crds
+                || environment
+                    .flag("KOPF_RUN_INSTALL_CRDS")?
+                    .unwrap_or_default(),
         })
     }
 }

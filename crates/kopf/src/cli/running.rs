@@ -141,9 +141,25 @@ fn configure(mut builder: OperatorBuilder, options: RunOptions) -> Result<Operat
         Some(endpoint) => builder.liveness(&endpoint.to_string()),
         None => builder,
     };
-    builder
+    let builder = match options.sandbox {
+        // Everything is permitted there.
+        Some(_) => builder,
+        None => builder.review_permissions(),
+    };
+    let builder = if options.install_crds {
+        builder.install_crds()
+    } else {
+        builder
+    };
+    let operator = builder
         .build()
-        .map_err(|error| Failure::new("The operator cannot be started", &error))
+        .map_err(|error| Failure::new("The operator cannot be started", &error))?;
+    if options.install_crds && operator.definitions().complete.is_empty() {
+        tracing::warn!(
+            "There are no CRDs to install: no handler names its resource by a type with a schema."
+        );
+    }
+    Ok(operator)
 }
 
 async fn work(

@@ -22,6 +22,15 @@ pub enum Usage {
         option: &'static str,
         what: &'static str,
     },
+    #[error(transparent)]
+    Naming(#[from] kopf_shipping::NamingError),
+    #[error("cannot read {name}: {source}")]
+    Unreadable {
+        name: String,
+        source: std::io::Error,
+    },
+    #[error(transparent)]
+    Yaml(#[from] kopf_shipping::YamlError),
     #[error("--liveness: {source}")]
     Liveness {
         #[from]

@@ -61,10 +61,9 @@ pub fn index<S, M>(
     resource: impl IntoSelect<S>,
     function: impl IndexFunction<M>,
 ) -> HandlerBuilder<on::Index> {
-    HandlerBuilder::declare(
-        Some(resource.into_select().build()),
-        function.into_function(),
-    )
+    let select = resource.into_select();
+    let definition = select.definition();
+    HandlerBuilder::declare(Some(select.build()), function.into_function()).defined_by(definition)
 }
 
 /// Leaves entries where the engine finds them.

@@ -12,6 +12,7 @@ use kopf_core::selector::{self, Selector};
 use kopf_engine::invocation::Handler;
 
 use super::kinds::{Comparing, Delete, ForObjects, Kind, Resume, Retried};
+use crate::definitions::Definition;
 use crate::extract::{Declared, Front, Rejection};
 use crate::filters::{IntoFieldPath, IntoMetaCriterion, IntoValueCriterion, When};
 use crate::handler::HandlerFunction;
@@ -62,6 +63,8 @@ pub struct AnyHandler {
     pub(crate) problems: Vec<String>,
     /// Whether the functions in its options can ever be called.
     checks: Vec<(String, Check)>,
+    /// The CRD of its resource, if that is named by a type.
+    definition: Option<Definition>,
 }
 
 /// Says what can never be made of the arguments of a function.
@@ -97,11 +100,17 @@ impl<K: Kind> HandlerBuilder<K> {
             registry: None,
             problems: Vec::new(),
             checks: Vec::new(),
+            definition: None,
         };
         Self {
             inner,
             kind: PhantomData,
         }
+    }
+
+    pub(crate) fn defined_by(mut self, definition: Option<Definition>) -> Self {
+        self.inner.definition = definition;
+        self
     }
 
     /// The id, under which progress and results are kept; by default, the name of the function.
@@ -312,6 +321,11 @@ impl AnyHandler {
             .as_deref()
             .or(self.function.name)
             .unwrap_or("<closure>")
+    }
+
+    /// Returns the CRD of its resource, if that is named by a type.
+    pub(crate) fn definition(&self) -> Option<Definition> {
+        self.definition
     }
 
     /// The name of the index that it keeps, and what is in it.

@@ -88,8 +88,9 @@ pub(crate) fn declare<K: Kind, S, M>(
     resource: impl IntoSelect<S>,
     function: impl Handler<M>,
 ) -> HandlerBuilder<K> {
-    let selector = resource.into_select().build();
-    HandlerBuilder::declare(Some(selector), function.into_function())
+    let select = resource.into_select();
+    let definition = select.definition();
+    HandlerBuilder::declare(Some(select.build()), function.into_function()).defined_by(definition)
 }
 
 /// Calls the function when an object is created: when it is seen for the first time, also if it

@@ -9,6 +9,7 @@ use kopf_core::settings::Settings;
 use kopf_engine::probing::Endpoint;
 
 use super::{Error, Operator, Parts};
+use crate::definitions::{Definition, Definitions};
 use crate::extract::{Front, MemoValue};
 use crate::on::AnyHandler;
 use crate::registration::registered;
@@ -25,6 +26,7 @@ pub struct OperatorBuilder {
     identity: Option<String>,
     liveness: Option<Endpoint>,
     keep_managed_fields: bool,
+    definitions: Vec<Definition>,
     problem: Option<Error>,
 }
 
@@ -222,6 +224,43 @@ impl OperatorBuilder {
         self
     }
 
+    /// Adds the CRD of a type, as derived with [`kube::CustomResource`]. Types that are named in
+    /// attributes of handlers are known already.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    /// use schemars::JsonSchema;
+    ///
+    /// #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
+    /// #[kube(group = "kopf.dev", version = "v1", kind = "KopfExample", namespaced)]
+    /// struct KopfExampleSpec {
+    ///     field: Option<String>,
+    /// }
+    ///
+    /// let builder = Operator::builder().crd::<KopfExample>().install_crds();
+    /// ```
+    pub fn crd<K: kube::CustomResourceExt>(mut self) -> Self {
+        self.definitions.push(K::crd);
+        self
+    }
+
+    /// Installs the CRDs at the start, before resources are discovered, and waits until they are
+    /// established. By default, they are left as they are.
+    ///
+    /// The operator fails if the cluster has a CRD that permits more than that of the type, or if other
+    /// clients own fields with other values.
+    pub fn install_crds(mut self) -> Self {
+        self.settings.scanning.install_crds = true;
+        self
+    }
+
+    /// Reviews the permissions at the start, and logs those that are missing. The command line does it
+    /// by default; operators in other programs do not.
+    pub fn review_permissions(mut self) -> Self {
+        self.settings.scanning.review_permissions = true;
+        self
+    }
+
     /// Checks everything.
     ///
     /// # Errors
@@ -244,7 +283,10 @@ impl OperatorBuilder {
                 checked.map_err(|error| wrong(error.to_string()))?;
             }
         }
+        let declared = self.handlers.iter().filter_map(AnyHandler::definition);
+        let definitions = Definitions::of(declared.chain(self.definitions))?;
         Ok(Operator(Arc::new(Parts {
+            definitions,
             handlers: self.handlers,
             settings: self.settings,
             scope: self.scope.unwrap_or(Scope::Cluster),

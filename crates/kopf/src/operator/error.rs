@@ -27,6 +27,14 @@ pub enum Error {
     /// Probes cannot be answered there.
     #[error(transparent)]
     Liveness(kopf_engine::probing::EndpointError),
+    /// The types of a resource do not make a CRD.
+    #[error("cannot make the CRD {name}: {message}")]
+    Definition {
+        /// The name of the CRD.
+        name: String,
+        /// The reason.
+        message: String,
+    },
     /// The settings contradict each other.
     #[error("the settings are wrong")]
     Settings(#[from] settings::Error),

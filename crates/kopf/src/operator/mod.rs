@@ -25,6 +25,7 @@ pub use connection::IntoClient;
 pub use error::Error;
 pub use running::Running;
 
+use crate::definitions::Definitions;
 use crate::extract::Front;
 use crate::on::AnyHandler;
 
@@ -67,6 +68,7 @@ struct Parts {
     front: Arc<Front>,
     identity: Option<String>,
     keep_managed_fields: bool,
+    definitions: Definitions,
 }
 
 impl Operator {
@@ -143,22 +145,44 @@ impl Operator {
         Ok(running)
     }
 
+    /// Returns the handlers as the engine calls them.
+    #[doc(hidden)]
+    pub fn registry(&self) -> Registry {
+        let mut registry = Registry::default();
+        for handler in &self.0.handlers {
+            let handler = handler.build(&self.0.front);
+            registry.add(handler.expect("it was built before, when the operator was"));
+        }
+        registry
+    }
+
+    /// Returns the settings, as they are before the startup handlers.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    /// Returns the CRDs of the types of its resources.
+    pub(crate) fn definitions(&self) -> &Definitions {
+        &self.0.definitions
+    }
+
+    /// Returns the served namespaces.
+    pub(crate) fn scope(&self) -> &Scope {
+        &self.0.scope
+    }
+
     /// The operator as the engine runs it, to be observed or to be given another clock.
     #[doc(hidden)]
     pub fn to_engine(&self) -> kopf_engine::Operator {
         let parts = &self.0;
-        let mut registry = Registry::default();
-        for handler in &parts.handlers {
-            let handler = handler.build(&parts.front);
-            registry.add(handler.expect("it was built before, when the operator was"));
-        }
-        let mut operator = kopf_engine::Operator::new(registry)
+        let mut operator = kopf_engine::Operator::new(self.registry())
             .settings(parts.settings.clone())
             .scope(parts.scope.clone())
             .front(Arc::clone(&parts.front) as Arc<_>)
             .indices(parts.front.make_indices())
             .memos(Arc::new(parts.front.seeds.clone()))
-            .keep_managed_fields(parts.keep_managed_fields);
+            .keep_managed_fields(parts.keep_managed_fields)
+            .definitions(parts.definitions.complete.clone());
         if let Some(identity) = &parts.identity {
             operator = operator.identity(identity);
         }

@@ -1,0 +1,30 @@
+//! Permissions that an operator needs, derived from its handlers and settings.
+//!
+//! ```text
+//! handlers, settings, scope, known resources ─► Requirements ─► rules of roles, as YAML
+//!                                                            └► reviews at the start of an operator
+//! ```
+//!
+//! Permissions of the user's own requests, such as the creation of children, cannot be derived: they
+//! are added with [`Extra`].
+
+mod extra;
+mod permission;
+mod requirements;
+mod resources;
+mod rules;
+
+pub use extra::{Error as ExtraError, Extra};
+pub use permission::{Permission, Place};
+pub use requirements::{Demand, Knowledge, Leases, Remark, Requirements};
+pub use resources::{builtin_resources, resources_of_definition};
+pub use rules::{Rule, rules, to_yaml};
+
+/// Options of an operator beyond its settings that need permissions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Leases of leader election.
+    pub leases: Leases,
+    /// Creates and changes CRDs at the start.
+    pub installs_definitions: bool,
+}

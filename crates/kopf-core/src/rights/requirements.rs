@@ -1,0 +1,407 @@
+//! The permissions that handlers and settings need.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::{Extra, Options, Permission, Place};
+use crate::namespace::{NamespacePattern, Scope};
+use crate::peering;
+use crate::registry::Registry;
+use crate::resource::Resource;
+use crate::selector::Selector;
+use crate::settings::Settings;
+
+const WATCHING: [&str; 2] = ["list", "watch"];
+
+/// The namespace of events about cluster-scoped objects.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// The Leases that an operator holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Leases {
+    /// None.
+    #[default]
+    Unused,
+    /// Leases in this namespace.
+    In(String),
+}
+
+/// The completeness of the known resources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Knowledge {
+    /// Resources that are not known can exist: their names are taken from the selectors.
+    Partial,
+    /// All resources of the cluster are known: others are not served.
+    Complete,
+}
+
+/// An operator whose permissions are wanted.
+#[derive(Debug)]
+pub struct Demand<'a, F> {
+    /// The handlers.
+    pub registry: &'a Registry<F>,
+    /// The settings.
+    pub settings: &'a Settings,
+    /// The served namespaces.
+    pub scope: &'a Scope,
+    /// The known resources.
+    pub resources: Vec<&'a Resource>,
+    /// Whether these are all resources.
+    pub knowledge: Knowledge,
+    /// Other options.
+    pub options: &'a Options,
+}
+
+/// The permissions of an operator, with remarks on what could not be derived.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Requirements {
+    /// The permissions, in a stable order.
+    pub permissions: BTreeSet<Permission>,
+    /// Remarks, for people.
+    pub remarks: BTreeSet<Remark>,
+    /// The places of namespaced objects.
+    pub places: Vec<Place>,
+}
+
+/// A reason why the permissions are larger or smaller than they could be.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Remark {
+    /// The selector names no group, and no known resource has the name.
+    AnyGroup(String),
+    /// The selector needs a discovery.
+    Unresolved(String),
+    /// The selector means several resources, so that none is served.
+    Ambiguous(String),
+    /// The selector selects a set of resources, of which only the known ones are covered.
+    KnownOnly(String),
+    /// Patterns of namespaces cannot be expressed by roles.
+    Patterns(String),
+    /// It is not known whether the operator manages webhook configurations.
+    UnmanagedWebhooks,
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AnyGroup(selector) => write!(
+                f,
+                "the API group of {selector} is unknown, so the rule is for all groups: name the group \
+                 in the handler, or pass the CRD with --filename"
+            ),
+            Self::Unresolved(selector) => write!(
+                f,
+                "the resource of {selector} is unknown, so there is no rule for it: name it by group \
+                 and plural name, or pass the CRD with --filename"
+            ),
+            Self::Ambiguous(selector) => write!(
+                f,
+                "several resources match {selector}, so none of them is served: name the group"
+            ),
+            Self::KnownOnly(selector) => write!(
+                f,
+                "the selector {selector} is evaluated for built-in resources and given CRDs only: \
+                 pass the CRDs of the others with --filename"
+            ),
+            Self::Patterns(pattern) => write!(
+                f,
+                "roles cannot express the namespace pattern {pattern:?}, so the rules are cluster-wide"
+            ),
+            Self::UnmanagedWebhooks => f.write_str(
+                "there are admission handlers, but settings.admission.managed is not known before the \
+                 startup handlers: if it is set there, pass its value with --managed-webhooks",
+            ),
+        }
+    }
+}
+
+/// A resource of a handler, as far as it is known.
+struct Served {
+    group: String,
+    plural: String,
+    is_namespaced: bool,
+    has_status: bool,
+    is_patchable: bool,
+}
+
+impl Served {
+    fn known(resource: &Resource) -> Self {
+        Self {
+            group: resource.group.clone(),
+            plural: resource.plural.clone(),
+            is_namespaced: resource.namespaced,
+            has_status: resource.has_status(),
+            is_patchable: resource.verbs.contains("patch"),
+        }
+    }
+
+    /// A resource by its name alone. A permission for an absent subresource grants nothing.
+    fn named(group: &str, plural: &str) -> Self {
+        Self {
+            group: group.to_owned(),
+            plural: plural.to_owned(),
+            is_namespaced: true,
+            has_status: true,
+            is_patchable: true,
+        }
+    }
+}
+
+impl Requirements {
+    /// Derives the permissions of an operator.
+    ///
+    /// ```
+    /// use kopf_core::handler::{FunctionId, HandlerKind, HandlerSpec};
+    /// use kopf_core::namespace::Scope;
+    /// use kopf_core::registry::Registry;
+    /// use kopf_core::rights::{Demand, Knowledge, Options, Requirements};
+    /// use kopf_core::selector::Selector;
+    /// use kopf_core::settings::Settings;
+    ///
+    /// let mut spec = HandlerSpec::new("seen", FunctionId::Number(1), HandlerKind::Event);
+    /// spec.selector = Some(Selector::parse(&["kopf.dev", "v1", "kopfexamples"])?);
+    /// let registry: Registry<()> = [spec.build(())?].into_iter().collect();
+    /// let mut settings = Settings::default();
+    /// settings.peering.standalone = true;
+    /// let requirements = Requirements::of(&Demand {
+    ///     registry: &registry,
+    ///     settings: &settings,
+    ///     scope: &Scope::Cluster,
+    ///     resources: Vec::new(),
+    ///     knowledge: Knowledge::Partial,
+    ///     options: &Options::default(),
+    /// });
+    /// let shown: Vec<_> = requirements.permissions.iter().map(ToString::to_string).collect();
+    /// assert!(shown.contains(&"list kopfexamples.kopf.dev cluster-wide".to_owned()));
+    /// assert!(!shown.contains(&"patch kopfexamples.kopf.dev cluster-wide".to_owned()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn of<F>(demand: &Demand<'_, F>) -> Self {
+        let mut requirements = Self::default();
+        requirements.add_places(demand.scope);
+        requirements.add_objects(demand);
+        requirements.add_scanning(demand);
+        requirements.add_peering(demand);
+        requirements.add_admission(demand);
+        requirements.add_options(demand.options);
+        requirements
+    }
+
+    /// Adds permissions for requests of the user's functions, in all served places.
+    pub fn add_extra(&mut self, extra: &Extra) {
+        self.permissions.extend(extra.permissions(&self.places));
+    }
+
+    fn add_places(&mut self, scope: &Scope) {
+        self.places = match scope {
+            Scope::Cluster => vec![Place::Cluster],
+            Scope::Namespaces(patterns) => {
+                let patterned = patterns.iter().find(|pattern| pattern.literal().is_none());
+                if let Some(pattern) = patterned {
+                    self.remarks.insert(Remark::Patterns(pattern.to_string()));
+                    vec![Place::Cluster]
+                } else {
+                    let names = patterns.iter().filter_map(NamespacePattern::literal);
+                    let names: BTreeSet<&str> = names.collect();
+                    let names = names.into_iter().map(str::to_owned);
+                    names.map(Place::Namespace).collect()
+                }
+            }
+        };
+    }
+
+    fn add_objects<F>(&mut self, demand: &Demand<'_, F>) {
+        let is_posting = demand.settings.posting.enabled;
+        for handler in demand.registry.handlers() {
+            let Some(selector) = &handler.selector else {
+                continue;
+            };
+            if !handler.kind.is_watching() {
+                continue;
+            }
+            // Event handlers and indices keep no state on objects.
+            let is_writing = handler.kind.is_change() || handler.kind.is_background();
+            for served in self.served(selector, demand) {
+                self.add_object(&served, is_writing);
+                if is_posting {
+                    self.add_events(&served);
+                }
+            }
+        }
+    }
+
+    fn add_object(&mut self, served: &Served, is_writing: bool) {
+        let places = if served.is_namespaced {
+            self.places.clone()
+        } else {
+            vec![Place::Cluster]
+        };
+        self.add(&places, &served.group, &served.plural, None, &WATCHING);
+        if is_writing && served.is_patchable {
+            self.add(&places, &served.group, &served.plural, None, &["patch"]);
+            if served.has_status && served.plural != "*" {
+                let status = format!("{}/status", served.plural);
+                self.add(&places, &served.group, &status, None, &["patch"]);
+            }
+        }
+    }
+
+    fn add_events(&mut self, served: &Served) {
+        let places = match self.places.first() {
+            Some(Place::Namespace(_)) if !served.is_namespaced => {
+                vec![Place::Namespace(DEFAULT_NAMESPACE.to_owned())]
+            }
+            _ => self.places.clone(),
+        };
+        self.add(&places, "", "events", None, &["create"]);
+    }
+
+    fn add_scanning<F>(&mut self, demand: &Demand<'_, F>) {
+        if demand.settings.scanning.disabled {
+            return;
+        }
+        let cluster = [Place::Cluster];
+        let (group, plural) = ("apiextensions.k8s.io", "customresourcedefinitions");
+        self.add(&cluster, group, plural, None, &WATCHING);
+        if matches!(demand.scope, Scope::Namespaces(_)) {
+            self.add(&cluster, "", "namespaces", None, &WATCHING);
+        }
+    }
+
+    fn add_peering<F>(&mut self, demand: &Demand<'_, F>) {
+        let settings = &demand.settings.peering;
+        if settings.standalone {
+            return;
+        }
+        let is_clusterwide = matches!(demand.scope, Scope::Cluster);
+        let (places, plural) = if is_clusterwide {
+            (vec![Place::Cluster], peering::CLUSTER_PLURAL)
+        } else {
+            (self.places.clone(), peering::NAMESPACED_PLURAL)
+        };
+        for group in peering::GROUPS {
+            let known = demand.resources.iter().find(|resource| {
+                resource.group == group
+                    && resource.plural == plural
+                    && resource.version == peering::VERSION
+            });
+            let is_assumed = demand.knowledge == Knowledge::Partial && group == peering::GROUPS[0];
+            if known.is_none() && !is_assumed {
+                continue;
+            }
+            self.add(&places, group, plural, None, &WATCHING);
+            let name = Some(settings.name.as_str());
+            self.add(&places, group, plural, name, &["patch"]);
+            if known.is_some_and(|resource| resource.has_status()) {
+                let status = format!("{plural}/status");
+                self.add(&places, group, &status, name, &["patch"]);
+            }
+        }
+    }
+
+    fn add_admission<F>(&mut self, demand: &Demand<'_, F>) {
+        let mut handlers = demand.registry.handlers().iter();
+        let is_reviewing = handlers.any(|handler| handler.kind.webhook_type().is_some());
+        let settings = &demand.settings.admission;
+        let Some(managed) = &settings.managed else {
+            if is_reviewing && demand.knowledge == Knowledge::Partial {
+                self.remarks.insert(Remark::UnmanagedWebhooks);
+            }
+            return;
+        };
+        if !is_reviewing && settings.server.is_none() {
+            return;
+        }
+        // Both configurations are managed: one that has lost its last handler is emptied.
+        for plural in [
+            "mutatingwebhookconfigurations",
+            "validatingwebhookconfigurations",
+        ] {
+            let (cluster, group) = ([Place::Cluster], "admissionregistration.k8s.io");
+            self.add(&cluster, group, plural, None, &["create"]);
+            let verbs = ["list", "patch", "watch"];
+            self.add(&cluster, group, plural, Some(managed), &verbs);
+        }
+    }
+
+    fn add_options(&mut self, options: &Options) {
+        if let Leases::In(namespace) = &options.leases {
+            let places = [Place::Namespace(namespace.clone())];
+            let verbs = ["create", "get", "list", "patch", "update", "watch"];
+            self.add(&places, "coordination.k8s.io", "leases", None, &verbs);
+        }
+        if options.installs_definitions {
+            let (group, plural) = ("apiextensions.k8s.io", "customresourcedefinitions");
+            let verbs = ["create", "get", "patch"];
+            self.add(&[Place::Cluster], group, plural, None, &verbs);
+        }
+    }
+
+    /// Returns the resources of a selector.
+    fn served<F>(&mut self, selector: &Selector, demand: &Demand<'_, F>) -> Vec<Served> {
+        let is_partial = demand.knowledge == Knowledge::Partial;
+        if is_partial && selector.is_everything() {
+            return vec![Served::named(selector.group().unwrap_or("*"), "*")];
+        }
+        let watchable = demand
+            .resources
+            .iter()
+            .copied()
+            .filter(|resource| WATCHING.iter().all(|verb| resource.verbs.contains(*verb)));
+        let mut selected = selector.select(watchable);
+        // Permissions do not depend on versions.
+        selected.dedup_by(|one, other| one.group == other.group && one.plural == other.plural);
+        if !selector.is_specific() {
+            if is_partial {
+                self.remarks.insert(Remark::KnownOnly(selector.to_string()));
+            }
+            return selected.into_iter().map(Served::known).collect();
+        }
+        match (selected.as_slice(), is_partial) {
+            ([one], _) => vec![Served::known(one)],
+            ([], true) => self.assumed(selector).into_iter().collect(),
+            ([], false) => Vec::new(),
+            _ => {
+                self.remarks.insert(Remark::Ambiguous(selector.to_string()));
+                Vec::new()
+            }
+        }
+    }
+
+    /// Takes the resource of a selector from its text: plural names are in lower case, kinds are not.
+    fn assumed(&mut self, selector: &Selector) -> Option<Served> {
+        let is_plural = |name: &&str| name.chars().all(|char| !char.is_ascii_uppercase());
+        let Some(plural) = selector.plural().filter(is_plural) else {
+            self.remarks
+                .insert(Remark::Unresolved(selector.to_string()));
+            return None;
+        };
+        if selector.group().is_none() {
+            self.remarks.insert(Remark::AnyGroup(selector.to_string()));
+        }
+        Some(Served::named(selector.group().unwrap_or("*"), plural))
+    }
+
+    fn add(
+        &mut self,
+        places: &[Place],
+        group: &str,
+        resource: &str,
+        name: Option<&str>,
+        verbs: &[&str],
+    ) {
+        for place in places {
+            for verb in verbs {
+                self.permissions.insert(Permission {
+                    place: place.clone(),
+                    group: group.to_owned(),
+                    resource: resource.to_owned(),
+                    name: name.map(str::to_owned),
+                    verb: (*verb).to_owned(),
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,283 @@
+use super::*;
+use crate::admission::WebhookType;
+use crate::handler::{Cancellation, FunctionId, HandlerKind, HandlerSpec};
+use crate::rights::builtin_resources;
+
+struct Case {
+    registry: Registry<()>,
+    settings: Settings,
+    scope: Scope,
+    resources: Vec<Resource>,
+    knowledge: Knowledge,
+    options: Options,
+}
+
+impl Case {
+    fn new(handlers: &[(HandlerKind, &[&str])]) -> Self {
+        let handlers = handlers.iter().map(|(kind, selector)| {
+            let mut spec = HandlerSpec::new("fn", FunctionId::Number(1), *kind);
+            spec.selector = Some(Selector::parse(selector).unwrap());
+            spec.build(()).unwrap()
+        });
+        let mut settings = Settings::default();
+        settings.peering.standalone = true;
+        settings.scanning.disabled = true;
+        settings.posting.enabled = false;
+        Self {
+            registry: handlers.collect(),
+            settings,
+            scope: Scope::Cluster,
+            resources: builtin_resources(),
+            knowledge: Knowledge::Partial,
+            options: Options::default(),
+        }
+    }
+
+    fn scope(mut self, namespaces: &[&str]) -> Self {
+        let patterns = namespaces.iter().map(|text| text.parse().unwrap());
+        self.scope = Scope::Namespaces(patterns.collect());
+        self
+    }
+
+    fn requirements(&self) -> Requirements {
+        Requirements::of(&Demand {
+            registry: &self.registry,
+            settings: &self.settings,
+            scope: &self.scope,
+            resources: self.resources.iter().collect(),
+            knowledge: self.knowledge,
+            options: &self.options,
+        })
+    }
+
+    fn permissions(&self) -> Vec<String> {
+        let requirements = self.requirements();
+        let permissions = requirements.permissions.iter();
+        permissions.map(ToString::to_string).collect()
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        self.requirements().remarks.into_iter().collect()
+    }
+}
+
+const THINGS: &[&str] = &["g", "v1", "things"];
+
+#[test]
+fn event_handlers_only_watch() {
+    let case = Case::new(&[(HandlerKind::Event, THINGS), (HandlerKind::Index, THINGS)]);
+    assert_eq!(
+        case.permissions(),
+        ["list things.g cluster-wide", "watch things.g cluster-wide"]
+    );
+    assert_eq!(case.remarks(), []);
+}
+
+#[test]
+fn change_and_background_handlers_patch_objects_and_their_status() {
+    for kind in [
+        HandlerKind::Create,
+        HandlerKind::Daemon(Cancellation::default()),
+    ] {
+        let case = Case::new(&[(kind, THINGS)]);
+        assert_eq!(
+            case.permissions(),
+            [
+                "list things.g cluster-wide",
+                "patch things.g cluster-wide",
+                "watch things.g cluster-wide",
+                "patch things.g/status cluster-wide"
+            ]
+        );
+    }
+    let case = Case::new(&[(HandlerKind::Create, &["configmaps"])]);
+    assert!(!case.permissions().iter().any(|one| one.contains("status")));
+}
+
+#[test]
+fn namespaces_have_permissions_of_their_own_and_cluster_scoped_objects_do_not() {
+    let handlers: &[(HandlerKind, &[&str])] = &[
+        (HandlerKind::Event, &["pods"]),
+        (HandlerKind::Event, &["nodes"]),
+    ];
+    let case = Case::new(handlers).scope(&["a", "b"]);
+    assert_eq!(
+        case.permissions(),
+        [
+            "list nodes cluster-wide",
+            "watch nodes cluster-wide",
+            "list pods in the namespace \"a\"",
+            "watch pods in the namespace \"a\"",
+            "list pods in the namespace \"b\"",
+            "watch pods in the namespace \"b\""
+        ]
+    );
+    let patterned = Case::new(handlers).scope(&["a", "b-*"]);
+    assert!(
+        patterned
+            .permissions()
+            .contains(&"list pods cluster-wide".to_owned())
+    );
+    assert_eq!(patterned.remarks(), [Remark::Patterns("b-*".to_owned())]);
+}
+
+#[test]
+fn events_are_created_where_the_objects_are() {
+    let mut case = Case::new(&[(HandlerKind::Event, &["nodes"])]).scope(&["a"]);
+    case.settings.posting.enabled = true;
+    let expected = "create events in the namespace \"default\"".to_owned();
+    assert!(case.permissions().contains(&expected));
+    let mut case = Case::new(&[(HandlerKind::Event, &["pods"])]).scope(&["a"]);
+    case.settings.posting.enabled = true;
+    assert!(
+        case.permissions()
+            .contains(&"create events in the namespace \"a\"".to_owned())
+    );
+}
+
+#[test]
+fn scanning_needs_definitions_and_namespaces() {
+    let mut case = Case::new(&[]);
+    case.settings.scanning.disabled = false;
+    let definitions = "customresourcedefinitions.apiextensions.k8s.io cluster-wide";
+    assert_eq!(
+        case.permissions(),
+        [
+            format!("list {definitions}"),
+            format!("watch {definitions}")
+        ]
+    );
+    let case = case.scope(&["a"]);
+    assert!(
+        case.permissions()
+            .contains(&"watch namespaces cluster-wide".to_owned())
+    );
+}
+
+#[test]
+fn peering_is_for_one_object() {
+    let mut case = Case::new(&[]);
+    case.settings.peering.standalone = false;
+    assert_eq!(
+        case.permissions(),
+        [
+            "list clusterkopfpeerings.kopf.dev cluster-wide",
+            "watch clusterkopfpeerings.kopf.dev cluster-wide",
+            "patch clusterkopfpeerings.kopf.dev \"default\" cluster-wide"
+        ]
+    );
+    let expected = "patch kopfpeerings.kopf.dev \"default\" in the namespace \"a\"";
+    let namespaced = case.scope(&["a"]);
+    assert!(namespaced.permissions().contains(&expected.to_owned()));
+    let mut absent = namespaced;
+    absent.knowledge = Knowledge::Complete;
+    assert_eq!(absent.permissions(), [""; 0], "no peering in the cluster");
+}
+
+#[test]
+fn webhook_configurations_need_permissions_if_they_are_managed() {
+    let validating = HandlerKind::Admission(WebhookType::Validating);
+    let mut case = Case::new(&[(validating, THINGS)]);
+    assert_eq!(case.permissions(), [""; 0]);
+    assert_eq!(case.remarks(), [Remark::UnmanagedWebhooks]);
+    case.settings.admission.managed = Some("auto.kopf.dev".to_owned());
+    let permissions = case.permissions();
+    for plural in [
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    ] {
+        for expected in [
+            format!("create {plural} cluster-wide"),
+            format!("list {plural} \"auto.kopf.dev\" cluster-wide"),
+            format!("patch {plural} \"auto.kopf.dev\" cluster-wide"),
+            format!("watch {plural} \"auto.kopf.dev\" cluster-wide"),
+        ] {
+            assert!(
+                permissions.contains(&expected),
+                "{expected}: {permissions:?}"
+            );
+        }
+    }
+    assert_eq!(permissions.len(), 8);
+    assert_eq!(case.remarks(), []);
+}
+
+#[test]
+fn options_add_leases_and_definitions() {
+    let mut case = Case::new(&[]);
+    case.options = Options {
+        leases: Leases::In("ops".to_owned()),
+        installs_definitions: true,
+    };
+    let permissions = case.permissions();
+    let lease = "update leases.coordination.k8s.io in the namespace \"ops\"";
+    assert!(permissions.contains(&lease.to_owned()), "{permissions:?}");
+    let definition = "create customresourcedefinitions.apiextensions.k8s.io cluster-wide";
+    assert!(permissions.contains(&definition.to_owned()));
+}
+
+#[test]
+fn names_are_resolved_by_known_resources_or_taken_as_plural_names() {
+    let case = Case::new(&[(HandlerKind::Event, &["deploy"])]);
+    assert!(
+        case.permissions()
+            .contains(&"list deployments.apps cluster-wide".to_owned())
+    );
+    let case = Case::new(&[(HandlerKind::Event, &["things"])]);
+    assert!(
+        case.permissions()
+            .contains(&"list things.* cluster-wide".to_owned())
+    );
+    assert_eq!(
+        case.remarks(),
+        [Remark::AnyGroup("name=\"things\"".to_owned())]
+    );
+    let case = Case::new(&[(HandlerKind::Event, &["Thing"])]);
+    assert_eq!(case.permissions(), [""; 0]);
+    assert_eq!(
+        case.remarks(),
+        [Remark::Unresolved("name=\"Thing\"".to_owned())]
+    );
+}
+
+#[test]
+fn sets_of_resources_are_wildcards_or_the_known_ones() {
+    let registry = |selector| {
+        let mut spec = HandlerSpec::new("fn", FunctionId::Number(1), HandlerKind::Event);
+        spec.selector = Some(selector);
+        [spec.build(()).unwrap()].into_iter().collect()
+    };
+    let mut case = Case::new(&[]);
+    case.registry = registry(Selector::everything());
+    assert_eq!(
+        case.permissions(),
+        ["list *.* cluster-wide", "watch *.* cluster-wide"]
+    );
+    case.knowledge = Knowledge::Complete;
+    assert!(
+        case.permissions()
+            .contains(&"list pods cluster-wide".to_owned())
+    );
+    case.knowledge = Knowledge::Partial;
+    case.registry = registry(Selector::predicate(|resource| resource.kind == "Pod"));
+    assert_eq!(
+        case.permissions(),
+        ["list pods cluster-wide", "watch pods cluster-wide"]
+    );
+    assert_eq!(case.remarks(), [Remark::KnownOnly("predicate".to_owned())]);
+}
+
+#[test]
+fn unknown_resources_of_a_cluster_are_not_served() {
+    let mut case = Case::new(&[(HandlerKind::Event, THINGS)]);
+    case.knowledge = Knowledge::Complete;
+    assert_eq!(case.permissions(), [""; 0]);
+}
+
+#[test]
+fn extra_permissions_are_for_all_served_places() {
+    let case = Case::new(&[]).scope(&["a", "b"]);
+    let mut requirements = case.requirements();
+    requirements.add_extra(&"create:pods".parse().unwrap());
+    assert_eq!(requirements.permissions.len(), 2);
+}

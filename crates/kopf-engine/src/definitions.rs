@@ -1,0 +1,251 @@
+//! Installation of CRDs at the start of an operator.
+//!
+//! A CRD is applied by server-side apply, without force. It is left as it is if the cluster has a wider
+//! one: objects that another version of the operator has stored must stay valid.
+
+use std::time::Duration;
+
+use kopf_client::Client;
+use kopf_core::definition::{narrowings, pending};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+use tracing::{debug, info};
+
+/// The field manager of CRDs.
+const MANAGER: &str = "kopf";
+
+const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// Time for a CRD to be established. Servers take about a second.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Interval between two looks at a CRD that is not established.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// Error that prevents the installation of a CRD.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An object without a name is not a CRD.
+    #[error("a CRD has no metadata.name")]
+    Nameless,
+    /// The cluster has a CRD that permits more.
+    #[error(
+        "the CRD {name} of the cluster permits more than that of this operator: {}; run a newer version \
+         of the operator, or apply its CRD yourself and run without --install-crds",
+        .differences.join(", ")
+    )]
+    Narrower {
+        /// The name of the CRD.
+        name: String,
+        /// The differences.
+        differences: Vec<String>,
+    },
+    /// Other clients own fields with other values.
+    #[error(
+        "the CRD {name} was changed by other clients: apply it yourself and run without --install-crds"
+    )]
+    Conflict {
+        /// The name of the CRD.
+        name: String,
+        /// The fields and their owners.
+        #[source]
+        source: Box<kopf_client::Error>,
+    },
+    /// The permissions are not sufficient.
+    #[error(
+        "not permitted to install the CRD {name}: grant the verbs create, get and patch for \
+         customresourcedefinitions.apiextensions.k8s.io, or run without --install-crds"
+    )]
+    Forbidden {
+        /// The name of the CRD.
+        name: String,
+        /// The response of the server.
+        #[source]
+        source: Box<kopf_client::Error>,
+    },
+    /// The server rejects the CRD, or is not reachable.
+    #[error("cannot install the CRD {name}")]
+    Failed {
+        /// The name of the CRD.
+        name: String,
+        /// The cause.
+        #[source]
+        source: Box<kopf_client::Error>,
+    },
+    /// The server does not serve the objects.
+    #[error("the CRD {name} is not established after 60 seconds: {}", .reasons.join(", "))]
+    NotEstablished {
+        /// The name of the CRD.
+        name: String,
+        /// The conditions.
+        reasons: Vec<String>,
+    },
+}
+
+/// Installs the CRDs, and waits until they are established. CRDs that are up to date are not changed.
+pub(crate) async fn install(client: &Client, definitions: &[Value]) -> Result<(), Error> {
+    for definition in definitions {
+        let name = definition["metadata"]["name"].as_str();
+        let name = name.ok_or(Error::Nameless)?;
+        install_one(client, name, definition).await?;
+    }
+    // All at once: the server establishes them at the same time.
+    for definition in definitions {
+        if let Some(name) = definition["metadata"]["name"].as_str() {
+            establish(client, name).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn install_one(client: &Client, name: &str, definition: &Value) -> Result<(), Error> {
+    let failed = |error| explain(name, error);
+    let path = format!("{PATH}/{name}");
+    let existing = match client.get_json(&path).await {
+        Ok(existing) => Some(existing),
+        Err(error) if error.is_not_found() => None,
+        Err(error) => return Err(failed(error)),
+    };
+    if let Some(existing) = &existing {
+        let differences = narrowings(existing, definition);
+        if !differences.is_empty() {
+            let name = name.to_owned();
+            return Err(Error::Narrower { name, differences });
+        }
+    }
+    let applied = client.apply_json(&path, MANAGER, definition).await;
+    let applied = applied.map_err(failed)?;
+    let version = |object: &Value| object["metadata"]["generation"].clone();
+    match existing {
+        None => info!("CRD {name} is created."),
+        Some(existing) if version(&existing) != version(&applied) => {
+            info!("CRD {name} is updated.");
+        }
+        Some(_) => debug!("CRD {name} is up to date."),
+    }
+    Ok(())
+}
+
+async fn establish(client: &Client, name: &str) -> Result<(), Error> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let definition = client.get_json(&format!("{PATH}/{name}")).await;
+        let definition = definition.map_err(|error| explain(name, error))?;
+        let reasons = pending(&definition);
+        if reasons.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            let name = name.to_owned();
+            return Err(Error::NotEstablished { name, reasons });
+        }
+        sleep(INTERVAL).await;
+    }
+}
+
+fn explain(name: &str, error: kopf_client::Error) -> Error {
+    let (name, source) = (name.to_owned(), Box::new(error));
+    if source.is_conflict() {
+        Error::Conflict { name, source }
+    } else if source.is_forbidden() {
+        Error::Forbidden { name, source }
+    } else {
+        Error::Failed { name, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::fake_api::{Answer, serve};
+
+    fn definition(field: &str) -> Value {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "things.g"},
+            "spec": {"versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": {
+                "properties": {field: {"type": "string"}}}}}]},
+        })
+    }
+
+    fn established(mut definition: Value) -> Value {
+        definition["status"] = json!({"conditions": [
+            {"type": "NamesAccepted", "status": "True"}, {"type": "Established", "status": "True"}]});
+        definition
+    }
+
+    /// A server with at most one CRD; patches are refused with a code, if there is one.
+    fn server(stored: Option<Value>, refusal: Option<u16>) -> (Client, Arc<Mutex<Option<Value>>>) {
+        let stored = Arc::new(Mutex::new(stored));
+        let state = Arc::clone(&stored);
+        let (client, _) = serve(move |asked| {
+            let mut state = state.lock().unwrap();
+            match (asked.method.as_str(), refusal) {
+                ("PATCH", Some(code)) => Answer::status(code),
+                ("PATCH", None) => {
+                    *state = Some(asked.body.clone());
+                    Answer::Json(200, asked.body.clone())
+                }
+                _ => match &mut *state {
+                    None => Answer::status(404),
+                    // The server establishes it after the first look.
+                    Some(found) => {
+                        let seen = found.clone();
+                        *found = established(seen.clone());
+                        Answer::Json(200, seen)
+                    }
+                },
+            }
+        });
+        (client, stored)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn absent_definitions_are_created_and_awaited() {
+        let (client, stored) = server(None, None);
+        install(&client, &[definition("a")]).await.unwrap();
+        let stored = stored.lock().unwrap().clone().unwrap();
+        assert_eq!(pending(&stored), [""; 0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn wider_definitions_are_left_alone() {
+        let existing = established(definition("b"));
+        let (client, stored) = server(Some(existing.clone()), None);
+        let error = install(&client, &[definition("a")]).await.unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains("version v1: the field b is missing"),
+            "{text}"
+        );
+        assert_eq!(*stored.lock().unwrap(), Some(existing));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refusals_are_told_apart() {
+        for (code, expected) in [
+            (409, "the CRD things.g was changed by other clients"),
+            (403, "not permitted to install the CRD things.g"),
+            (422, "cannot install the CRD things.g"),
+        ] {
+            let (client, _) = server(None, Some(code));
+            let error = install(&client, &[definition("a")]).await.unwrap_err();
+            assert!(error.to_string().starts_with(expected), "{error}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_for_a_definition_is_limited() {
+        let (client, _) = serve(|asked| match asked.method.as_str() {
+            "PATCH" => Answer::Json(200, asked.body.clone()),
+            _ => Answer::Json(200, definition("a")),
+        });
+        let error = install(&client, &[definition("a")]).await.unwrap_err();
+        assert!(matches!(error, Error::NotEstablished { .. }), "{error}");
+    }
+}

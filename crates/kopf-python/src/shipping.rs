@@ -1,0 +1,170 @@
+//! `kopf rbac`, `kopf manifests` and `kopf new`.
+//!
+//! `kopf._front.shipping` describes the handlers and the options; nothing is started and nothing is
+//! called, except for callable selectors.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kopf_core::handler::{FunctionId, HandlerKind, HandlerSpec};
+use kopf_core::registry::Registry;
+use kopf_core::resource::Resource;
+use kopf_core::rights::Requirements;
+use kopf_core::selector::Predicate;
+use kopf_core::settings::Settings;
+use kopf_shipping::scaffold::{Language, Origin, Project};
+use kopf_shipping::{Deployment, Identity, Launch, Plan, Webhooks};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::declaring::{get, kind, need, selector_with};
+use crate::engine::objects;
+use crate::front;
+
+/// A text for stdout, and remarks for stderr.
+type Printed = (String, Vec<String>);
+
+/// Returns the service account, the roles and the bindings of an operator.
+#[pyfunction]
+pub(crate) fn rbac(
+    handlers: Vec<Bound<'_, PyDict>>,
+    options: &Bound<'_, PyDict>,
+) -> PyResult<Printed> {
+    let plan = plan(options)?;
+    let requirements = requirements(&plan, &registry(&handlers)?)?;
+    let text = kopf_shipping::rbac(&plan.identity, &requirements);
+    Ok((text, remarks(&requirements)))
+}
+
+/// Returns everything that an operator needs in a cluster; or writes a Helm chart and returns its files.
+#[pyfunction]
+pub(crate) fn manifests(
+    handlers: Vec<Bound<'_, PyDict>>,
+    options: &Bound<'_, PyDict>,
+) -> PyResult<Printed> {
+    let (plan, registry) = (plan(options)?, registry(&handlers)?);
+    let requirements = requirements(&plan, &registry)?;
+    let mut reviewing = registry.handlers().iter();
+    let is_reviewing = reviewing.any(|handler| matches!(handler.kind, HandlerKind::Admission(_)));
+    let deployment = Deployment {
+        image: get(options, "image")?.unwrap_or_else(|| format!("{}:latest", plan.identity.name)),
+        replicas: need(options, "replicas")?,
+        command: vec!["kopf".to_owned()],
+        arguments: plan.launch.arguments(),
+        files: need(options, "files")?,
+        webhooks: if is_reviewing {
+            Webhooks::Served
+        } else {
+            Webhooks::Absent
+        },
+    };
+    let mut remarks = remarks(&requirements);
+    if deployment.replicas > 1 && !plan.launch.elects_leader {
+        remarks.push(
+            "several pods handle the same objects at the same time unless they elect a leader \
+             (--leader-elect) or pause each other (--peering)"
+                .to_owned(),
+        );
+    }
+    let (identity, definitions) = (&plan.identity, &plan.definitions);
+    let text = match get::<PathBuf>(options, "helm")? {
+        None => kopf_shipping::manifests(identity, &requirements, definitions, &deployment)
+            .map_err(wrong)?,
+        Some(folder) => {
+            let files = kopf_shipping::chart(identity, &requirements, definitions, &deployment);
+            let files = files.map_err(wrong)?;
+            kopf_shipping::write_new(&folder, &files).map_err(wrong)?;
+            let paths = files.iter().map(|file| folder.join(&file.path));
+            paths.map(|path| format!("{}\n", path.display())).collect()
+        }
+    };
+    Ok((text, remarks))
+}
+
+/// Creates a project. Returns the next steps.
+#[pyfunction]
+pub(crate) fn new_project(options: &Bound<'_, PyDict>) -> PyResult<String> {
+    let project = Project {
+        name: need(options, "name")?,
+        language: if get(options, "rust")?.unwrap_or(false) {
+            Language::Rust
+        } else {
+            Language::Python
+        },
+        origin: get::<PathBuf>(options, "kopf_path")?.map_or(Origin::Released, Origin::Sources),
+    };
+    let folder: PathBuf = need(options, "path")?;
+    let files = project.files().map_err(wrong)?;
+    kopf_shipping::write_new(&folder, &files).map_err(wrong)?;
+    Ok(project.next_steps(&folder))
+}
+
+fn plan(options: &Bound<'_, PyDict>) -> PyResult<Plan> {
+    let flag = |key: &str| -> PyResult<bool> { Ok(get(options, key)?.unwrap_or(false)) };
+    let name: String = need(options, "name")?;
+    let name = if flag("is_given")? {
+        name
+    } else {
+        Identity::name_of(&name)
+    };
+    let namespace = get::<String>(options, "namespace")?;
+    let identity = Identity::new(&name, namespace.as_deref().unwrap_or(&name)).map_err(wrong)?;
+    let allowed: Vec<String> = need(options, "allow")?;
+    let extras = allowed.iter().map(|text| text.parse());
+    Ok(Plan {
+        identity,
+        launch: Launch {
+            namespaces: need(options, "serve")?,
+            standalone: flag("standalone")?,
+            peering: get(options, "peering")?,
+            installs_definitions: flag("install_crds")?,
+            elects_leader: flag("leader_elect")?,
+        },
+        extras: extras.collect::<Result<_, _>>().map_err(wrong)?,
+        managed_webhooks: get(options, "managed_webhooks")?,
+        definitions: objects(options, "definitions")?,
+        other_definitions: objects(options, "other_definitions")?,
+    })
+}
+
+/// The handlers, as far as permissions depend on them.
+fn registry(handlers: &[Bound<'_, PyDict>]) -> PyResult<Registry<()>> {
+    let mut registry = Registry::default();
+    for spec in handlers {
+        let id: String = need(spec, "id")?;
+        let mut declared = HandlerSpec::new(&id, FunctionId::Number(0), kind(spec)?);
+        declared.filters.field = get::<Vec<String>>(spec, "field")?.map(FromIterator::from_iter);
+        if let Some(given) = get::<Bound<'_, PyDict>>(spec, "selector")? {
+            let function = get::<Py<PyAny>>(&given, "callable")?;
+            declared.selector = Some(selector_with(&given, function.map(predicate))?);
+        }
+        registry.add(declared.build(()).map_err(wrong)?);
+    }
+    Ok(registry)
+}
+
+/// A callable selector; one that raises an exception selects nothing.
+fn predicate(function: Py<PyAny>) -> Predicate {
+    Arc::new(move |resource: &Resource| {
+        let selected = Python::attach(|py| {
+            let fields = front::describe(py, resource)?;
+            function.bind(py).call1((fields,))?.is_truthy()
+        });
+        selected.unwrap_or(false)
+    })
+}
+
+fn requirements(plan: &Plan, registry: &Registry<()>) -> PyResult<Requirements> {
+    plan.requirements(registry, &Settings::default())
+        .map_err(wrong)
+}
+
+fn remarks(requirements: &Requirements) -> Vec<String> {
+    let remarks = requirements.remarks.iter();
+    remarks.map(ToString::to_string).collect()
+}
+
+fn wrong(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}

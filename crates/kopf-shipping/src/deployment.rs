@@ -1,0 +1,208 @@
+//! The Deployment of an operator, with its probes, and the Service of its webhooks.
+
+use std::fmt::Write as _;
+
+use crate::Identity;
+use crate::yaml::quoted;
+
+/// The port of health probes.
+const PROBES: u16 = 8080;
+
+/// The port of the webhook server.
+const WEBHOOKS: u16 = 9443;
+
+/// The webhook server of an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Webhooks {
+    /// The operator has no admission handlers.
+    Absent,
+    /// The operator serves webhooks on port 9443.
+    Served,
+}
+
+/// An operator as it runs in a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deployment {
+    /// The image.
+    pub image: String,
+    /// The number of replicas.
+    pub replicas: u32,
+    /// The command; empty for that of the image.
+    pub command: Vec<String>,
+    /// The arguments of the command, without those of probes.
+    pub arguments: Vec<String>,
+    /// Arguments after those of probes, such as files with handlers.
+    pub files: Vec<String>,
+    /// The webhook server.
+    pub webhooks: Webhooks,
+}
+
+/// The variable parts of the text: values, or expressions of a template.
+pub(crate) struct Parts {
+    pub(crate) image: String,
+    pub(crate) replicas: String,
+    pub(crate) strategy: String,
+    pub(crate) resources: String,
+}
+
+impl Deployment {
+    pub(crate) fn parts(&self) -> Parts {
+        // Two operators at a time would handle the same objects.
+        let strategy = if self.replicas > 1 {
+            "RollingUpdate"
+        } else {
+            "Recreate"
+        };
+        Parts {
+            image: quoted(&self.image),
+            replicas: self.replicas.to_string(),
+            strategy: strategy.to_owned(),
+            resources: "requests:\n  cpu: 50m\n  memory: 64Mi\nlimits:\n  memory: 256Mi\n"
+                .to_owned(),
+        }
+    }
+
+    /// The Namespace of the operator. `None` for that which every cluster has.
+    pub(crate) fn namespace(identity: &Identity) -> Option<String> {
+        if identity.namespace == "default" {
+            return None;
+        }
+        Some(format!(
+            "apiVersion: v1\n\
+             kind: Namespace\n\
+             metadata:\n  \
+               name: {}\n  \
+               labels:\n    \
+                 pod-security.kubernetes.io/enforce: restricted\n",
+            quoted(&identity.namespace),
+        ))
+    }
+
+    /// The Deployment.
+    pub(crate) fn text(&self, identity: &Identity, parts: &Parts) -> String {
+        let name = quoted(&identity.name);
+        let mut text = format!(
+            "apiVersion: apps/v1\n\
+             kind: Deployment\n\
+             metadata:\n  \
+               name: {name}\n  \
+               namespace: {}\n  \
+               labels:\n    \
+                 app.kubernetes.io/name: {name}\n\
+             spec:\n  \
+               replicas: {}\n  \
+               strategy:\n    \
+                 type: {}\n  \
+               selector:\n    \
+                 matchLabels:\n      \
+                   app.kubernetes.io/name: {name}\n  \
+               template:\n    \
+                 metadata:\n      \
+                   labels:\n        \
+                     app.kubernetes.io/name: {name}\n    \
+                 spec:\n      \
+                   serviceAccountName: {name}\n      \
+                   securityContext:\n        \
+                     runAsNonRoot: true\n        \
+                     seccompProfile:\n          \
+                       type: RuntimeDefault\n      \
+                   containers:\n        \
+                     - name: operator\n",
+            quoted(&identity.namespace),
+            parts.replicas,
+            parts.strategy,
+        );
+        let container = self.container(parts);
+        push_indented(&mut text, &container, 10);
+        text
+    }
+
+    fn container(&self, parts: &Parts) -> String {
+        let mut text = format!("image: {}\n", parts.image);
+        // Writing to a string does not fail.
+        if !self.command.is_empty() {
+            let _ = writeln!(text, "command: {}", listed(&self.command));
+        }
+        let probes = format!("--liveness=http://0.0.0.0:{PROBES}/healthz");
+        let arguments: Vec<String> =
+            [self.arguments.clone(), vec![probes], self.files.clone()].concat();
+        let _ = writeln!(text, "args: {}", listed(&arguments));
+        text.push_str(
+            "env:\n  \
+               - name: POD_ID\n    \
+                 valueFrom:\n      \
+                   fieldRef:\n        \
+                     fieldPath: metadata.name\n\
+             ports:\n",
+        );
+        let _ = writeln!(text, "  - name: probes\n    containerPort: {PROBES}");
+        if self.webhooks == Webhooks::Served {
+            let _ = writeln!(text, "  - name: webhooks\n    containerPort: {WEBHOOKS}");
+        }
+        text.push_str(
+            "livenessProbe:\n  \
+               httpGet:\n    \
+                 path: /healthz\n    \
+                 port: probes\n  \
+               initialDelaySeconds: 15\n  \
+               periodSeconds: 30\n\
+             readinessProbe:\n  \
+               httpGet:\n    \
+                 path: /healthz\n    \
+                 port: probes\n  \
+               periodSeconds: 10\n",
+        );
+        text.push_str("resources:\n");
+        push_indented(&mut text, &parts.resources, 2);
+        text.push_str(
+            "securityContext:\n  \
+               allowPrivilegeEscalation: false\n  \
+               readOnlyRootFilesystem: true\n  \
+               capabilities:\n    \
+                 drop: [\"ALL\"]\n",
+        );
+        text
+    }
+
+    /// The Service through which the API server calls the webhooks.
+    pub(crate) fn service(&self, identity: &Identity) -> Option<String> {
+        if self.webhooks == Webhooks::Absent {
+            return None;
+        }
+        Some(format!(
+            "# The operator needs a webhook server on this port with the name of the service:\n\
+             # WebhookServer(port={WEBHOOKS}, host=\"{name}-webhook.{namespace}.svc\")\n\
+             apiVersion: v1\n\
+             kind: Service\n\
+             metadata:\n  \
+               name: {}\n  \
+               namespace: {}\n\
+             spec:\n  \
+               selector:\n    \
+                 app.kubernetes.io/name: {}\n  \
+               ports:\n    \
+                 - name: webhooks\n      \
+                   port: 443\n      \
+                   targetPort: webhooks\n",
+            quoted(&format!("{}-webhook", identity.name)),
+            quoted(&identity.namespace),
+            quoted(&identity.name),
+            name = identity.name,
+            namespace = identity.namespace,
+        ))
+    }
+}
+
+fn listed(texts: &[String]) -> String {
+    let texts: Vec<_> = texts.iter().map(|text| quoted(text)).collect();
+    format!("[{}]", texts.join(", "))
+}
+
+fn push_indented(text: &mut String, block: &str, indentation: usize) {
+    let indent = " ".repeat(indentation);
+    for line in block.lines() {
+        // Expressions of templates begin at the margin.
+        let indent = if line.starts_with("{{") { "" } else { &indent };
+        let _ = writeln!(text, "{indent}{line}");
+    }
+}

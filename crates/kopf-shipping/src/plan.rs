@@ -1,0 +1,197 @@
+//! How an operator is going to run, and the permissions that follow from it.
+
+use kopf_core::namespace::{self, NamespacePattern, Scope};
+use kopf_core::registry::Registry;
+use kopf_core::rights::{
+    Demand, Extra, Knowledge, Leases, Options, Requirements, builtin_resources,
+    resources_of_definition,
+};
+use kopf_core::settings::Settings;
+use serde_json::Value;
+
+use crate::Identity;
+
+/// The options of `run` in a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "flags of a command line")]
+pub struct Launch {
+    /// Namespaces or patterns; empty for the whole cluster.
+    pub namespaces: Vec<String>,
+    /// Ignores other operators.
+    pub standalone: bool,
+    /// The peering object.
+    pub peering: Option<String>,
+    /// Installs CRDs at the start.
+    pub installs_definitions: bool,
+    /// Holds a Lease as the leader of the replicas.
+    pub elects_leader: bool,
+}
+
+/// An operator whose permissions and manifests are wanted.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The name and the namespace of the operator.
+    pub identity: Identity,
+    /// The options of `run`.
+    pub launch: Launch,
+    /// Permissions for requests of handlers.
+    pub extras: Vec<Extra>,
+    /// The name of managed webhook configurations, if it is not in the settings.
+    pub managed_webhooks: Option<String>,
+    /// CRDs of the operator.
+    pub definitions: Vec<Value>,
+    /// CRDs of others, for the groups and scopes of their resources.
+    pub other_definitions: Vec<Value>,
+}
+
+impl Launch {
+    /// Returns the arguments of `run`.
+    ///
+    /// ```
+    /// use kopf_shipping::Launch;
+    ///
+    /// assert_eq!(Launch::default().arguments(), ["run", "--all-namespaces"]);
+    /// let namespaces = vec!["a".to_owned()];
+    /// let launch = Launch { namespaces, standalone: true, ..Launch::default() };
+    /// assert_eq!(launch.arguments(), ["run", "--namespace=a", "--standalone"]);
+    /// ```
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec!["run".to_owned()];
+        if self.namespaces.is_empty() {
+            arguments.push("--all-namespaces".to_owned());
+        }
+        let namespaces = self.namespaces.iter();
+        arguments.extend(namespaces.map(|namespace| format!("--namespace={namespace}")));
+        let peering = self.peering.iter();
+        arguments.extend(peering.map(|name| format!("--peering={name}")));
+        for (is_set, flag) in [
+            (self.standalone, "--standalone"),
+            (self.installs_definitions, "--install-crds"),
+            (self.elects_leader, "--leader-elect"),
+        ] {
+            if is_set {
+                arguments.push(flag.to_owned());
+            }
+        }
+        arguments
+    }
+
+    /// Returns the served namespaces.
+    pub fn scope(&self) -> Result<Scope, namespace::Error> {
+        if self.namespaces.is_empty() {
+            return Ok(Scope::Cluster);
+        }
+        let patterns = self.namespaces.iter();
+        let patterns = patterns.map(|text| NamespacePattern::parse(text));
+        Ok(Scope::Namespaces(patterns.collect::<Result<_, _>>()?))
+    }
+}
+
+impl Plan {
+    /// Returns the permissions that the operator needs.
+    pub fn requirements<F>(
+        &self,
+        registry: &Registry<F>,
+        settings: &Settings,
+    ) -> Result<Requirements, namespace::Error> {
+        let mut settings = settings.clone();
+        settings.peering.standalone |= self.launch.standalone;
+        if let Some(name) = &self.launch.peering {
+            settings.peering.name.clone_from(name);
+        }
+        if self.managed_webhooks.is_some() {
+            settings
+                .admission
+                .managed
+                .clone_from(&self.managed_webhooks);
+        }
+        let definitions = self.definitions.iter().chain(&self.other_definitions);
+        let mut resources = builtin_resources();
+        resources.extend(definitions.flat_map(resources_of_definition));
+        let leases = if self.launch.elects_leader {
+            Leases::In(self.identity.namespace.clone())
+        } else {
+            Leases::Unused
+        };
+        let demand = Demand {
+            registry,
+            settings: &settings,
+            scope: &self.launch.scope()?,
+            resources: resources.iter().collect(),
+            knowledge: Knowledge::Partial,
+            options: &Options {
+                leases,
+                installs_definitions: self.launch.installs_definitions
+                    || settings.scanning.install_crds,
+            },
+        };
+        let mut requirements = Requirements::of(&demand);
+        for extra in &self.extras {
+            requirements.add_extra(extra);
+        }
+        Ok(requirements)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kopf_core::handler::{FunctionId, HandlerKind, HandlerSpec};
+    use kopf_core::selector::Selector;
+    use serde_json::json;
+
+    use super::*;
+
+    fn registry() -> Registry<()> {
+        let mut spec = HandlerSpec::new("fn", FunctionId::Number(1), HandlerKind::Event);
+        spec.selector = Some(Selector::parse(&["th"]).unwrap());
+        [spec.build(()).unwrap()].into_iter().collect()
+    }
+
+    fn shown(plan: &Plan) -> Vec<String> {
+        let requirements = plan.requirements(&registry(), &Settings::default());
+        let permissions = requirements.unwrap().permissions;
+        permissions.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn definitions_and_options_are_considered() {
+        let definition = json!({"kind": "CustomResourceDefinition", "spec": {
+            "group": "g", "scope": "Cluster",
+            "names": {"plural": "things", "kind": "Thing", "shortNames": ["th"]},
+            "versions": [{"name": "v1", "served": true}, {"name": "v2", "served": true}]}});
+        let plan = Plan {
+            identity: Identity::new("op", "ops").unwrap(),
+            launch: Launch {
+                namespaces: vec!["a".to_owned()],
+                elects_leader: true,
+                peering: Some("blue".to_owned()),
+                ..Launch::default()
+            },
+            extras: vec!["create:pods".parse().unwrap()],
+            managed_webhooks: None,
+            definitions: Vec::new(),
+            other_definitions: vec![definition],
+        };
+        let permissions = shown(&plan);
+        for expected in [
+            "list things.g cluster-wide",
+            "create pods in the namespace \"a\"",
+            "patch kopfpeerings.kopf.dev \"blue\" in the namespace \"a\"",
+            "update leases.coordination.k8s.io in the namespace \"ops\"",
+        ] {
+            assert!(
+                permissions.contains(&expected.to_owned()),
+                "{permissions:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn invalid_namespaces_are_an_error() {
+        let launch = Launch {
+            namespaces: vec![String::new()],
+            ..Launch::default()
+        };
+        assert!(launch.scope().is_err());
+    }
+}

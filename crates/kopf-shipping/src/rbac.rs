@@ -1,0 +1,133 @@
+//! Service accounts, roles and bindings.
+
+use kopf_core::rights::{Place, Requirements, Rule, rules, to_yaml};
+
+use crate::Identity;
+use crate::yaml::quoted;
+
+/// Returns the service account, the roles and the bindings of an operator as YAML documents. Remarks are
+/// comments at the beginning.
+pub fn rbac(identity: &Identity, requirements: &Requirements) -> String {
+    let mut text = String::new();
+    for remark in &requirements.remarks {
+        text.push_str(&format!("# Note: {remark}.\n"));
+    }
+    text.push_str(&documents(identity, requirements).join("---\n"));
+    text
+}
+
+/// The documents, one by one.
+pub(crate) fn documents(identity: &Identity, requirements: &Requirements) -> Vec<String> {
+    let mut documents = vec![service_account(identity)];
+    for (place, rules) in rules(&requirements.permissions) {
+        documents.push(role(identity, &place, &rules));
+        documents.push(binding(identity, &place));
+    }
+    documents
+}
+
+fn service_account(identity: &Identity) -> String {
+    format!(
+        "apiVersion: v1\n\
+         kind: ServiceAccount\n\
+         metadata:\n  \
+           name: {}\n  \
+           namespace: {}\n",
+        quoted(&identity.name),
+        quoted(&identity.namespace),
+    )
+}
+
+fn role(identity: &Identity, place: &Place, rules: &[Rule]) -> String {
+    format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\n\
+         kind: {}Role\n\
+         {}\
+         rules:\n{}",
+        prefix(place),
+        metadata(identity, place),
+        to_yaml(rules, 2),
+    )
+}
+
+fn binding(identity: &Identity, place: &Place) -> String {
+    let prefix = prefix(place);
+    format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\n\
+         kind: {prefix}RoleBinding\n\
+         {}\
+         roleRef:\n  \
+           apiGroup: rbac.authorization.k8s.io\n  \
+           kind: {prefix}Role\n  \
+           name: {name}\n\
+         subjects:\n  \
+           - kind: ServiceAccount\n    \
+             name: {name}\n    \
+             namespace: {}\n",
+        metadata(identity, place),
+        quoted(&identity.namespace),
+        name = quoted(&identity.name),
+    )
+}
+
+fn prefix(place: &Place) -> &'static str {
+    match place {
+        Place::Cluster => "Cluster",
+        Place::Namespace(_) => "",
+    }
+}
+
+fn metadata(identity: &Identity, place: &Place) -> String {
+    let mut text = format!("metadata:\n  name: {}\n", quoted(&identity.name));
+    if let Place::Namespace(namespace) = place {
+        text.push_str(&format!("  namespace: {}\n", quoted(namespace)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use kopf_core::rights::{Permission, Remark};
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn every_place_has_a_role_and_a_binding() {
+        let permission = |place| Permission {
+            place,
+            group: "g".to_owned(),
+            resource: "things".to_owned(),
+            name: None,
+            verb: "list".to_owned(),
+        };
+        let places = [Place::Cluster, Place::Namespace("a".to_owned())];
+        let requirements = Requirements {
+            permissions: places.map(permission).into(),
+            remarks: [Remark::UnmanagedWebhooks].into(),
+            places: Vec::new(),
+        };
+        let identity = Identity::new("op", "ops").unwrap();
+        let text = rbac(&identity, &requirements);
+        assert!(
+            text.starts_with("# Note: there are admission handlers"),
+            "{text}"
+        );
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+        let kinds: Vec<_> = objects
+            .iter()
+            .map(|object| object["kind"].as_str())
+            .collect();
+        let expected = [
+            "ServiceAccount",
+            "ClusterRole",
+            "ClusterRoleBinding",
+            "Role",
+            "RoleBinding",
+        ];
+        assert_eq!(kinds, expected.map(Some));
+        assert_eq!(objects[3]["metadata"]["namespace"], "a");
+        assert_eq!(objects[4]["subjects"][0]["namespace"], "ops");
+        assert_eq!(objects[1]["rules"][0]["resources"][0], "things");
+    }
+}

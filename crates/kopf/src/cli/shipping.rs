@@ -1,0 +1,303 @@
+//! `crd`, `rbac` and `manifests`: what the operator needs in a cluster, as YAML for kubectl or as a Helm chart.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args as ClapArgs;
+use kopf_core::handler::HandlerKind;
+use kopf_core::namespace::Scope;
+use kopf_core::rights::{Extra, Requirements};
+use kopf_shipping::{Deployment, File, Identity, Launch, Plan, Webhooks};
+use serde_json::Value;
+
+use super::usage::Usage;
+use crate::{Operator, OperatorBuilder};
+
+/// Print the CRDs of the resources, as YAML for kubectl
+///
+/// These are the resources that handlers name by types with kube's `CustomResource`, and those of
+/// `OperatorBuilder::crd`.
+#[derive(Debug, Default, Clone, ClapArgs)]
+#[command(after_help = "Example:\n  crd | kubectl apply --server-side -f -")]
+pub(super) struct CrdArgs {}
+
+/// Print the service account, the roles and the bindings that the operator needs, as YAML for kubectl
+///
+/// They permit what the framework does for the handlers. Requests of the handlers themselves, such as the
+/// creation of other objects, are added with --allow.
+#[derive(Debug, Default, Clone, ClapArgs)]
+#[command(
+    after_help = "Examples:\n  rbac\n  rbac --serve team-a --allow create,patch:deployments.apps"
+)]
+pub(super) struct RbacArgs {
+    #[command(flatten)]
+    plan: PlanArgs,
+}
+
+/// Print the namespace, the CRDs, the roles, the Deployment and the Service of the operator, as YAML for kubectl
+#[derive(Debug, Clone, ClapArgs)]
+#[command(
+    after_help = "Examples:\n  manifests --image registry.example/op:1 | kubectl apply --server-side -f -\n  \
+                  manifests --image registry.example/op:1 --helm chart/"
+)]
+pub(super) struct ManifestsArgs {
+    #[command(flatten)]
+    plan: PlanArgs,
+
+    /// The image; NAME:latest by default
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
+
+    /// The number of pods
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    replicas: u32,
+
+    /// Write a Helm chart into this folder instead, which must be empty or absent
+    #[arg(long, value_name = "DIR")]
+    helm: Option<PathBuf>,
+}
+
+/// The options of both commands.
+#[derive(Debug, Default, Clone, ClapArgs)]
+#[allow(clippy::struct_excessive_bools)] // flags of a command line
+struct PlanArgs {
+    /// The name of all objects; that of the program by default
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// The namespace of the operator; its name by default
+    #[arg(long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+
+    /// A namespace to serve, as by `run --namespace`; can be repeated; all namespaces by default
+    #[arg(long, value_name = "PATTERN")]
+    serve: Vec<String>,
+
+    /// Permissions for requests of handlers: VERBS:RESOURCE[.GROUP][/SUBRESOURCE]; can be repeated
+    #[arg(long, value_name = "PERMISSION")]
+    allow: Vec<Extra>,
+
+    /// A file with CRDs of other resources, for their groups and scopes; can be repeated
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    filenames: Vec<PathBuf>,
+
+    /// Ignore other operators, as by `run --standalone`
+    #[arg(long)]
+    standalone: bool,
+
+    /// The peering object, as by `run --peering`
+    #[arg(long, value_name = "NAME")]
+    peering: Option<String>,
+
+    /// The name of webhook configurations, if startup handlers set `settings.admission.managed`
+    #[arg(long, value_name = "NAME")]
+    managed_webhooks: Option<String>,
+
+    /// Install CRDs at the start, as by `run --install-crds`
+    #[arg(long)]
+    install_crds: bool,
+
+    /// Elect a leader, as by `run --leader-elect`
+    #[arg(long)]
+    leader_elect: bool,
+}
+
+/// A command with checked options.
+#[derive(Debug)]
+pub(super) enum Shipment {
+    Crd,
+    Rbac(Plan),
+    Manifests(Plan, Pods),
+}
+
+/// The options of the Deployment.
+#[derive(Debug)]
+pub(super) struct Pods {
+    image: String,
+    replicas: u32,
+    helm: Option<PathBuf>,
+}
+
+impl RbacArgs {
+    pub(super) fn shipment(&self) -> Result<Shipment, Usage> {
+        Ok(Shipment::Rbac(self.plan.plan()?))
+    }
+}
+
+impl ManifestsArgs {
+    pub(super) fn shipment(&self) -> Result<Shipment, Usage> {
+        let plan = self.plan.plan()?;
+        let image = self.image.clone();
+        let pods = Pods {
+            image: image.unwrap_or_else(|| format!("{}:latest", plan.identity.name)),
+            replicas: self.replicas,
+            helm: self.helm.clone(),
+        };
+        Ok(Shipment::Manifests(plan, pods))
+    }
+}
+
+impl PlanArgs {
+    fn plan(&self) -> Result<Plan, Usage> {
+        let name = self.name.clone().unwrap_or_else(own_name);
+        let namespace = self.namespace.as_deref().unwrap_or(&name);
+        let launch = Launch {
+            namespaces: self.serve.clone(),
+            standalone: self.standalone,
+            peering: self.peering.clone(),
+            installs_definitions: self.install_crds,
+            elects_leader: self.leader_elect,
+        };
+        launch.scope()?;
+        Ok(Plan {
+            identity: Identity::new(&name, namespace)?,
+            launch,
+            extras: self.allow.clone(),
+            managed_webhooks: self.managed_webhooks.clone(),
+            definitions: Vec::new(),
+            other_definitions: read(&self.filenames)?,
+        })
+    }
+}
+
+/// The name of the program.
+fn own_name() -> String {
+    let program = std::env::args_os().next().map(PathBuf::from);
+    let stem = program.as_deref().and_then(Path::file_stem);
+    Identity::name_of(&stem.unwrap_or_default().to_string_lossy())
+}
+
+/// The CRDs in files.
+fn read(filenames: &[PathBuf]) -> Result<Vec<Value>, Usage> {
+    let mut definitions = Vec::new();
+    for filename in filenames {
+        let name = filename.display().to_string();
+        let text = std::fs::read_to_string(filename).map_err(|source| Usage::Unreadable {
+            name: name.clone(),
+            source,
+        })?;
+        definitions.extend(kopf_shipping::definitions(&name, &text)?);
+    }
+    Ok(definitions)
+}
+
+type AnyError = Box<dyn std::error::Error>;
+
+impl Shipment {
+    pub(super) fn run(self, builder: OperatorBuilder) -> ExitCode {
+        match self.text(builder) {
+            Ok(text) => {
+                let mut stdout = std::io::stdout().lock();
+                let written = stdout
+                    .write_all(text.as_bytes())
+                    .and_then(|()| stdout.flush());
+                written.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+            }
+            Err(error) => {
+                say(&format!("error: {}", describe(&*error)));
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    fn text(self, builder: OperatorBuilder) -> Result<String, AnyError> {
+        let has_scope = builder.has_scope();
+        let operator = builder.build()?;
+        let definitions = operator.definitions();
+        for name in &definitions.without_schema {
+            say(&format!(
+                "note: the CRD {name} is left out: its type has no schema (schema = \"disabled\")"
+            ));
+        }
+        let (mut plan, pods) = match self {
+            Self::Crd if definitions.complete.is_empty() => {
+                let message = "no handler names its resource by a type with a schema: use a type with \
+                               #[derive(CustomResource)], or OperatorBuilder::crd";
+                return Err(message.into());
+            }
+            Self::Crd => return Ok(kopf_shipping::documents(&definitions.complete)?),
+            Self::Rbac(plan) => (plan, None),
+            Self::Manifests(plan, pods) => (plan, Some(pods)),
+        };
+        plan.definitions.clone_from(&definitions.complete);
+        if has_scope && plan.launch.namespaces.is_empty() {
+            plan.launch.namespaces = patterns(operator.scope());
+        }
+        let requirements = plan.requirements(&operator.registry(), operator.settings())?;
+        for remark in &requirements.remarks {
+            say(&format!("note: {remark}"));
+        }
+        match pods {
+            None => Ok(kopf_shipping::rbac(&plan.identity, &requirements)),
+            Some(pods) => pods.text(&plan, &requirements, &operator),
+        }
+    }
+}
+
+impl Pods {
+    fn text(
+        self,
+        plan: &Plan,
+        requirements: &Requirements,
+        operator: &Operator,
+    ) -> Result<String, AnyError> {
+        if self.replicas > 1 && !plan.launch.elects_leader {
+            say(
+                "note: several pods handle the same objects at the same time unless they elect a leader \
+                 (--leader-elect) or pause each other (--peering)",
+            );
+        }
+        let registry = operator.registry();
+        let mut handlers = registry.handlers().iter();
+        let is_reviewing =
+            handlers.any(|handler| matches!(handler.kind, HandlerKind::Admission(_)));
+        let deployment = Deployment {
+            image: self.image,
+            replicas: self.replicas,
+            command: Vec::new(),
+            arguments: plan.launch.arguments(),
+            files: Vec::new(),
+            webhooks: if is_reviewing {
+                Webhooks::Served
+            } else {
+                Webhooks::Absent
+            },
+        };
+        let (identity, definitions) = (&plan.identity, &plan.definitions);
+        let Some(folder) = self.helm else {
+            let text = kopf_shipping::manifests(identity, requirements, definitions, &deployment)?;
+            return Ok(text);
+        };
+        let files = kopf_shipping::chart(identity, requirements, definitions, &deployment)?;
+        kopf_shipping::write_new(&folder, &files)?;
+        Ok(listing(&folder, &files))
+    }
+}
+
+fn listing(folder: &Path, files: &[File]) -> String {
+    let lines = files
+        .iter()
+        .map(|file| format!("{}\n", folder.join(&file.path).display()));
+    lines.collect()
+}
+
+fn patterns(scope: &Scope) -> Vec<String> {
+    match scope {
+        Scope::Cluster => Vec::new(),
+        Scope::Namespaces(patterns) => patterns.iter().map(ToString::to_string).collect(),
+    }
+}
+
+/// An error with its causes in one line.
+fn describe(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let texts: Vec<_> = causes.map(ToString::to_string).collect();
+    texts.join(": ")
+}
+
+/// Writes a line for people: stdout is for the manifests.
+fn say(line: &str) {
+    // Nobody may be there to read it.
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}

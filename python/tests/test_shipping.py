@@ -1,0 +1,117 @@
+"""`kopf rbac`, `kopf manifests` and `kopf new`."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+import kopf
+from kopf import cli
+
+HANDLERS = """
+import dataclasses
+import kopf
+
+@kopf.crd("g.dev", "v1", "things")
+@dataclasses.dataclass
+class Thing:
+    x: int = 0
+
+@kopf.on.create("things")
+def create(**_): ...
+
+@kopf.on.event(lambda resource: resource.kind == "Node")
+def seen(**_): ...
+"""
+
+
+@pytest.fixture
+def handlers(tmp_path: pathlib.Path, registry: kopf.OperatorRegistry) -> str:
+    path = tmp_path / "my_handlers.py"
+    path.write_text(HANDLERS)
+    return str(path)
+
+
+def invoke(*args: str) -> Result:
+    return CliRunner().invoke(cli.main, args)
+
+
+def objects(result: Result) -> list[dict[str, Any]]:
+    assert result.exit_code == 0, result.output
+    return list(yaml.safe_load_all(result.stdout))
+
+
+def find(kind: str, found: list[dict[str, Any]]) -> dict[str, Any]:
+    (one,) = (item for item in found if item["kind"] == kind)
+    return one
+
+
+def test_roles_follow_from_handlers_and_models(handlers: str) -> None:
+    result = invoke("rbac", "--standalone", "--allow", "create:pods", handlers)
+    rules = find("ClusterRole", objects(result))["rules"]
+    verbs = {
+        (group, resource): rule["verbs"]
+        for rule in rules for group in rule["apiGroups"] for resource in rule["resources"]
+    }
+    assert verbs == {
+        ("", "events"): ["create"],
+        ("", "pods"): ["create"],
+        ("", "nodes"): ["list", "watch"],
+        ("apiextensions.k8s.io", "customresourcedefinitions"): ["list", "watch"],
+        ("g.dev", "things"): ["list", "patch", "watch"],
+        ("g.dev", "things/status"): ["patch"],
+    }
+    assert "evaluated for built-in resources" in result.stderr
+
+
+def test_manifests_have_the_names_of_the_file(handlers: str) -> None:
+    found = objects(invoke("manifests", "--serve", "a", handlers))
+    deployment = find("Deployment", found)
+    assert deployment["metadata"]["name"] == "my-handlers"
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "my-handlers:latest"
+    assert container["command"] == ["kopf"]
+    assert container["args"] == [
+        "run", "--namespace=a", "--liveness=http://0.0.0.0:8080/healthz", handlers,
+    ]
+    assert find("CustomResourceDefinition", found)["metadata"]["name"] == "things.g.dev"
+    assert find("Role", found)["metadata"]["namespace"] == "a"
+
+
+def test_chart_is_written_into_an_absent_folder(handlers: str, tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "chart"
+    result = invoke("manifests", "--name", "op", "--helm", str(folder), handlers)
+    assert result.exit_code == 0, result.output
+    assert yaml.safe_load((folder / "Chart.yaml").read_text())["name"] == "op"
+    assert (folder / "templates" / "deployment.yaml").exists()
+    result = invoke("manifests", "--name", "op", "--helm", str(folder), handlers)
+    assert result.exit_code == 1
+    assert "exists and is not empty" in result.stderr
+
+
+@pytest.mark.parametrize(("args", "message"), [
+    (["--name", "My"], "invalid name"),
+    (["--namespace", "-"], "invalid namespace"),
+    (["--allow", "read:pods"], "unknown verb"),
+    (["--serve", ""], "empty part"),
+    (["-f", "absent.yaml"], "No such file"),
+])
+def test_wrong_options_are_reported(handlers: str, args: list[str], message: str) -> None:
+    result = invoke("rbac", *args, handlers)
+    assert result.exit_code == 1
+    assert message in result.stderr
+
+
+def test_new_projects_are_never_written_over_others(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "op"
+    assert invoke("new", "my-op", "--path", str(folder)).exit_code == 0
+    assert "GreetingSpec" in (folder / "handlers.py").read_text()
+    again = invoke("new", "my-op", "--path", str(folder))
+    assert again.exit_code == 1 and "exists and is not empty" in again.stderr
+    wrong = invoke("new", "lambda", "--path", str(tmp_path / "other"))
+    assert wrong.exit_code == 1 and "reserved in Python" in wrong.stderr
+    assert not (tmp_path / "other").exists()

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Creates a project in each language with `kopf new`, with the sources of this tree, and runs its tests; the
+# manifests of the project must be those that its own command prints.
+# Usage: scaffold.sh PYTHON, a Python with our package and pytest.
+set -euo pipefail
+
+[ $# -eq 1 ] || { echo "usage: scaffold.sh PYTHON" >&2; exit 2; }
+python="$(cd "$(dirname "$1")" && pwd)/$(basename "$1")"
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+work="$(mktemp -d "${TMPDIR:-/tmp}/kopf-scaffold.XXXXXX")"
+trap 'rm -rf "$work"' EXIT
+cd "$root"
+
+cargo build --quiet --bin kopf
+target="$(cargo metadata --format-version 1 --no-deps | "$python" -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')"
+kopf="$target/debug/kopf"
+
+echo "scaffold: a project in Rust"
+"$kopf" new my-operator --path "$work/rust" --kopf-path "$root" >/dev/null
+cd "$work/rust"
+# The versions that this tree is tested with.
+cp "$root/Cargo.lock" .
+# The dependencies are built as in this tree, and therefore shared with it.
+export CARGO_TARGET_DIR="$target" CARGO_PROFILE_DEV_DEBUG=line-tables-only
+cargo fmt --all --check
+cargo test --quiet
+cargo clippy --quiet --all-targets -- -D warnings
+cargo run --quiet -- manifests --image my-operator:latest --namespace my-operator | diff deploy/operator.yaml -
+cargo run --quiet -- crd >crd.yaml
+
+echo "scaffold: a project in Python"
+"$kopf" new my-operator --python --path "$work/python" >/dev/null
+cd "$work/python"
+"$python" -m pytest --quiet
+"$python" -m kopf manifests --name my-operator --image my-operator:latest --namespace my-operator handlers.py |
+    diff deploy/operator.yaml -
+
+echo "scaffold: existing folders and reserved names are refused"
+! "$kopf" new my-operator --path "$work/rust" 2>/dev/null
+! "$kopf" new async --path "$work/other" 2>/dev/null
+[ ! -e "$work/other" ]
+echo "scaffold: all passed"

@@ -6,6 +6,8 @@ pub mod admission;
 pub mod background;
 pub mod body;
 pub mod cause;
+pub mod children;
+pub mod conditions;
 pub mod diff;
 pub mod diffbase;
 pub mod encoding;

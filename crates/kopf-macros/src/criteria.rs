@@ -122,6 +122,10 @@ fn call(option: &Named) -> syn::Result<TokenStream> {
             literals::check_flag(&name, value)?;
             value.to_token_stream()
         }
+        "owns" => {
+            literals::check_list(&name, value)?;
+            value.to_token_stream()
+        }
         "when" => {
             literals::check_function(&name, value)?;
             value.to_token_stream()

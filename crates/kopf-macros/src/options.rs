@@ -11,6 +11,7 @@ pub(crate) enum Macro {
     Resume,
     Field,
     Event,
+    Child,
     Validate,
     Mutate,
     Daemon,
@@ -24,13 +25,14 @@ pub(crate) enum Macro {
 
 impl Macro {
     /// Those that are for objects.
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Create,
         Self::Update,
         Self::Delete,
         Self::Resume,
         Self::Field,
         Self::Event,
+        Self::Child,
         Self::Validate,
         Self::Mutate,
         Self::Daemon,
@@ -52,6 +54,7 @@ impl Macro {
             Self::Resume => "resume",
             Self::Field => "field",
             Self::Event => "event",
+            Self::Child => "child",
             Self::Validate => "validate",
             Self::Mutate => "mutate",
             Self::Daemon => "daemon",
@@ -77,6 +80,19 @@ impl Macro {
         matches!(self, Self::Validate | Self::Mutate)
     }
 
+    /// Returns `true` for handlers without retries.
+    fn is_called_once(self) -> bool {
+        matches!(self, Self::Event | Self::Child) || self.is_admission()
+    }
+
+    /// Returns `true` for handlers of changes.
+    fn is_change(self) -> bool {
+        matches!(
+            self,
+            Self::Create | Self::Update | Self::Delete | Self::Resume | Self::Field
+        )
+    }
+
     /// What takes the result of the function over.
     pub(crate) fn convert(self) -> &'static str {
         match self {
@@ -92,7 +108,7 @@ impl Macro {
         }
         SELECTING.contains(&option)
             || COMMON.contains(&option)
-            || (RETRYING.contains(&option) && self != Self::Event && !self.is_admission())
+            || (RETRYING.contains(&option) && !self.is_called_once())
             || (ADMITTING.contains(&option) && self.is_admission())
             || (CHANGING.contains(&option) && matches!(self, Self::Update | Self::Field))
             || (option == "initial_delay" && matches!(self, Self::Daemon | Self::Timer))
@@ -100,6 +116,8 @@ impl Macro {
             || (TIMING.contains(&option) && self == Self::Timer)
             || (option == "optional" && self == Self::Delete)
             || (option == "deleted" && self == Self::Resume)
+            || (option == "parent" && self == Self::Child)
+            || (option == "owns" && self.is_change())
     }
 
     /// All options of this macro, as they are listed in messages.
@@ -168,7 +186,7 @@ const RETRYING: &[&str] = &["errors", "timeout", "retries", "backoff"];
 
 const CHANGING: &[&str] = &["old", "new"];
 
-const SPECIAL: &[&str] = &["optional", "deleted", "initial_delay"];
+const SPECIAL: &[&str] = &["optional", "deleted", "initial_delay", "owns", "parent"];
 
 /// Options of daemons: how they are made to end.
 const STOPPING: &[&str] = &[
@@ -240,6 +258,9 @@ mod tests {
         assert!(Macro::Resume.accepts("deleted") && !Macro::Delete.accepts("deleted"));
         assert!(Macro::Validate.accepts("operations") && Macro::Mutate.accepts("subresource"));
         assert!(!Macro::Validate.accepts("retries") && !Macro::Create.accepts("persistent"));
+        assert!(Macro::Create.accepts("owns") && !Macro::Event.accepts("owns"));
+        assert!(Macro::Child.accepts("parent") && !Macro::Child.accepts("retries"));
+        assert!(!Macro::Create.accepts("parent"));
         assert!(Macro::Startup.accepts("id") && Macro::Probe.accepts("retries"));
         assert!(!Macro::Startup.accepts("labels") && !Macro::Login.accepts("group"));
     }

@@ -87,6 +87,11 @@ pub(crate) fn handler(front: &Arc<Front>, spec: &Bound<'_, PyDict>) -> PyResult<
         selector: get(spec, "selector")?
             .map(|given| selector(front, &given))
             .transpose()?,
+        owns: get::<Vec<Bound<'_, PyDict>>>(spec, "owns")?
+            .unwrap_or_default()
+            .iter()
+            .map(|given| selector(front, given))
+            .collect::<PyResult<_>>()?,
         filters,
         retrying: Retrying {
             errors: errors_mode(spec)?,
@@ -149,6 +154,7 @@ fn kind(spec: &Bound<'_, PyDict>) -> PyResult<HandlerKind> {
         "authentication" => HandlerKind::Activity(Activity::Authentication),
         "probe" => HandlerKind::Activity(Activity::Probe),
         "event" => HandlerKind::Event,
+        "child" => HandlerKind::Child,
         "index" => HandlerKind::Index,
         "create" => HandlerKind::Create,
         "update" => HandlerKind::Update,

@@ -48,6 +48,7 @@ pub(crate) struct Declaration {
     function: u64,
     kind: HandlerKind,
     selector: Option<Selector>,
+    owns: Vec<Selector>,
     filters: Filters,
     retrying: Retrying,
     initial_delay: Option<InitialDelay>,
@@ -95,6 +96,10 @@ pub(crate) mod on {
         Declaration::new(id, HandlerKind::Event)
     }
 
+    pub(crate) fn child(id: &str, resource: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Child).owns(resource)
+    }
+
     pub(crate) fn daemon(id: &str) -> Declaration {
         Declaration::new(id, HandlerKind::Daemon(Cancellation::NONE))
     }
@@ -140,6 +145,7 @@ impl Declaration {
             function: FUNCTIONS.fetch_add(1, Ordering::Relaxed),
             kind,
             selector: None,
+            owns: Vec::new(),
             filters: Filters::default(),
             retrying: Retrying::default(),
             initial_delay: None,
@@ -279,6 +285,12 @@ impl Declaration {
         self
     }
 
+    /// Resources of owned objects.
+    pub(crate) fn owns(mut self, resource: &str) -> Self {
+        self.owns.push(parse(&[resource]));
+        self
+    }
+
     pub(crate) fn retries(mut self, retries: u32) -> Self {
         self.retrying.retries = Some(retries);
         self
@@ -311,6 +323,10 @@ impl Declaration {
         if !matches!(self.kind, HandlerKind::Sub { .. }) && self.kind.is_for_objects() {
             spec.selector = Some(selector);
         }
+        if self.kind == HandlerKind::Child && self.selector.is_none() {
+            spec.selector = None;
+        }
+        spec.owns.clone_from(&self.owns);
         spec.filters = self.filters.clone();
         spec.retrying = self.retrying;
         spec.initial_delay.clone_from(&self.initial_delay);

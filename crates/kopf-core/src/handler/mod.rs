@@ -19,6 +19,7 @@ pub use webhook::Webhook;
 use crate::admission::WebhookType;
 use crate::cause::Reason;
 use crate::filter::Filters;
+use crate::resource::Resource;
 use crate::selector::Selector;
 
 /// The full id of a handler: the key of its progress and of its results.
@@ -117,6 +118,8 @@ pub enum HandlerKind {
     Timer(Timing),
     /// Every version of an object, to keep an index of all of them.
     Index,
+    /// Changes of objects that are owned by the object.
+    Child,
     /// The life of the operator.
     Activity(Activity),
     /// What the API server asks before it stores an object.
@@ -147,6 +150,7 @@ impl HandlerKind {
             | Self::Daemon(_)
             | Self::Timer(_)
             | Self::Index
+            | Self::Child
             | Self::Activity(_)
             | Self::Admission(_) => false,
         }
@@ -192,7 +196,7 @@ impl HandlerKind {
     /// What arbitrary errors mean if the handler does not say.
     pub fn default_errors(self) -> ErrorsMode {
         match self {
-            Self::Event | Self::Index => ErrorsMode::Ignored,
+            Self::Event | Self::Index | Self::Child => ErrorsMode::Ignored,
             // Who asks waits for the answer, and asks again.
             Self::Admission(_) | Self::Activity(Activity::Probe) => ErrorsMode::Permanent,
             _ => ErrorsMode::Temporary,
@@ -210,6 +214,9 @@ pub struct Handler<F> {
     pub kind: HandlerKind,
     /// The kinds of objects it is for; none in sub-handlers, which are for the parent's object.
     pub selector: Option<Selector>,
+    /// The resources of owned objects. Their changes wake change handlers that wait for another
+    /// attempt; handlers of children are called with them.
+    pub owns: Vec<Selector>,
     /// Which of the objects and changes it is for.
     pub filters: Filters,
     /// Its limits.
@@ -225,6 +232,11 @@ pub struct Handler<F> {
 }
 
 impl<F> Handler<F> {
+    /// Returns `true` if objects of this resource are owned by the objects of this handler.
+    pub fn owns(&self, resource: &Resource) -> bool {
+        self.owns.iter().any(|selector| selector.check(resource))
+    }
+
     /// Returns `true` if callbacks of the user decide about its calls: functions in filters, or a
     /// function for the initial delay.
     pub fn has_callbacks(&self) -> bool {
@@ -254,7 +266,7 @@ pub fn sub_id(parent: &str, own: &str) -> String {
 mod tests {
     use super::*;
 
-    pub(super) const KINDS: [HandlerKind; 15] = [
+    pub(super) const KINDS: [HandlerKind; 16] = [
         HandlerKind::Event,
         HandlerKind::Create,
         HandlerKind::Update,
@@ -269,6 +281,7 @@ mod tests {
         HandlerKind::Daemon(Cancellation::NONE),
         HandlerKind::Timer(Timing::ONCE),
         HandlerKind::Index,
+        HandlerKind::Child,
         HandlerKind::Activity(Activity::Startup),
         HandlerKind::Admission(WebhookType::Validating),
         HandlerKind::Admission(WebhookType::Mutating),
@@ -293,6 +306,7 @@ mod tests {
             (None, false, false, false),
             (None, false, false, false),
             (None, false, false, false),
+            (None, false, false, false),
         ];
         for (kind, expected) in KINDS.into_iter().zip(expected) {
             let actual = (
@@ -305,12 +319,16 @@ mod tests {
         }
         assert_eq!(HandlerKind::Event.default_errors(), ErrorsMode::Ignored);
         assert_eq!(HandlerKind::Index.default_errors(), ErrorsMode::Ignored);
+        assert_eq!(HandlerKind::Child.default_errors(), ErrorsMode::Ignored);
         for kind in KINDS {
             let is_admission = kind.webhook_type().is_some();
             let is_probe = kind == HandlerKind::Activity(Activity::Probe);
             if is_probe || is_admission {
                 assert_eq!(kind.default_errors(), ErrorsMode::Permanent, "{kind:?}");
-            } else if !matches!(kind, HandlerKind::Event | HandlerKind::Index) {
+            } else if !matches!(
+                kind,
+                HandlerKind::Event | HandlerKind::Index | HandlerKind::Child
+            ) {
                 assert_eq!(kind.default_errors(), ErrorsMode::Temporary, "{kind:?}");
             }
             let is_activity = matches!(kind, HandlerKind::Activity(_));

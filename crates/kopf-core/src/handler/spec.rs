@@ -18,6 +18,8 @@ pub struct HandlerSpec {
     pub kind: HandlerKind,
     /// The kinds of objects it is for; none in sub-handlers.
     pub selector: Option<Selector>,
+    /// The resources of owned objects: for handlers of changes and of children.
+    pub owns: Vec<Selector>,
     /// Which of the objects and changes it is for.
     pub filters: Filters,
     /// Its limits.
@@ -67,6 +69,18 @@ pub enum Error {
         /// The handler.
         id: String,
     },
+    /// A handler of children that does not name them.
+    #[error("handler {id:?}: the kind of children is not specified")]
+    ChildrenMissing {
+        /// The handler.
+        id: String,
+    },
+    /// Only handlers of changes wait for another attempt.
+    #[error("handler {id:?}: owns= can only be used in handlers of changes")]
+    OwnsWithoutRetries {
+        /// The handler.
+        id: String,
+    },
     /// Only changes have an old and a new side.
     #[error("handler {id:?}: filters old=/new= can only be used in update and field handlers")]
     OldNewWithoutChange {
@@ -83,6 +97,7 @@ impl HandlerSpec {
             function,
             kind,
             selector: None,
+            owns: Vec::new(),
             filters: Filters::default(),
             retrying: Retrying::default(),
             initial_delay: None,
@@ -98,7 +113,16 @@ impl HandlerSpec {
         if id.is_empty() {
             return Err(Error::EmptyId);
         }
-        if self.selector.is_none() && !is_sub && self.kind.is_for_objects() {
+        let is_child = self.kind == HandlerKind::Child;
+        if is_child && self.owns.is_empty() {
+            return Err(Error::ChildrenMissing { id });
+        }
+        if !is_child && !self.kind.is_change() && !self.owns.is_empty() {
+            return Err(Error::OwnsWithoutRetries { id });
+        }
+        // The parents of children are all objects of the operator by default.
+        let needs_selector = self.kind.is_for_objects() && !is_sub && !is_child;
+        if self.selector.is_none() && needs_selector {
             return Err(Error::SelectorMissing { id });
         }
 
@@ -132,6 +156,7 @@ impl HandlerSpec {
             function: self.function,
             kind: self.kind,
             selector: self.selector,
+            owns: self.owns,
             filters,
             retrying: self.retrying,
             initial_delay: self.initial_delay,
@@ -166,7 +191,31 @@ mod tests {
         let mut spec = HandlerSpec::new("fn", FunctionId::Number(1), kind);
         spec.selector = Some(Selector::everything());
         spec.filters.field = field.map(FieldPath::parse);
+        if kind == HandlerKind::Child {
+            spec.owns = vec![Selector::everything()];
+        }
         spec
+    }
+
+    #[test]
+    fn owned_objects_are_for_handlers_of_changes_and_of_children() {
+        let mut child = spec(HandlerKind::Child, None);
+        child.selector = None;
+        assert!(child.clone().build(()).is_ok());
+        child.owns.clear();
+        assert_eq!(error(child), Error::ChildrenMissing { id: id() });
+        for kind in KINDS {
+            let mut spec = spec(kind, Some("spec"));
+            spec.owns = vec![Selector::everything()];
+            let is_accepted = kind.is_change() || kind == HandlerKind::Child;
+            match spec.build(()) {
+                Ok(_) => assert!(is_accepted, "{kind:?}"),
+                Err(error) => {
+                    assert!(!is_accepted, "{kind:?}");
+                    assert_eq!(error, Error::OwnsWithoutRetries { id: id() });
+                }
+            }
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::{Error, Operator};
 use crate::admission::{self, Webhooks};
 use crate::daemons::{Daemons, killer};
 use crate::execution::{BlockingPool, Executor};
+use crate::families::Families;
 use crate::indexing::Barrier;
 use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
@@ -93,6 +94,7 @@ fn share(
         pause: Pause::default(),
         known_peers: KnownPeers::default(),
         barrier: Barrier::default(),
+        families: Families::default(),
         memos: Memos::default(),
         ending: root.halt.clone(),
         inspect,

@@ -36,13 +36,19 @@ fn watching<F>(
     handlers.filter_map(|handler| Some((handler, handler.selector.as_ref()?)))
 }
 
+/// Returns the handlers with the selectors of owned objects, which are watched, too.
+fn owning<F>(handlers: &[Arc<Handler<F>>]) -> impl Iterator<Item = (&Arc<Handler<F>>, &Selector)> {
+    let handlers = handlers.iter();
+    handlers.flat_map(|handler| handler.owns.iter().map(move |selector| (handler, selector)))
+}
+
 impl Resolution {
     /// Selects the resources of all handlers. An ambiguous one is left out for all of them: handlers
     /// must not get objects of a resource that is not meant.
     fn select<F>(&mut self, handlers: &[Arc<Handler<F>>], resources: &BTreeSet<Arc<Resource>>) {
         let mut ambiguous: BTreeSet<Arc<Resource>> = BTreeSet::new();
         let mut unresolved: Vec<String> = Vec::new();
-        for (handler, selector) in watching(handlers) {
+        for (handler, selector) in watching(handlers).chain(owning(handlers)) {
             self.warn_of_panics(handler, selector, resources);
             let selected = select(selector, resources);
             if selected.is_empty() {

@@ -52,7 +52,8 @@ pub struct AnyHandler {
     id: Option<String>,
     function: HandlerFunction,
     pub(crate) kind: HandlerKind,
-    selector: Option<Result<Selector, selector::Error>>,
+    pub(crate) selector: Option<Result<Selector, selector::Error>>,
+    pub(crate) owns: Vec<Result<Selector, selector::Error>>,
     filters: Filters,
     retrying: Retrying,
     pub(crate) initial_delay: Option<InitialDelay>,
@@ -89,6 +90,7 @@ impl<K: Kind> HandlerBuilder<K> {
             function,
             kind: K::KIND,
             selector,
+            owns: Vec::new(),
             filters: Filters::default(),
             retrying: Retrying::default(),
             initial_delay: None,
@@ -356,6 +358,8 @@ impl AnyHandler {
         let selector = self.selector.clone().transpose();
         let mut spec = HandlerSpec::new(id, self.function.id, self.kind);
         spec.selector = selector.map_err(|error| error.to_string())?;
+        let owns: Result<Vec<_>, _> = self.owns.iter().cloned().collect();
+        spec.owns = owns.map_err(|error| error.to_string())?;
         spec.filters = self.filters.clone();
         spec.retrying = self.retrying;
         spec.initial_delay.clone_from(&self.initial_delay);

@@ -8,6 +8,7 @@ pub mod body;
 pub mod cause;
 pub mod children;
 pub mod conditions;
+pub mod conversion;
 pub mod diff;
 pub mod diffbase;
 pub mod encoding;

@@ -11,6 +11,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use kopf_core::body::Body;
 use kopf_core::cause::EventType;
 use kopf_core::children::{OwnerReference, owners};
 use kopf_core::resource::Resource;
@@ -56,11 +57,28 @@ impl Families {
         inbox
     }
 
+    /// Returns `true` if any owner of an object has a stream with an inbox.
+    pub(crate) fn has_owners(&self, body: &Body) -> bool {
+        let inboxes = self.inboxes();
+        let is_served = |owner: OwnerReference<'_>| {
+            let mut inboxes = inboxes.iter();
+            inboxes.any(|inbox| inbox.serves(&owner, body))
+        };
+        owners(body).any(is_served)
+    }
+
+    fn inboxes(&self) -> Vec<Arc<Inbox>> {
+        lock(&self.0).iter().filter_map(Weak::upgrade).collect()
+    }
+
     /// Posts a changed child to the inboxes of its owners.
     pub(crate) fn report(&self, child: &Arc<OwnedObject>) {
-        let inboxes: Vec<_> = lock(&self.0).iter().filter_map(Weak::upgrade).collect();
+        let inboxes = self.inboxes();
         for owner in owners(&child.body) {
-            for inbox in inboxes.iter().filter(|inbox| inbox.serves(&owner, child)) {
+            for inbox in inboxes
+                .iter()
+                .filter(|inbox| inbox.serves(&owner, &child.body))
+            {
                 inbox.post(Identity::new(Some(owner.uid), None, None), child);
             }
         }
@@ -68,9 +86,9 @@ impl Families {
 }
 
 impl Inbox {
-    fn serves(&self, owner: &OwnerReference<'_>, child: &OwnedObject) -> bool {
+    fn serves(&self, owner: &OwnerReference<'_>, child: &Body) -> bool {
         let namespace = self.namespace.as_deref();
-        owner.is_of(&self.resource) && (namespace.is_none() || namespace == child.body.namespace())
+        owner.is_of(&self.resource) && (namespace.is_none() || namespace == child.namespace())
     }
 
     /// Adds a child; an older version of it is replaced.
@@ -123,7 +141,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use kopf_core::body::Body;
     use serde_json::json;
 
     use super::*;
@@ -156,7 +173,10 @@ mod tests {
         let here = families.open(things(), Some("ns".to_owned()));
         let elsewhere = families.open(things(), Some("other".to_owned()));
         let others = families.open(Arc::new(kind("g", "others")), None);
-        families.report(&child("c1", "u1", EventType::Added));
+        let child = child("c1", "u1", EventType::Added);
+        families.report(&child);
+        assert!(families.has_owners(&child.body));
+        assert!(!families.has_owners(&Body::new(json!({}))));
         let counts =
             [everywhere, here, elsewhere, others].map(|inbox| inbox.take(&owner("u1")).len());
         assert_eq!(counts, [1, 1, 0, 0]);

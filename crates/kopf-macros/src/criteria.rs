@@ -94,7 +94,7 @@ fn call(option: &Named) -> syn::Result<TokenStream> {
         OptionValue::Expression(value) => value,
     };
     let tokens = match name.as_str() {
-        "id" | "registry" | "subresource" => {
+        "id" | "registry" | "subresource" | "source" | "target" => {
             literals::check_text(&name, value)?;
             value.to_token_stream()
         }

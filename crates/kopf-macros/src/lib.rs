@@ -89,6 +89,14 @@ pub fn mutate(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Mutate, arguments.into(), &item.into()).into()
 }
 
+/// Converts objects from one version of a resource to another by the function.
+///
+/// The options are described at the function of the same name, `kopf::on::convert`.
+#[proc_macro_attribute]
+pub fn convert(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Macro::Convert, arguments.into(), &item.into()).into()
+}
+
 /// Runs the function beside every object that matches, for as long as it likes.
 ///
 /// The options are described at the function of the same name, `kopf::daemon`.

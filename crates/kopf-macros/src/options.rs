@@ -14,6 +14,7 @@ pub(crate) enum Macro {
     Child,
     Validate,
     Mutate,
+    Convert,
     Daemon,
     Timer,
     Index,
@@ -25,7 +26,7 @@ pub(crate) enum Macro {
 
 impl Macro {
     /// Those that are for objects.
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Create,
         Self::Update,
         Self::Delete,
@@ -35,6 +36,7 @@ impl Macro {
         Self::Child,
         Self::Validate,
         Self::Mutate,
+        Self::Convert,
         Self::Daemon,
         Self::Timer,
         Self::Index,
@@ -57,6 +59,7 @@ impl Macro {
             Self::Child => "child",
             Self::Validate => "validate",
             Self::Mutate => "mutate",
+            Self::Convert => "convert",
             Self::Daemon => "daemon",
             Self::Timer => "timer",
             Self::Index => "index",
@@ -105,6 +108,12 @@ impl Macro {
     fn accepts(self, option: &str) -> bool {
         if self.is_activity() {
             return ACTIVITIES.contains(&option) || RETRYING.contains(&option);
+        }
+        if self == Self::Convert {
+            return SELECTING.contains(&option)
+                || ACTIVITIES.contains(&option)
+                || CONVERTING.contains(&option)
+                || option == "persistent";
         }
         SELECTING.contains(&option)
             || COMMON.contains(&option)
@@ -208,6 +217,9 @@ const ADMITTING: &[&str] = &[
     "ignore_failures",
 ];
 
+/// Options of handlers of conversions.
+const CONVERTING: &[&str] = &["source", "target"];
+
 /// Whether any macro has an option of this name.
 pub(crate) fn is_option(name: &str) -> bool {
     all().any(|option| option == name)
@@ -215,7 +227,7 @@ pub(crate) fn is_option(name: &str) -> bool {
 
 fn all() -> impl Iterator<Item = &'static str> {
     [
-        SELECTING, COMMON, RETRYING, CHANGING, SPECIAL, STOPPING, TIMING, ADMITTING,
+        SELECTING, COMMON, RETRYING, CHANGING, SPECIAL, STOPPING, TIMING, ADMITTING, CONVERTING,
     ]
     .into_iter()
     .flatten()
@@ -261,6 +273,8 @@ mod tests {
         assert!(Macro::Create.accepts("owns") && !Macro::Event.accepts("owns"));
         assert!(Macro::Child.accepts("parent") && !Macro::Child.accepts("retries"));
         assert!(!Macro::Create.accepts("parent"));
+        assert!(Macro::Convert.accepts("source") && Macro::Convert.accepts("persistent"));
+        assert!(!Macro::Convert.accepts("labels") && !Macro::Create.accepts("target"));
         assert!(Macro::Startup.accepts("id") && Macro::Probe.accepts("retries"));
         assert!(!Macro::Startup.accepts("labels") && !Macro::Login.accepts("group"));
     }

@@ -79,7 +79,6 @@ impl Applying {
         owner: &(impl Referred<M> + ?Sized),
         object: &(impl Manifest<N> + ?Sized),
     ) -> Result<Applied> {
-        // Neither the owner nor the object is held across the requests: they need not be `Sync`.
         let (owner, manifest) = (owner.body()?, object.to_json()?);
         self.send(owner, manifest).await
     }

@@ -21,8 +21,8 @@ use kopf_core::cause::Cause;
 use kopf_core::field::FieldPath;
 use kopf_core::filter::{Filters, MetaCriterion, ValueCriterion, WhenFilter, when_fn};
 use kopf_core::handler::{
-    Activity, ErrorsMode, FunctionId, HandlerKind, HandlerSpec, InitialDelay, Param, Retrying,
-    Webhook,
+    Activity, Conversion, ErrorsMode, FunctionId, HandlerKind, HandlerSpec, InitialDelay, Param,
+    Retrying, Webhook,
 };
 use kopf_core::patch::BoxError;
 use kopf_core::selector::{Selector, SelectorSpec};
@@ -53,6 +53,7 @@ pub(crate) struct Declaration {
     retrying: Retrying,
     initial_delay: Option<InitialDelay>,
     webhook: Webhook,
+    conversion: Option<Conversion>,
     param: Option<Param>,
     run: Arc<dyn Fn(Call) -> Work + Send + Sync>,
 }
@@ -116,6 +117,11 @@ pub(crate) mod on {
         Declaration::new(id, HandlerKind::Admission(WebhookType::Mutating))
     }
 
+    pub(crate) fn convert(source: &str, target: &str) -> Declaration {
+        let id = format!("{source}-{target}");
+        Declaration::new(&id, HandlerKind::Convert).converts(source, target)
+    }
+
     pub(crate) fn probe(id: &str) -> Declaration {
         Declaration::new(id, HandlerKind::Activity(Activity::Probe))
     }
@@ -150,6 +156,7 @@ impl Declaration {
             retrying: Retrying::default(),
             initial_delay: None,
             webhook: Webhook::default(),
+            conversion: None,
             param: None,
             run: Arc::new(|_| Work::Async(Box::pin(async { done() }))),
         }
@@ -285,6 +292,14 @@ impl Declaration {
         self
     }
 
+    fn converts(mut self, source: &str, target: &str) -> Self {
+        self.conversion = Some(Conversion {
+            source: source.to_owned(),
+            target: target.to_owned(),
+        });
+        self
+    }
+
     /// Resources of owned objects.
     pub(crate) fn owns(mut self, resource: &str) -> Self {
         self.owns.push(parse(&[resource]));
@@ -331,6 +346,7 @@ impl Declaration {
         spec.retrying = self.retrying;
         spec.initial_delay.clone_from(&self.initial_delay);
         spec.webhook.clone_from(&self.webhook);
+        spec.conversion.clone_from(&self.conversion);
         spec.param.clone_from(&self.param);
         let function: Function = Arc::new(Closure {
             run: Arc::clone(&self.run),

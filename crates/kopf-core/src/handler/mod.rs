@@ -4,6 +4,7 @@
 //! a type parameter: it is carried, but never called here.
 
 mod background;
+mod conversion;
 mod spec;
 mod webhook;
 
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use background::{Cancellation, DelayFunction, InitialDelay, Timing};
+pub use conversion::Conversion;
 pub use spec::{Error, HandlerSpec};
 pub use webhook::Webhook;
 
@@ -124,6 +126,8 @@ pub enum HandlerKind {
     Activity(Activity),
     /// What the API server asks before it stores an object.
     Admission(WebhookType),
+    /// Requests for objects in another version.
+    Convert,
 }
 
 impl HandlerKind {
@@ -152,7 +156,8 @@ impl HandlerKind {
             | Self::Index
             | Self::Child
             | Self::Activity(_)
-            | Self::Admission(_) => false,
+            | Self::Admission(_)
+            | Self::Convert => false,
         }
     }
 
@@ -171,7 +176,7 @@ impl HandlerKind {
 
     /// Whether objects of its kinds are watched for it.
     pub fn is_watching(self) -> bool {
-        self.is_for_objects() && self.webhook_type().is_none()
+        self.is_for_objects() && self.webhook_type().is_none() && self != Self::Convert
     }
 
     /// Whether it is for objects, and has to say for which.
@@ -198,7 +203,9 @@ impl HandlerKind {
         match self {
             Self::Event | Self::Index | Self::Child => ErrorsMode::Ignored,
             // Who asks waits for the answer, and asks again.
-            Self::Admission(_) | Self::Activity(Activity::Probe) => ErrorsMode::Permanent,
+            Self::Admission(_) | Self::Convert | Self::Activity(Activity::Probe) => {
+                ErrorsMode::Permanent
+            }
             _ => ErrorsMode::Temporary,
         }
     }
@@ -225,6 +232,8 @@ pub struct Handler<F> {
     pub initial_delay: Option<InitialDelay>,
     /// What the API server asks it about; for admission.
     pub webhook: Webhook,
+    /// The versions that it converts between; for conversions.
+    pub conversion: Option<Conversion>,
     /// What the user has attached to it.
     pub param: Option<Param>,
     /// The function.
@@ -266,7 +275,7 @@ pub fn sub_id(parent: &str, own: &str) -> String {
 mod tests {
     use super::*;
 
-    pub(super) const KINDS: [HandlerKind; 16] = [
+    pub(super) const KINDS: [HandlerKind; 17] = [
         HandlerKind::Event,
         HandlerKind::Create,
         HandlerKind::Update,
@@ -285,6 +294,7 @@ mod tests {
         HandlerKind::Activity(Activity::Startup),
         HandlerKind::Admission(WebhookType::Validating),
         HandlerKind::Admission(WebhookType::Mutating),
+        HandlerKind::Convert,
     ];
 
     #[test]
@@ -307,6 +317,7 @@ mod tests {
             (None, false, false, false),
             (None, false, false, false),
             (None, false, false, false),
+            (None, false, false, false),
         ];
         for (kind, expected) in KINDS.into_iter().zip(expected) {
             let actual = (
@@ -321,7 +332,8 @@ mod tests {
         assert_eq!(HandlerKind::Index.default_errors(), ErrorsMode::Ignored);
         assert_eq!(HandlerKind::Child.default_errors(), ErrorsMode::Ignored);
         for kind in KINDS {
-            let is_admission = kind.webhook_type().is_some();
+            let is_conversion = kind == HandlerKind::Convert;
+            let is_admission = kind.webhook_type().is_some() || is_conversion;
             let is_probe = kind == HandlerKind::Activity(Activity::Probe);
             if is_probe || is_admission {
                 assert_eq!(kind.default_errors(), ErrorsMode::Permanent, "{kind:?}");

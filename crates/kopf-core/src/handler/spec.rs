@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{FunctionId, Handler, HandlerKind, InitialDelay, Param, Retrying, Webhook};
+use super::{Conversion, FunctionId, Handler, HandlerKind, InitialDelay, Param, Retrying, Webhook};
 use crate::filter::Filters;
 use crate::selector::Selector;
 
@@ -28,6 +28,8 @@ pub struct HandlerSpec {
     pub initial_delay: Option<InitialDelay>,
     /// What the API server asks it about; for admission.
     pub webhook: Webhook,
+    /// The versions that it converts between; for conversions.
+    pub conversion: Option<Conversion>,
     /// What the user attaches to it.
     pub param: Option<Param>,
 }
@@ -75,6 +77,14 @@ pub enum Error {
         /// The handler.
         id: String,
     },
+    /// A handler of conversions that does not name two versions.
+    #[error(
+        "handler {id:?}: source and target must be two different versions, such as v1beta1 and v1"
+    )]
+    Versions {
+        /// The handler.
+        id: String,
+    },
     /// Only handlers of changes wait for another attempt.
     #[error("handler {id:?}: owns= can only be used in handlers of changes")]
     OwnsWithoutRetries {
@@ -102,6 +112,7 @@ impl HandlerSpec {
             retrying: Retrying::default(),
             initial_delay: None,
             webhook: Webhook::default(),
+            conversion: None,
             param: None,
         }
     }
@@ -119,6 +130,9 @@ impl HandlerSpec {
         }
         if !is_child && !self.kind.is_change() && !self.owns.is_empty() {
             return Err(Error::OwnsWithoutRetries { id });
+        }
+        if self.kind == HandlerKind::Convert && !is_conversion(self.conversion.as_ref()) {
+            return Err(Error::Versions { id });
         }
         // The parents of children are all objects of the operator by default.
         let needs_selector = self.kind.is_for_objects() && !is_sub && !is_child;
@@ -161,10 +175,18 @@ impl HandlerSpec {
             retrying: self.retrying,
             initial_delay: self.initial_delay,
             webhook: self.webhook,
+            conversion: self.conversion,
             param: self.param,
             run,
         })
     }
+}
+
+fn is_conversion(conversion: Option<&Conversion>) -> bool {
+    conversion.is_some_and(|Conversion { source, target }| {
+        let is_version = |text: &str| !text.is_empty() && !text.contains('/');
+        source != target && is_version(source) && is_version(target)
+    })
 }
 
 impl fmt::Debug for HandlerSpec {
@@ -194,7 +216,29 @@ mod tests {
         if kind == HandlerKind::Child {
             spec.owns = vec![Selector::everything()];
         }
+        if kind == HandlerKind::Convert {
+            spec.conversion = Some(versions("v1", "v2"));
+        }
         spec
+    }
+
+    fn versions(source: &str, target: &str) -> Conversion {
+        Conversion {
+            source: source.to_owned(),
+            target: target.to_owned(),
+        }
+    }
+
+    #[test]
+    fn conversions_are_between_two_versions() {
+        let mut convert = spec(HandlerKind::Convert, None);
+        assert!(convert.clone().build(()).is_ok());
+        for (source, target) in [("v1", "v1"), ("", "v1"), ("v1", ""), ("g/v1", "v2")] {
+            convert.conversion = Some(versions(source, target));
+            assert_eq!(error(convert.clone()), Error::Versions { id: id() });
+        }
+        convert.conversion = None;
+        assert_eq!(error(convert), Error::Versions { id: id() });
     }
 
     #[test]

@@ -86,7 +86,7 @@ impl Driver {
         let handlers = context.handlers.selected(&cycle.cause, &filtering)?;
         self.supersede(&context, cycle, &handlers, logger)?;
         let woken: Arc<[HandlerId]> = std::mem::take(&mut self.woken).into();
-        cycle.progress.wake(woken.iter());
+        cycle.progress.wake(&woken);
         log_beginning(&cycle.cause, logger);
         if handlers.is_empty() {
             return self.handle_without_handlers(&context, cycle, logger);

@@ -152,10 +152,10 @@ impl ResourceContext {
             && self.indices.is_empty()
     }
 
-    /// Returns `true` if the newest version of a quiet object is kept: handlers of its children are
+    /// Returns `true` if this newest version of a quiet object is kept: handlers of its children are
     /// called with it, or its owners are notified with it when it vanishes.
-    pub(crate) fn keeps_newest(&self) -> bool {
-        self.inbox.is_some() || self.handlers.is_owned
+    pub(crate) fn keeps(&self, body: &Body) -> bool {
+        self.inbox.is_some() || self.handlers.is_owned && self.shared.families.has_owners(body)
     }
 
     /// Notifies the owners of an object, if any handlers depend on it.

@@ -187,9 +187,10 @@ impl Driver {
     /// Returns the state that outlives the driver.
     fn rest(mut self: Box<Self>) -> ObjectState {
         self.state.overdue = self.machine.take_overdue().map(Box::new);
-        if self.context.keeps_newest() {
-            self.state.last = self.newest.take().map(Box::new);
-        }
+        let newest = self.newest.take();
+        self.state.last = newest
+            .filter(|newest| self.context.keeps(&newest.body))
+            .map(Box::new);
         self.state.at_rest()
     }
 

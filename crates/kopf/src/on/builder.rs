@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kopf_core::filter::Filters;
 use kopf_core::handler::{
-    ErrorsMode, HandlerKind, HandlerSpec, InitialDelay, Param, Retrying, Webhook,
+    Conversion, ErrorsMode, HandlerKind, HandlerSpec, InitialDelay, Param, Retrying, Webhook,
 };
 use kopf_core::selector::{self, Selector};
 use kopf_engine::invocation::Handler;
@@ -58,6 +58,7 @@ pub struct AnyHandler {
     retrying: Retrying,
     pub(crate) initial_delay: Option<InitialDelay>,
     pub(crate) webhook: Webhook,
+    pub(crate) conversion: Option<Conversion>,
     param: Option<Param>,
     registry: Option<String>,
     pub(crate) problems: Vec<String>,
@@ -95,6 +96,7 @@ impl<K: Kind> HandlerBuilder<K> {
             retrying: Retrying::default(),
             initial_delay: None,
             webhook: Webhook::default(),
+            conversion: None,
             param: None,
             registry: None,
             problems: Vec::new(),
@@ -364,6 +366,7 @@ impl AnyHandler {
         spec.retrying = self.retrying;
         spec.initial_delay.clone_from(&self.initial_delay);
         spec.webhook.clone_from(&self.webhook);
+        spec.conversion.clone_from(&self.conversion);
         spec.param.clone_from(&self.param);
         spec.build(Arc::clone(&self.function.run))
             .map_err(|error| error.to_string())

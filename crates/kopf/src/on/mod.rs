@@ -50,7 +50,8 @@
 //! `errors`, `timeout`, `retries`, `backoff`, `registry`.
 //!
 //! Handlers for admission, [`validate`](validate()) and [`mutate`](mutate()), are called once, and have no
-//! options of retrying; they have further ones: see [`admission`](crate::admission).
+//! options of retrying; they have further ones: see [`admission`](crate::admission). Handlers of
+//! conversions, [`convert`](convert()), have `source`, `target` and `persistent`.
 //!
 //! Several attributes on one function make several handlers; for one cause, the function is
 //! called once for each id.
@@ -71,6 +72,7 @@ mod activities;
 mod admission;
 mod builder;
 mod children;
+mod conversion;
 mod kinds;
 
 pub use activities::{Cleanup, Login, Probe, Startup, cleanup, login, probe, startup};
@@ -78,13 +80,14 @@ pub use admission::{Admitting, IntoOperation, Mutate, Validate, mutate, validate
 pub(crate) use builder::Check;
 pub use builder::{AnyHandler, HandlerBuilder};
 pub use children::{Child, child};
+pub use conversion::{Convert, convert};
 pub use kinds::{
     Comparing, Create, Delete, Event, Field, ForObjects, Index, Kind, Resume, Retried, Sub, Update,
     Waiting,
 };
 pub use kopf_macros::{child, create, delete, event, field, resume, update};
 pub use kopf_macros::{cleanup, login, probe, startup};
-pub use kopf_macros::{mutate, validate};
+pub use kopf_macros::{convert, mutate, validate};
 
 use crate::handler::{Handler, SubHandler};
 use crate::selecting::IntoSelect;

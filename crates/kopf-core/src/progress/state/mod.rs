@@ -208,9 +208,9 @@ impl State {
     }
 
     /// Makes the delayed handlers with these ids due now, and their sub-handlers.
-    pub fn wake<'a>(&mut self, ids: impl Iterator<Item = &'a HandlerId> + Clone) {
+    pub fn wake(&mut self, ids: &[HandlerId]) {
         let is_meant = |own: &str| {
-            ids.clone().any(|id| {
+            ids.iter().any(|id| {
                 let rest = own.strip_prefix(&**id);
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             })

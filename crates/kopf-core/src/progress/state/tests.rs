@@ -524,7 +524,7 @@ fn woken_handlers_are_due_with_their_sub_handlers() {
         state.apply(id, &delayed(), at(0));
     }
     state.apply("done", &outcome(Ok(None)), at(0));
-    state.wake(ids(&["a", "done"]).iter());
+    state.wake(&ids(&["a", "done"]));
     let awake: Vec<&str> = all
         .into_iter()
         .filter(|id| state.is_awake(id, at(1)))

@@ -39,11 +39,13 @@ from kopf._front.bodies import (  # noqa: E402
 )
 from kopf._front.callbacks import Logger, all_, any_, none_, not_  # noqa: E402
 from kopf._front.causes import Reason  # noqa: E402
+from kopf._front.conditions import Conditions as Conditions  # noqa: E402
 from kopf._front.dicts import FieldPath, FieldSpec  # noqa: E402
 from kopf._front.diffs import Diff, DiffItem, DiffOperation  # noqa: E402
 from kopf._front.ephemera import Index, Memo, Store  # noqa: E402
 from kopf._front.errors import (  # noqa: E402
     AdmissionError,
+    ApplyError as ApplyError,
     ErrorsMode,
     HandlerRetriesError,
     HandlerTimeoutError,
@@ -101,6 +103,8 @@ from kopf._front.versions import (  # noqa: E402
 from kopf.on import daemon, index, register, subhandler, timer  # noqa: E402
 
 if TYPE_CHECKING:
+    from kopf._front.children import apply_child as apply_child
+    from kopf._front.children import apply_child_sync as apply_child_sync
     from kopf._front.configuration import OperatorSettings
     from kopf._front.credentials import AiohttpSession, ConnectionInfo
     from kopf._front.diffbase import (
@@ -135,6 +139,8 @@ if TYPE_CHECKING:
 
 # Names that are imported when they are first used: they need the native module or slow imports.
 _LAZY = {
+    "apply_child": "children",
+    "apply_child_sync": "children",
     "OperatorSettings": "configuration",
     "AiohttpSession": "credentials",
     "ConnectionInfo": "credentials",

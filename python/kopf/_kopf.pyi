@@ -15,6 +15,7 @@ __all__ = [
     "Answer",
     "NativeWebhookServer",
     "Serving",
+    "apply_conditions",
     "build_certificate",
     "manifests",
     "new_project",
@@ -31,6 +32,7 @@ def manifests(
     handlers: list[dict[str, Any]], options: dict[str, Any]
 ) -> tuple[str, list[str]]: ...
 def new_project(options: dict[str, Any]) -> str: ...
+def apply_conditions(conditions: Any, changes: list[Any]) -> list[Any]: ...
 def build_certificate(
     hostnames: list[str], password: str | None = None
 ) -> tuple[bytes, bytes]: ...
@@ -101,6 +103,10 @@ class Call:
         delay: float | None = None,
         code: int | None = None,
         exception: BaseException | None = None,
+    ) -> None: ...
+    def child(self) -> tuple[Any, str | None] | None: ...
+    def apply_child(
+        self, owner: Any, manifest: Any, force: bool, future: asyncio.Future[Any]
     ) -> None: ...
     def set_settings(self, given: object) -> None: ...
     def execute(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from kopf._front import declaring
 from kopf._front.callbacks import (
-    ActivityFn, ChangingFn, DaemonFn, DelayFn, IndexingFn, TimerFn, WatchingFn, WebhookFn,
+    ActivityFn, ChangingFn, ChildFn, ConvertFn, DaemonFn, DelayFn, IndexingFn, TimerFn, WatchingFn, WebhookFn,
     WhenFilterFn,
 )
 from kopf._front.causes import Activity, Reason, WebhookType
@@ -39,6 +39,14 @@ ChangingDecorator = Callable[[ChangingFn], ChangingFn]
 WebhookDecorator = Callable[[WebhookFn], WebhookFn]
 DaemonDecorator = Callable[[DaemonFn], DaemonFn]
 TimerDecorator = Callable[[TimerFn], TimerFn]
+ChildDecorator = Callable[[ChildFn], ChildFn]
+ConvertDecorator = Callable[[ConvertFn], ConvertFn]
+
+ResourceSpec = str | Marker | SelectorFn | tuple[str, ...]
+"""A resource in an option: one name, or the positional arguments of decorators as a tuple."""
+
+Owns = Collection[ResourceSpec]
+"""Resources of objects that are owned by the handled one."""
 
 
 def startup(
@@ -161,6 +169,34 @@ def mutate(
     return declaring.webhook(locals(), reason=WebhookType.MUTATING)
 
 
+def convert(
+    arg1: str | Marker | SelectorFn | None = None,
+    arg2: str | Marker | None = None,
+    arg3: str | Marker | None = None,
+    /,
+    *,
+    source: str,
+    target: str,
+    group: str | None = None,
+    version: str | None = None,
+    kind: str | None = None,
+    plural: str | None = None,
+    singular: str | None = None,
+    shortcut: str | None = None,
+    category: str | None = None,
+    id: str | None = None,
+    param: Any | None = None,
+    persistent: bool | None = None,
+    registry: OperatorRegistry | None = None,
+) -> ConvertDecorator:
+    """Declares a handler that converts objects from one version of a resource to another.
+
+    The function returns the converted object, or changes it by ``patch``. ``kind``, ``apiVersion``
+    and ``metadata`` can be left out. Metadata other than labels and annotations must not be changed.
+    """
+    return declaring.convert(locals())
+
+
 def resume(
     arg1: str | Marker | SelectorFn | None = None,
     arg2: str | Marker | None = None,
@@ -186,6 +222,7 @@ def resume(
     when: WhenFilterFn | None = None,
     field: FieldSpec = None,
     value: ValueFilter | None = None,
+    owns: Owns | None = None,
     registry: OperatorRegistry | None = None,
 ) -> ChangingDecorator:
     """Declares a handler of objects that existed before the operator started."""
@@ -216,6 +253,7 @@ def create(
     when: WhenFilterFn | None = None,
     field: FieldSpec = None,
     value: ValueFilter | None = None,
+    owns: Owns | None = None,
     registry: OperatorRegistry | None = None,
 ) -> ChangingDecorator:
     """Declares a handler of new objects."""
@@ -248,6 +286,7 @@ def update(
     value: ValueFilter | None = None,
     old: ValueFilter | None = None,
     new: ValueFilter | None = None,
+    owns: Owns | None = None,
     registry: OperatorRegistry | None = None,
 ) -> ChangingDecorator:
     """Declares a handler of essential changes."""
@@ -279,6 +318,7 @@ def delete(
     when: WhenFilterFn | None = None,
     field: FieldSpec = None,
     value: ValueFilter | None = None,
+    owns: Owns | None = None,
     registry: OperatorRegistry | None = None,
 ) -> ChangingDecorator:
     """Declares a handler of deletions. Unless optional, it blocks the deletion until done."""
@@ -313,6 +353,7 @@ def field(
     value: ValueFilter | None = None,
     old: ValueFilter | None = None,
     new: ValueFilter | None = None,
+    owns: Owns | None = None,
     registry: OperatorRegistry | None = None,
 ) -> ChangingDecorator:
     """Declares a handler of changes of one field, including its appearance and removal."""
@@ -373,6 +414,38 @@ def event(
 ) -> WatchingDecorator:
     """Declares a handler of all watch events, without retries and without progress."""
     return declaring.watching(locals())
+
+
+def child(
+    arg1: str | Marker | SelectorFn | None = None,
+    arg2: str | Marker | None = None,
+    arg3: str | Marker | None = None,
+    /,
+    *,
+    group: str | None = None,
+    version: str | None = None,
+    kind: str | None = None,
+    plural: str | None = None,
+    singular: str | None = None,
+    shortcut: str | None = None,
+    category: str | None = None,
+    id: str | None = None,
+    param: Any | None = None,
+    labels: MetaFilter | None = None,
+    annotations: MetaFilter | None = None,
+    when: WhenFilterFn | None = None,
+    field: FieldSpec = None,
+    value: ValueFilter | None = None,
+    parent: ResourceSpec | None = None,
+    registry: OperatorRegistry | None = None,
+) -> ChildDecorator:
+    """Declares a handler of changes of objects that are owned by the handled ones.
+
+    The function is called with the owner and with ``child``, the owned object, and ``type``, the
+    type of the event. The owner is any object of other handlers, or of the ``parent`` resource only.
+    As event handlers, it is called once, without retries.
+    """
+    return declaring.child(locals())
 
 
 def daemon(

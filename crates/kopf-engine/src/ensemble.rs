@@ -74,13 +74,21 @@ where
                 _ => return Err(unexpected(&place, error)),
             }
         }
-        for place in wanted {
-            if !self.running.contains_key(&place) {
+        let missing = wanted
+            .into_iter()
+            .filter(|place| !self.running.contains_key(place));
+        // All streams exist before any of them runs: they notify each other.
+        let starting: Vec<_> = missing
+            .map(|place| {
                 let stop = CancellationToken::new();
-                let task = self.tasks.spawn((self.start)(place.clone(), stop.clone()));
-                self.places.insert(task.id(), place.clone());
-                self.running.insert(place, stop);
-            }
+                let running = (self.start)(place.clone(), stop.clone());
+                (place, stop, running)
+            })
+            .collect();
+        for (place, stop, running) in starting {
+            let task = self.tasks.spawn(running);
+            self.places.insert(task.id(), place.clone());
+            self.running.insert(place, stop);
         }
         Ok(())
     }

@@ -7,6 +7,7 @@
 
 pub mod activities;
 pub mod admission;
+pub mod applying;
 pub mod authentication;
 #[cfg(test)]
 mod captured;
@@ -19,11 +20,13 @@ mod errors;
 pub mod execution;
 #[cfg(test)]
 mod fake_api;
+mod families;
 pub mod health;
 mod identity;
 pub mod indexing;
 pub mod inspect;
 pub mod invocation;
+mod known_kinds;
 mod known_peers;
 mod object;
 mod observation;

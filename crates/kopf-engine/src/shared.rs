@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::daemons::Daemons;
 use crate::execution::Executor;
+use crate::families::Families;
 use crate::indexing::Barrier;
 use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
@@ -36,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) known_peers: KnownPeers,
     /// What everything but indexing waits for.
     pub(crate) barrier: Barrier,
+    /// The way of changed children to their owners.
+    pub(crate) families: Families,
     /// Memos of objects that are asked about before they are stored.
     pub(crate) memos: Memos,
     /// Whether the operator ends: then nothing has to be forgotten.

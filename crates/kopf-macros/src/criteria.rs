@@ -94,7 +94,7 @@ fn call(option: &Named) -> syn::Result<TokenStream> {
         OptionValue::Expression(value) => value,
     };
     let tokens = match name.as_str() {
-        "id" | "registry" | "subresource" => {
+        "id" | "registry" | "subresource" | "source" | "target" => {
             literals::check_text(&name, value)?;
             value.to_token_stream()
         }
@@ -120,6 +120,10 @@ fn call(option: &Named) -> syn::Result<TokenStream> {
         "operation" => literals::operation(&name, value)?,
         "optional" | "deleted" | "sharp" | "persistent" | "side_effects" | "ignore_failures" => {
             literals::check_flag(&name, value)?;
+            value.to_token_stream()
+        }
+        "owns" => {
+            literals::check_list(&name, value)?;
             value.to_token_stream()
         }
         "when" => {

@@ -65,6 +65,14 @@ pub fn event(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Event, arguments.into(), &item.into()).into()
 }
 
+/// Calls the function with the owner when an owned object is created, changed or deleted.
+///
+/// The options are described at the function of the same name, `kopf::on::child`.
+#[proc_macro_attribute]
+pub fn child(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Macro::Child, arguments.into(), &item.into()).into()
+}
+
 /// Asks the function whether objects may be created, changed or deleted.
 ///
 /// The options are described at the function of the same name, `kopf::on::validate`.
@@ -79,6 +87,14 @@ pub fn validate(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn mutate(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Mutate, arguments.into(), &item.into()).into()
+}
+
+/// Converts objects from one version of a resource to another by the function.
+///
+/// The options are described at the function of the same name, `kopf::on::convert`.
+#[proc_macro_attribute]
+pub fn convert(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Macro::Convert, arguments.into(), &item.into()).into()
 }
 
 /// Runs the function beside every object that matches, for as long as it likes.

@@ -131,6 +131,15 @@ pub(crate) fn check_flag(option: &str, value: &Expr) -> syn::Result<()> {
     }
 }
 
+pub(crate) fn check_list(option: &str, value: &Expr) -> syn::Result<()> {
+    let is_empty = matches!(value, Expr::Array(list) if list.elems.is_empty());
+    if is_empty || is_literal(value) {
+        let accepted = "a list of resources, as in [\"deployments\", \"services\"]";
+        return Err(wrong(option, accepted, value));
+    }
+    Ok(())
+}
+
 pub(crate) fn check_function(option: &str, value: &Expr) -> syn::Result<()> {
     if is_literal(value) {
         return Err(wrong(

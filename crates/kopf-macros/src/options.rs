@@ -11,8 +11,10 @@ pub(crate) enum Macro {
     Resume,
     Field,
     Event,
+    Child,
     Validate,
     Mutate,
+    Convert,
     Daemon,
     Timer,
     Index,
@@ -24,15 +26,17 @@ pub(crate) enum Macro {
 
 impl Macro {
     /// Those that are for objects.
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 13] = [
         Self::Create,
         Self::Update,
         Self::Delete,
         Self::Resume,
         Self::Field,
         Self::Event,
+        Self::Child,
         Self::Validate,
         Self::Mutate,
+        Self::Convert,
         Self::Daemon,
         Self::Timer,
         Self::Index,
@@ -52,8 +56,10 @@ impl Macro {
             Self::Resume => "resume",
             Self::Field => "field",
             Self::Event => "event",
+            Self::Child => "child",
             Self::Validate => "validate",
             Self::Mutate => "mutate",
+            Self::Convert => "convert",
             Self::Daemon => "daemon",
             Self::Timer => "timer",
             Self::Index => "index",
@@ -77,6 +83,19 @@ impl Macro {
         matches!(self, Self::Validate | Self::Mutate)
     }
 
+    /// Returns `true` for handlers without retries.
+    fn is_called_once(self) -> bool {
+        matches!(self, Self::Event | Self::Child) || self.is_admission()
+    }
+
+    /// Returns `true` for handlers of changes.
+    fn is_change(self) -> bool {
+        matches!(
+            self,
+            Self::Create | Self::Update | Self::Delete | Self::Resume | Self::Field
+        )
+    }
+
     /// What takes the result of the function over.
     pub(crate) fn convert(self) -> &'static str {
         match self {
@@ -90,9 +109,15 @@ impl Macro {
         if self.is_activity() {
             return ACTIVITIES.contains(&option) || RETRYING.contains(&option);
         }
+        if self == Self::Convert {
+            return SELECTING.contains(&option)
+                || ACTIVITIES.contains(&option)
+                || CONVERTING.contains(&option)
+                || option == "persistent";
+        }
         SELECTING.contains(&option)
             || COMMON.contains(&option)
-            || (RETRYING.contains(&option) && self != Self::Event && !self.is_admission())
+            || (RETRYING.contains(&option) && !self.is_called_once())
             || (ADMITTING.contains(&option) && self.is_admission())
             || (CHANGING.contains(&option) && matches!(self, Self::Update | Self::Field))
             || (option == "initial_delay" && matches!(self, Self::Daemon | Self::Timer))
@@ -100,6 +125,8 @@ impl Macro {
             || (TIMING.contains(&option) && self == Self::Timer)
             || (option == "optional" && self == Self::Delete)
             || (option == "deleted" && self == Self::Resume)
+            || (option == "parent" && self == Self::Child)
+            || (option == "owns" && self.is_change())
     }
 
     /// All options of this macro, as they are listed in messages.
@@ -168,7 +195,7 @@ const RETRYING: &[&str] = &["errors", "timeout", "retries", "backoff"];
 
 const CHANGING: &[&str] = &["old", "new"];
 
-const SPECIAL: &[&str] = &["optional", "deleted", "initial_delay"];
+const SPECIAL: &[&str] = &["optional", "deleted", "initial_delay", "owns", "parent"];
 
 /// Options of daemons: how they are made to end.
 const STOPPING: &[&str] = &[
@@ -190,6 +217,9 @@ const ADMITTING: &[&str] = &[
     "ignore_failures",
 ];
 
+/// Options of handlers of conversions.
+const CONVERTING: &[&str] = &["source", "target"];
+
 /// Whether any macro has an option of this name.
 pub(crate) fn is_option(name: &str) -> bool {
     all().any(|option| option == name)
@@ -197,7 +227,7 @@ pub(crate) fn is_option(name: &str) -> bool {
 
 fn all() -> impl Iterator<Item = &'static str> {
     [
-        SELECTING, COMMON, RETRYING, CHANGING, SPECIAL, STOPPING, TIMING, ADMITTING,
+        SELECTING, COMMON, RETRYING, CHANGING, SPECIAL, STOPPING, TIMING, ADMITTING, CONVERTING,
     ]
     .into_iter()
     .flatten()
@@ -240,6 +270,11 @@ mod tests {
         assert!(Macro::Resume.accepts("deleted") && !Macro::Delete.accepts("deleted"));
         assert!(Macro::Validate.accepts("operations") && Macro::Mutate.accepts("subresource"));
         assert!(!Macro::Validate.accepts("retries") && !Macro::Create.accepts("persistent"));
+        assert!(Macro::Create.accepts("owns") && !Macro::Event.accepts("owns"));
+        assert!(Macro::Child.accepts("parent") && !Macro::Child.accepts("retries"));
+        assert!(!Macro::Create.accepts("parent"));
+        assert!(Macro::Convert.accepts("source") && Macro::Convert.accepts("persistent"));
+        assert!(!Macro::Convert.accepts("labels") && !Macro::Create.accepts("target"));
         assert!(Macro::Startup.accepts("id") && Macro::Probe.accepts("retries"));
         assert!(!Macro::Startup.accepts("labels") && !Macro::Login.accepts("group"));
     }

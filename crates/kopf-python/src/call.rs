@@ -10,6 +10,7 @@ use kopf_core::cause::{Cause, Change};
 use kopf_core::outcome::{Attachment, HandlerError};
 use kopf_core::reference::ObjectReference;
 use kopf_core::wording::Level;
+use kopf_engine::applying::FieldOwnership;
 use kopf_engine::invocation::{Admission, Call, FilterContext, LiveBody, SharedPatch, Subject};
 use kopf_engine::memos::MemoCell;
 use kopf_engine::posting::Poster;
@@ -23,7 +24,7 @@ use crate::front::{Front, lock};
 use crate::job::{Exception, Job};
 use crate::memos::PyMemo;
 use crate::stopping::StopFlag;
-use crate::{declaring, login, patching, posting, settings};
+use crate::{children, declaring, login, patching, posting, settings};
 
 /// A call of a function, or of a filter.
 #[pyclass(frozen, name = "Call", module = "kopf._kopf")]
@@ -446,6 +447,40 @@ impl PyCall {
             },
         };
         self.job()?.finish(Err(error));
+        Ok(())
+    }
+
+    /// The changed child of the object and the type of its event; `None` for other calls.
+    fn child(&self, py: Python<'_>) -> PyResult<Option<(Py<PyAny>, Option<&'static str>)>> {
+        let Some(child) = &self.call()?.child else {
+            return Ok(None);
+        };
+        let body = to_python(py, child.body.value())?.unbind();
+        Ok(Some((body, child.event.as_str())))
+    }
+
+    /// Applies a child of the owner. Resolves the future with the child as stored.
+    fn apply_child(
+        &self,
+        owner: &Bound<'_, PyAny>,
+        manifest: &Bound<'_, PyAny>,
+        force: bool,
+        future: Py<PyAny>,
+    ) -> PyResult<()> {
+        let (owner, manifest) = (from_python(owner)?, from_python(manifest)?);
+        let operator = Arc::clone(&self.call()?.operator);
+        let ownership = if force {
+            FieldOwnership::TakeOver
+        } else {
+            FieldOwnership::Respect
+        };
+        let child = children::Applying {
+            operator,
+            owner: Body::new(owner),
+            manifest,
+            ownership,
+        };
+        children::apply(&self.front, child, future);
         Ok(())
     }
 

@@ -9,8 +9,8 @@ use kopf_core::admission::{Operation, WebhookType};
 use kopf_core::field::FieldPath;
 use kopf_core::filter::Filters;
 use kopf_core::handler::{
-    Activity, Cancellation, ErrorsMode, FunctionId, HandlerKind, InitialDelay, Retrying, Timing,
-    Webhook,
+    Activity, Cancellation, Conversion, ErrorsMode, FunctionId, HandlerKind, InitialDelay,
+    Retrying, Timing, Webhook,
 };
 use kopf_core::outcome::HandlerError;
 use kopf_core::selector::{Predicate, Selector, SelectorSpec};
@@ -87,6 +87,11 @@ pub(crate) fn handler(front: &Arc<Front>, spec: &Bound<'_, PyDict>) -> PyResult<
         selector: get(spec, "selector")?
             .map(|given| selector(front, &given))
             .transpose()?,
+        owns: get::<Vec<Bound<'_, PyDict>>>(spec, "owns")?
+            .unwrap_or_default()
+            .iter()
+            .map(|given| selector(front, given))
+            .collect::<PyResult<_>>()?,
         filters,
         retrying: Retrying {
             errors: errors_mode(spec)?,
@@ -96,6 +101,7 @@ pub(crate) fn handler(front: &Arc<Front>, spec: &Bound<'_, PyDict>) -> PyResult<
         },
         initial_delay,
         webhook: webhook(spec)?,
+        conversion: conversion(spec)?,
         param: None,
         run,
     })
@@ -149,6 +155,7 @@ pub(crate) fn kind(spec: &Bound<'_, PyDict>) -> PyResult<HandlerKind> {
         "authentication" => HandlerKind::Activity(Activity::Authentication),
         "probe" => HandlerKind::Activity(Activity::Probe),
         "event" => HandlerKind::Event,
+        "child" => HandlerKind::Child,
         "index" => HandlerKind::Index,
         "create" => HandlerKind::Create,
         "update" => HandlerKind::Update,
@@ -172,6 +179,7 @@ pub(crate) fn kind(spec: &Bound<'_, PyDict>) -> PyResult<HandlerKind> {
             sharp: flag("sharp")?,
             idle: seconds(spec, "idle")?,
         }),
+        "convert" => HandlerKind::Convert,
         "validating" => HandlerKind::Admission(WebhookType::Validating),
         "mutating" => HandlerKind::Admission(WebhookType::Mutating),
         other => {
@@ -224,6 +232,13 @@ pub(crate) fn selector_with(
     };
     let wrong = |error| PyValueError::new_err(format!("wrong selector: {error}"));
     own.build().map_err(wrong)
+}
+
+fn conversion(spec: &Bound<'_, PyDict>) -> PyResult<Option<Conversion>> {
+    let (source, target) = (get(spec, "source")?, get(spec, "target")?);
+    Ok(source
+        .zip(target)
+        .map(|(source, target)| Conversion { source, target }))
 }
 
 fn webhook(spec: &Bound<'_, PyDict>) -> PyResult<Webhook> {

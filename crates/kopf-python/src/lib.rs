@@ -8,6 +8,8 @@
 //! held while Python code runs, except that of a hosted task, which only the drain takes.
 
 mod call;
+mod children;
+mod conditions;
 mod convert;
 mod declaring;
 mod drain;
@@ -38,6 +40,8 @@ mod webhooks;
 mod _kopf {
     #[pymodule_export]
     use crate::call::{BodySource, PyCall, ReviewedSource};
+    #[pymodule_export]
+    use crate::conditions::apply_conditions;
     #[pymodule_export]
     use crate::engine::{Engine, py_logger_names};
     #[pymodule_export]

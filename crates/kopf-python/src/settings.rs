@@ -146,6 +146,7 @@ fn persistence(
     settings.persistence.touching = persistence.need("touching")?;
     settings.persistence.results_first = persistence.need("results_first")?;
     settings.persistence.lost_updates = persistence.need("lost_updates")?;
+    settings.persistence.field_manager = persistence.get("field_manager")?;
     let progress: Bound<'_, PyAny> = persistence.need("progress_storage")?;
     settings.persistence.progress_storage = storages::progress(front, &progress)?;
     let diffbase: Bound<'_, PyAny> = persistence.need("diffbase_storage")?;

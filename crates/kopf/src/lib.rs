@@ -27,13 +27,15 @@
 //! - [`IntoOutcome`]: what handlers can return; [`temporary`], [`permanent`] and [`denied`] errors;
 //! - [`SubHandlers`]: handlers inside of handlers;
 //! - [`event()`], [`info`], [`warn()`], [`exception`]: events about objects;
-//! - [`adopt`] and its neighbours: objects that belong to others;
+//! - [`adopt`] and its neighbours: objects that belong to others; [`apply_child`]: how they get there;
+//! - [`Conditions`]: `status.conditions` of objects;
 //! - [`main()`]: the command line; [`Operator`]: operators inside of other programs.
 
 #![warn(clippy::too_many_lines)]
 
 pub mod admission;
 pub mod background;
+mod children;
 pub mod cli;
 mod definitions;
 mod error;
@@ -60,12 +62,14 @@ mod selecting;
 pub mod __private;
 
 pub use background::{StopReason, daemon, timer};
+pub use children::{Applied, ApplyError, Applying, Effect, apply_child};
 pub use cli::{main, main_with};
 pub use error::{Error, Result, denied, permanent, temporary};
 pub use extract::{
-    Annotations, DryRun, Event, Headers, Labels, Live, Logger, Memo, MemoValue, Meta, Name,
-    Namespace, New, Now, Object, Old, Param, Patch, Retry, Runtime, SettingsMut, Spec, SslPeer,
-    Started, State, Status, Stopped, SubHandlers, Subresource, Uid, UserInfo, View, Warnings,
+    Annotations, Child, Conditions, DryRun, Event, Headers, Labels, Live, Logger, Memo, MemoValue,
+    Meta, Name, Namespace, New, Now, Object, Old, Param, Patch, Retry, Runtime, SettingsMut, Spec,
+    SslPeer, Started, State, Status, Stopped, SubHandlers, Subresource, Uid, UserInfo, View,
+    Warnings,
 };
 pub use filters::{ABSENT, PRESENT, all_, any_, none_, not_};
 pub use hierarchy::{
@@ -79,6 +83,7 @@ pub use kopf_client::vault::{Credentials, LoginError};
 pub use kopf_core::admission::Operation;
 pub use kopf_core::body::Body;
 pub use kopf_core::cause::{EventType, Reason};
+pub use kopf_core::conditions::ConditionStatus;
 pub use kopf_core::diff::{Diff, DiffItem, DiffOperation};
 pub use kopf_core::field::FieldPath;
 pub use kopf_core::handler::ErrorsMode;

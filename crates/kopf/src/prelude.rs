@@ -5,9 +5,9 @@ pub use serde::{Deserialize, Serialize};
 pub use serde_json::{Value, json};
 
 pub use crate::extract::{
-    Annotations, DryRun, Event, Headers, Labels, Live, Logger, Memo, Meta, Name, Namespace, New,
-    Now, Object, Old, Param, Patch, Retry, Runtime, SettingsMut, Spec, SslPeer, Started, State,
-    Status, Stopped, SubHandlers, Subresource, Uid, UserInfo, Warnings,
+    Annotations, Child, Conditions, DryRun, Event, Headers, Labels, Live, Logger, Memo, Meta, Name,
+    Namespace, New, Now, Object, Old, Param, Patch, Retry, Runtime, SettingsMut, Spec, SslPeer,
+    Started, State, Status, Stopped, SubHandlers, Subresource, Uid, UserInfo, Warnings,
 };
 pub use crate::indexing::Index;
 pub use crate::{

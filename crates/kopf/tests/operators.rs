@@ -550,3 +550,49 @@ async fn blocking_daemons_leave_threads_to_others() {
     assert_eq!(thing["status"]["make"], "made");
     running.stop().await.unwrap();
 }
+
+mod children {
+    use super::*;
+
+    /// Applies a child, and waits for it.
+    #[kopf::on::create(
+        "things",
+        labels = {"app": "web"},
+        owns = ["configmaps"],
+        registry = "children"
+    )]
+    async fn make(retry: Retry, conditions: Conditions) -> kopf::Result<()> {
+        let child = ConfigMap {
+            data: Some([("a".to_owned(), "1".to_owned())].into()),
+            ..ConfigMap::default()
+        };
+        kopf::apply_child(&kopf::Current, &child).await?;
+        conditions.set("Made", *retry > 0, "Applied", format!("attempt {retry}"))?;
+        if *retry == 0 {
+            return Err(kopf::temporary("the child is not seen yet").delay(1_000_000));
+        }
+        Ok(())
+    }
+
+    #[kopf::on::child("configmaps", parent = "things", registry = "children")]
+    fn seen(child: Child, Name(name): Name, patch: Patch) -> kopf::Result<()> {
+        let child: ConfigMap = child.parse()?;
+        assert_eq!(child.metadata.name.as_ref(), Some(&name));
+        patch.status().set("data", json!(child.data));
+        Ok(())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn children_are_applied_seen_and_waited_for() {
+        let cluster = Cluster::start().await;
+        let operator = Operator::builder().registry("children").build().unwrap();
+        let running = operator.start(cluster.client.clone()).await.unwrap();
+        cluster.create("obj", json!({})).await;
+        let is_made = |object: &Value| object["status"]["conditions"][0]["status"] == "True";
+        let object = cluster.eventually("obj", is_made).await;
+        assert_eq!(object["status"]["conditions"][0]["message"], "attempt 1");
+        let is_seen = |object: &Value| object["status"]["data"] == json!({"a": "1"});
+        cluster.eventually("obj", is_seen).await;
+        running.stop().await.unwrap();
+    }
+}

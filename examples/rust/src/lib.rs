@@ -28,6 +28,11 @@ struct DaemonsGuide;
 #[doc = include_str!("../../../docs/indexing.md")]
 struct IndexingGuide;
 
+/// So do those of docs/children.md.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/children.md")]
+struct ChildrenGuide;
+
 /// So do those of docs/admission.md.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/admission.md")]

@@ -23,10 +23,10 @@ from kopf._front import answers, execution, invocation, lowering, patches, servi
 from kopf._front.causes import cause_var
 from kopf._front.current import CurrentCall, bridge_var, call_var
 from kopf._front.errors import (
-    AdmissionError, HandlerChildrenRetry, PermanentError, TemporaryError,
+    AdmissionError, ApplyError, HandlerChildrenRetry, PermanentError, TemporaryError,
 )
 from kopf._front.handlers import (
-    ActivityHandler, Handler, IndexingHandler, SpawningHandler, WatchingHandler, WebhookHandler,
+    ActivityHandler, ChildHandler, Handler, IndexingHandler, SpawningHandler, WatchingHandler, WebhookHandler,
 )
 from kopf._front.references import Resource
 
@@ -171,7 +171,7 @@ class Bridge(answers.Answers, serving.ServingMixin):
                 self._finish_activity(native, handler, result)
             elif isinstance(handler, IndexingHandler):
                 native.finish_index(result) if result is not None else native.finish(None)
-            elif isinstance(handler, WatchingHandler):
+            elif isinstance(handler, WatchingHandler | ChildHandler):
                 native.finish(None)
             elif isinstance(handler, WebhookHandler):
                 native.warn([_text(warning) for warning in call.cause.warnings])  # type: ignore[attr-defined]
@@ -328,6 +328,8 @@ class Bridge(answers.Answers, serving.ServingMixin):
             future.set_exception(HandlerChildrenRetry(delay=detail))
         elif kind == "permanent":
             future.set_exception(PermanentError(detail))
+        elif kind == "apply":
+            future.set_exception(ApplyError(detail))
         else:
             future.set_exception(serving.REFUSALS.get(kind, RuntimeError)(detail))
 

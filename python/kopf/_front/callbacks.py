@@ -70,6 +70,56 @@ class IndexingFn(Protocol):
     ) -> Result: ...
 
 
+class ChildFn(Protocol):
+    """A handler of children."""
+
+    def __call__(
+        self,
+        *,
+        child: Body,
+        type: str | None,
+        annotations: Annotations,
+        labels: Labels,
+        body: TypedBody,
+        meta: Meta,
+        spec: TypedBody,
+        status: TypedBody,
+        resource: Resource,
+        uid: str,
+        name: str,
+        namespace: str | None,
+        patch: Patch,
+        logger: Logger,
+        memo: Any,
+        param: Any = ...,
+        **kwargs: Any,
+    ) -> Result: ...
+
+
+class ConvertFn(Protocol):
+    """A handler of conversions."""
+
+    def __call__(
+        self,
+        *,
+        annotations: Annotations,
+        labels: Labels,
+        body: TypedBody,
+        meta: Meta,
+        spec: TypedBody,
+        status: TypedBody,
+        resource: Resource,
+        uid: str,
+        name: str,
+        namespace: str | None,
+        patch: Patch,
+        logger: Logger,
+        memo: Any,
+        param: Any = ...,
+        **kwargs: Any,
+    ) -> Result: ...
+
+
 class WatchingFn(Protocol):
     """An event handler."""
 

@@ -186,6 +186,18 @@ class WatchingCause(ResourceCause):
 
 
 @dataclasses.dataclass(eq=False, repr=False)
+class ChildCause(ResourceCause):
+    """A changed child of the object."""
+
+    child: Body
+    type: RawEventType
+
+    @property
+    def _kwargs(self) -> dict[str, Any]:
+        return {**super()._kwargs, "child": self.child, "type": self.type}
+
+
+@dataclasses.dataclass(eq=False, repr=False)
 class SpawningCause(ResourceCause):
     """An object whose daemons and timers are matched and spawned."""
 

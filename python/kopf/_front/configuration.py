@@ -243,6 +243,8 @@ class PersistenceSettings:
     """
     results_first: bool = False
     """Writes the status before the annotations if these are two requests."""
+    field_manager: str | None = None
+    """The field manager of applied children; by default, ``posting.reporting_component``."""
     lost_updates: bool = False
     """Accepts the loss of changes for handlers that have finished while others still run.
 

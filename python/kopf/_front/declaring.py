@@ -54,6 +54,7 @@ def changing(
             field_needs_change=field_needs_change,
             old=options.get("old"),
             new=options.get("new"),
+            owns=_owns(options),
         )
         _registry(options)._changing.append(handler)
         return fn
@@ -65,6 +66,40 @@ def watching(options: Options) -> Decorator:
     def decorator(fn: Any) -> Any:
         handler = handlers.WatchingHandler(**_resource_fields(fn, options))
         _registry(options)._watching.append(handler)
+        return fn
+    return decorator
+
+
+def convert(options: Options) -> Decorator:
+    """Returns a decorator for handlers of conversions."""
+    source, target = options["source"], options["target"]
+    for name, given in (("source", source), ("target", target)):
+        if not isinstance(given, str) or not given or "/" in given:
+            raise ValueError(f"invalid {name} {given!r}: must be a version such as 'v1'")
+    if source == target:
+        raise ValueError(f"source and target must be different versions, not both {source!r}")
+
+    def decorator(fn: Any) -> Any:
+        handler = handlers.ConvertHandler(
+            **_resource_fields(fn, options),
+            source=source,
+            target=target,
+            persistent=options["persistent"],
+        )
+        _registry(options)._conversions.append(handler)
+        return fn
+    return decorator
+
+
+def child(options: Options) -> Decorator:
+    """Returns a decorator for handlers of children."""
+    def decorator(fn: Any) -> Any:
+        fields = _resource_fields(fn, options)
+        parent = options["parent"]
+        owns = [fields.pop("selector")]
+        selector = _selector("parent", parent) if parent is not None else None
+        handler = handlers.ChildHandler(**fields, selector=selector, owns=owns)
+        _registry(options)._children.append(handler)
         return fn
     return decorator
 
@@ -193,6 +228,25 @@ def _common_fields(
     _verify_options(id, options)
     names = ("param", "errors", "timeout", "retries", "backoff")
     return {"id": id, "fn": fn, **{name: options.get(name) for name in names}}
+
+
+def _owns(options: Options) -> list[Selector]:
+    owns = options.get("owns")
+    if owns is None:
+        return []
+    if isinstance(owns, str) or not isinstance(owns, collections.abc.Collection):
+        raise TypeError(f"invalid owns {owns!r}: must be a list of resources")
+    return [_selector("owns", item) for item in owns]
+
+
+def _selector(option: str, resource: Any) -> Selector:
+    if isinstance(resource, Selector):
+        return resource
+    names = resource if isinstance(resource, tuple) else (resource,)
+    try:
+        return Selector(*names)
+    except TypeError as exc:
+        raise TypeError(f"invalid {option} {resource!r}: {exc}") from exc
 
 
 def _operations(options: Options) -> collections.abc.Collection[str] | None:

@@ -35,6 +35,10 @@ class TemporaryError(Exception):
         self.delay = delay
 
 
+class ApplyError(Exception):
+    """A child that was not applied. The message names the child and the other field managers."""
+
+
 class HandlerTimeoutError(PermanentError):
     """The handler's ``timeout=`` is exceeded, counted from its first attempt."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar, cast
 
 from kopf._front import callbacks, diffs
@@ -121,6 +121,27 @@ class WatchingHandler(ResourceHandler):
 
 
 @dataclasses.dataclass(eq=False, repr=False)
+class ConvertHandler(ResourceHandler):
+    """A handler of conversions."""
+
+    fn: callbacks.ConvertFn
+    source: str
+    target: str
+    persistent: bool | None
+
+    def __str__(self) -> str:
+        return f"Conversion {self.id!r}"
+
+
+@dataclasses.dataclass(eq=False, repr=False)
+class ChildHandler(ResourceHandler):
+    """A handler of children."""
+
+    fn: callbacks.ChildFn
+    owns: Sequence[Selector]
+
+
+@dataclasses.dataclass(eq=False, repr=False)
 class ChangingHandler(ResourceHandler):
     """A handler of changes."""
 
@@ -132,6 +153,7 @@ class ChangingHandler(ResourceHandler):
     field_needs_change: bool | None
     old: ValueFilter | None
     new: ValueFilter | None
+    owns: Sequence[Selector] = ()
 
 
 @dataclasses.dataclass(eq=False, repr=False)

@@ -12,7 +12,7 @@ from kopf._front import handlers as handlers_
 from kopf._front import loggers, stoppers
 from kopf._front.bodies import Body
 from kopf._front.causes import (
-    Activity, ActivityCause, ChangingCause, DaemonCause, IndexingCause, Reason, ResourceCause,
+    Activity, ActivityCause, ChangingCause, ChildCause, DaemonCause, IndexingCause, Reason, ResourceCause,
     WatchingCause, WebhookCause,
 )
 from kopf._front.diffs import Diff, DiffItem, DiffOperation
@@ -166,6 +166,11 @@ def make_cause(bridge: Bridge, native: NativeCall, handler: handlers_.Handler) -
     if isinstance(handler, handlers_.WebhookHandler):
         return _webhook(native, handler, LocalObjectLogger(ref, bridge.settings), common)
     common["logger"] = LocalObjectLogger(ref, bridge.settings)
+    if isinstance(handler, handlers_.ConvertHandler):
+        return ResourceCause(**common)
+    if isinstance(handler, handlers_.ChildHandler):
+        child, type_ = native.child() or ({}, None)
+        return ChildCause(child=Body(child), type=cast(Any, type_), **common)
     return _watching(native, common)
 
 
@@ -290,6 +295,9 @@ def _add_object(kwargs: dict[str, Any], cause: ResourceCause, is_async: bool) ->
         kwargs["old"] = cause.old
         kwargs["new"] = cause.new
         kwargs["diff"] = cause.diff
+    elif isinstance(cause, ChildCause):
+        kwargs["child"] = cause.child
+        kwargs["type"] = cause.type
     kwargs.update(cause.indices)
 
 

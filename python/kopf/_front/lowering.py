@@ -14,7 +14,7 @@ from kopf._front import diffbase, lifecycles, progress
 from kopf._front.dicts import parse_field
 from kopf._front.filters import ABSENT, PRESENT
 from kopf._front.handlers import (
-    ActivityHandler, ChangingHandler, DaemonHandler, Handler, IndexingHandler, ResourceHandler,
+    ActivityHandler, ChangingHandler, ChildHandler, ConvertHandler, DaemonHandler, Handler, IndexingHandler, ResourceHandler,
     SpawningHandler, TimerHandler, WatchingHandler, WebhookHandler,
 )
 from kopf._front.invocation import is_async_fn
@@ -41,9 +41,11 @@ def all_handlers(registry: OperatorRegistry) -> list[Handler]:
     ]
     handlers.extend(registry._indexing.get_all_handlers())
     handlers.extend(registry._watching.get_all_handlers())
+    handlers.extend(registry._children.get_all_handlers())
     handlers.extend(registry._spawning.get_all_handlers())
     handlers.extend(registry._changing.get_all_handlers())
     handlers.extend(registry._webhooks.get_all_handlers())
+    handlers.extend(registry._conversions.get_all_handlers())
     return handlers
 
 
@@ -79,6 +81,14 @@ def lower(handler: Handler, *, parent: Handler | None = None) -> dict[str, Any]:
         spec["kind"] = "index"
     elif isinstance(handler, WatchingHandler):
         spec["kind"] = "event"
+    elif isinstance(handler, ConvertHandler):
+        spec["kind"] = "convert"
+        spec["source"] = handler.source
+        spec["target"] = handler.target
+        spec["persistent"] = bool(handler.persistent)
+    elif isinstance(handler, ChildHandler):
+        spec["kind"] = "child"
+        spec["owns"] = [_lower_selector(selector) for selector in handler.owns]
     else:
         raise TypeError(f"{handler} is of an unknown type: {type(handler).__qualname__}")
     return spec
@@ -154,6 +164,7 @@ def _criterion(value: Any) -> tuple[str, Any]:
 
 
 def _lower_change(spec: dict[str, Any], handler: ChangingHandler, *, is_sub: bool) -> None:
+    spec["owns"] = [_lower_selector(selector) for selector in handler.owns]
     spec["old"] = _lower_value(handler.old)
     spec["new"] = _lower_value(handler.new)
     if is_sub:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypedDict, cast
 
 from kopf._front import dicts
 from kopf._front.bodies import Body, RawBody
+from kopf._front.conditions import Conditions
 from kopf._front.dicts import MutableMappingView
 from kopf._front.jsonpatch import compare
 
@@ -76,10 +77,13 @@ class Patch(dict[str, Any]):
     merge patches cannot express, e.g. of items of lists.
     """
 
-    __slots__ = ("_meta", "_spec", "_status", "_original", "_fns", "__dict__", "__weakref__")
+    __slots__ = (
+        "_meta", "_spec", "_status", "_conditions", "_original", "_fns", "__dict__", "__weakref__",
+    )
     _meta: MetaPatch
     _spec: SpecPatch
     _status: StatusPatch
+    _conditions: Conditions
 
     def __init__(
         self,
@@ -137,10 +141,21 @@ class Patch(dict[str, Any]):
             self._status = StatusPatch(self)
             return self._status
 
+    @property
+    def conditions(self) -> Conditions:
+        """The conditions of the object, to be changed with this patch."""
+        try:
+            return self._conditions
+        except AttributeError:
+            self._conditions = Conditions(self)
+            return self._conditions
+
     def clear(self) -> None:
         """Removes all fields and functions."""
         super().clear()
         self._fns.clear()
+        if hasattr(self, "_conditions"):
+            del self._conditions
 
     def as_json_patch(self, body: Body | RawBody | None = None) -> list[JSONPatchItem]:
         """Returns the JSON patch that makes the same changes to the body.

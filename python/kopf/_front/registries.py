@@ -15,7 +15,7 @@ from kopf._front.causes import (
 from kopf._front.dicts import FieldPath
 from kopf._front.errors import ErrorsMode
 from kopf._front.handlers import (
-    ActivityHandler, ChangingHandler, Handler, IndexingHandler, ResourceHandler, SpawningHandler,
+    ActivityHandler, ChangingHandler, ChildHandler, ConvertHandler, Handler, IndexingHandler, ResourceHandler, SpawningHandler,
     WatchingHandler, WebhookHandler,
 )
 from kopf._front.ids import HandlerId, generate_id, get_callable_id
@@ -197,6 +197,8 @@ class OperatorRegistry:
         self._activities = ActivityRegistry()
         self._indexing = IndexingRegistry()
         self._watching = WatchingRegistry()
+        self._children: GenericRegistry[ChildHandler] = GenericRegistry()
+        self._conversions: GenericRegistry[ConvertHandler] = GenericRegistry()
         self._spawning = SpawningRegistry()
         self._changing = ChangingRegistry()
         self._webhooks = WebhooksRegistry()

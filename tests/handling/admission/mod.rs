@@ -5,6 +5,7 @@
 
 mod answers;
 mod configuration;
+mod conversion;
 mod golden;
 mod memos;
 mod reconciliation;

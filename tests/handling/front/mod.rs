@@ -21,8 +21,8 @@ use kopf_core::cause::Cause;
 use kopf_core::field::FieldPath;
 use kopf_core::filter::{Filters, MetaCriterion, ValueCriterion, WhenFilter, when_fn};
 use kopf_core::handler::{
-    Activity, ErrorsMode, FunctionId, HandlerKind, HandlerSpec, InitialDelay, Param, Retrying,
-    Webhook,
+    Activity, Conversion, ErrorsMode, FunctionId, HandlerKind, HandlerSpec, InitialDelay, Param,
+    Retrying, Webhook,
 };
 use kopf_core::patch::BoxError;
 use kopf_core::selector::{Selector, SelectorSpec};
@@ -48,10 +48,12 @@ pub(crate) struct Declaration {
     function: u64,
     kind: HandlerKind,
     selector: Option<Selector>,
+    owns: Vec<Selector>,
     filters: Filters,
     retrying: Retrying,
     initial_delay: Option<InitialDelay>,
     webhook: Webhook,
+    conversion: Option<Conversion>,
     param: Option<Param>,
     run: Arc<dyn Fn(Call) -> Work + Send + Sync>,
 }
@@ -95,6 +97,10 @@ pub(crate) mod on {
         Declaration::new(id, HandlerKind::Event)
     }
 
+    pub(crate) fn child(id: &str, resource: &str) -> Declaration {
+        Declaration::new(id, HandlerKind::Child).owns(resource)
+    }
+
     pub(crate) fn daemon(id: &str) -> Declaration {
         Declaration::new(id, HandlerKind::Daemon(Cancellation::NONE))
     }
@@ -109,6 +115,11 @@ pub(crate) mod on {
 
     pub(crate) fn mutate(id: &str) -> Declaration {
         Declaration::new(id, HandlerKind::Admission(WebhookType::Mutating))
+    }
+
+    pub(crate) fn convert(source: &str, target: &str) -> Declaration {
+        let id = format!("{source}-{target}");
+        Declaration::new(&id, HandlerKind::Convert).converts(source, target)
     }
 
     pub(crate) fn probe(id: &str) -> Declaration {
@@ -140,10 +151,12 @@ impl Declaration {
             function: FUNCTIONS.fetch_add(1, Ordering::Relaxed),
             kind,
             selector: None,
+            owns: Vec::new(),
             filters: Filters::default(),
             retrying: Retrying::default(),
             initial_delay: None,
             webhook: Webhook::default(),
+            conversion: None,
             param: None,
             run: Arc::new(|_| Work::Async(Box::pin(async { done() }))),
         }
@@ -279,6 +292,20 @@ impl Declaration {
         self
     }
 
+    fn converts(mut self, source: &str, target: &str) -> Self {
+        self.conversion = Some(Conversion {
+            source: source.to_owned(),
+            target: target.to_owned(),
+        });
+        self
+    }
+
+    /// Resources of owned objects.
+    pub(crate) fn owns(mut self, resource: &str) -> Self {
+        self.owns.push(parse(&[resource]));
+        self
+    }
+
     pub(crate) fn retries(mut self, retries: u32) -> Self {
         self.retrying.retries = Some(retries);
         self
@@ -311,10 +338,15 @@ impl Declaration {
         if !matches!(self.kind, HandlerKind::Sub { .. }) && self.kind.is_for_objects() {
             spec.selector = Some(selector);
         }
+        if self.kind == HandlerKind::Child && self.selector.is_none() {
+            spec.selector = None;
+        }
+        spec.owns.clone_from(&self.owns);
         spec.filters = self.filters.clone();
         spec.retrying = self.retrying;
         spec.initial_delay.clone_from(&self.initial_delay);
         spec.webhook.clone_from(&self.webhook);
+        spec.conversion.clone_from(&self.conversion);
         spec.param.clone_from(&self.param);
         let function: Function = Arc::new(Closure {
             run: Arc::clone(&self.run),

@@ -113,7 +113,7 @@ fn object_selector<F>(handler: &Handler<F>) -> Value {
 }
 
 /// Returns the address of a handler: that of the server with the id at the end of the path.
-fn client_config(config: &ClientConfig, id: &str) -> ClientConfig {
+pub(crate) fn client_config(config: &ClientConfig, id: &str) -> ClientConfig {
     let mut config = config.clone();
     let tail = quoted(id);
     if let Some(url) = &mut config.url {

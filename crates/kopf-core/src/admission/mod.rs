@@ -26,6 +26,7 @@ mod text;
 mod unreadable;
 
 pub use client_config::{ClientConfig, ServiceReference};
+pub(crate) use configuration::client_config as addressed;
 pub use configuration::{Configured, served, webhooks};
 pub use mutation::{json_patch, json_patch_awaited};
 pub use naming::is_called;

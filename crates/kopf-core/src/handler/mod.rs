@@ -4,6 +4,7 @@
 //! a type parameter: it is carried, but never called here.
 
 mod background;
+mod conversion;
 mod spec;
 mod webhook;
 
@@ -13,12 +14,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use background::{Cancellation, DelayFunction, InitialDelay, Timing};
+pub use conversion::Conversion;
 pub use spec::{Error, HandlerSpec};
 pub use webhook::Webhook;
 
 use crate::admission::WebhookType;
 use crate::cause::Reason;
 use crate::filter::Filters;
+use crate::resource::Resource;
 use crate::selector::Selector;
 
 /// The full id of a handler: the key of its progress and of its results.
@@ -117,10 +120,14 @@ pub enum HandlerKind {
     Timer(Timing),
     /// Every version of an object, to keep an index of all of them.
     Index,
+    /// Changes of objects that are owned by the object.
+    Child,
     /// The life of the operator.
     Activity(Activity),
     /// What the API server asks before it stores an object.
     Admission(WebhookType),
+    /// Requests for objects in another version.
+    Convert,
 }
 
 impl HandlerKind {
@@ -147,8 +154,10 @@ impl HandlerKind {
             | Self::Daemon(_)
             | Self::Timer(_)
             | Self::Index
+            | Self::Child
             | Self::Activity(_)
-            | Self::Admission(_) => false,
+            | Self::Admission(_)
+            | Self::Convert => false,
         }
     }
 
@@ -167,7 +176,7 @@ impl HandlerKind {
 
     /// Whether objects of its kinds are watched for it.
     pub fn is_watching(self) -> bool {
-        self.is_for_objects() && self.webhook_type().is_none()
+        self.is_for_objects() && self.webhook_type().is_none() && self != Self::Convert
     }
 
     /// Whether it is for objects, and has to say for which.
@@ -192,9 +201,11 @@ impl HandlerKind {
     /// What arbitrary errors mean if the handler does not say.
     pub fn default_errors(self) -> ErrorsMode {
         match self {
-            Self::Event | Self::Index => ErrorsMode::Ignored,
+            Self::Event | Self::Index | Self::Child => ErrorsMode::Ignored,
             // Who asks waits for the answer, and asks again.
-            Self::Admission(_) | Self::Activity(Activity::Probe) => ErrorsMode::Permanent,
+            Self::Admission(_) | Self::Convert | Self::Activity(Activity::Probe) => {
+                ErrorsMode::Permanent
+            }
             _ => ErrorsMode::Temporary,
         }
     }
@@ -210,6 +221,9 @@ pub struct Handler<F> {
     pub kind: HandlerKind,
     /// The kinds of objects it is for; none in sub-handlers, which are for the parent's object.
     pub selector: Option<Selector>,
+    /// The resources of owned objects. Their changes wake change handlers that wait for another
+    /// attempt; handlers of children are called with them.
+    pub owns: Vec<Selector>,
     /// Which of the objects and changes it is for.
     pub filters: Filters,
     /// Its limits.
@@ -218,6 +232,8 @@ pub struct Handler<F> {
     pub initial_delay: Option<InitialDelay>,
     /// What the API server asks it about; for admission.
     pub webhook: Webhook,
+    /// The versions that it converts between; for conversions.
+    pub conversion: Option<Conversion>,
     /// What the user has attached to it.
     pub param: Option<Param>,
     /// The function.
@@ -225,6 +241,11 @@ pub struct Handler<F> {
 }
 
 impl<F> Handler<F> {
+    /// Returns `true` if objects of this resource are owned by the objects of this handler.
+    pub fn owns(&self, resource: &Resource) -> bool {
+        self.owns.iter().any(|selector| selector.check(resource))
+    }
+
     /// Returns `true` if callbacks of the user decide about its calls: functions in filters, or a
     /// function for the initial delay.
     pub fn has_callbacks(&self) -> bool {
@@ -254,7 +275,7 @@ pub fn sub_id(parent: &str, own: &str) -> String {
 mod tests {
     use super::*;
 
-    pub(super) const KINDS: [HandlerKind; 15] = [
+    pub(super) const KINDS: [HandlerKind; 17] = [
         HandlerKind::Event,
         HandlerKind::Create,
         HandlerKind::Update,
@@ -269,9 +290,11 @@ mod tests {
         HandlerKind::Daemon(Cancellation::NONE),
         HandlerKind::Timer(Timing::ONCE),
         HandlerKind::Index,
+        HandlerKind::Child,
         HandlerKind::Activity(Activity::Startup),
         HandlerKind::Admission(WebhookType::Validating),
         HandlerKind::Admission(WebhookType::Mutating),
+        HandlerKind::Convert,
     ];
 
     #[test]
@@ -293,6 +316,8 @@ mod tests {
             (None, false, false, false),
             (None, false, false, false),
             (None, false, false, false),
+            (None, false, false, false),
+            (None, false, false, false),
         ];
         for (kind, expected) in KINDS.into_iter().zip(expected) {
             let actual = (
@@ -305,12 +330,17 @@ mod tests {
         }
         assert_eq!(HandlerKind::Event.default_errors(), ErrorsMode::Ignored);
         assert_eq!(HandlerKind::Index.default_errors(), ErrorsMode::Ignored);
+        assert_eq!(HandlerKind::Child.default_errors(), ErrorsMode::Ignored);
         for kind in KINDS {
-            let is_admission = kind.webhook_type().is_some();
+            let is_conversion = kind == HandlerKind::Convert;
+            let is_admission = kind.webhook_type().is_some() || is_conversion;
             let is_probe = kind == HandlerKind::Activity(Activity::Probe);
             if is_probe || is_admission {
                 assert_eq!(kind.default_errors(), ErrorsMode::Permanent, "{kind:?}");
-            } else if !matches!(kind, HandlerKind::Event | HandlerKind::Index) {
+            } else if !matches!(
+                kind,
+                HandlerKind::Event | HandlerKind::Index | HandlerKind::Child
+            ) {
                 assert_eq!(kind.default_errors(), ErrorsMode::Temporary, "{kind:?}");
             }
             let is_activity = matches!(kind, HandlerKind::Activity(_));

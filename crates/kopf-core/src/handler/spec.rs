@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{FunctionId, Handler, HandlerKind, InitialDelay, Param, Retrying, Webhook};
+use super::{Conversion, FunctionId, Handler, HandlerKind, InitialDelay, Param, Retrying, Webhook};
 use crate::filter::Filters;
 use crate::selector::Selector;
 
@@ -18,6 +18,8 @@ pub struct HandlerSpec {
     pub kind: HandlerKind,
     /// The kinds of objects it is for; none in sub-handlers.
     pub selector: Option<Selector>,
+    /// The resources of owned objects: for handlers of changes and of children.
+    pub owns: Vec<Selector>,
     /// Which of the objects and changes it is for.
     pub filters: Filters,
     /// Its limits.
@@ -26,6 +28,8 @@ pub struct HandlerSpec {
     pub initial_delay: Option<InitialDelay>,
     /// What the API server asks it about; for admission.
     pub webhook: Webhook,
+    /// The versions that it converts between; for conversions.
+    pub conversion: Option<Conversion>,
     /// What the user attaches to it.
     pub param: Option<Param>,
 }
@@ -67,6 +71,26 @@ pub enum Error {
         /// The handler.
         id: String,
     },
+    /// A handler of children that does not name them.
+    #[error("handler {id:?}: the kind of children is not specified")]
+    ChildrenMissing {
+        /// The handler.
+        id: String,
+    },
+    /// A handler of conversions that does not name two versions.
+    #[error(
+        "handler {id:?}: source and target must be two different versions, such as v1beta1 and v1"
+    )]
+    Versions {
+        /// The handler.
+        id: String,
+    },
+    /// Only handlers of changes wait for another attempt.
+    #[error("handler {id:?}: owns= can only be used in handlers of changes")]
+    OwnsWithoutRetries {
+        /// The handler.
+        id: String,
+    },
     /// Only changes have an old and a new side.
     #[error("handler {id:?}: filters old=/new= can only be used in update and field handlers")]
     OldNewWithoutChange {
@@ -83,10 +107,12 @@ impl HandlerSpec {
             function,
             kind,
             selector: None,
+            owns: Vec::new(),
             filters: Filters::default(),
             retrying: Retrying::default(),
             initial_delay: None,
             webhook: Webhook::default(),
+            conversion: None,
             param: None,
         }
     }
@@ -98,7 +124,19 @@ impl HandlerSpec {
         if id.is_empty() {
             return Err(Error::EmptyId);
         }
-        if self.selector.is_none() && !is_sub && self.kind.is_for_objects() {
+        let is_child = self.kind == HandlerKind::Child;
+        if is_child && self.owns.is_empty() {
+            return Err(Error::ChildrenMissing { id });
+        }
+        if !is_child && !self.kind.is_change() && !self.owns.is_empty() {
+            return Err(Error::OwnsWithoutRetries { id });
+        }
+        if self.kind == HandlerKind::Convert && !is_conversion(self.conversion.as_ref()) {
+            return Err(Error::Versions { id });
+        }
+        // The parents of children are all objects of the operator by default.
+        let needs_selector = self.kind.is_for_objects() && !is_sub && !is_child;
+        if self.selector.is_none() && needs_selector {
             return Err(Error::SelectorMissing { id });
         }
 
@@ -132,14 +170,23 @@ impl HandlerSpec {
             function: self.function,
             kind: self.kind,
             selector: self.selector,
+            owns: self.owns,
             filters,
             retrying: self.retrying,
             initial_delay: self.initial_delay,
             webhook: self.webhook,
+            conversion: self.conversion,
             param: self.param,
             run,
         })
     }
+}
+
+fn is_conversion(conversion: Option<&Conversion>) -> bool {
+    conversion.is_some_and(|Conversion { source, target }| {
+        let is_version = |text: &str| !text.is_empty() && !text.contains('/');
+        source != target && is_version(source) && is_version(target)
+    })
 }
 
 impl fmt::Debug for HandlerSpec {
@@ -166,7 +213,53 @@ mod tests {
         let mut spec = HandlerSpec::new("fn", FunctionId::Number(1), kind);
         spec.selector = Some(Selector::everything());
         spec.filters.field = field.map(FieldPath::parse);
+        if kind == HandlerKind::Child {
+            spec.owns = vec![Selector::everything()];
+        }
+        if kind == HandlerKind::Convert {
+            spec.conversion = Some(versions("v1", "v2"));
+        }
         spec
+    }
+
+    fn versions(source: &str, target: &str) -> Conversion {
+        Conversion {
+            source: source.to_owned(),
+            target: target.to_owned(),
+        }
+    }
+
+    #[test]
+    fn conversions_are_between_two_versions() {
+        let mut convert = spec(HandlerKind::Convert, None);
+        assert!(convert.clone().build(()).is_ok());
+        for (source, target) in [("v1", "v1"), ("", "v1"), ("v1", ""), ("g/v1", "v2")] {
+            convert.conversion = Some(versions(source, target));
+            assert_eq!(error(convert.clone()), Error::Versions { id: id() });
+        }
+        convert.conversion = None;
+        assert_eq!(error(convert), Error::Versions { id: id() });
+    }
+
+    #[test]
+    fn owned_objects_are_for_handlers_of_changes_and_of_children() {
+        let mut child = spec(HandlerKind::Child, None);
+        child.selector = None;
+        assert!(child.clone().build(()).is_ok());
+        child.owns.clear();
+        assert_eq!(error(child), Error::ChildrenMissing { id: id() });
+        for kind in KINDS {
+            let mut spec = spec(kind, Some("spec"));
+            spec.owns = vec![Selector::everything()];
+            let is_accepted = kind.is_change() || kind == HandlerKind::Child;
+            match spec.build(()) {
+                Ok(_) => assert!(is_accepted, "{kind:?}"),
+                Err(error) => {
+                    assert!(!is_accepted, "{kind:?}");
+                    assert_eq!(error, Error::OwnsWithoutRetries { id: id() });
+                }
+            }
+        }
     }
 
     #[test]

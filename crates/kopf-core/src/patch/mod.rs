@@ -110,6 +110,12 @@ impl Patch {
         Ok(Body::new(value))
     }
 
+    /// Returns an object with the fields of the patch merged into it, without its functions.
+    pub fn merged_into(&self, mut object: Value) -> Value {
+        json_patch::merge(&mut object, &Value::Object(self.merge.clone()));
+        object
+    }
+
     /// Adds a function to be run when the patch is applied.
     pub fn add_fn(&mut self, function: PatchFn) {
         self.fns.push(function);

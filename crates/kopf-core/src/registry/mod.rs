@@ -34,11 +34,23 @@ impl<F> Registry<F> {
         self.handlers.is_empty()
     }
 
-    /// The selectors of all handlers, in order, with repetitions.
+    /// The selectors of all handlers, in order, with repetitions; also those of owned objects.
     pub fn selectors(&self) -> impl Iterator<Item = &Selector> {
         self.handlers
             .iter()
-            .filter_map(|handler| handler.selector.as_ref())
+            .flat_map(|handler| handler.selector.iter().chain(&handler.owns))
+    }
+
+    /// Returns `true` if objects of this resource can be parents: handlers other than those of
+    /// children are for it.
+    fn is_own(&self, resource: &Resource) -> bool {
+        let mut handlers = self.handlers.iter();
+        handlers.any(|handler| {
+            let selector = handler.selector.as_ref();
+            handler.kind.is_watching()
+                && handler.kind != HandlerKind::Child
+                && selector.is_some_and(|selector| selector.check(resource))
+        })
     }
 
     /// The handlers of one activity of the operator, in order, each function once per id.
@@ -54,26 +66,31 @@ impl<F> Registry<F> {
 
     /// The handlers for one kind of objects.
     pub fn for_resource(&self, resource: &Resource) -> KindHandlers<F> {
+        let is_own = self.is_own(resource);
         let selected = self.handlers.iter().filter(|handler| {
+            let selector = handler.selector.as_ref();
             handler.kind.is_watching()
-                && handler
-                    .selector
-                    .as_ref()
-                    .is_none_or(|selector| selector.check(resource))
+                && match selector {
+                    Some(selector) => selector.check(resource),
+                    None => is_own || handler.kind != HandlerKind::Child,
+                }
         });
         let (mut indexing, mut watching) = (Vec::new(), Vec::new());
         let (mut spawning, mut changing) = (Vec::new(), Vec::new());
+        let mut child_watching = Vec::new();
         for handler in selected.cloned() {
             match handler.kind {
                 HandlerKind::Index => indexing.push(handler),
                 HandlerKind::Event => watching.push(handler),
+                HandlerKind::Child => child_watching.push(handler),
                 HandlerKind::Daemon(_) | HandlerKind::Timer(_) => spawning.push(handler),
                 _ => changing.push(handler),
             }
         }
 
         let mut extra_fields: Vec<FieldPath> = Vec::new();
-        for handler in watching.iter().chain(&spawning).chain(&changing) {
+        let tracking = watching.iter().chain(&spawning).chain(&changing);
+        for handler in tracking.chain(&child_watching) {
             match &handler.filters.field {
                 Some(field) if !field.is_root() && !extra_fields.contains(field) => {
                     extra_fields.push(field.clone());
@@ -92,8 +109,10 @@ impl<F> Registry<F> {
             watching,
             spawning,
             changing,
+            child_watching,
             extra_fields,
             owned,
+            is_owned: self.handlers.iter().any(|handler| handler.owns(resource)),
         }
     }
 }
@@ -139,6 +158,10 @@ pub struct KindHandlers<F> {
     pub spawning: Vec<Arc<Handler<F>>>,
     /// Those for changes.
     pub changing: Vec<Arc<Handler<F>>>,
+    /// Those for changes of owned objects.
+    pub child_watching: Vec<Arc<Handler<F>>>,
+    /// Objects of this resource are owned by objects of other handlers, which are to be notified.
+    pub is_owned: bool,
     /// The fields of all of them: they are tracked even where others are not, as in the status.
     pub extra_fields: Vec<FieldPath>,
     owned: Vec<HandlerId>,
@@ -153,6 +176,7 @@ impl<F> KindHandlers<F> {
             &self.watching,
             &self.spawning,
             &self.changing,
+            &self.child_watching,
         ]
         .into_iter()
         .flatten()
@@ -167,6 +191,38 @@ impl<F> KindHandlers<F> {
         mut failed: impl FnMut(Error),
     ) -> Vec<Arc<Handler<F>>> {
         collect_lenient(&self.watching, cause, context, |_, error| failed(error))
+    }
+
+    /// Returns `true` if owned objects matter to the objects of this resource.
+    pub fn is_owner(&self) -> bool {
+        !self.child_watching.is_empty()
+            || self.changing.iter().any(|handler| !handler.owns.is_empty())
+    }
+
+    /// Returns the handlers of changed children of this resource. A handler whose filter fails is
+    /// reported, and is none of them.
+    pub fn child_watching_for(
+        &self,
+        child: &Resource,
+        cause: &Cause,
+        context: &dyn Any,
+        mut failed: impl FnMut(Error),
+    ) -> Vec<Arc<Handler<F>>> {
+        let handlers: Vec<_> = self
+            .child_watching
+            .iter()
+            .filter(|handler| handler.owns(child))
+            .cloned()
+            .collect();
+        collect_lenient(&handlers, cause, context, |_, error| failed(error))
+    }
+
+    /// Returns the ids of the change handlers that are woken by changed children of this resource.
+    pub fn woken_by(&self, child: &Resource) -> impl Iterator<Item = &HandlerId> {
+        self.changing
+            .iter()
+            .filter(|handler| handler.owns(child))
+            .map(|handler| &handler.id)
     }
 
     /// The handlers that keep indices and are for this object. A handler whose filter fails is
@@ -223,7 +279,10 @@ impl<F> KindHandlers<F> {
     /// nothing else.
     pub fn look_at_essences_only(&self) -> bool {
         let others = [&self.indexing, &self.watching, &self.spawning];
-        others.iter().all(|handlers| handlers.is_empty())
+        // Owners and owned objects need their newest version at any time.
+        !self.is_owner()
+            && !self.is_owned
+            && others.iter().all(|handlers| handlers.is_empty())
             && self.changing.iter().all(|handler| {
                 let Filters {
                     labels: _,

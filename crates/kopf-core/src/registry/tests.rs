@@ -404,10 +404,13 @@ fn handlers_for_admission_are_for_nothing_else() {
         watching,
         spawning,
         changing,
+        child_watching,
+        is_owned,
         extra_fields,
         owned,
     } = &handlers;
-    let all = [indexing, watching, spawning, changing];
+    let all = [indexing, watching, spawning, changing, child_watching];
+    assert!(!is_owned);
     assert!(all.iter().all(|handlers| handlers.is_empty()));
     assert!(extra_fields.is_empty() && owned.is_empty());
     assert!(
@@ -415,4 +418,74 @@ fn handlers_for_admission_are_for_nothing_else() {
             .requires_finalizer(&cause(Reason::Create, false), &())
             .unwrap()
     );
+}
+
+fn owning(id: &str, kind: HandlerKind, parent: Option<&str>) -> Handler<()> {
+    let mut spec = HandlerSpec::new(id, FunctionId::Number(1), kind);
+    spec.selector = parent.map(|parent| Selector::parse(&[parent]).unwrap());
+    spec.owns = vec![Selector::parse(&["pods"]).unwrap()];
+    spec.build(()).unwrap()
+}
+
+fn named(plural: &str) -> Resource {
+    Resource {
+        plural: plural.into(),
+        ..resource()
+    }
+}
+
+#[test]
+fn children_belong_to_the_resources_of_other_handlers() {
+    let registry: Registry<()> = [
+        built("create", HandlerKind::Create),
+        owning("any", HandlerKind::Child, None),
+        owning("named", HandlerKind::Child, Some("others")),
+    ]
+    .into_iter()
+    .collect();
+    let ids = |plural: &str| -> Vec<String> {
+        let handlers = registry.for_resource(&named(plural));
+        let ids = handlers.child_watching.iter();
+        ids.map(|handler| handler.id.to_string()).collect()
+    };
+    assert_eq!(ids("things"), ["any"]);
+    assert_eq!(ids("others"), ["named"]);
+    assert_eq!(ids("pods"), [""; 0]);
+    let things = registry.for_resource(&named("things"));
+    assert!(things.is_owner() && !things.is_owned && !things.look_at_essences_only());
+    let pods = registry.for_resource(&named("pods"));
+    assert!(pods.is_owned && !pods.is_owner() && !pods.look_at_essences_only());
+    let cause = cause(Reason::Noop, false);
+    let of = |child: &str| {
+        let failed = |error| panic!("{error}");
+        things
+            .child_watching_for(&named(child), &cause, &(), failed)
+            .len()
+    };
+    assert_eq!((of("pods"), of("jobs")), (1, 0));
+    assert!(
+        registry
+            .selectors()
+            .any(|selector| selector.check(&named("pods")))
+    );
+}
+
+#[test]
+fn owned_objects_wake_the_handlers_that_declare_them() {
+    let registry: Registry<()> = [
+        built("plain", HandlerKind::Create),
+        owning("waiting", HandlerKind::Create, Some("things")),
+    ]
+    .into_iter()
+    .collect();
+    let handlers = registry.for_resource(&resource());
+    let woken = |child: &str| {
+        handlers
+            .woken_by(&named(child))
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(woken("pods"), [Arc::from("waiting")]);
+    assert!(woken("things").is_empty());
+    assert!(handlers.is_owner());
 }

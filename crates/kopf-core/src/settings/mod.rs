@@ -136,6 +136,12 @@ impl Settings {
         }
     }
 
+    /// Returns the field manager of children that are applied.
+    pub fn field_manager(&self) -> &String {
+        let own = self.persistence.field_manager.as_ref();
+        own.unwrap_or(&self.posting.reporting_component)
+    }
+
     fn validate_counts(&self) -> Result<(), Error> {
         let counts = [
             ("execution.max_workers", self.execution.max_workers),
@@ -163,6 +169,7 @@ impl Settings {
             ("posting.event_name_prefix", &posting.event_name_prefix),
             ("posting.reporting_component", &posting.reporting_component),
             ("posting.reporting_instance", &posting.reporting_instance),
+            ("persistence.field_manager", self.field_manager()),
         ];
         match names.into_iter().find(|(_, name)| name.is_empty()) {
             Some((setting, _)) => Err(Error::Empty { setting }),

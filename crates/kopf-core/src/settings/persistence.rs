@@ -33,6 +33,10 @@ pub struct Persistence {
     /// same cause still run or wait, as in the original. Default: false, an update with the missed
     /// changes follows; until then, the annotation `attempted-essences` is kept on the object.
     pub lost_updates: bool,
+    /// The field manager of children that are applied: see
+    /// [`children`](crate::children). Default: `None`, the name of the operator in its events,
+    /// `posting.reporting_component`.
+    pub field_manager: Option<String>,
 }
 
 impl Default for Persistence {
@@ -45,6 +49,7 @@ impl Default for Persistence {
             touching: false,
             results_first: false,
             lost_updates: false,
+            field_manager: None,
         }
     }
 }

@@ -8,6 +8,8 @@
 //! The rules are in `kopf_core::admission`. The server is chosen by the user.
 
 mod configuration;
+mod conversion;
+mod definitions;
 mod kinds;
 mod object;
 mod reviewer;
@@ -21,13 +23,14 @@ use std::time::Duration;
 
 use kopf_client::discovery::Groups;
 use kopf_core::admission::{ClientConfig, Owner, WebhookServer, WebhookType};
-use kopf_core::handler::HandlerId;
+use kopf_core::handler::{HandlerId, HandlerKind};
 use kopf_core::settings::{Admission as Settings, Settings as AllSettings};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
+use self::conversion::Converter;
 use self::kinds::Kinds;
 use self::reviewer::{Reviewer, Served};
 use crate::invocation::Registry;
@@ -95,7 +98,11 @@ pub(crate) fn check(registry: &Registry, settings: &Settings) -> Result<(), Erro
     let mut known: HashMap<&HandlerId, WebhookType> = HashMap::new();
     let mut ids: Vec<&HandlerId> = Vec::new();
     for handler in registry.handlers() {
-        let (id, Some(type_)) = (&handler.id, handler.kind.webhook_type()) else {
+        let id = &handler.id;
+        let Some(type_) = handler.kind.webhook_type() else {
+            if handler.kind == HandlerKind::Convert {
+                ids.push(id);
+            }
             continue;
         };
         // URL normalisation drops these segments, so the webhook would be unreachable.
@@ -189,6 +196,24 @@ impl Webhooks {
         Some(manager.run(halt))
     }
 
+    /// Returns the manager of the conversions of CRDs, if they are managed and there are handlers for
+    /// them. It runs until it is stopped.
+    pub(crate) fn conversions(
+        &self,
+        halt: CancellationToken,
+    ) -> Option<impl Future<Output = Result<(), Error>> + Send + use<>> {
+        self.managed.as_ref()?;
+        let handlers = conversion::handlers(&self.shared.registry);
+        let manager = definitions::Manager {
+            handlers: (!handlers.is_empty()).then_some(handlers)?,
+            me: self.owner.clone(),
+            shared: Arc::clone(&self.shared),
+            insights: self.insights.clone(),
+            announced: self.announced.subscribe(),
+        };
+        Some(manager.run(halt))
+    }
+
     /// Runs the server until it is stopped.
     pub(crate) async fn serve(mut self, stop: CancellationToken) -> Result<(), Error> {
         // Before that, all requests would be about unknown resources.
@@ -204,7 +229,15 @@ impl Webhooks {
                  the API server calls the webhooks only if they are configured by other means."
             );
         }
-        let reviewer = Reviewer::new(self.shared, self.kinds, self.announced, self.reviews);
+        let resources = self.insights.resources();
+        let converter = Converter::new(Arc::clone(&self.shared), resources);
+        let reviewer = Reviewer::new(
+            self.shared,
+            self.kinds,
+            converter,
+            self.announced,
+            self.reviews,
+        );
         self.server
             .serve(
                 Arc::new(Served(Arc::new(reviewer))),

@@ -8,6 +8,7 @@ use kopf_core::admission::{
     ClientConfig, Incoming, Operation, Refusal, Review, Serving, WebhookType, check_handler,
     json_patch, json_patch_awaited, respond, select,
 };
+use kopf_core::conversion::is_conversion;
 use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::outcome::Outcome;
 use kopf_core::patch::PatchFn;
@@ -16,6 +17,7 @@ use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use tracing::debug;
 
+use super::conversion::Converter;
 use super::kinds::Kinds;
 use crate::clock::Clock;
 use crate::errors::describe;
@@ -32,6 +34,8 @@ use crate::shared::Shared;
 pub(super) struct Reviewer {
     shared: Arc<Shared>,
     kinds: Arc<Kinds>,
+    /// The conversions of objects between versions.
+    converter: Converter,
     /// The admission handlers.
     handlers: Vec<Arc<Handler<Function>>>,
     announced: watch::Sender<Option<ClientConfig>>,
@@ -44,6 +48,7 @@ impl Reviewer {
     pub(super) fn new(
         shared: Arc<Shared>,
         kinds: Arc<Kinds>,
+        converter: Converter,
         announced: watch::Sender<Option<ClientConfig>>,
         reviews: TaskTracker,
     ) -> Self {
@@ -52,11 +57,13 @@ impl Reviewer {
             .filter(|handler| handler.kind.webhook_type().is_some())
             .cloned()
             .collect::<Vec<_>>();
-        let has_callbacks = handlers.iter().any(|handler| handler.has_callbacks());
+        let has_callbacks =
+            handlers.iter().any(|handler| handler.has_callbacks()) || converter.has_callbacks();
         Self {
             hosting: Hosting::of(&shared.context, has_callbacks),
             shared,
             kinds,
+            converter,
             handlers,
             announced,
             reviews,
@@ -65,6 +72,9 @@ impl Reviewer {
 
     /// Reviews a request with the memo of its object.
     async fn reviewed(&self, incoming: Incoming) -> Result<Value, Refusal> {
+        if is_conversion(&incoming.review) {
+            return self.converter.convert(incoming.review).await;
+        }
         let context = &self.shared.context;
         let review = Review::read(incoming, self.kinds.served().iter())?;
         let object = memo_key(&review);

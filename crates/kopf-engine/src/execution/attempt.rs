@@ -11,7 +11,7 @@ use kopf_core::wording;
 use super::call::Calling;
 use super::{BlockingPool, Execution, Subs};
 use crate::invocation::{
-    Call, Handler, LiveBody, OperatorContext, SharedPatch, Slot, Stopped, Subject,
+    Call, Handler, LiveBody, OperatorContext, OwnedObject, SharedPatch, Slot, Stopped, Subject,
 };
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
@@ -54,6 +54,7 @@ pub(crate) struct AttemptContext<'a> {
     slot: Slot,
     subs: Option<Subs>,
     runner: Option<RunnerHandles>,
+    child: Option<Arc<OwnedObject>>,
 }
 
 impl<'a> AttemptContext<'a> {
@@ -74,6 +75,7 @@ impl<'a> AttemptContext<'a> {
             slot: Slot::default(),
             subs: None,
             runner: None,
+            child: None,
         }
     }
 
@@ -158,6 +160,7 @@ impl<'a> AttemptContext<'a> {
             slot: self.slot,
             stopped,
             live,
+            child: self.child,
             operator: Arc::clone(self.context),
         }
     }
@@ -203,6 +206,7 @@ impl Execution {
     ) -> Outcome {
         let context = AttemptContext {
             subs,
+            child: self.child.clone(),
             ..self.attempt_context(handler)
         };
         context.attempt(handler, prior).await

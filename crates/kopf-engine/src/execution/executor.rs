@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use kopf_core::cause::Cause;
+use kopf_core::handler::HandlerId;
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::patch::Patch;
 
 use super::{AttemptLog, BlockingPool, UnsavedRecords};
-use crate::invocation::{FilterContext, OperatorContext, SharedPatch, Slot};
+use crate::invocation::{FilterContext, OperatorContext, OwnedObject, SharedPatch, Slot};
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
 
@@ -60,6 +61,10 @@ pub(crate) struct Execution {
     pub(crate) attempts: AttemptLog,
     /// The records of sub-handlers for an asynchronous storage.
     pub(crate) unsaved: UnsavedRecords,
+    /// The changed child of the object.
+    pub(super) child: Option<Arc<OwnedObject>>,
+    /// The handlers whose waits are over, because a child of the object has changed.
+    pub(super) woken: Arc<[HandlerId]>,
 }
 
 impl Execution {
@@ -80,6 +85,8 @@ impl Execution {
             slot: Slot::default(),
             attempts: AttemptLog::default(),
             unsaved: UnsavedRecords::default(),
+            child: None,
+            woken: Arc::default(),
         }
     }
 
@@ -90,6 +97,21 @@ impl Execution {
             patch: SharedPatch::new(patch),
             ..self
         }
+    }
+
+    /// Sets the changed child of the object.
+    #[must_use]
+    pub(crate) fn with_child(self, child: Arc<OwnedObject>) -> Self {
+        Self {
+            child: Some(child),
+            ..self
+        }
+    }
+
+    /// Sets the handlers whose waits are over.
+    #[must_use]
+    pub(crate) fn with_woken(self, woken: Arc<[HandlerId]>) -> Self {
+        Self { woken, ..self }
     }
 
     /// Returns the context for filters and lifecycles.

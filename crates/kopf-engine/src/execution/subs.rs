@@ -124,6 +124,7 @@ impl Subs {
             change.map_or(Reason::Noop, |change| change.reason),
             context.clock.now(),
         );
+        state.wake(&execution.woken);
         self.refer(state.ids());
         let round = execution.round_of(Some(self), selected, &mut state);
         match self.0.seat.get() {

@@ -11,7 +11,9 @@ use serde_json::Value;
 
 use super::logger::ObjectLogger;
 use super::memos::MemoCell;
-use super::{Admission, LiveBody, OperatorContext, SharedPatch, Slot, Stopped, SubHandlers};
+use super::{
+    Admission, LiveBody, OperatorContext, OwnedObject, SharedPatch, Slot, Stopped, SubHandlers,
+};
 
 /// The subject of a call.
 #[derive(Debug, Clone)]
@@ -55,6 +57,8 @@ pub struct Call {
     pub stopped: Option<Stopped>,
     /// The newest version of the object at any time; only in daemons and timers.
     pub live: Option<LiveBody>,
+    /// The changed child of the object; only in handlers of children.
+    pub child: Option<Arc<OwnedObject>>,
     /// Context shared by all handlers of the operator.
     pub operator: Arc<OperatorContext>,
 }

@@ -12,6 +12,7 @@ use super::memos::MemoCell;
 use super::{Host, Leftovers, Pulse, SettingsDraft};
 use crate::clock::Clock;
 use crate::indexing::Indices;
+use crate::known_kinds::KnownKinds;
 
 /// Context shared by all handlers of one operator.
 #[derive(Clone)]
@@ -39,6 +40,8 @@ pub struct OperatorContext {
     pub(crate) pulse: Option<Arc<dyn Pulse>>,
     /// Foreign work whose caller is gone.
     pub(crate) leftovers: Leftovers,
+    /// The resources of children that were applied.
+    pub(crate) kinds: KnownKinds,
 }
 
 impl OperatorContext {
@@ -61,6 +64,7 @@ impl OperatorContext {
             host: None,
             pulse: None,
             leftovers: Leftovers::default(),
+            kinds: KnownKinds::default(),
         }
     }
 

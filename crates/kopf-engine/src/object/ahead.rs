@@ -36,6 +36,7 @@ impl Driver {
                 }
                 self.blocker = None;
                 if self.ahead.is_empty() {
+                    self.mailbox.drop_nudge();
                     if self.mailbox.close() {
                         return Waited::Over;
                     }
@@ -75,6 +76,7 @@ impl Driver {
                     self.context.indices.discard(&self.key);
                     self.state.indexing = None;
                 }
+                Queued::Nudge => continue,
                 Queued::Event { event, raw, .. } => {
                     let event = *event;
                     // An unreadable version is kept and reported later.

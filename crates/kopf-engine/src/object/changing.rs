@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use kopf_core::cause::{Cause, Change, Reason};
+use kopf_core::handler::HandlerId;
 use kopf_core::object::attempted::settle_prediction;
 use kopf_core::object::handling::{Attempted, Attempts, Concluded, Conclusion, Handling, Others};
 use kopf_core::object::{Handled, Input};
@@ -84,6 +85,8 @@ impl Driver {
         let filtering = FilterContext::new(Arc::clone(operator), memo.clone(), logger);
         let handlers = context.handlers.selected(&cycle.cause, &filtering)?;
         self.supersede(&context, cycle, &handlers, logger)?;
+        let woken: Arc<[HandlerId]> = std::mem::take(&mut self.woken).into();
+        cycle.progress.wake(&woken);
         log_beginning(&cycle.cause, logger);
         if handlers.is_empty() {
             return self.handle_without_handlers(&context, cycle, logger);
@@ -91,7 +94,9 @@ impl Driver {
         let executor = &context.shared.executor;
         let patch = std::mem::take(&mut self.patch);
         let cause = cycle.cause.clone();
-        let execution = Execution::new(executor, cause, logger.clone(), memo).with_patch(patch);
+        let execution = Execution::new(executor, cause, logger.clone(), memo)
+            .with_patch(patch)
+            .with_woken(woken);
         permit.release();
         let attempted = execution.round(&handlers, &mut cycle.progress).await;
         permit.reacquire().await;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kopf_core::body::Body;
+use kopf_core::cause::EventType;
 use kopf_core::keys::KeyNaming;
 use kopf_core::object::handling::{Storages, Tracking};
 use kopf_core::object::{AttemptedEssences, Moment, Standard};
@@ -19,9 +20,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Driver, ObjectState};
+use crate::families::Inbox;
 use crate::identity::Identity;
 use crate::indexing::{KindIndices, ObjectKey};
-use crate::invocation::{Function, Hosting, OperatorContext};
+use crate::invocation::{Function, Hosting, OperatorContext, OwnedObject};
 use crate::queueing::{Mailbox, Options, Processing, Queued, Stream};
 use crate::shared::Shared;
 
@@ -33,6 +35,8 @@ pub(crate) struct ResourceContext {
     pub(crate) handlers: KindHandlers<Function>,
     /// The indices which these objects can be in.
     pub(crate) indices: KindIndices,
+    /// The changed children of these objects; `None` if no handlers depend on them.
+    pub(crate) inbox: Option<Arc<Inbox>>,
     /// There are admission handlers for these objects, which share their memos.
     pub(crate) is_reviewed: bool,
     /// Cancelled when the stream is stopped.
@@ -52,9 +56,14 @@ impl ResourceContext {
     pub(crate) fn new(
         shared: Arc<Shared>,
         resource: Arc<Resource>,
+        namespace: Option<&str>,
         stop: CancellationToken,
     ) -> Self {
         let handlers = shared.registry.for_resource(&resource);
+        let inbox = handlers.is_owner().then(|| {
+            let namespace = namespace.map(ToOwned::to_owned);
+            shared.families.open(Arc::clone(&resource), namespace)
+        });
         let indices = shared.context.indices.of_kind(&handlers);
         let is_reviewed = shared.registry.handlers().iter().any(|handler| {
             let selector = handler.selector.as_ref();
@@ -76,6 +85,7 @@ impl ResourceContext {
             hosting: Hosting::of(&shared.context, handlers.has_callbacks()),
             handlers,
             indices,
+            inbox,
             is_reviewed,
             stop,
             resource,
@@ -121,7 +131,39 @@ impl ResourceContext {
         let handlers = &self.handlers;
         !(handlers.watching.is_empty()
             && handlers.spawning.is_empty()
-            && handlers.changing.is_empty())
+            && handlers.changing.is_empty()
+            && handlers.child_watching.is_empty()
+            && !handlers.is_owned)
+    }
+
+    /// Returns `true` if handlers depend on children of these objects.
+    pub(crate) fn is_owner(&self) -> bool {
+        self.inbox.is_some()
+    }
+
+    /// Returns `true` if these objects are watched for their owners only.
+    pub(crate) fn only_notifies_owners(&self) -> bool {
+        let handlers = &self.handlers;
+        handlers.is_owned
+            && handlers.watching.is_empty()
+            && handlers.spawning.is_empty()
+            && handlers.changing.is_empty()
+            && handlers.child_watching.is_empty()
+            && self.indices.is_empty()
+    }
+
+    /// Returns `true` if this newest version of a quiet object is kept: handlers of its children are
+    /// called with it, or its owners are notified with it when it vanishes.
+    pub(crate) fn keeps(&self, body: &Body) -> bool {
+        self.inbox.is_some() || self.handlers.is_owned && self.shared.families.has_owners(body)
+    }
+
+    /// Notifies the owners of an object, if any handlers depend on it.
+    pub(crate) fn notify_owners(&self, event: EventType, body: &Body) {
+        if self.handlers.is_owned {
+            let child = OwnedObject::new(Arc::clone(&self.resource), event, body.clone());
+            self.shared.families.report(&Arc::new(child));
+        }
     }
 
     /// Acquires a permit of `queueing.worker_limit`; `None` if there is no limit.
@@ -158,8 +200,7 @@ impl Processing for ResourceContext {
         state: ObjectState,
         mailbox: Arc<Mailbox>,
     ) -> BoxFuture<'static, Option<ObjectState>> {
-        let key = ObjectKey::new(identity, &self.resource);
-        Box::new(Driver::new(self, mailbox, key, state))
+        Box::new(Driver::new(self, mailbox, identity.clone(), state))
             .run()
             .boxed()
     }
@@ -168,7 +209,20 @@ impl Processing for ResourceContext {
         (!self.hosting.is_native()).then_some((&self.hosting, &self.shared.context))
     }
 
+    fn inbox(&self) -> Option<&Inbox> {
+        self.inbox.as_deref()
+    }
+
+    fn vanished(&self, state: &ObjectState) {
+        if let Some(last) = &state.last {
+            self.notify_owners(EventType::Deleted, &last.body);
+        }
+    }
+
     fn discard(&self, identity: &Identity) {
+        if let Some(inbox) = &self.inbox {
+            inbox.forget(identity);
+        }
         if !self.indices.is_empty() {
             self.indices
                 .discard(&ObjectKey::new(identity, &self.resource));
@@ -201,7 +255,12 @@ pub(crate) fn stream(
     namespace: Option<String>,
     stop: CancellationToken,
 ) -> Stream<ResourceContext> {
-    let context = ResourceContext::new(Arc::clone(shared), resource, stop.clone());
+    let context = ResourceContext::new(
+        Arc::clone(shared),
+        resource,
+        namespace.as_deref(),
+        stop.clone(),
+    );
     let blocker = (!context.indices.is_empty()).then(|| shared.barrier.block());
     let options = Options { blocker, stop };
     Stream::new(Arc::new(context), Arc::clone(shared), namespace, options)

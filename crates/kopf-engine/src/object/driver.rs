@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kopf_client::patching::PatchResponse;
 use kopf_core::body::Body;
 use kopf_core::cause::EventType;
+use kopf_core::handler::HandlerId;
 use kopf_core::object::handling::Others;
 use kopf_core::object::{Input, Machine, PendingPatch, Setback, State};
 use kopf_core::patch::Patch;
@@ -19,6 +20,7 @@ use super::runners::Tended;
 use super::writing::Sending;
 use super::{ObjectPermit, ObjectState, ResourceContext};
 use crate::error::Error;
+use crate::identity::Identity;
 use crate::indexing::{Blocker, ObjectKey};
 use crate::inspect::{Counted, Guard};
 use crate::logger::ObjectLogger;
@@ -30,7 +32,7 @@ const BACKLOG: usize = 100;
 
 /// One version of the object.
 #[derive(Debug, Clone)]
-pub(super) struct Version {
+pub(crate) struct Version {
     pub(super) event: EventType,
     pub(super) body: Body,
 }
@@ -40,6 +42,8 @@ pub(super) struct Version {
 pub(crate) struct Driver {
     pub(super) context: Arc<ResourceContext>,
     pub(super) mailbox: Arc<Mailbox>,
+    /// The identity by which children refer to the object.
+    pub(super) identity: Identity,
     /// The owner of the entries in the indices.
     pub(super) key: ObjectKey,
     pub(super) state: ObjectState,
@@ -76,15 +80,18 @@ pub(crate) struct Driver {
     pub(super) failure: Option<Error>,
     /// How many times in a row the cycle has given way to newer events.
     pub(super) postponed: usize,
+    /// The handlers whose waits are over, because a child of the object has changed.
+    pub(super) woken: Vec<HandlerId>,
 }
 
 impl Driver {
     pub(crate) fn new(
         context: Arc<ResourceContext>,
         mailbox: Arc<Mailbox>,
-        key: ObjectKey,
+        identity: Identity,
         mut state: ObjectState,
     ) -> Self {
+        let key = ObjectKey::new(&identity, &context.resource);
         if context.is_reviewed {
             let shared = &context.shared;
             state.adopt_memo(|| shared.memos.hand_over(&key, &shared.context.memo));
@@ -98,9 +105,11 @@ impl Driver {
             Machine::awaiting_indices()
         };
         machine.restore_overdue(state.overdue.take().map(|overdue| *overdue));
+        let newest = state.last.take().map(|last| *last);
         Self {
             context,
             mailbox,
+            identity,
             key,
             state,
             machine,
@@ -108,7 +117,7 @@ impl Driver {
             blocker,
             ahead: VecDeque::new(),
             logger: None,
-            newest: None,
+            newest,
             taken: None,
             is_indexed: false,
             patch: Patch::default(),
@@ -121,6 +130,7 @@ impl Driver {
             response: None,
             failure: None,
             postponed: 0,
+            woken: Vec::new(),
         }
     }
 
@@ -177,6 +187,10 @@ impl Driver {
     /// Returns the state that outlives the driver.
     fn rest(mut self: Box<Self>) -> ObjectState {
         self.state.overdue = self.machine.take_overdue().map(Box::new);
+        let newest = self.newest.take();
+        self.state.last = newest
+            .filter(|newest| self.context.keeps(&newest.body))
+            .map(Box::new);
         self.state.at_rest()
     }
 
@@ -184,7 +198,8 @@ impl Driver {
     fn takes_events(&self) -> bool {
         let is_full =
             self.patch.fns.len() >= BACKLOG && self.machine.is_held_back(self.context.now());
-        let has_any = !self.mailbox.is_empty() || !self.ahead.is_empty();
+        let has_any =
+            !self.mailbox.is_empty() || self.mailbox.is_nudged() || !self.ahead.is_empty();
         has_any && !is_full
     }
 

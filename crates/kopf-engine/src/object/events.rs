@@ -32,7 +32,7 @@ impl Driver {
         let ahead = std::mem::take(&mut self.ahead);
         let indexed = ahead.len();
         let count = indexed + drained.entries.len();
-        if count == 0 {
+        if count == 0 && !self.context.is_owner() {
             return;
         }
         for (position, entry) in ahead.into_iter().chain(drained.entries).enumerate() {
@@ -42,6 +42,11 @@ impl Driver {
             };
             self.take(entry, taken, &mut permit).await;
         }
+        let children = self.take_children();
+        if count == 0 && children.is_empty() {
+            return;
+        }
+        self.on_children(children, &mut permit).await;
         self.on_newest(&mut permit).await;
     }
 
@@ -52,6 +57,9 @@ impl Driver {
             raw,
         } = entry
         else {
+            if let Some(newest) = &self.newest {
+                self.context.notify_owners(EventType::Deleted, &newest.body);
+            }
             self.feed(Input::Vanished, permit).await;
             return;
         };
@@ -70,6 +78,7 @@ impl Driver {
             && version
                 .as_deref()
                 .is_some_and(|version| self.machine.is_outdated(version, now));
+        self.context.notify_owners(event, &body);
         self.taken = Some(Version { event, body });
         self.is_indexed = taken.is_indexed;
         self.feed(Input::Event { event, version }, permit).await;
@@ -117,6 +126,9 @@ impl Driver {
 
     async fn on_newest(&mut self, permit: &mut ObjectPermit) {
         let Some(newest) = &self.newest else { return };
+        if self.context.only_notifies_owners() && newest.event != EventType::Deleted {
+            return;
+        }
         // Event handlers may have taken long, and change handlers want the newest version only.
         let event = newest.event;
         let gives_way = self.context.keeps_every_version() && !self.mailbox.is_empty();

@@ -9,6 +9,7 @@ mod context;
 mod driver;
 mod events;
 mod indexing;
+mod owning;
 mod performing;
 mod permit;
 mod persisting;

@@ -5,6 +5,7 @@ use kopf_core::indexing::Attempts;
 use kopf_core::object::{AttemptedEssences, Covered, Moment, Overdue};
 use kopf_core::patch::PatchFn;
 
+use super::driver::Version;
 use crate::daemons::ObjectDaemons;
 use crate::memos::MemoCell;
 use crate::queueing::Queued;
@@ -27,6 +28,8 @@ pub(crate) struct ObjectState {
     /// Attempts of index handlers that have failed or are to be retried.
     pub(crate) indexing: Option<Box<Attempts>>,
     memo: Option<MemoCell>,
+    /// The newest version, if children or owners need it while nothing else happens to the object.
+    pub(crate) last: Option<Box<Version>>,
     /// The daemons and timers of the object, running or exited.
     pub(crate) background: Option<ObjectDaemons>,
 }

@@ -23,6 +23,7 @@ pub(crate) const RETRIEVER: &str = "Credentials retriever";
 pub(crate) const SERVER: &str = "Admission webhook server";
 const VALIDATING: &str = "Admission validating configuration manager";
 const MUTATING: &str = "Admission mutating configuration manager";
+const CONVERSIONS: &str = "Conversion manager";
 
 /// Time between the removal of webhooks and the end of the webhook server. API servers apply removals
 /// with a delay, and reject requests that they cannot review.
@@ -76,6 +77,11 @@ impl Root {
                 self.reviews = Some(webhooks.reviews());
                 self.spawn_graceful(name, async { Ok(manager.await?) });
             }
+        }
+        if let Some(conversions) = webhooks.conversions(self.halt.clone()) {
+            self.grace = self.grace.max(CLEANING);
+            self.reviews = Some(webhooks.reviews());
+            self.spawn_graceful(CONVERSIONS, async { Ok(conversions.await?) });
         }
         let stop = self.halt_last.clone();
         self.spawn_graceful(SERVER, async { Ok(webhooks.serve(stop).await?) });

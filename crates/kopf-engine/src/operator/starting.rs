@@ -13,6 +13,7 @@ use crate::admission::{self, Webhooks};
 use crate::daemons::{Daemons, killer};
 use crate::definitions;
 use crate::execution::{BlockingPool, Executor};
+use crate::families::Families;
 use crate::indexing::Barrier;
 use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
@@ -101,6 +102,7 @@ fn share(
         pause: Pause::default(),
         known_peers: KnownPeers::default(),
         barrier: Barrier::default(),
+        families: Families::default(),
         memos: Memos::default(),
         ending: root.halt.clone(),
         inspect,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kopf_core::handler::Handler;
+use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::resource::Resource;
 use kopf_core::selector::Selector;
 
@@ -23,6 +23,7 @@ pub(super) fn resolve<F>(
 ) -> Resolution {
     let mut resolution = Resolution::default();
     resolution.select(handlers, resources);
+    resolution.warn_of_orphans(handlers);
     resolution.drop_unservable(handlers);
     resolution
 }
@@ -36,13 +37,19 @@ fn watching<F>(
     handlers.filter_map(|handler| Some((handler, handler.selector.as_ref()?)))
 }
 
+/// Returns the handlers with the selectors of owned objects, which are watched, too.
+fn owning<F>(handlers: &[Arc<Handler<F>>]) -> impl Iterator<Item = (&Arc<Handler<F>>, &Selector)> {
+    let handlers = handlers.iter();
+    handlers.flat_map(|handler| handler.owns.iter().map(move |selector| (handler, selector)))
+}
+
 impl Resolution {
     /// Selects the resources of all handlers. An ambiguous one is left out for all of them: handlers
     /// must not get objects of a resource that is not meant.
     fn select<F>(&mut self, handlers: &[Arc<Handler<F>>], resources: &BTreeSet<Arc<Resource>>) {
         let mut ambiguous: BTreeSet<Arc<Resource>> = BTreeSet::new();
         let mut unresolved: Vec<String> = Vec::new();
-        for (handler, selector) in watching(handlers) {
+        for (handler, selector) in watching(handlers).chain(owning(handlers)) {
             self.warn_of_panics(handler, selector, resources);
             let selected = select(selector, resources);
             if selected.is_empty() {
@@ -69,6 +76,23 @@ impl Resolution {
         }
         self.watched
             .retain(|resource| !ambiguous.contains(resource));
+    }
+
+    /// Warns of handlers of children that have no owners.
+    fn warn_of_orphans<F>(&mut self, handlers: &[Arc<Handler<F>>]) {
+        let is_child = |handler: &Handler<F>| handler.kind == HandlerKind::Child;
+        if watching(handlers).any(|(handler, _)| !is_child(handler)) {
+            return;
+        }
+        for handler in handlers {
+            if is_child(handler) && handler.selector.is_none() {
+                self.warnings.insert(format!(
+                    "The handler {:?} of children is never called: no other handlers select the \
+                     resource of their owners; specify it as the parent",
+                    handler.id
+                ));
+            }
+        }
     }
 
     fn warn_of_panics<F>(
@@ -204,6 +228,38 @@ mod tests {
 
     const CREATE: HandlerKind = HandlerKind::Create;
     const EVENT: HandlerKind = HandlerKind::Event;
+
+    fn owning(kind: HandlerKind, selector: Option<Selector>) -> Arc<Handler<()>> {
+        let mut spec = HandlerSpec::new("fn", FunctionId::Number(1), kind);
+        spec.selector = selector;
+        spec.owns = vec![named("pods")];
+        Arc::new(spec.build(()).unwrap())
+    }
+
+    #[test]
+    fn owned_resources_are_watched_and_need_not_be_patchable() {
+        let handlers = [owning(CREATE, Some(named("things")))];
+        let kinds = [kind("g", "things"), without("patch", kind("", "pods"))];
+        let kinds = kinds.into_iter().map(Arc::new).collect();
+        let resolution = resolve(&handlers, &kinds);
+        assert_eq!(names(&resolution.watched), "pods.v1, things.v1.g");
+        assert!(resolution.warnings.is_empty(), "{:?}", resolution.warnings);
+    }
+
+    #[test]
+    fn children_without_owners_are_complained_about() {
+        let kinds = [kind("g", "things"), kind("", "pods")];
+        let kinds = kinds.into_iter().map(Arc::new).collect();
+        let orphaned = [owning(HandlerKind::Child, None)];
+        let warnings = resolve(&orphaned, &kinds).warnings;
+        let warning = warnings.first().unwrap();
+        assert!(
+            warning.contains("\"fn\" of children is never called"),
+            "{warning}"
+        );
+        let named = [owning(HandlerKind::Child, Some(named("things")))];
+        assert!(resolve(&named, &kinds).warnings.is_empty());
+    }
 
     #[test]
     fn each_selected_kind_is_watched_once() {

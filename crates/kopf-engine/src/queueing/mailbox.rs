@@ -24,6 +24,8 @@ pub(crate) enum Queued {
     },
     /// The object is absent from a complete listing.
     Vanished,
+    /// Children of the object have changed. Not an entry of its own: see [`Mailbox::push`].
+    Nudge,
 }
 
 impl Queued {
@@ -42,13 +44,14 @@ impl Queued {
         match self {
             Self::Event { event, .. } => *event != EventType::Deleted,
             Self::Vanished => false,
+            Self::Nudge => true,
         }
     }
 
     fn bytes(&self) -> usize {
         match self {
             Self::Event { raw, .. } => raw.len(),
-            Self::Vanished => 0,
+            Self::Vanished | Self::Nudge => 0,
         }
     }
 
@@ -57,7 +60,7 @@ impl Queued {
     fn events(&self) -> usize {
         match self {
             Self::Event { event, .. } => usize::from(*event != EventType::Listed),
-            Self::Vanished => 0,
+            Self::Vanished | Self::Nudge => 0,
         }
     }
 }
@@ -82,6 +85,7 @@ pub(crate) struct Mailbox {
 #[derive(Debug, Default)]
 struct Inner {
     drained: Drained,
+    nudged: bool,
     closed: bool,
 }
 
@@ -101,11 +105,17 @@ impl Mailbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an entry; returns it if the mailbox is closed.
+    /// Adds an entry; returns it if the mailbox is closed. A nudge is a flag, which replaces nothing.
     pub(crate) fn push(&self, entry: Queued) -> Result<(), Queued> {
         let mut inner = self.lock();
         if inner.closed {
             return Err(entry);
+        }
+        if matches!(entry, Queued::Nudge) {
+            inner.nudged = true;
+            drop(inner);
+            self.arrival.notify_one();
+            return Ok(());
         }
         if !self.keep_all {
             for replaced in std::mem::take(&mut inner.drained.entries) {
@@ -122,7 +132,10 @@ impl Mailbox {
 
     /// Takes everything.
     pub(crate) fn drain(&self) -> Drained {
-        let drained = std::mem::take(&mut self.lock().drained);
+        let mut inner = self.lock();
+        inner.nudged = false;
+        let drained = std::mem::take(&mut inner.drained);
+        drop(inner);
         for entry in &drained.entries {
             self.load.remove(entry.events(), entry.bytes());
         }
@@ -147,15 +160,25 @@ impl Mailbox {
         });
     }
 
-    /// Closes the mailbox if it is empty.
+    /// Closes the mailbox if it is empty and not nudged.
     pub(crate) fn close(&self) -> bool {
         let mut inner = self.lock();
-        inner.closed = inner.drained.entries.is_empty();
+        inner.closed = inner.drained.entries.is_empty() && !inner.nudged;
         inner.closed
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().drained.entries.is_empty()
+    }
+
+    /// Returns `true` if children of the object have changed.
+    pub(crate) fn is_nudged(&self) -> bool {
+        self.lock().nudged
+    }
+
+    /// Ignores the last nudge: there is no object that children could belong to.
+    pub(crate) fn drop_nudge(&self) {
+        self.lock().nudged = false;
     }
 
     /// Returns `true` if the oldest entry is an item of a listing.
@@ -226,7 +249,7 @@ mod tests {
             .iter()
             .filter_map(|entry| match entry {
                 Queued::Event { version, .. } => version.as_deref(),
-                Queued::Vanished => None,
+                Queued::Vanished | Queued::Nudge => None,
             })
             .collect()
     }
@@ -264,6 +287,21 @@ mod tests {
         mailbox.drain();
         assert!(mailbox.close());
         assert!(mailbox.push(event("2")).is_err());
+    }
+
+    #[test]
+    fn nudges_replace_no_entries_and_keep_the_mailbox_open() {
+        let mailbox = Mailbox::new(Arc::default(), false);
+        mailbox.push(event("1")).unwrap();
+        mailbox.push(Queued::Nudge).unwrap();
+        assert!(mailbox.is_nudged());
+        assert_eq!(versions(&mailbox.drain().entries), ["1"]);
+        assert!(!mailbox.is_nudged());
+        mailbox.push(Queued::Nudge).unwrap();
+        assert!(mailbox.is_empty() && !mailbox.close());
+        mailbox.drain();
+        assert!(mailbox.close());
+        assert!(mailbox.push(Queued::Nudge).is_err());
     }
 
     #[test]

@@ -17,6 +17,7 @@ use tracing::error;
 use super::load::Load;
 use super::mailbox::{Mailbox, Queued};
 use crate::execution::describe_panic;
+use crate::families::Inbox;
 use crate::identity::Identity;
 use crate::inspect::{Counted, Guard, Inspect};
 use crate::invocation::{Hosting, OperatorContext};
@@ -46,6 +47,12 @@ pub(crate) trait Processing: Debug + Send + Sync + 'static {
         state: Self::State,
         mailbox: Arc<Mailbox>,
     ) -> BoxFuture<'static, Option<Self::State>>;
+
+    /// Returns the changed children of the objects; `None` if no handlers depend on them.
+    fn inbox(&self) -> Option<&Inbox>;
+
+    /// Notes that a quiet object is absent from a complete listing.
+    fn vanished(&self, state: &Self::State);
 
     /// Notes that the object is gone, or is not served any longer.
     fn discard(&self, identity: &Identity);
@@ -165,7 +172,8 @@ impl<P: Processing> Routing<P> {
                 return true;
             }
             match &mut slot.activity {
-                Activity::Quiet(_) => {
+                Activity::Quiet(state) => {
+                    self.processing.vanished(state);
                     self.processing.discard(identity);
                     return false;
                 }
@@ -179,6 +187,33 @@ impl<P: Processing> Routing<P> {
             true
         });
         self.count_from(before);
+    }
+
+    /// Notifies the owners of changed children, and starts drivers for those that have none.
+    pub(super) fn nudge(&mut self) {
+        let processing = Arc::clone(&self.processing);
+        let Some(inbox) = processing.inbox() else {
+            return;
+        };
+        for identity in inbox.take_fresh() {
+            let Some(slot) = self.objects.get_mut(&identity) else {
+                // The driver takes the children when the owner appears.
+                inbox.drop_deleted(&identity);
+                continue;
+            };
+            match &mut slot.activity {
+                Activity::Quiet(state) => {
+                    let state = std::mem::take(state);
+                    self.start(identity, state, vec![Queued::Nudge]);
+                }
+                Activity::Driven(mailbox) => {
+                    if let Err(entry) = mailbox.push(Queued::Nudge) {
+                        slot.activity = Activity::ending(entry, &self.inspect);
+                    }
+                }
+                Activity::Ending { since, .. } => since.push(Queued::Nudge),
+            }
+        }
     }
 
     /// Takes the state of an object back from its driver.
@@ -196,8 +231,10 @@ impl<P: Processing> Routing<P> {
                 Activity::Driven(mailbox) => mailbox.drain().entries.into(),
                 Activity::Quiet(_) => Vec::new(),
             };
-            if let Some(state) = &state {
-                since.retain(|entry| !self.processing.covers(state, entry));
+            match &state {
+                Some(state) => since.retain(|entry| !self.processing.covers(state, entry)),
+                // There is nothing that children could belong to.
+                None => since.retain(|entry| !matches!(entry, Queued::Nudge)),
             }
             match state {
                 None if since.is_empty() => {

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::routing::{Processing, Routing};
+use crate::families::Inbox;
 use crate::health::Sign;
 use crate::indexing::Blocker;
 use crate::inspect::{Counted, Guard};
@@ -146,6 +147,7 @@ impl<P: Processing> Stream<P> {
                 // Objects that appear later must not wait for indices that appear later.
                 () = &mut indexed, if !is_indexed => is_indexed = true,
                 Some(ended) = self.routing.drivers.join_next() => self.routing.join(ended),
+                () = arrival(processing.inbox()) => self.routing.nudge(),
                 signal = signal => self.take(signal),
             }
         }
@@ -159,6 +161,7 @@ impl<P: Processing> Stream<P> {
         // A wait for the listing would be a wait for other operators.
         self.unlisted = None;
         let mut resumed = pin!(shared.pause.resumed());
+        let processing = Arc::clone(&self.processing);
         loop {
             tokio::select! {
                 () = self.stop.cancelled() => break,
@@ -168,6 +171,7 @@ impl<P: Processing> Stream<P> {
                     break;
                 }
                 Some(ended) = self.routing.drivers.join_next() => self.routing.join(ended),
+                () = arrival(processing.inbox()) => self.routing.nudge(),
             }
         }
     }
@@ -264,6 +268,14 @@ impl<P: Processing> Drop for Stream<P> {
             identities.for_each(|identity| self.processing.discard(identity));
         }
         self.shared.inspect.set_objects(count, 0);
+    }
+}
+
+/// Waits for changed children; forever if no handlers depend on them. Cancel-safe.
+async fn arrival(inbox: Option<&Inbox>) {
+    match inbox {
+        Some(inbox) => inbox.arrival().await,
+        None => std::future::pending().await,
     }
 }
 

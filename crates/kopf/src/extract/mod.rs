@@ -48,7 +48,9 @@
 mod admission;
 mod api;
 mod body;
+mod child;
 mod client;
+mod conditions;
 mod context;
 mod diff;
 mod event;
@@ -78,6 +80,8 @@ mod view;
 
 pub use admission::{DryRun, Headers, SslPeer, Subresource, UserInfo, Warnings};
 pub use api::ApiScope;
+pub use child::Child;
+pub use conditions::Conditions;
 pub use context::{Context, Declared};
 pub(crate) use context::{Front, with_filter_context};
 pub use event::Event;
@@ -108,10 +112,10 @@ pub use view::View;
     message = "`{Self}` cannot be an argument of a handler",
     label = "not an extractor",
     note = "arguments of handlers are: Body, Spec, Status, Meta, Object<K>, Name, Namespace, Uid, Labels, \
-            Annotations, Old, New, Diff, Reason, Retry, Started, Runtime, Now, Param<T>, Patch, Logger, Event, \
+            Annotations, Old, New, Diff, Reason, Retry, Started, Runtime, Now, Param<T>, Patch, Conditions, Logger, Event, \
             Resource, Client, Api<K>, State<T>, Memo<T>, Index<I>, Settings, \
             SettingsMut, SubHandlers, \
-            Stopped, Live<T>, Operation, Subresource, DryRun, UserInfo, Headers, SslPeer, Warnings; \
+            Stopped, Live<T>, Child, Operation, Subresource, DryRun, UserInfo, Headers, SslPeer, Warnings; \
             Option<T> and Result<T, Rejection> of those",
     note = "things of your own come as `State<T>`: `Operator::builder().state(…)`"
 )]
@@ -131,7 +135,7 @@ pub trait Extract: Sized {
     message = "`{Self}` is never absent, so that `Option<{Self}>` cannot be an argument of a handler",
     label = "not an optional extractor",
     note = "arguments that can be absent are: Name, Namespace, Uid, Old, New, Diff, Reason, Param<T>, Event, \
-            State<T>, Spec, Status, SubHandlers, Stopped, Operation, Subresource, DryRun, UserInfo, Headers, \
+            State<T>, Spec, Status, SubHandlers, Stopped, Child, Operation, Subresource, DryRun, UserInfo, Headers, \
             SslPeer, Warnings"
 )]
 pub trait OptionalExtract: Sized {

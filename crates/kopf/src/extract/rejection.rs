@@ -54,6 +54,9 @@ pub enum Rejection {
         /// The argument that makes sense there only.
         argument: &'static str,
     },
+    /// No child of the object has changed: this is a handler of something else.
+    #[error("Child is for handlers of on::child only")]
+    NoChild,
     /// Nobody asks for admission: this is a handler of something else.
     #[error("{argument} is for handlers of on::validate and on::mutate only")]
     NoAdmission {

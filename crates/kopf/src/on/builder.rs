@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kopf_core::filter::Filters;
 use kopf_core::handler::{
-    ErrorsMode, HandlerKind, HandlerSpec, InitialDelay, Param, Retrying, Webhook,
+    Conversion, ErrorsMode, HandlerKind, HandlerSpec, InitialDelay, Param, Retrying, Webhook,
 };
 use kopf_core::selector::{self, Selector};
 use kopf_engine::invocation::Handler;
@@ -53,11 +53,13 @@ pub struct AnyHandler {
     id: Option<String>,
     function: HandlerFunction,
     pub(crate) kind: HandlerKind,
-    selector: Option<Result<Selector, selector::Error>>,
+    pub(crate) selector: Option<Result<Selector, selector::Error>>,
+    pub(crate) owns: Vec<Result<Selector, selector::Error>>,
     filters: Filters,
     retrying: Retrying,
     pub(crate) initial_delay: Option<InitialDelay>,
     pub(crate) webhook: Webhook,
+    pub(crate) conversion: Option<Conversion>,
     param: Option<Param>,
     registry: Option<String>,
     pub(crate) problems: Vec<String>,
@@ -92,10 +94,12 @@ impl<K: Kind> HandlerBuilder<K> {
             function,
             kind: K::KIND,
             selector,
+            owns: Vec::new(),
             filters: Filters::default(),
             retrying: Retrying::default(),
             initial_delay: None,
             webhook: Webhook::default(),
+            conversion: None,
             param: None,
             registry: None,
             problems: Vec::new(),
@@ -370,10 +374,13 @@ impl AnyHandler {
         let selector = self.selector.clone().transpose();
         let mut spec = HandlerSpec::new(id, self.function.id, self.kind);
         spec.selector = selector.map_err(|error| error.to_string())?;
+        let owns: Result<Vec<_>, _> = self.owns.iter().cloned().collect();
+        spec.owns = owns.map_err(|error| error.to_string())?;
         spec.filters = self.filters.clone();
         spec.retrying = self.retrying;
         spec.initial_delay.clone_from(&self.initial_delay);
         spec.webhook.clone_from(&self.webhook);
+        spec.conversion.clone_from(&self.conversion);
         spec.param.clone_from(&self.param);
         spec.build(Arc::clone(&self.function.run))
             .map_err(|error| error.to_string())

@@ -18,9 +18,16 @@ pub trait ForObjects: Kind {}
 
 /// A kind of handlers that are retried: all but those of events and for admission.
 #[diagnostic::on_unimplemented(
-    message = "handlers of `on::event`, `on::validate` and `on::mutate` are called once: they have no limits of retries"
+    message = "handlers of `on::event`, `on::child`, `on::validate` and `on::mutate` are called once: they have no limits of retries"
 )]
 pub trait Retried: Kind {}
+
+/// A kind of handlers that wait for another attempt, and can be woken by owned objects.
+#[diagnostic::on_unimplemented(
+    message = "only `on::create`, `on::update`, `on::delete`, `on::resume` and `on::field` wait for owned objects",
+    label = "this handler has no `owns`"
+)]
+pub trait Waiting: Retried {}
 
 /// A kind of handlers that compare the old and the new value of a field.
 #[diagnostic::on_unimplemented(

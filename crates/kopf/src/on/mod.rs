@@ -41,6 +41,8 @@
 //! | `backoff = 30` | seconds or a `Duration` between attempts after arbitrary errors (not for `event`) |
 //! | `optional = true` | objects can be deleted without it (`delete`) |
 //! | `deleted = true` | also for objects that are being deleted (`resume`) |
+//! | `owns = ["deployments"]` | resources of owned objects whose changes end the wait for another attempt (handlers of changes) |
+//! | `parent = "things"` | the resource of the owners (`child`) |
 //! | `registry = "text"` | the group of handlers it belongs to: see [`OperatorBuilder::registry`](crate::OperatorBuilder::registry) |
 //!
 //! Handlers of the operator's own life, [`startup`](startup()), [`cleanup`](cleanup()),
@@ -48,7 +50,8 @@
 //! `errors`, `timeout`, `retries`, `backoff`, `registry`.
 //!
 //! Handlers for admission, [`validate`](validate()) and [`mutate`](mutate()), are called once, and have no
-//! options of retrying; they have further ones: see [`admission`](crate::admission).
+//! options of retrying; they have further ones: see [`admission`](crate::admission). Handlers of
+//! conversions, [`convert`](convert()), have `source`, `target` and `persistent`.
 //!
 //! Several attributes on one function make several handlers; for one cause, the function is
 //! called once for each id.
@@ -68,18 +71,23 @@
 mod activities;
 mod admission;
 mod builder;
+mod children;
+mod conversion;
 mod kinds;
 
 pub use activities::{Cleanup, Login, Probe, Startup, cleanup, login, probe, startup};
 pub use admission::{Admitting, IntoOperation, Mutate, Validate, mutate, validate};
 pub(crate) use builder::Check;
 pub use builder::{AnyHandler, HandlerBuilder};
+pub use children::{Child, child};
+pub use conversion::{Convert, convert};
 pub use kinds::{
     Comparing, Create, Delete, Event, Field, ForObjects, Index, Kind, Resume, Retried, Sub, Update,
+    Waiting,
 };
+pub use kopf_macros::{child, create, delete, event, field, resume, update};
 pub use kopf_macros::{cleanup, login, probe, startup};
-pub use kopf_macros::{create, delete, event, field, resume, update};
-pub use kopf_macros::{mutate, validate};
+pub use kopf_macros::{convert, mutate, validate};
 
 use crate::handler::{Handler, SubHandler};
 use crate::selecting::IntoSelect;

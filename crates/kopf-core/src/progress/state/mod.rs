@@ -207,6 +207,21 @@ impl State {
         })
     }
 
+    /// Makes the delayed handlers with these ids due now, and their sub-handlers.
+    pub fn wake(&mut self, ids: &[HandlerId]) {
+        let is_meant = |own: &str| {
+            ids.iter().any(|id| {
+                let rest = own.strip_prefix(&**id);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            })
+        };
+        for entry in &mut self.entries {
+            if entry.active && !entry.is_finished() && is_meant(&entry.id) {
+                entry.record.delayed = None;
+            }
+        }
+    }
+
     /// Adds the outcome of an attempt to the record. Unknown handlers are ignored.
     pub fn apply(&mut self, id: &str, outcome: &Outcome, now: Timestamp) {
         let Some(entry) = self.entries.iter_mut().find(|entry| *entry.id == *id) else {

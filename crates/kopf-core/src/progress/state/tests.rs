@@ -507,3 +507,32 @@ fn annotations_of_finished_handlers_never_reach_the_server() {
         .unwrap();
     assert!(patch.is_empty());
 }
+
+#[test]
+fn woken_handlers_are_due_with_their_sub_handlers() {
+    let storage = Recorder::with(&[]);
+    let all = ["a", "a/sub", "ab", "done"];
+    let mut state = loaded(&storage, &all);
+    state.activate(ids(&all).iter(), Reason::Create, at(0));
+    let delayed = || {
+        outcome(Err(HandlerError::temporary(
+            "x",
+            Some(Duration::from_secs(60)),
+        )))
+    };
+    for id in ["a", "a/sub", "ab"] {
+        state.apply(id, &delayed(), at(0));
+    }
+    state.apply("done", &outcome(Ok(None)), at(0));
+    state.wake(&ids(&["a", "done"]));
+    let awake: Vec<&str> = all
+        .into_iter()
+        .filter(|id| state.is_awake(id, at(1)))
+        .collect();
+    assert_eq!(awake, ["a", "a/sub"]);
+    assert_eq!(
+        state.record("a").unwrap().retries,
+        1,
+        "attempts are counted on"
+    );
+}

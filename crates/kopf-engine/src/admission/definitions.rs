@@ -1,0 +1,252 @@
+//! Management of `spec.conversion` of CRDs.
+//!
+//! Every CRD with handlers of conversions is read every [`POLLING`], and whenever the address of the
+//! webhook server or the resources of the cluster change. It is written if its conversion differs. The
+//! rules about several operators are those of webhook configurations.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_client::patching::{PatchKind, PatchResponse, Target};
+use kopf_core::admission::{
+    Activity, ClientConfig, Content, Decision, OWNER_ANNOTATION, Owner, Relation, Situation,
+    decide, releases,
+};
+use kopf_core::body::Body;
+use kopf_core::conversion::{is_configured, no_strategy, strategy};
+use kopf_core::handler::Handler;
+use kopf_core::resource::Resource;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use super::{CLEANING, Error};
+use crate::invocation::Function;
+use crate::observation::Insights;
+use crate::shared::Shared;
+
+/// Interval of checks for changes by other clients.
+const POLLING: Duration = Duration::from_secs(30);
+
+/// Number of attempts to release a CRD that is changed by others at the same time.
+const RELEASES: usize = 5;
+
+/// Manager of the conversions of CRDs.
+#[derive(Debug)]
+pub(super) struct Manager {
+    pub(super) handlers: Vec<Arc<Handler<Function>>>,
+    pub(super) me: Owner,
+    pub(super) shared: Arc<Shared>,
+    pub(super) insights: Insights,
+    pub(super) announced: watch::Receiver<Option<ClientConfig>>,
+}
+
+/// The conversions of a CRD remain when the operator ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Persistence {
+    Persistent,
+    Temporary,
+}
+
+impl Manager {
+    /// Manages the conversions until it is stopped. Then only persistent ones are left.
+    pub(super) async fn run(mut self, halt: CancellationToken) -> Result<(), Error> {
+        let mut managed: BTreeMap<String, Persistence> = BTreeMap::new();
+        let mut written: BTreeSet<String> = BTreeSet::new();
+        loop {
+            let config = self.announced.borrow_and_update().clone();
+            managed.extend(self.definitions());
+            if let Some(config) = config {
+                let desired = strategy(&config);
+                let keeping = self.keep(managed.keys(), &desired, &mut written);
+                if halt.run_until_cancelled(keeping).await.is_none() {
+                    break;
+                }
+            }
+            let is_over = tokio::select! {
+                () = halt.cancelled() => break,
+                changed = self.announced.changed() => changed.is_err(),
+                changed = self.insights.next() => changed.is_none(),
+                () = sleep(POLLING) => false,
+            };
+            if is_over {
+                // The senders end only with the operator.
+                halt.cancelled().await;
+                break;
+            }
+        }
+        for (name, persistence) in &managed {
+            if written.contains(name) {
+                self.clean_up(name, *persistence).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the names of the CRDs that have handlers of conversions.
+    fn definitions(&self) -> BTreeMap<String, Persistence> {
+        let resources = self.insights.resources().borrow().clone();
+        let mut names = BTreeMap::new();
+        for resource in resources.iter().flat_map(|resources| resources.iter()) {
+            for handler in &self.handlers {
+                if !super::conversion::selects(handler, std::slice::from_ref(resource)) {
+                    continue;
+                }
+                let name = format!("{}.{}", resource.plural, resource.group);
+                let persistence = names.entry(name).or_insert(Persistence::Temporary);
+                if handler.webhook.persistent {
+                    *persistence = Persistence::Persistent;
+                }
+            }
+        }
+        names
+    }
+
+    async fn keep(
+        &self,
+        names: impl Iterator<Item = &String>,
+        desired: &Value,
+        written: &mut BTreeSet<String>,
+    ) {
+        for name in names {
+            match self.reconcile(name, desired, written).await {
+                Ok(true) => drop(written.insert(name.clone())),
+                Ok(false) => {}
+                Err(error) => {
+                    let hint = if error.is_forbidden() {
+                        ": grant the operator the verb patch for customresourcedefinitions, or set \
+                         spec.conversion yourself and unset settings.admission.managed"
+                    } else {
+                        ""
+                    };
+                    let seconds = POLLING.as_secs();
+                    warn!(
+                        "The conversion of {name} cannot be configured: {error}{hint}. It is tried \
+                         again in {seconds} seconds."
+                    );
+                }
+            }
+        }
+    }
+
+    /// Writes the conversion of a CRD, if it is to be written. Returns `true` if it is this operator's.
+    async fn reconcile(
+        &self,
+        name: &str,
+        desired: &Value,
+        written: &BTreeSet<String>,
+    ) -> Result<bool, kopf_client::Error> {
+        let was_written = written.contains(name);
+        let Some(body) = self.patch(name, &json!({})).await? else {
+            return Ok(false);
+        };
+        let is_equal = is_configured(&body.spec()["conversion"], desired);
+        let owner = body.annotation(OWNER_ANNOTATION).map(Owner::parse);
+        let is_mine = owner.as_ref() == Some(&self.me);
+        let content = match (is_equal, was_written) {
+            (true, true) if is_mine => Content::Intact,
+            (_, true) => Content::Edited,
+            (_, false) => Content::Outdated,
+        };
+        let owner = owner.as_ref();
+        let is_peer = owner.is_some_and(|owner| self.shared.known_peers.has(owner.identity()));
+        let decision = decide(
+            &self.me,
+            Situation {
+                content,
+                owner,
+                relation: if is_peer {
+                    Relation::Peer
+                } else {
+                    Relation::Stranger
+                },
+                activity: if self.shared.pause.is_paused() {
+                    Activity::Paused
+                } else {
+                    Activity::Working
+                },
+            },
+        );
+        let Decision::Write(reason) = decision else {
+            return Ok(is_mine);
+        };
+        if was_written {
+            info!("Restoring the conversion of {name}: {reason}.");
+        } else {
+            info!("Configuring the conversion of {name}.");
+        }
+        let payload = json!({
+            "metadata": {"annotations": {OWNER_ANNOTATION: self.me.annotation()}},
+            "spec": {"conversion": desired},
+        });
+        Ok(self.patch(name, &payload).await?.is_some())
+    }
+
+    async fn clean_up(&self, name: &str, persistence: Persistence) {
+        info!("Cleaning up the conversion of {name}.");
+        let releasing = timeout(CLEANING, self.release(name, persistence));
+        let reason = match releasing.await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the API server does not respond".to_owned(),
+        };
+        error!(
+            "The conversion of {name} cannot be cleaned up: {reason}. Objects cannot be read in other \
+             versions until an operator runs again. To remove it: kubectl patch crd {name} --type=merge \
+             -p '{{\"spec\":{{\"conversion\":{{\"strategy\":\"None\",\"webhook\":null}}}}}}'"
+        );
+    }
+
+    /// Removes the conversion, unless it is persistent, and the ownership, unless the CRD belongs to
+    /// another operator by now.
+    async fn release(
+        &self,
+        name: &str,
+        persistence: Persistence,
+    ) -> Result<(), kopf_client::Error> {
+        for _ in 0..RELEASES {
+            let Some(body) = self.patch(name, &json!({})).await? else {
+                return Ok(());
+            };
+            let owner = body.annotation(OWNER_ANNOTATION).map(Owner::parse);
+            if !releases(&self.me, owner.as_ref()) {
+                info!("The conversion of {name} belongs to another operator and is kept.");
+                return Ok(());
+            }
+            let mut payload = json!({"metadata": {
+                "resourceVersion": body.resource_version(),
+                "annotations": {OWNER_ANNOTATION: null},
+            }});
+            if persistence == Persistence::Temporary {
+                payload["spec"] = json!({"conversion": no_strategy()});
+            }
+            match self.patch(name, &payload).await {
+                Err(error) if error.is_conflict() => {}
+                outcome => return outcome.map(drop),
+            }
+        }
+        Ok(())
+    }
+
+    /// Merges the payload into a CRD. `None` if there is no such CRD. An empty payload reads it: the
+    /// permission `get` is not needed.
+    async fn patch(&self, name: &str, payload: &Value) -> Result<Option<Body>, kopf_client::Error> {
+        let resource = Resource {
+            group: "apiextensions.k8s.io".to_owned(),
+            version: "v1".to_owned(),
+            plural: "customresourcedefinitions".to_owned(),
+            ..Resource::default()
+        };
+        let target = Target {
+            client: &self.shared.context.client,
+            resource: &resource,
+            namespace: None,
+            name,
+        };
+        let answer = target.patch(None, PatchKind::Merge, payload).await?;
+        answer.as_ref().map(PatchResponse::body).transpose()
+    }
+}

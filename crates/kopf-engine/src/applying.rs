@@ -1,0 +1,174 @@
+//! Server-side apply of children.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kopf_client::discovery::{self, Groups};
+pub use kopf_client::patching::FieldOwnership;
+use kopf_client::patching::Target;
+use kopf_core::body::Body;
+use kopf_core::children::{self, Child, Conflict, Kind, Scope, kind_of};
+use kopf_core::resource::Resource;
+use serde_json::Value;
+
+use crate::invocation::OperatorContext;
+
+/// A child after it was applied.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Applied {
+    /// The child as the server has it.
+    pub object: Value,
+    /// What was done.
+    pub effect: Effect,
+}
+
+/// The effect of applying a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// The manifest was sent: the child was created or changed.
+    Written,
+    /// Nothing was sent: the child has been applied before, and no field was changed since.
+    Unchanged,
+}
+
+/// A child that was not applied.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The manifest or its owner is unsuitable.
+    #[error(transparent)]
+    Manifest(#[from] children::Error),
+    /// The server does not serve this kind.
+    #[error("child {name} is not applied: the server does not serve {kind}; create its CRD first")]
+    UnknownKind {
+        /// The name of the child in its manifest; empty if it has none.
+        name: String,
+        /// The kind.
+        kind: Kind,
+    },
+    /// Other managers own fields of the manifest.
+    #[error(transparent)]
+    Conflict(#[from] Conflict),
+    /// The server rejected the request, or could not be reached.
+    #[error("child {child} is not applied")]
+    Request {
+        /// The child, with its namespace.
+        child: String,
+        /// The cause.
+        source: Box<kopf_client::Error>,
+    },
+}
+
+/// Applies a child of this owner, unless it is there already as the manifest says.
+///
+/// The child gets an owner reference, the namespace and the labels of the owner, and the name of the
+/// owner if it has none. The field manager is
+/// [`Settings::field_manager`](kopf_core::settings::Settings::field_manager).
+///
+/// # Errors
+/// See [`Error`]. A child that fails is not changed.
+///
+/// # Cancellation
+/// When dropped, the server can have applied the child or not.
+pub async fn apply_child(
+    context: &OperatorContext,
+    owner: &Body,
+    manifest: Value,
+    ownership: FieldOwnership,
+) -> Result<Applied, Error> {
+    let kind = kind_of(&manifest)?;
+    let resource = resolve(context, &kind, &manifest).await?;
+    let scope = if resource.namespaced {
+        Scope::Namespaced
+    } else {
+        Scope::Cluster
+    };
+    let manager = context.settings.field_manager();
+    let child = Child::new(manifest, owner, scope, manager)?;
+    let target = Target {
+        client: &context.client,
+        resource: &resource,
+        namespace: child.namespace(),
+        name: child.name(),
+    };
+    let failed = |error: kopf_client::Error| {
+        if error.is_not_found() {
+            // The CRD may have been replaced by one with another scope or name.
+            context.kinds.forget(&kind);
+        }
+        refused(describe(&kind, &child), error)
+    };
+    if let Some(live) = target.get().await.map_err(failed)?
+        && child.is_applied_to(&live)
+    {
+        return Ok(Applied {
+            object: live,
+            effect: Effect::Unchanged,
+        });
+    }
+    let applied = target.apply(manager, ownership, child.manifest()).await;
+    Ok(Applied {
+        object: applied.map_err(failed)?,
+        effect: Effect::Written,
+    })
+}
+
+/// Finds the resource of a kind.
+async fn resolve(
+    context: &OperatorContext,
+    kind: &Kind,
+    manifest: &Value,
+) -> Result<Arc<Resource>, Error> {
+    if let Some(resource) = context.kinds.get(kind) {
+        return Ok(resource);
+    }
+    let name = || {
+        let name = manifest.get("metadata").and_then(|meta| meta.get("name"));
+        let name = name.and_then(Value::as_str).unwrap_or_default();
+        name.to_owned()
+    };
+    let groups = Groups::Only(BTreeSet::from([kind.group.clone()]));
+    let failed = |error| refused(format!("{}/{}", kind.kind, name()), error);
+    let scan = discovery::scan(&context.client, &groups)
+        .await
+        .map_err(failed)?;
+    let is_meant = |resource: &Resource| {
+        resource.group == kind.group
+            && resource.version == kind.version
+            && resource.kind == kind.kind
+    };
+    if let Some(resource) = scan.resources.into_iter().find(is_meant) {
+        let resource = Arc::new(resource);
+        context.kinds.insert(kind.clone(), &resource);
+        return Ok(resource);
+    }
+    if let Some((_, error)) = scan.failed.into_iter().next() {
+        return Err(failed(error));
+    }
+    Err(Error::UnknownKind {
+        name: name(),
+        kind: kind.clone(),
+    })
+}
+
+fn refused(child: String, error: kopf_client::Error) -> Error {
+    let details = error.status().and_then(|status| status.details.as_ref());
+    if error.is_conflict()
+        && let Some(conflict) = Conflict::from_details(child.clone(), details)
+    {
+        return conflict.into();
+    }
+    Error::Request {
+        child,
+        source: Box::new(error),
+    }
+}
+
+fn describe(kind: &Kind, child: &Child) -> String {
+    let name = format!("{}/{}", kind.kind, child.name());
+    match child.namespace() {
+        Some(namespace) => format!("{name} in the namespace {namespace:?}"),
+        None => name,
+    }
+}

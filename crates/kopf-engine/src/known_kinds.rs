@@ -1,0 +1,30 @@
+//! Resources by the kinds of manifests, as discovered so far.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kopf_core::children::Kind;
+use kopf_core::resource::Resource;
+
+/// A cache of resources. Cheap to clone: clones are the same cache. Bounded by the resources that
+/// the cluster serves.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownKinds(Arc<Mutex<HashMap<Kind, Arc<Resource>>>>);
+
+impl KnownKinds {
+    pub(crate) fn get(&self, kind: &Kind) -> Option<Arc<Resource>> {
+        self.lock().get(kind).cloned()
+    }
+
+    pub(crate) fn insert(&self, kind: Kind, resource: &Arc<Resource>) {
+        self.lock().insert(kind, Arc::clone(resource));
+    }
+
+    pub(crate) fn forget(&self, kind: &Kind) {
+        self.lock().remove(kind);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Kind, Arc<Resource>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

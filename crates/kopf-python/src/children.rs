@@ -1,0 +1,49 @@
+//! Server-side apply of children.
+
+use std::sync::Arc;
+
+use kopf_core::body::Body;
+use kopf_engine::applying::{FieldOwnership, apply_child};
+use kopf_engine::invocation::OperatorContext;
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use crate::front::Front;
+use crate::resolving::{Failure, resolve};
+
+/// A child to be applied.
+pub(crate) struct Applying {
+    pub(crate) operator: Arc<OperatorContext>,
+    pub(crate) owner: Body,
+    pub(crate) manifest: Value,
+    pub(crate) ownership: FieldOwnership,
+}
+
+/// Applies a child in the loop's thread, and resolves the future.
+pub(crate) fn apply(front: &Arc<Front>, child: Applying, future: Py<PyAny>) {
+    let resolver = Arc::clone(front);
+    front.host(async move {
+        let Applying {
+            operator,
+            owner,
+            manifest,
+            ownership,
+        } = child;
+        let applied = apply_child(&operator, &owner, manifest, ownership).await;
+        let result = match applied {
+            Ok(applied) => Ok(applied.object),
+            Err(error) => Err(Failure::Other("apply", chain(&error))),
+        };
+        resolve(&resolver, &future, result);
+    });
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,188 @@
+"""Conditions, children, and handlers that depend on them."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+import kopf
+from behaviour import Stage, until
+
+pytestmark = pytest.mark.native
+
+CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap"}
+
+
+def condition(obj: Any, type: str = "Ready") -> dict[str, Any]:
+    found: dict[str, Any] = next(
+        (c for c in obj.get("status", {}).get("conditions", []) if c["type"] == type), {})
+    return found
+
+
+def make_child(stage: Stage, owner: Any, name: str, **data: str) -> None:
+    meta = owner["metadata"]
+    reference = {"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "name": meta["name"],
+                 "uid": meta["uid"]}
+    stage.cluster.create({
+        **CONFIG_MAP, "metadata": {"name": name, "ownerReferences": [reference]}, "data": data,
+    })
+
+
+def test_conditions_are_set(stage: Stage) -> None:
+    @kopf.on.create("kopfexamples")
+    @kopf.on.update("kopfexamples")
+    def fn(spec: Any, patch: kopf.Patch, **_: Any) -> None:
+        patch.conditions.set("Other", None, reason="Unknown")
+        patch.conditions.set("Ready", spec["ready"], reason="Tested", message="text")
+
+    with stage.operator():
+        name = stage.create({"ready": True})
+        obj = stage.wait(name, condition)
+        first = condition(obj)
+        assert first["status"] == "True" and first["observedGeneration"] == 1
+        assert condition(obj, "Other")["status"] == "Unknown"
+        stage.patch(name, {"spec": {"other": 1}})
+        second = condition(stage.wait(
+            name, lambda obj: condition(obj)["observedGeneration"] == obj["metadata"]["generation"]))
+        assert second["lastTransitionTime"] == first["lastTransitionTime"]
+        stage.patch(name, {"spec": {"ready": False}})
+        stage.wait(name, lambda obj: condition(obj)["status"] == "False")
+
+
+def test_equal_conditions_change_nothing() -> None:
+    now = "2026-01-02T03:04:05Z"
+    before = {"type": "Ready", "status": "True", "reason": "R", "message": "",
+              "observedGeneration": 3, "lastTransitionTime": now}
+    body = {"metadata": {"generation": 3}, "status": {"conditions": [before]}}
+    patch = kopf.Patch(body=body)  # type: ignore[arg-type]
+    assert patch.conditions.is_true("Ready") and patch.conditions.get("Other") is None
+    patch.conditions.set("Ready", True, reason="R")
+    assert patch.as_json_patch() == []
+    patch.conditions.set("Ready", False, reason="R")
+    assert [op["path"] for op in patch.as_json_patch()] != []
+    patch.conditions.remove("Ready")
+    assert patch.as_json_patch() == [{"op": "remove", "path": "/status/conditions/0"}]
+    patch.clear()
+    assert not patch and patch.as_json_patch() == []
+
+
+@pytest.mark.parametrize("kwargs, message", [
+    ({"type": "", "status": True, "reason": "R"}, "invalid type of a condition"),
+    ({"type": "X", "status": "yes", "reason": "R"}, "must be True, False or Unknown"),
+    ({"type": "X", "status": True, "reason": "two words"}, "invalid reason of a condition"),
+])
+def test_invalid_conditions_are_rejected(kwargs: Any, message: str) -> None:
+    conditions = kopf.Conditions(kopf.Patch(), {})
+    with pytest.raises(ValueError, match=message):
+        conditions.set(**kwargs)
+
+
+def test_conditions_need_an_object() -> None:
+    with pytest.raises(LookupError, match=r"kopf\.Conditions\(patch, body\)"):
+        kopf.Patch().conditions.set("X", True, reason="R")
+
+
+@pytest.mark.parametrize("form", ["sync", "async"])
+def test_children_are_applied(stage: Stage, form: str) -> None:
+    versions = []
+
+    def manifest(spec: Any) -> Any:
+        return {**CONFIG_MAP, "metadata": {"name": f"applied-{form}"}, "data": {"a": spec["a"]}}
+
+    async def afn(spec: Any, **_: Any) -> None:
+        child = await kopf.apply_child(manifest(spec))
+        versions.append(child["metadata"]["resourceVersion"])
+
+    def sfn(spec: Any, **_: Any) -> None:
+        child = kopf.apply_child_sync(manifest(spec))
+        versions.append(child["metadata"]["resourceVersion"])
+
+    fn: Any = afn if form == "async" else sfn
+    kopf.on.update("kopfexamples", id="fn")(kopf.on.create("kopfexamples", id="fn")(fn))
+    with stage.operator():
+        name = stage.create({"a": "1"})
+        until(lambda: len(versions) == 1, "the first call")
+        child = stage.cluster.get("configmaps", f"applied-{form}")
+        assert child["data"] == {"a": "1"}
+        assert child["metadata"]["ownerReferences"][0]["name"] == name
+        assert child["metadata"]["managedFields"][0]["manager"] == "kopf"
+        stage.patch(name, {"spec": {"other": 1}})
+        until(lambda: len(versions) == 2, "the second call")
+        assert versions[0] == versions[1], "nothing is written if nothing changes"
+        stage.patch(name, {"spec": {"a": "2"}})
+        until(lambda: len(versions) == 3, "the third call")
+        assert stage.cluster.get("configmaps", f"applied-{form}")["data"] == {"a": "2"}
+
+
+def test_children_that_cannot_be_applied_are_errors(stage: Stage) -> None:
+    errors: list[str] = []
+
+    @kopf.on.create("kopfexamples")
+    async def fn(**_: Any) -> None:
+        try:
+            await kopf.apply_child({"apiVersion": "nowhere.example/v1", "kind": "Nothing"})
+        except kopf.ApplyError as exc:
+            errors.append(str(exc))
+        with pytest.raises(TypeError, match="must be a dict"):
+            await kopf.apply_child("text")
+        with pytest.raises(RuntimeError, match="use `await kopf.apply_child"):
+            kopf.apply_child_sync({})
+
+    with stage.operator():
+        stage.handled(stage.create())
+    assert "the server does not serve Nothing.v1.nowhere.example" in errors[0]
+
+
+def test_owners_see_their_children(stage: Stage) -> None:
+    seen: list[Any] = []
+
+    @kopf.on.create("kopfexamples")
+    def fn(**_: Any) -> None:
+        pass
+
+    @kopf.on.child("configmaps", parent="kopfexamples")
+    async def observe(name: str, child: Any, type: Any, patch: Any, **_: Any) -> str:
+        seen.append((name, child["metadata"]["name"], type))
+        patch.status["seen"] = dict(child["data"])
+        return "is not stored"
+
+    with stage.operator():
+        name = stage.create()
+        owner = stage.handled(name)
+        make_child(stage, owner, "observed", a="1")
+        obj = stage.wait(name, lambda obj: obj.get("status", {}).get("seen") == {"a": "1"})
+        assert "observe" not in obj["status"]
+        stage.cluster.delete("configmaps", "observed")
+        until(lambda: (name, "observed", "DELETED") in seen, "the deletion")
+    assert seen[0] == (name, "observed", "ADDED")
+
+
+def test_owned_objects_end_waits(stage: Stage) -> None:
+    called = threading.Event()
+    calls: list[int] = []
+
+    @kopf.on.create("kopfexamples", owns=["configmaps"])
+    def fn(retry: int, **_: Any) -> None:
+        calls.append(retry)
+        called.set()
+        if retry == 0:
+            raise kopf.TemporaryError("not yet", delay=3600)
+
+    with stage.operator():
+        name = stage.create()
+        assert called.wait(20)
+        owner = stage.wait(name, lambda obj: obj["metadata"].get("annotations"))
+        make_child(stage, owner, "awaited")
+        stage.handled(name)
+    assert calls == [0, 1]
+
+
+@pytest.mark.parametrize("options, message", [
+    ({"owns": "pods"}, "must be a list of resources"),
+    ({"owns": [5]}, "invalid owns 5"),
+])
+def test_wrong_owns_are_rejected(stage: Stage, options: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        kopf.on.create("kopfexamples", **options)(lambda **_: None)

@@ -1,0 +1,235 @@
+//! Owned objects: handlers of children, and handlers that wait for them.
+
+use kopf_core::cause::EventType;
+use kopf_core::field::FieldPath;
+use kopf_engine::invocation::Call;
+use serde_json::{Value, json};
+
+use crate::front::{Declaration, done, on, register, temporary};
+use crate::stage::{Stage, everywhere, is_handled, progress, sandboxed};
+
+async fn create_child(stage: &Stage, name: &str, owner: &Value) {
+    let child = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"n": "0"},
+        "metadata": {"name": name, "ownerReferences": [{
+            "apiVersion": owner["apiVersion"], "kind": owner["kind"],
+            "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"],
+        }]},
+    });
+    let path = stage.api.ns_path("configmaps");
+    stage.api.create(&path, &child).await.expect_code(201);
+}
+
+async fn change_child(stage: &Stage, name: &str, data: Value) {
+    let path = stage.api.ns_path(&format!("configmaps/{name}"));
+    stage
+        .api
+        .merge(&path, &json!({"data": data}))
+        .await
+        .expect_code(200);
+}
+
+async fn delete_child(stage: &Stage, name: &str) {
+    let path = stage.api.ns_path(&format!("configmaps/{name}"));
+    stage.api.delete(&path).await.expect_code(200);
+}
+
+/// Writes what has happened to the child into the status of its owner.
+fn observing() -> Declaration {
+    on::child("observe", "configmaps").does(|call: Call| async move {
+        let child = call.child.clone().unwrap();
+        let (name, event) = (child.body.name().unwrap(), child.event);
+        let text = if event == EventType::Deleted {
+            json!("deleted")
+        } else {
+            child.body.get("data")["n"].clone()
+        };
+        let path = FieldPath::root().join("status").join("seen").join(name);
+        call.patch.with(|patch| patch.set(&path, text));
+        done()
+    })
+}
+
+#[test]
+fn owners_see_the_changes_of_their_children() {
+    everywhere(async |stage| {
+        let _operator = stage.run([on::create("make"), observing()]).await;
+        let one = stage.create("one", json!({})).await;
+        let two = stage.create("two", json!({})).await;
+        create_child(stage, "a", &one).await;
+        create_child(stage, "b", &two).await;
+        let seen = |child: &'static str, text: &'static str| {
+            move |object: &Value| object["status"]["seen"][child] == text
+        };
+        stage.until("one", "seen", seen("a", "0")).await;
+        stage.until("two", "seen", seen("b", "0")).await;
+        change_child(stage, "a", json!({"n": "1"})).await;
+        stage.until("one", "changed", seen("a", "1")).await;
+        delete_child(stage, "a").await;
+        let object = stage.until("one", "deleted", seen("a", "deleted")).await;
+        assert_eq!(object["status"]["seen"].get("b"), None);
+        let calls = stage.journal.count("observe");
+        assert!(calls >= 4, "{calls}");
+    });
+}
+
+#[test]
+fn children_of_others_are_ignored() {
+    sandboxed(async |stage| {
+        let _operator = stage.run([on::create("make"), observing()]).await;
+        let owner = stage.create("obj", json!({})).await;
+        let mut foreign = owner.clone();
+        foreign["kind"] = json!("Other");
+        create_child(stage, "a", &foreign).await;
+        let mut unknown = owner.clone();
+        unknown["metadata"]["uid"] = json!("00000000-0000-0000-0000-000000000000");
+        create_child(stage, "b", &unknown).await;
+        stage.pass(10.0).await;
+        assert_eq!(stage.journal.count("observe"), 0);
+        let child = stage.api.get(&stage.api.ns_path("configmaps/b")).await;
+        assert!(child.json["metadata"]["annotations"].is_null(), "no trace");
+    });
+}
+
+#[test]
+fn children_that_exist_already_are_seen_at_the_start() {
+    everywhere(async |stage| {
+        let owner = stage.create("obj", json!({})).await;
+        create_child(stage, "a", &owner).await;
+        let operator = stage.run([on::create("make"), observing()]).await;
+        let is_seen = |object: &Value| object["status"]["seen"]["a"] == "0";
+        stage.until("obj", "seen", is_seen).await;
+        operator.stop().await;
+        change_child(stage, "a", json!({"n": "5"})).await;
+        operator.start().await;
+        let is_seen = |object: &Value| object["status"]["seen"]["a"] == "5";
+        stage.until("obj", "seen again", is_seen).await;
+    });
+}
+
+#[test]
+fn children_that_vanish_while_disconnected_are_deleted() {
+    sandboxed(async |stage| {
+        let operator = stage.run([on::create("make"), observing()]).await;
+        let owner = stage.create("obj", json!({})).await;
+        create_child(stage, "a", &owner).await;
+        stage.settled().await;
+        let fault = kopf_sandbox::fault::Fault::error(410);
+        let expired = fault
+            .verb(kopf_sandbox::fault::Verb::Watch)
+            .kind("configmaps");
+        let broken = kopf_sandbox::fault::Fault::error(500).verb(kopf_sandbox::fault::Verb::List);
+        stage.faults().inject(broken.kind("configmaps").times(1));
+        stage.faults().inject(expired.times(1));
+        stage.faults().kill_watches();
+        delete_child(stage, "a").await;
+        stage.pass(60.0).await;
+        let object = stage.get("obj").await;
+        assert_eq!(object["status"]["seen"]["a"], "deleted");
+        drop(operator);
+    });
+}
+
+#[test]
+fn quiet_owners_are_seen_in_their_newest_version() {
+    sandboxed(async |stage| {
+        let observe = on::child("observe", "configmaps").does(|call: Call| async move {
+            let spec = call.body().spec()["n"].clone();
+            let path = FieldPath::root().join("status").join("spec");
+            call.patch.with(|patch| patch.set(&path, spec));
+            done()
+        });
+        let _operator = stage.run([on::create("make"), observe]).await;
+        let owner = stage.create("obj", json!({"n": 0})).await;
+        stage.pass(10.0).await;
+        for n in 1..4 {
+            stage.merge("obj", json!({"spec": {"n": n}})).await;
+            stage.pass(10.0).await;
+            let name = format!("child-{n}");
+            create_child(stage, &name, &owner).await;
+            stage.pass(10.0).await;
+            assert_eq!(stage.get("obj").await["status"]["spec"], n);
+        }
+    });
+}
+
+/// Fails until the child says that it is ready.
+fn waiting() -> Declaration {
+    on::create("make")
+        .owns("configmaps")
+        .does(|call: Call| async move {
+            if call.retry < 2 {
+                return temporary("not yet", 1000.0);
+            }
+            done()
+        })
+}
+
+#[test]
+fn owned_objects_end_the_wait_of_handlers() {
+    sandboxed(async |stage| {
+        let operator = stage.run([waiting()]).await;
+        let owner = stage.create("obj", json!({})).await;
+        stage.pass(10.0).await;
+        assert_eq!(stage.journal.count("make"), 1);
+        assert_eq!(operator.inspect().snapshot().sleeping, 1);
+        create_child(stage, "a", &owner).await;
+        stage.pass(10.0).await;
+        assert_eq!(stage.journal.count("make"), 2);
+        assert_eq!(progress(&stage.get("obj").await, "make")["retries"], 2);
+        change_child(stage, "a", json!({"n": "1"})).await;
+        stage.pass(10.0).await;
+        assert_eq!(stage.journal.count("make"), 3);
+        assert!(is_handled(&stage.get("obj").await));
+        change_child(stage, "a", json!({"n": "2"})).await;
+        stage.pass(10.0).await;
+        assert_eq!(stage.journal.count("make"), 3, "nothing waits");
+    });
+}
+
+#[test]
+fn handlers_that_own_nothing_keep_waiting() {
+    sandboxed(async |stage| {
+        let other = on::create("other").does(|call: Call| async move {
+            if call.retry < 1 {
+                return temporary("not yet", 1000.0);
+            }
+            done()
+        });
+        let _operator = stage.run([waiting(), other]).await;
+        let owner = stage.create("obj", json!({})).await;
+        stage.pass(10.0).await;
+        create_child(stage, "a", &owner).await;
+        stage.pass(10.0).await;
+        assert_eq!(stage.journal.count("make"), 2);
+        assert_eq!(stage.journal.count("other"), 1);
+        stage.pass(1100.0).await;
+        assert_eq!(stage.journal.count("other"), 2);
+    });
+}
+
+#[test]
+fn sub_handlers_are_woken_with_their_parents() {
+    sandboxed(async |stage| {
+        let make = on::create("make")
+            .owns("configmaps")
+            .does(|call: Call| async move {
+                let sub = on::sub("sub").does(|call: Call| async move {
+                    if call.retry < 1 {
+                        return temporary("not yet", 1000.0);
+                    }
+                    done()
+                });
+                register(&call, &sub);
+                done()
+            });
+        let _operator = stage.run([make]).await;
+        let owner = stage.create("obj", json!({})).await;
+        stage.pass(10.0).await;
+        assert_eq!(stage.journal.count("make/sub"), 1);
+        create_child(stage, "a", &owner).await;
+        stage.pass(10.0).await;
+        assert_eq!(stage.journal.count("make/sub"), 2);
+        assert!(is_handled(&stage.get("obj").await));
+    });
+}

@@ -35,6 +35,7 @@ mod health;
 mod indexing;
 mod lost_updates;
 mod managed_fields;
+mod metrics;
 mod no_progress;
 mod outcomes;
 mod patching;

@@ -24,6 +24,7 @@ pub mod indexing;
 pub mod inspect;
 pub mod invocation;
 mod known_peers;
+pub mod metrics;
 mod object;
 mod observation;
 pub mod operator;
@@ -38,6 +39,7 @@ mod queueing;
 mod review_memos;
 mod shared;
 pub mod signals;
+mod spans;
 
 pub use invocation::{current, logger, memos};
 pub use operator::Operator;

@@ -12,6 +12,7 @@ use super::memos::MemoCell;
 use super::{Host, Leftovers, Pulse, SettingsDraft};
 use crate::clock::Clock;
 use crate::indexing::Indices;
+use crate::metrics::Metrics;
 
 /// Context shared by all handlers of one operator.
 #[derive(Clone)]
@@ -39,6 +40,8 @@ pub struct OperatorContext {
     pub(crate) pulse: Option<Arc<dyn Pulse>>,
     /// Foreign work whose caller is gone.
     pub(crate) leftovers: Leftovers,
+    /// The operator's metrics.
+    pub(crate) metrics: Metrics,
 }
 
 impl OperatorContext {
@@ -61,6 +64,7 @@ impl OperatorContext {
             host: None,
             pulse: None,
             leftovers: Leftovers::default(),
+            metrics: Metrics::default(),
         }
     }
 
@@ -89,6 +93,12 @@ impl OperatorContext {
     #[must_use]
     pub(crate) fn with_host(self, host: Option<Arc<dyn Host>>) -> Self {
         Self { host, ..self }
+    }
+
+    /// Sets the metrics.
+    #[must_use]
+    pub(crate) fn with_metrics(self, metrics: Metrics) -> Self {
+        Self { metrics, ..self }
     }
 
     /// Sets the signs of life of the front.

@@ -19,9 +19,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Driver, ObjectState};
+use crate::error::Error;
 use crate::identity::Identity;
 use crate::indexing::{KindIndices, ObjectKey};
 use crate::invocation::{Function, Hosting, OperatorContext};
+use crate::metrics::{PatchLabel, ResourceMetrics};
+use crate::patching::Applied;
 use crate::queueing::{Mailbox, Options, Processing, Queued, Stream};
 use crate::shared::Shared;
 
@@ -46,6 +49,7 @@ pub(crate) struct ResourceContext {
     epoch: Instant,
     /// Where the drivers are polled.
     hosting: Hosting,
+    pub(super) metrics: Option<Arc<ResourceMetrics>>,
 }
 
 impl ResourceContext {
@@ -72,6 +76,7 @@ impl ResourceContext {
                 touching: settings.persistence.touching,
             },
             indexed: AtomicBool::new(false),
+            metrics: shared.context.metrics.resource(&resource),
             epoch: Instant::now(),
             hosting: Hosting::of(&shared.context, handlers.has_callbacks()),
             handlers,
@@ -122,6 +127,13 @@ impl ResourceContext {
         !(handlers.watching.is_empty()
             && handlers.spawning.is_empty()
             && handlers.changing.is_empty())
+    }
+
+    /// Counts a patch.
+    pub(super) fn count_patch(&self, applied: &Result<Applied, Error>) {
+        if let Some(metrics) = &self.metrics {
+            metrics.patch(PatchLabel::of(applied));
+        }
     }
 
     /// Acquires a permit of `queueing.worker_limit`; `None` if there is no limit.

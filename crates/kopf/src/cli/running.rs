@@ -141,6 +141,10 @@ fn configure(mut builder: OperatorBuilder, options: RunOptions) -> Result<Operat
         Some(endpoint) => builder.liveness(&endpoint.to_string()),
         None => builder,
     };
+    let builder = match options.metrics {
+        Some(endpoint) => builder.metrics(&endpoint.to_string()),
+        None => builder,
+    };
     builder
         .build()
         .map_err(|error| Failure::new("The operator cannot be started", &error))

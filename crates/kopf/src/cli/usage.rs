@@ -24,7 +24,10 @@ pub enum Usage {
     },
     #[error("--liveness: {source}")]
     Liveness {
-        #[from]
+        source: kopf_engine::probing::EndpointError,
+    },
+    #[error("--metrics: {source}")]
+    Metrics {
         source: kopf_engine::probing::EndpointError,
     },
     #[error(

@@ -36,6 +36,7 @@ pub(crate) fn apply(
     persistence(front, &group("persistence")?, settings)?;
     let process = group("process")?;
     settings.process.ultimate_exiting_timeout = process.seconds("ultimate_exiting_timeout")?;
+    settings.process.metrics = process.need("metrics")?;
     settings.scanning.disabled = group("scanning")?.need("disabled")?;
     let admission = group("admission")?;
     settings.admission.managed = admission.get("managed")?;

@@ -28,7 +28,7 @@ CRITICAL = 50
 class CurrentCall:
     """One call of a handler."""
 
-    __slots__ = ("bridge", "cause", "handler", "native", "subregistry")
+    __slots__ = ("bridge", "cause", "handler", "native", "span", "subregistry")
 
     def __init__(
         self,
@@ -43,6 +43,7 @@ class CurrentCall:
         self.handler = handler
         self.cause = cause
         self.subregistry = subregistry
+        self.span: Any = None
 
     @property
     def body(self) -> Body | None:

@@ -10,13 +10,13 @@ use crate::front::{done, on, permanent, register, temporary};
 use crate::stage::{Actor, Stage, everywhere, sandboxed};
 
 /// The samples of an operator.
-struct Samples {
+pub(crate) struct Samples {
     text: String,
     resource: String,
 }
 
 impl Samples {
-    fn of(stage: &Stage, operator: &Actor<'_>) -> Self {
+    pub(crate) fn of(stage: &Stage, operator: &Actor<'_>) -> Self {
         let text = operator.inspect().metrics(Format::OpenMetrics);
         Self {
             text: text.expect("the operator is measured"),
@@ -45,7 +45,7 @@ impl Samples {
     }
 
     /// The value of a sample of the case's resource.
-    fn of_resource(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+    pub(crate) fn of_resource(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let resource = ("resource", self.resource.as_str());
         let labels: Vec<_> = std::iter::once(resource)
             .chain(labels.iter().copied())
@@ -54,7 +54,7 @@ impl Samples {
     }
 
     /// The number of attempts of a handler by outcome.
-    fn calls(&self, handler: &str, kind: &str, outcome: &str) -> f64 {
+    pub(crate) fn calls(&self, handler: &str, kind: &str, outcome: &str) -> f64 {
         let labels = [("handler", handler), ("kind", kind), ("outcome", outcome)];
         self.value("kopf_handler_calls_total", &labels)
     }
@@ -66,7 +66,7 @@ impl Samples {
 
 /// Asserts equality of floats that are counts.
 #[track_caller]
-fn assert_count(actual: f64, expected: f64, samples: &Samples) {
+pub(crate) fn assert_count(actual: f64, expected: f64, samples: &Samples) {
     let is_equal = (actual - expected).abs() < 1e-9;
     assert!(is_equal, "{actual} is not {expected}: {}", samples.text);
 }
@@ -311,6 +311,25 @@ fn nothing_is_measured_if_the_settings_disable_it() {
         stage.create("obj", json!({})).await;
         stage.until_handled("obj").await;
         assert!(operator.inspect().metrics(Format::OpenMetrics).is_none());
+    });
+}
+
+#[test]
+fn kubernetes_events_are_counted() {
+    everywhere(async |stage| {
+        let operator = stage
+            .operator([on::create("make")])
+            .settings(|settings| settings.posting.loggers = true)
+            .start()
+            .await;
+        stage.create("obj", json!({})).await;
+        stage.until_so("both events", || stage.posts().len() == 2).await;
+        stage.settled().await;
+        let samples = Samples::of(stage, &operator);
+        let events = |outcome| samples.value("kopf_k8s_events_total", &[("outcome", outcome)]);
+        assert_count(events("posted"), 2.0, &samples);
+        assert_count(events("dropped"), 0.0, &samples);
+        assert_count(samples.value("kopf_k8s_events_queued", &[]), 0.0, &samples);
     });
 }
 

@@ -3,7 +3,7 @@
 //! Every operator has its own registry. Hooks are single calls at the seams: where an event arrives,
 //! where a handler is called, where a request ends. Series are looked up once per handler, resource or
 //! verb, and kept. States, such as queue lengths and ages, are computed when they are scraped
-//! ([`states`]). The number of series is bounded: there are no names of objects in labels.
+//! (`states`). The number of series is bounded: there are no names of objects in labels.
 
 mod description;
 mod errors;

@@ -127,10 +127,7 @@ mod tests {
                     # HELP c Some state.\n# TYPE c gauge\n# UNIT c seconds\nc 1.5\n# EOF\n";
         let expected = "# HELP a_b_total Some events.\n# TYPE a_b_total counter\n\
                         a_b_total{x=\"y z\"} 1\n# HELP c Some state.\n# TYPE c gauge\nc 1.5\n";
-        assert_eq!(
-            Format::Prometheus.convert(text.to_owned()),
-            expected
-        );
+        assert_eq!(Format::Prometheus.convert(text.to_owned()), expected);
         assert_eq!(Format::OpenMetrics.convert(text.to_owned()), text);
     }
 }

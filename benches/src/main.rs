@@ -65,6 +65,8 @@ enum Part {
     Timers,
     /// Reviews for admission per second, and how long they take
     Reviews,
+    /// An operator's processor with and without metrics
+    Metrics,
 }
 
 #[tokio::main]
@@ -123,6 +125,9 @@ async fn run(args: &Args) -> Result<()> {
     }
     if wants(Part::Quiet) {
         operators::quiet::measure(&mut report, args.quiet_objects).await?;
+    }
+    if wants(Part::Metrics) {
+        operators::metrics::measure(&mut report, args.objects).await?;
     }
     if wants(Part::Timers) {
         operators::timers::measure(&mut report).await?;

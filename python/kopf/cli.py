@@ -145,6 +145,12 @@ def main(__controls: CLIControls) -> None:
 @click.option("--dev", is_flag=True, help="Take precedence over deployed operators.")
 @click.option("-L", "--liveness", "liveness_endpoint", help="URL of the health endpoint.")
 @click.option(
+    "--metrics",
+    "metrics_endpoint",
+    envvar="KOPF_RUN_METRICS",
+    help="URL of the metrics; default: /metrics of the health endpoint.",
+)
+@click.option(
     "-P", "--peering", "peering_name", envvar="KOPF_RUN_PEERING", help="Peering object to use."
 )
 @click.option("-p", "--priority", type=int, help="Priority among peers; default: 0.")
@@ -169,6 +175,7 @@ def run(
     clusterwide: bool,
     liveness_endpoint: str | None,
     install_crds: bool,
+    metrics_endpoint: str | None,
     sandbox: bool,
     filenames: tuple[str, ...],
     sandbox_port: int | None,
@@ -207,6 +214,7 @@ def run(
             priority=_DEV_PRIORITY if dev else priority,
             peering_name=peering_name,
             liveness_endpoint=liveness_endpoint,
+            metrics_endpoint=metrics_endpoint,
             registry=__controls.registry,
             settings=settings,
             stop_flag=__controls.stop_flag,

@@ -254,6 +254,24 @@ def test_login_and_probes(stage: Stage, calls: Calls) -> None:
     assert set(calls.wait("probe")) == ACTIVITY
 
 
+def test_metrics(stage: Stage, calls: Calls) -> None:
+    import urllib.request
+
+    kopf.on.create("kopfexamples", id="make")(calls.fn("make"))
+    with stage.operator(metrics_endpoint="http://127.0.0.1:18767"):
+        stage.create()
+        calls.wait("make")
+        expected = b'kopf_handler_calls_total{handler="make",kind="create",outcome="succeeded"} 1'
+
+        def scraped() -> bool:
+            try:
+                with urllib.request.urlopen("http://127.0.0.1:18767/metrics") as response:
+                    return expected in response.read()
+            except OSError:
+                return False
+        assert until(scraped, "the metrics")
+
+
 class Operator:
     def __init__(self, calls: list[Any]) -> None:
         self.calls = calls

@@ -24,6 +24,7 @@ DEFAULTS = {
     "priority": None,
     "peering_name": None,
     "liveness_endpoint": None,
+    "metrics_endpoint": None,
     "registry": None,
     "settings": None,
     "stop_flag": None,
@@ -67,6 +68,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
         (["--priority", "5"], {"priority": 5}),
         (["-P", "x"], {"peering_name": "x"}),
         (["-L", "http://:8080"], {"liveness_endpoint": "http://:8080"}),
+        (["--metrics", "http://:9090"], {"metrics_endpoint": "http://:9090"}),
     ],
 )
 def test_options_of_running(calls: Calls, args: list[str], options: dict[str, Any]) -> None:
@@ -98,6 +100,7 @@ def test_settings_of_running(calls: Calls) -> None:
         ({"KOPF_RUN_STANDALONE": "1"}, {"standalone": True}),
         ({"KOPF_RUN_DEV": "true"}, {"priority": 666}),
         ({"KOPF_RUN_LIVENESS_ENDPOINT": "http://:1"}, {"liveness_endpoint": "http://:1"}),
+        ({"KOPF_RUN_METRICS": "http://:2"}, {"metrics_endpoint": "http://:2"}),
         ({"KOPF_RUN_MODULES": "json os"}, {}),
     ],
 )

@@ -37,6 +37,7 @@ mod health;
 mod indexing;
 mod lost_updates;
 mod managed_fields;
+mod metrics;
 mod no_progress;
 mod outcomes;
 mod owning;

@@ -25,6 +25,8 @@ pub(crate) enum Contestant {
     Python,
     /// The same with a plain function instead of a coroutine function
     PythonSync,
+    /// The operator on the crate kopf with metrics switched off
+    Unmeasured,
     /// No operator: only the patches, by 96 connections
     #[value(skip)]
     Raw,
@@ -45,7 +47,7 @@ impl Contestant {
         match self {
             Self::Original => install_original().await,
             Self::Python | Self::PythonSync => python::install().await,
-            Self::Ours | Self::Kube | Self::Raw => Ok(()),
+            Self::Ours | Self::Unmeasured | Self::Kube | Self::Raw => Ok(()),
         }
     }
 
@@ -57,6 +59,7 @@ impl Contestant {
             Self::Original => "the original",
             Self::Python => "ours in Python",
             Self::PythonSync => "ours in Python, sync",
+            Self::Unmeasured => "ours without metrics",
             Self::Raw => "raw client",
         }
     }
@@ -70,8 +73,11 @@ impl Contestant {
         log: std::fs::File,
     ) -> Result<Running> {
         let mut command = match self {
-            Self::Ours => {
+            Self::Ours | Self::Unmeasured => {
                 let mut command = Command::new(beside("bench-operator")?);
+                if self == Self::Unmeasured {
+                    command.env("BENCH_METRICS", "off");
+                }
                 command.args(["run", "--standalone", "--namespace", namespace]);
                 command
             }

@@ -7,6 +7,7 @@
 mod contestants;
 mod entry;
 mod handled;
+pub(crate) mod metrics;
 mod objects;
 mod python;
 pub(crate) mod quiet;

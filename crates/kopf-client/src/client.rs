@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use kopf_core::settings::Networking;
 use kube::client::Body as Outgoing;
 use tokio::sync::Semaphore;
@@ -13,6 +13,7 @@ use tower::{BoxError, Service};
 
 use crate::error::Error;
 use crate::grant::{Grant, GrantSource};
+use crate::observing::{RequestObserver, RequestSeries, RequestTarget, observed};
 use crate::transport::{Answer, Incoming, Lane};
 
 /// A client of one cluster. Cloning is cheap, and clones share their connections.
@@ -51,6 +52,7 @@ struct Route {
     /// What makes the waits of this client's streams differ from those of others.
     seed: u64,
     kube: Arc<OnceLock<kube::Client>>,
+    observer: Option<Arc<dyn RequestObserver>>,
 }
 
 /// Where requests go.
@@ -89,6 +91,7 @@ impl Client {
             way,
             seed,
             kube: Arc::default(),
+            observer: None,
         };
         Self::on(route, Networking::default())
     }
@@ -108,6 +111,23 @@ impl Client {
         Self::on(self.0.route.clone(), networking.clone())
     }
 
+    /// Returns the same client with all its requests reported to the observer, those of its
+    /// [`kube`](Self::kube) client included.
+    #[must_use]
+    pub fn with_observer(&self, observer: Arc<dyn RequestObserver>) -> Self {
+        let route = Route {
+            observer: Some(observer),
+            kube: Arc::default(),
+            ..self.0.route.clone()
+        };
+        Self::on(route, self.0.networking.clone())
+    }
+
+    /// Returns `true` if requests can be sent without waiting for a login.
+    pub fn has_credentials(&self) -> bool {
+        self.0.route.way.lane().is_some()
+    }
+
     /// The namespace that the credentials suggest for what has no namespace.
     pub fn default_namespace(&self) -> Option<Arc<str>> {
         self.0.route.way.lane()?.default_namespace().cloned()
@@ -123,7 +143,11 @@ impl Client {
         let make = |lane: Option<&Lane>| {
             let namespace = lane.and_then(Lane::default_namespace);
             let namespace = namespace.map_or("default", |namespace| &**namespace);
-            kube::Client::new(Shared(route.way.clone()), namespace)
+            let shared = Shared {
+                way: route.way.clone(),
+                observer: route.observer.clone(),
+            };
+            kube::Client::new(shared, namespace)
         };
         match (route.kube.get(), route.way.lane()) {
             (Some(made), _) => made.clone(),
@@ -145,6 +169,12 @@ impl Client {
     pub(crate) fn server(&self) -> Arc<str> {
         let lane = self.0.route.way.lane();
         lane.map_or_else(|| Arc::from(""), |lane| Arc::clone(lane.server()))
+    }
+
+    /// Returns the receiver of the end of a request, if there is an observer.
+    pub(crate) fn series(&self, method: &Method, path: &str) -> Option<Arc<dyn RequestSeries>> {
+        let observer = self.0.route.observer.as_ref()?;
+        Some(observer.begin(RequestTarget::parse(method, path)))
     }
 
     pub(crate) fn seed(&self) -> u64 {
@@ -224,7 +254,10 @@ impl fmt::Debug for Client {
 }
 
 /// The transport as kube's client wants it.
-struct Shared(Way);
+struct Shared {
+    way: Way,
+    observer: Option<Arc<dyn RequestObserver>>,
+}
 
 impl Service<Request<Outgoing>> for Shared {
     type Response = Response<Incoming>;
@@ -236,9 +269,18 @@ impl Service<Request<Outgoing>> for Shared {
     }
 
     fn call(&mut self, request: Request<Outgoing>) -> Answer {
-        match &self.0 {
+        let series = self.observer.as_ref().map(|observer| {
+            let path = request.uri().path_and_query();
+            let path = path.map_or("", |path| path.as_str());
+            observer.begin(RequestTarget::parse(request.method(), path))
+        });
+        let answer = match &self.way {
             Way::Fixed(lane) => lane.send(request),
             Way::Source(source) => source.carry(request),
+        };
+        match series {
+            Some(series) => Box::pin(observed(series, answer)),
+            None => answer,
         }
     }
 }

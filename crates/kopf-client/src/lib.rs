@@ -21,6 +21,7 @@ pub mod events;
 mod grant;
 mod item;
 pub mod listing;
+pub mod observing;
 pub mod patching;
 mod random;
 mod request;

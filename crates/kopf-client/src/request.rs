@@ -22,6 +22,7 @@ use crate::connection::limit::{ConnectTimedOut, with_connect_limit};
 use crate::connection::stale::NoResponse;
 use crate::connection::trust::is_distrust;
 use crate::error::{Error, Status, chain};
+use crate::observing::{observed, request_span, traced};
 use crate::transport::{Answer, Incoming};
 
 const JSON: &str = "application/json";
@@ -185,7 +186,11 @@ impl Client {
                 reason: "the client is closed".to_owned(),
             });
         };
-        let answer = dispatch(passage.send(request), self.networking().connect_timeout);
+        let answer = self.dispatch(
+            call,
+            passage.send(request),
+            self.networking().connect_timeout,
+        );
         let limit = call.limit;
         within(self.networking().request_timeout, async move {
             whole(accepted(answer).await?, limit).await
@@ -202,11 +207,20 @@ impl Client {
     ) -> Result<Incoming, Error> {
         loop {
             let passage = self.passage().await?;
-            let answer = dispatch(passage.send(call.request()?), limit);
+            let answer = self.dispatch(call, passage.send(call.request()?), limit);
             let result = within(limit, accepted(answer)).await;
             if !passage.is_closed_by(&result) {
                 return result;
             }
+        }
+    }
+
+    fn dispatch(&self, call: &Call, answer: Answer, connect: Option<Duration>) -> Answer {
+        let span = request_span(&call.method, &call.path);
+        let answer = traced(span, with_connect_limit(connect, answer));
+        match self.series(&call.method, &call.path) {
+            Some(series) => Box::pin(observed(series, answer)),
+            None => Box::pin(answer),
         }
     }
 
@@ -258,10 +272,6 @@ async fn whole(mut body: Incoming, limit: usize) -> Result<Bytes, Error> {
     } else {
         Bytes::from(joined)
     })
-}
-
-fn dispatch(answer: Answer, connect: Option<Duration>) -> Answer {
-    Box::pin(with_connect_limit(connect, answer))
 }
 
 pub(crate) fn parse(answer: &[u8]) -> Result<Value, Error> {

@@ -72,6 +72,15 @@ struct Stream {
     since: Instant,
     pulse: Option<Pulse>,
     state: State,
+    listing: ListingState,
+}
+
+/// The first listing of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ListingState {
+    /// It is complete, or is not waited for.
+    Complete,
+    Awaited,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -113,6 +122,7 @@ impl Vitals {
             since: Instant::now(),
             pulse: None,
             state: State::Fine,
+            listing: ListingState::Complete,
         };
         signs.streams.insert(id, stream);
         Sign {
@@ -140,6 +150,24 @@ impl Vitals {
             stream.tell(signs.limit, &mut health);
         }
         health
+    }
+
+    /// Returns `true` if it is not known yet what is in the cluster.
+    pub(crate) fn is_searching(&self) -> bool {
+        self.lock().searching.is_some()
+    }
+
+    /// Returns one line for each stream whose first listing is awaited.
+    pub(crate) fn unlisted(&self) -> Vec<String> {
+        let signs = self.lock();
+        let streams = signs.streams.values();
+        streams
+            .filter(|stream| stream.listing == ListingState::Awaited)
+            .map(|stream| match &stream.state {
+                State::Troubled(error) => format!("{}: not listed yet: {error}", stream.name),
+                _ => format!("{}: not listed yet", stream.name),
+            })
+            .collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Signs> {
@@ -208,6 +236,16 @@ impl Sign {
             stream.pulse = Some(pulse);
             stream.state = State::Fine;
         });
+    }
+
+    /// Its listing is awaited before the operator is ready.
+    pub(crate) fn unlisted(&self) {
+        self.change(|stream| stream.listing = ListingState::Awaited);
+    }
+
+    /// Its listing is complete, or is not awaited any more.
+    pub(crate) fn listed(&self) {
+        self.change(|stream| stream.listing = ListingState::Complete);
     }
 
     /// It has heard something that makes sense.

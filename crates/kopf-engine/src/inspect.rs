@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use kopf_core::settings::Settings;
 use tokio::runtime::Handle;
@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::health::{Health, Vitals};
+use crate::metrics::{Format, Metrics};
 
 /// A window into a running operator. Cheap to clone: clones look at the same operator.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +33,18 @@ struct Counters {
     timers: AtomicUsize,
     vitals: Vitals,
     probed_at: OnceLock<SocketAddr>,
+    measured_at: OnceLock<SocketAddr>,
+    metrics: OnceLock<Metrics>,
+}
+
+/// A window that does not keep the numbers of an operator that is gone.
+#[derive(Debug)]
+pub(crate) struct WeakInspect(Weak<Counters>);
+
+impl WeakInspect {
+    pub(crate) fn upgrade(&self) -> Option<Inspect> {
+        self.0.upgrade().map(Inspect)
+    }
 }
 
 /// The numbers at one moment.
@@ -125,6 +138,35 @@ impl Inspect {
     /// Where probes are answered; `None` if they are not, or not yet.
     pub fn probed_at(&self) -> Option<SocketAddr> {
         self.0.probed_at.get().copied()
+    }
+
+    /// Returns the address of the endpoint for metrics; `None` if there is none, or not yet.
+    pub fn measured_at(&self) -> Option<SocketAddr> {
+        self.0.measured_at.get().copied()
+    }
+
+    /// Returns all metrics; `None` before the operator has started, and if
+    /// `settings.process.metrics` is off.
+    pub fn metrics(&self, format: Format) -> Option<String> {
+        self.0.metrics.get()?.text(format)
+    }
+
+    pub(crate) fn set_metrics(&self, metrics: Metrics) {
+        // An operator runs once.
+        let _ = self.0.metrics.set(metrics);
+    }
+
+    pub(crate) fn set_measured_at(&self, address: SocketAddr) {
+        // It listens once.
+        let _ = self.0.measured_at.set(address);
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakInspect {
+        WeakInspect(Arc::downgrade(&self.0))
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.0.stopping.is_cancelled()
     }
 
     pub(crate) fn vitals(&self) -> &Vitals {

@@ -28,6 +28,7 @@ pub mod inspect;
 pub mod invocation;
 mod known_kinds;
 mod known_peers;
+pub mod metrics;
 mod object;
 mod observation;
 pub mod operator;
@@ -43,6 +44,7 @@ mod queueing;
 mod review_memos;
 mod shared;
 pub mod signals;
+mod spans;
 
 pub use invocation::{current, logger, memos};
 pub use operator::Operator;

@@ -184,6 +184,11 @@ impl Engine {
             let endpoint = endpoint.map_err(|error| PyValueError::new_err(error.to_string()))?;
             operator = operator.liveness(endpoint);
         }
+        if let Some(endpoint) = get::<String>(options, "metrics_endpoint")? {
+            let endpoint = endpoint.parse::<Endpoint>();
+            let endpoint = endpoint.map_err(|error| PyValueError::new_err(error.to_string()))?;
+            operator = operator.metrics_endpoint(endpoint);
+        }
         Ok(operator)
     }
 }

@@ -36,6 +36,7 @@ pub(crate) fn apply(
     persistence(front, &group("persistence")?, settings)?;
     let process = group("process")?;
     settings.process.ultimate_exiting_timeout = process.seconds("ultimate_exiting_timeout")?;
+    settings.process.metrics = process.need("metrics")?;
     let scanning = group("scanning")?;
     settings.scanning.disabled = scanning.need("disabled")?;
     settings.scanning.install_crds = scanning.need("install_crds")?;

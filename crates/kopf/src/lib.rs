@@ -93,6 +93,7 @@ pub use kopf_core::resource::Resource;
 pub use kopf_core::settings::{self, Level, Settings};
 pub use kopf_core::{diffbase, progress};
 pub use kopf_engine::health::Health;
+pub use kopf_engine::metrics::Format as MetricsFormat;
 pub use kube::Client;
 pub use login::{IntoCredentials, login_with_kubeconfig, login_with_service_account};
 pub use objects::Current;

@@ -19,7 +19,7 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from kopf._front import answers, execution, invocation, lowering, patches, serving, typed
+from kopf._front import answers, execution, invocation, lowering, patches, serving, tracing, typed
 from kopf._front.causes import cause_var
 from kopf._front.current import CurrentCall, bridge_var, call_var
 from kopf._front.errors import (
@@ -87,6 +87,7 @@ class Bridge(answers.Answers, serving.ServingMixin):
         call = CurrentCall(self, native, handler, cause, invocation.new_subregistry(handler))
         context = self.context.copy()
         context.run(_enter, call)
+        call.span = tracing.begin(call, context)
         kwargs = invocation.make_kwargs(native, handler, cause, is_async=native.is_async)
         if native.is_async:
             coro = self._run_async(call, kwargs)
@@ -165,6 +166,7 @@ class Bridge(answers.Answers, serving.ServingMixin):
 
     def _finish(self, call: CurrentCall, result: Any) -> None:
         native, handler = call.native, call.handler
+        tracing.end(call)
         try:
             self.send_patch(call)
             if isinstance(handler, ActivityHandler):
@@ -222,6 +224,7 @@ class Bridge(answers.Answers, serving.ServingMixin):
 
     def _fail(self, call: CurrentCall, exc: BaseException) -> None:
         native = call.native
+        tracing.end(call, exc)
         try:
             self.send_patch(call)
             if isinstance(call.handler, WebhookHandler):

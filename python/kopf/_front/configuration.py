@@ -26,6 +26,8 @@ class ProcessSettings:
 
     ultimate_exiting_timeout: float | None = 10 * 60
     """The process is killed after this time since the beginning of its exit; ``None``: never."""
+    metrics: bool = True
+    """Collects metrics, which are served at ``--metrics`` or at ``/metrics`` of ``--liveness``."""
 
 
 @dataclasses.dataclass

@@ -24,7 +24,7 @@ __all__ = ["CurrentCall", "bridge_var", "call", "call_var", "post_event", "post_
 class CurrentCall:
     """One call of a handler."""
 
-    __slots__ = ("bridge", "cause", "handler", "native", "subregistry")
+    __slots__ = ("bridge", "cause", "handler", "native", "span", "subregistry")
 
     def __init__(
         self,
@@ -39,6 +39,7 @@ class CurrentCall:
         self.handler = handler
         self.cause = cause
         self.subregistry = subregistry
+        self.span: Any = None
 
     @property
     def body(self) -> Body | None:

@@ -60,6 +60,7 @@ def run(
     priority: int | None = None,
     peering_name: str | None = None,
     liveness_endpoint: str | None = None,
+    metrics_endpoint: str | None = None,
     clusterwide: bool = False,
     namespaces: Collection[str | re.Pattern[str]] = (),
     namespace: str | re.Pattern[str] | None = None,
@@ -74,6 +75,7 @@ def run(
         lifecycle=lifecycle, indexers=indexers, registry=registry, settings=settings,
         memories=memories, insights=insights, identity=identity, standalone=standalone,
         priority=priority, peering_name=peering_name, liveness_endpoint=liveness_endpoint,
+        metrics_endpoint=metrics_endpoint,
         clusterwide=clusterwide, namespaces=namespaces, namespace=namespace,
         stop_flag=stop_flag, ready_flag=ready_flag, vault=vault, memo=memo, _command=_command,
     )
@@ -97,6 +99,7 @@ async def spawn_tasks(
     priority: int | None = None,
     peering_name: str | None = None,
     liveness_endpoint: str | None = None,
+    metrics_endpoint: str | None = None,
     clusterwide: bool = False,
     namespaces: Collection[str | re.Pattern[str]] = (),
     namespace: str | re.Pattern[str] | None = None,
@@ -111,6 +114,7 @@ async def spawn_tasks(
         lifecycle=lifecycle, indexers=indexers, registry=registry, settings=settings,
         memories=memories, insights=insights, identity=identity, standalone=standalone,
         priority=priority, peering_name=peering_name, liveness_endpoint=liveness_endpoint,
+        metrics_endpoint=metrics_endpoint,
         clusterwide=clusterwide, namespaces=namespaces, namespace=namespace,
         stop_flag=stop_flag, ready_flag=ready_flag, vault=vault, memo=memo, _command=_command,
     )
@@ -155,6 +159,7 @@ async def operator(
     priority: int | None = None,
     peering_name: str | None = None,
     liveness_endpoint: str | None = None,
+    metrics_endpoint: str | None = None,
     clusterwide: bool = False,
     namespaces: Collection[str | re.Pattern[str]] = (),
     namespace: str | re.Pattern[str] | None = None,
@@ -201,6 +206,7 @@ async def operator(
             "namespaces": patterns,
             "identity": str(identity) if identity is not None else None,
             "liveness_endpoint": liveness_endpoint,
+            "metrics_endpoint": metrics_endpoint,
             "lifecycle": lowering.lower_lifecycle(
                 lifecycle if lifecycle is not None else lifecycles.get_default_lifecycle()),
             "memo": memo if memo is not None else Memo(),

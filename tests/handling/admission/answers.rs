@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{Desk, creation, patch, review, staffed};
 use crate::front::{arbitrary, denied, done, gives, on, permanent, temporary};
+use crate::metrics::{Samples, assert_count};
 use crate::stage::{everywhere, finalizers, sandboxed};
 
 #[test]
@@ -343,5 +344,33 @@ fn requests_do_not_wait_for_each_other() {
             20,
             "but handlers of one request do"
         );
+    });
+}
+
+#[test]
+fn reviews_are_counted_by_outcome() {
+    everywhere(async |stage| {
+        let desk = Desk::default();
+        let check = on::validate("check").does(|call| async move {
+            if call.body().spec()["field"] == "wrong" {
+                return denied("Not this.", 418);
+            }
+            done()
+        });
+        let operator = staffed(stage, &desk, [check]).start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        for field in ["right", "wrong", "right"] {
+            desk.ask(creation(stage, json!({"field": field}))).await;
+        }
+        let samples = Samples::of(stage, &operator);
+        let reviews = |outcome| {
+            let labels = [("outcome", outcome)];
+            samples.of_resource("kopf_admission_reviews_total", &labels)
+        };
+        assert_count(reviews("allowed"), 2.0, &samples);
+        assert_count(reviews("denied"), 1.0, &samples);
+        assert_count(samples.calls("check", "validating", "denied"), 1.0, &samples);
+        let duration = "kopf_admission_review_duration_seconds_count";
+        assert_count(samples.of_resource(duration, &[]), 3.0, &samples);
     });
 }

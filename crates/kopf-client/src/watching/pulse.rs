@@ -10,8 +10,15 @@ use tokio::time::Instant;
 #[derive(Debug, Clone)]
 pub struct Pulse {
     anchor: Instant,
+    beats: Arc<Beats>,
+}
+
+#[derive(Debug, Default)]
+struct Beats {
     /// Milliseconds since the anchor.
-    last: Arc<AtomicU64>,
+    last: AtomicU64,
+    /// Number of watches that the server has opened.
+    opened: AtomicU64,
 }
 
 impl Pulse {
@@ -19,7 +26,7 @@ impl Pulse {
     pub(super) fn new() -> Self {
         Self {
             anchor: Instant::now(),
-            last: Arc::default(),
+            beats: Arc::default(),
         }
     }
 
@@ -27,12 +34,23 @@ impl Pulse {
     pub(super) fn beat(&self) {
         let elapsed = self.anchor.elapsed().as_millis();
         let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
-        self.last.store(elapsed, Ordering::Relaxed);
+        self.beats.last.store(elapsed, Ordering::Relaxed);
+    }
+
+    /// Stores the current time, and counts an opened watch.
+    pub(super) fn open(&self) {
+        self.beats.opened.fetch_add(1, Ordering::Relaxed);
+        self.beat();
+    }
+
+    /// Returns the number of watches that were opened after the first one.
+    pub fn reconnects(&self) -> u64 {
+        self.beats.opened.load(Ordering::Relaxed).saturating_sub(1)
     }
 
     /// Returns the time of the last response or line, bookmarks included, with a resolution of 1 ms.
     pub fn last(&self) -> Instant {
-        let since = Duration::from_millis(self.last.load(Ordering::Relaxed));
+        let since = Duration::from_millis(self.beats.last.load(Ordering::Relaxed));
         self.anchor.checked_add(since).unwrap_or(self.anchor)
     }
 }
@@ -51,5 +69,9 @@ mod tests {
         assert_eq!(seen.last(), began);
         pulse.beat();
         assert_eq!(seen.last(), Instant::now());
+        pulse.open();
+        assert_eq!(seen.reconnects(), 0, "the first one is not counted");
+        pulse.open();
+        assert_eq!(seen.reconnects(), 1);
     }
 }

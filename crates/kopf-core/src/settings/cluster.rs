@@ -16,6 +16,8 @@ pub struct Process {
     /// the cluster. Default: true; with false, it lives as long as its process answers, as in the
     /// original.
     pub honest_liveness: bool,
+    /// Collects metrics, which are served at the address of `--metrics` or `--liveness`. Default: true.
+    pub metrics: bool,
 }
 
 impl Default for Process {
@@ -23,6 +25,7 @@ impl Default for Process {
         Self {
             ultimate_exiting_timeout: Some(Duration::from_secs(600)),
             honest_liveness: true,
+            metrics: true,
         }
     }
 }

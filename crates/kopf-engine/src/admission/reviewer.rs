@@ -14,6 +14,7 @@ use kopf_core::outcome::Outcome;
 use kopf_core::patch::PatchFn;
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tracing::debug;
 
@@ -27,6 +28,7 @@ use crate::indexing::ObjectKey;
 use crate::invocation::{Admission, FilterContext, Function, Hosting, SharedPatch, Subject};
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
+use crate::metrics::ReviewLabel;
 use crate::shared::Shared;
 
 /// The operator as seen by its webhook server.
@@ -76,7 +78,17 @@ impl Reviewer {
             return self.converter.convert(incoming.review).await;
         }
         let context = &self.shared.context;
-        let review = Review::read(incoming, self.kinds.served().iter())?;
+        let began = Instant::now();
+        let review = match Review::read(incoming, self.kinds.served().iter()) {
+            Ok(review) => review,
+            Err(refusal) => {
+                context
+                    .metrics
+                    .review(None, ReviewLabel::Error, began.elapsed());
+                return Err(refusal);
+            }
+        };
+        let resource = Arc::clone(&review.resource);
         let object = memo_key(&review);
         let memo = match &object {
             Some(object) => self.shared.memos.recall(object, &context.memo),
@@ -87,6 +99,9 @@ impl Reviewer {
         if let Some(object) = &object {
             self.shared.memos.keep(object, &memo);
         }
+        let outcome = outcome_label(&response);
+        let metrics = &context.metrics;
+        metrics.review(Some(&resource), outcome, began.elapsed());
         response
     }
 
@@ -154,6 +169,14 @@ impl Reviewer {
         let outcome = calling.attempt(handler, before).await;
         waited_for.end();
         outcome
+    }
+}
+
+fn outcome_label(response: &Result<Value, Refusal>) -> ReviewLabel {
+    match response {
+        Ok(response) if response["response"]["allowed"] == true => ReviewLabel::Allowed,
+        Ok(_) => ReviewLabel::Denied,
+        Err(_) => ReviewLabel::Error,
     }
 }
 

@@ -7,20 +7,29 @@ use kopf_core::wording;
 
 use super::runner::Runner;
 use crate::inspect::{Counted, Guard};
+use crate::metrics::TaskCount;
 
 /// Owned by the task of a runner. Dropping it, also by an abort, marks the runner as ended.
 #[derive(Debug)]
 pub(super) struct ExitGuard {
     runner: Arc<Runner>,
     _counted: Guard,
+    _task: Option<TaskCount>,
 }
 
 impl ExitGuard {
     pub(super) fn new(runner: Arc<Runner>) -> Self {
         let counted = runner.object.daemons.inspect.count(runner.counted());
+        let task = runner
+            .object
+            .daemons
+            .context()
+            .metrics
+            .task(&runner.handler);
         Self {
             runner,
             _counted: counted,
+            _task: task,
         }
     }
 }

@@ -16,9 +16,12 @@ use tokio::time::Instant;
 
 use super::registry::Daemons;
 use super::runner::Runner;
+use crate::error::Error;
 use crate::invocation::LiveBody;
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
+use crate::metrics::{ErrorMark, PatchLabel, ResourceMetrics};
+use crate::patching::Applied;
 
 /// State shared by the daemons and timers of one object.
 #[derive(Debug)]
@@ -27,6 +30,7 @@ pub(super) struct Object {
     pub(super) resource: Arc<Resource>,
     pub(super) logger: ObjectLogger,
     pub(super) memo: MemoCell,
+    metrics: Option<Arc<ResourceMetrics>>,
     state: Mutex<State>,
     changed: Notify,
     /// Notified when a runner ends that was told to.
@@ -40,6 +44,8 @@ pub(super) struct State {
     pub(super) running: Vec<Arc<Runner>>,
     /// Handlers whose runners have ended by themselves. They are never started again.
     pub(super) forever_stopped: Vec<HandlerId>,
+    /// Marks of the runners that have ended with an error.
+    pub(super) failures: Vec<ErrorMark>,
     essence: Option<u64>,
     last_change: Instant,
     changes: u64,
@@ -64,6 +70,7 @@ impl Object {
         memo: MemoCell,
     ) -> Self {
         Self {
+            metrics: daemons.context().metrics.resource(&resource),
             daemons,
             resource,
             logger,
@@ -72,6 +79,7 @@ impl Object {
                 live: None,
                 running: Vec::new(),
                 forever_stopped: Vec::new(),
+                failures: Vec::new(),
                 essence: None,
                 last_change: Instant::now(),
                 changes: 0,
@@ -87,6 +95,13 @@ impl Object {
 
     pub(super) fn running(&self) -> Vec<Arc<Runner>> {
         self.state().running.clone()
+    }
+
+    /// Counts a patch.
+    pub(super) fn count_patch(&self, applied: &Result<Applied, Error>) {
+        if let Some(metrics) = &self.metrics {
+            metrics.patch(PatchLabel::of(applied));
+        }
     }
 
     /// Replaces the live body by a newer version.

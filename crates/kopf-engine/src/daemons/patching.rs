@@ -43,6 +43,7 @@ impl RunnerTask {
                 applied = applying => applied,
                 () = stopped.cancelled() => return,
             };
+            object.count_patch(&applied);
             match applied {
                 Ok(Applied::Accepted { .. }) => return,
                 Ok(Applied::NotFound) => return logger.debug(wording::PATCH_SKIPPED),

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kopf_core::background::{Next, after_round, idle_left};
 use kopf_core::cause::Cause;
 use kopf_core::handler::{HandlerKind, InitialDelay, Timing};
-use kopf_core::outcome::Verdict;
+use kopf_core::outcome::{Outcome, Verdict};
 use kopf_core::patch::{Patch, PatchFn};
 use kopf_core::wording;
 use tokio::time::Instant;
@@ -17,6 +17,7 @@ use super::runner::Runner;
 use crate::execution::{Execution, PriorAttempts, RunnerHandles, describe_panic};
 use crate::inspect::{Counted, Guard};
 use crate::invocation::FilterContext;
+use crate::metrics::ErrorMark;
 
 /// Lower bound of the interval: a timer with zero would starve other tasks.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -31,6 +32,8 @@ pub(super) struct RunnerTask {
     pub(super) carried: Vec<PatchFn>,
     /// Counts the task as working; `None` while it sleeps.
     pub(super) busy: Option<Guard>,
+    /// Set if the last attempt has failed.
+    error: Option<ErrorMark>,
 }
 
 /// The result of an attempt.
@@ -50,6 +53,7 @@ impl RunnerTask {
             started: daemons.context().clock.now(),
             carried: Vec::new(),
             busy: Some(daemons.inspect.count(Counted::Working)),
+            error: None,
             runner,
         }
     }
@@ -219,6 +223,7 @@ impl RunnerTask {
         if outcome.verdict == Verdict::Cancelled {
             return Attempted::Ended;
         }
+        self.note_error(&outcome);
         self.retries = self.retries.saturating_add(1);
         let patch = execution.patch.take();
         drop(execution);
@@ -230,7 +235,20 @@ impl RunnerTask {
         match (outcome.is_final, outcome.error) {
             (false, _) => Attempted::Unfinished(outcome.delay),
             (true, None) => Attempted::Succeeded,
-            (true, Some(_)) => Attempted::Ended,
+            (true, Some(_)) => {
+                runner.object.state().failures.extend(self.error.take());
+                Attempted::Ended
+            }
+        }
+    }
+
+    /// Counts the object as one in error while attempts fail.
+    fn note_error(&mut self, outcome: &Outcome) {
+        if outcome.error.is_none() {
+            self.error = None;
+        } else if self.error.is_none() {
+            let metrics = &self.runner.object.daemons.context().metrics;
+            self.error = metrics.mark(&self.runner.handler);
         }
     }
 }

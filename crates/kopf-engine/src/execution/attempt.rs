@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use kopf_core::handler::HandlerKind;
 use kopf_core::outcome::{Attempt, Outcome, decide, forbidden};
 use kopf_core::wording;
+use tracing::Instrument as _;
 
 use super::call::Calling;
 use super::{BlockingPool, Execution, Subs};
@@ -15,6 +16,7 @@ use crate::invocation::{
 };
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
+use crate::spans;
 
 /// The attempts of a handler before the current one.
 #[derive(Debug, Clone, Copy)]
@@ -108,10 +110,17 @@ impl<'a> AttemptContext<'a> {
         };
         let engine = logger.about(handler.kind);
         engine.debug(wording::invoked(&label));
-        let outcome = match forbidden(&attempt) {
-            Some(outcome) => outcome,
-            None => self.call(handler, prior, &attempt).await,
+        let attempting = context.metrics.attempt(handler, prior.retries);
+        let outcome = if let Some(outcome) = forbidden(&attempt) {
+            outcome
+        } else {
+            let span = spans::handler(handler, prior.retries);
+            let calling = self.call(handler, prior, &attempt);
+            let outcome = calling.instrument(span.clone()).await;
+            spans::finish(&span, &outcome);
+            outcome
         };
+        attempting.finished(&outcome);
         let (level, message) = outcome.log(&label);
         let details = outcome.details.as_deref();
         engine.log_outcome(level, message, details, outcome.attachment.as_ref());

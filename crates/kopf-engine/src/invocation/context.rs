@@ -13,6 +13,7 @@ use super::{Host, Leftovers, Pulse, SettingsDraft};
 use crate::clock::Clock;
 use crate::indexing::Indices;
 use crate::known_kinds::KnownKinds;
+use crate::metrics::Metrics;
 
 /// Context shared by all handlers of one operator.
 #[derive(Clone)]
@@ -42,6 +43,8 @@ pub struct OperatorContext {
     pub(crate) leftovers: Leftovers,
     /// The resources of children that were applied.
     pub(crate) kinds: KnownKinds,
+    /// The operator's metrics.
+    pub(crate) metrics: Metrics,
 }
 
 impl OperatorContext {
@@ -65,6 +68,7 @@ impl OperatorContext {
             pulse: None,
             leftovers: Leftovers::default(),
             kinds: KnownKinds::default(),
+            metrics: Metrics::default(),
         }
     }
 
@@ -93,6 +97,12 @@ impl OperatorContext {
     #[must_use]
     pub(crate) fn with_host(self, host: Option<Arc<dyn Host>>) -> Self {
         Self { host, ..self }
+    }
+
+    /// Sets the metrics.
+    #[must_use]
+    pub(crate) fn with_metrics(self, metrics: Metrics) -> Self {
+        Self { metrics, ..self }
     }
 
     /// Sets the signs of life of the front.

@@ -104,6 +104,8 @@ impl Driver {
         self.patch = execution.patch.take();
         self.unsaved.records = execution.unsaved.take();
         let attempts = execution.attempts.take();
+        self.state
+            .note_errors(&operator.metrics, &attempts, &cycle.progress);
         let others = self.others;
         let concluded = self.conclude(&context, cycle, &attempts, others);
         Ok(self.evaluate(reason, cycle, concluded, attempted, logger))

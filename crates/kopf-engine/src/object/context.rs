@@ -21,9 +21,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Driver, ObjectState};
 use crate::families::Inbox;
+use crate::error::Error;
 use crate::identity::Identity;
 use crate::indexing::{KindIndices, ObjectKey};
 use crate::invocation::{Function, Hosting, OperatorContext, OwnedObject};
+use crate::metrics::{PatchLabel, ResourceMetrics};
+use crate::patching::Applied;
 use crate::queueing::{Mailbox, Options, Processing, Queued, Stream};
 use crate::shared::Shared;
 
@@ -50,6 +53,7 @@ pub(crate) struct ResourceContext {
     epoch: Instant,
     /// Where the drivers are polled.
     hosting: Hosting,
+    pub(super) metrics: Option<Arc<ResourceMetrics>>,
 }
 
 impl ResourceContext {
@@ -81,6 +85,7 @@ impl ResourceContext {
                 touching: settings.persistence.touching,
             },
             indexed: AtomicBool::new(false),
+            metrics: shared.context.metrics.resource(&resource),
             epoch: Instant::now(),
             hosting: Hosting::of(&shared.context, handlers.has_callbacks()),
             handlers,
@@ -163,6 +168,13 @@ impl ResourceContext {
         if self.handlers.is_owned {
             let child = OwnedObject::new(Arc::clone(&self.resource), event, body.clone());
             self.shared.families.report(&Arc::new(child));
+        }
+    }
+
+    /// Counts a patch.
+    pub(super) fn count_patch(&self, applied: &Result<Applied, Error>) {
+        if let Some(metrics) = &self.metrics {
+            metrics.patch(PatchLabel::of(applied));
         }
     }
 

@@ -12,6 +12,7 @@ use kopf_core::object::{Input, Machine, PendingPatch, Setback, State};
 use kopf_core::patch::Patch;
 use serde_json::Value;
 use tokio::time::sleep_until;
+use tracing::Instrument as _;
 
 use super::ahead::Waited;
 use super::persisting::Unsaved;
@@ -25,6 +26,7 @@ use crate::indexing::{Blocker, ObjectKey};
 use crate::inspect::{Counted, Guard};
 use crate::logger::ObjectLogger;
 use crate::queueing::{Mailbox, Processing as _, Queued};
+use crate::spans;
 
 /// Limit of transformations that event handlers can add while nothing can be written. Beyond that,
 /// events stay in the mailbox.
@@ -150,7 +152,8 @@ impl Driver {
             if self.takes_events() {
                 self.guard.becomes(Counted::Working);
                 let _worker_permit = context.worker_permit().await;
-                Box::pin(self.on_events()).await;
+                let span = spans::cycle(&context.resource);
+                Box::pin(self.on_events().instrument(span)).await;
                 if *self.machine.state() == State::Gone {
                     return None;
                 }
@@ -178,7 +181,8 @@ impl Driver {
                 () = sleep_until(context.instant(deadline)) => {
                     self.guard.becomes(Counted::Working);
                     let _worker_permit = context.worker_permit().await;
-                    Box::pin(self.on_deadline()).await;
+                    let span = spans::cycle(&context.resource);
+                    Box::pin(self.on_deadline().instrument(span)).await;
                 }
             }
         }

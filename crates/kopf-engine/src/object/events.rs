@@ -165,6 +165,9 @@ impl Driver {
         let Some(error) = self.failure.take() else {
             return;
         };
+        if let (Some(metrics), Some(_)) = (&self.context.metrics, retry_in) {
+            metrics.cycle_failed();
+        }
         let error = error.chain();
         let Some(logger) = self.logger.as_ref().map(crate::logger::ObjectLogger::local) else {
             let resource = &self.context.resource;

@@ -12,6 +12,7 @@ use super::driver::{Driver, Version};
 use super::{ObjectPermit, indexing, runners, watching};
 use crate::error::Error;
 use crate::execution::describe_panic;
+use crate::spans;
 
 impl Driver {
     /// Performs one action. Returns its result if the machine waits for it.
@@ -24,7 +25,11 @@ impl Driver {
             Action::Index => self.index(permit).await,
             Action::CallEventHandlers => self.call_event_handlers(permit).await,
             Action::TendRunners => return self.tend_runners(permit).await,
-            Action::Plan => return Some(self.plan(permit).await),
+            Action::Plan => {
+                let input = self.plan(permit).await;
+                self.count_cycle(&input);
+                return Some(input);
+            }
             Action::Run(reason) => return Some(self.run_handlers(reason, permit).await),
             Action::Write(change) => return Some(self.write(change, permit).await),
             Action::Resend => return Some(self.send(permit).await),
@@ -41,6 +46,17 @@ impl Driver {
             Action::Forget => self.forget(),
         }
         None
+    }
+
+    /// Counts the cycle whose facts are gathered, and adds them to its span.
+    fn count_cycle(&self, input: &Input) {
+        let Input::Planned(facts) = input else { return };
+        if let Some(metrics) = &self.context.metrics {
+            metrics.cycle(facts.reason);
+        }
+        if let Some(version) = &self.newest {
+            spans::describe(&version.body, facts.reason);
+        }
     }
 
     async fn index(&mut self, permit: &mut ObjectPermit) {

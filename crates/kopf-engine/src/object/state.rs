@@ -2,12 +2,15 @@
 
 use kopf_core::cause::Sighting;
 use kopf_core::indexing::Attempts;
+use kopf_core::object::handling::Attempted;
 use kopf_core::object::{AttemptedEssences, Covered, Moment, Overdue};
 use kopf_core::patch::PatchFn;
+use kopf_core::progress::state::State;
 
 use super::driver::Version;
 use crate::daemons::ObjectDaemons;
 use crate::memos::MemoCell;
+use crate::metrics::{ErrorMarks, Metrics};
 use crate::queueing::Queued;
 
 /// The in-memory state of one object. Small: there is one for every object in the cluster.
@@ -30,6 +33,8 @@ pub(crate) struct ObjectState {
     memo: Option<MemoCell>,
     /// The newest version, if children or owners need it while nothing else happens to the object.
     pub(crate) last: Option<Box<Version>>,
+    /// The handlers whose last attempt has failed.
+    errors: Option<Box<ErrorMarks>>,
     /// The daemons and timers of the object, running or exited.
     pub(crate) background: Option<ObjectDaemons>,
 }
@@ -68,6 +73,21 @@ impl ObjectState {
     pub(crate) fn at_rest(mut self) -> Self {
         self.memo.take_if(|memo| memo.is_needless());
         self
+    }
+
+    /// Notes which handlers have failed in a cycle.
+    pub(crate) fn note_errors(
+        &mut self,
+        metrics: &Metrics,
+        attempts: &[Attempted],
+        progress: &State,
+    ) {
+        if self.errors.is_none() && !ErrorMarks::are_in(attempts) {
+            return;
+        }
+        let mut errors = self.errors.take().unwrap_or_default();
+        errors.note(metrics, attempts, progress);
+        self.errors = (!errors.is_empty()).then_some(errors);
     }
 
     /// Waits until a daemon or a timer exits that was told to, including exits since the last

@@ -82,7 +82,9 @@ impl Driver {
             }
         };
         let applying = pending.apply(operator, &context.resource, &body, &logger);
-        match permit.during(applying).await {
+        let applied = permit.during(applying).await;
+        context.count_patch(&applied);
+        match applied {
             Err(error) => {
                 let rejected = error.is_rejection();
                 self.failure = Some(error);

@@ -40,14 +40,29 @@ pub enum Error {
     /// A CRD cannot be installed.
     #[error(transparent)]
     Definition(#[from] definitions::Error),
-    /// Nobody can be answered at the address for probes.
+    /// The address for probes cannot be listened at.
     #[error("probes cannot be answered at {endpoint}")]
     Probing {
         /// The address.
         endpoint: Endpoint,
-        /// What is wrong with it.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
+    },
+    /// The address for metrics cannot be listened at.
+    #[error("metrics cannot be served at {endpoint}")]
+    Metrics {
+        /// The address.
+        endpoint: Endpoint,
+        /// The error of the system.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Probes and metrics have the same URL.
+    #[error("probes and metrics cannot be served at the same URL {endpoint}: use different paths")]
+    SameEndpoint {
+        /// The address.
+        endpoint: Endpoint,
     },
     /// There can be no webhooks.
     #[error(transparent)]

@@ -55,9 +55,10 @@ use crate::indexing::Indices;
 use crate::inspect::Inspect;
 use crate::invocation::{Host, OperatorContext, Pulse, Registry};
 use crate::memos::{MemoCell, MemoFactory};
+use crate::metrics::Metrics;
 
 use self::root::{RETRIEVER, Root};
-use crate::probing::Endpoint;
+use crate::probing::{Endpoint, Site, sites};
 
 /// What an operator is made of, before it runs.
 #[must_use]
@@ -74,6 +75,9 @@ pub struct Operator {
     ready: Option<oneshot::Sender<()>>,
     identity: Option<String>,
     liveness: Option<Endpoint>,
+    metrics_endpoint: Option<Endpoint>,
+    /// The addresses to listen at, known when it runs.
+    sites: Vec<Site>,
     managed_fields: ManagedFields,
     host: Option<Arc<dyn Host>>,
     pulse: Option<Arc<dyn Pulse>>,
@@ -97,6 +101,8 @@ impl Operator {
             ready: None,
             identity: None,
             liveness: None,
+            metrics_endpoint: None,
+            sites: Vec::new(),
             managed_fields: ManagedFields::default(),
             host: None,
             pulse: None,
@@ -165,6 +171,14 @@ impl Operator {
     pub fn liveness(self, endpoint: Endpoint) -> Self {
         Self {
             liveness: Some(endpoint),
+            ..self
+        }
+    }
+
+    /// Serves metrics at this address instead of at the one for probes.
+    pub fn metrics_endpoint(self, endpoint: Endpoint) -> Self {
+        Self {
+            metrics_endpoint: Some(endpoint),
             ..self
         }
     }
@@ -277,6 +291,8 @@ impl Operator {
         if self.declare.is_none() {
             self.check_handlers()?;
         }
+        self.sites = sites(self.liveness.take(), self.metrics_endpoint.take())
+            .map_err(|endpoint| Error::SameEndpoint { endpoint })?;
         self.settings.validate()?;
         self.settings.normalize();
         let clock = *self.clock.get_or_insert_with(Clock::system);
@@ -300,6 +316,7 @@ impl Operator {
             }
             return Err(error);
         }
+        self.settle_metrics(&mut context);
         let inspect = self.inspect.clone();
         let mut root = Root::default();
         let shared = self.start(&context, pool, &mut root);
@@ -327,6 +344,27 @@ impl Operator {
         }
     }
 
+    /// Returns the metrics of the startup handlers.
+    fn metrics(&self) -> Metrics {
+        let metrics = if self.settings.process.metrics {
+            Metrics::new()
+        } else {
+            Metrics::default()
+        };
+        metrics.declare(&self.registry);
+        metrics
+    }
+
+    /// Adjusts the metrics to the settings and handlers after the startup.
+    fn settle_metrics(&self, context: &mut OperatorContext) {
+        if self.settings.process.metrics == context.metrics.is_on() {
+            context.metrics.declare(&self.registry);
+        } else {
+            context.metrics = self.metrics();
+        }
+        self.inspect.set_metrics(context.metrics.clone());
+    }
+
     /// Returns the context of the startup handlers.
     fn context(&self, authentication: &Authentication, clock: Clock) -> OperatorContext {
         OperatorContext::new(
@@ -340,6 +378,7 @@ impl Operator {
         .with_managed_fields(self.managed_fields)
         .with_host(self.host.clone())
         .with_pulse(self.pulse.clone())
+        .with_metrics(self.metrics())
     }
 
     /// Takes the handlers over that were declared during the startup, and checks everything.

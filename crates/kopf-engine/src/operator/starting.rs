@@ -25,7 +25,7 @@ use crate::peering::{detect_own_identity, with_peerings};
 use crate::permissions::Review;
 use crate::permits::Permits;
 use crate::posting::{self, Poster};
-use crate::probing::{self, Endpoint};
+use crate::probing::{self, Role, Site};
 use crate::review_memos::Memos;
 use crate::shared::Shared;
 
@@ -39,7 +39,10 @@ impl Operator {
     ) -> Arc<Shared> {
         let settings = Arc::new(self.settings);
         self.inspect.set_settings(Arc::clone(&settings));
-        let client = started.client.with_networking(&settings.networking);
+        let mut client = started.client.with_networking(&settings.networking);
+        if let Some(observer) = started.metrics.observer() {
+            client = client.with_observer(observer);
+        }
         let context = Arc::new(OperatorContext {
             client,
             settings: Arc::clone(&settings),
@@ -62,8 +65,8 @@ impl Operator {
         let inactivity = settings.watching.inactivity_timeout;
         let vitals = shared.inspect.vitals();
         vitals.begin(inactivity.unwrap_or(Duration::MAX));
-        if let Some(endpoint) = self.liveness {
-            spawn_probes(&shared, endpoint, root);
+        for site in self.sites {
+            spawn_server(&shared, site, root);
         }
         let identity = self.identity;
         let identity = identity.unwrap_or_else(|| detect_own_identity(started.clock));
@@ -93,13 +96,17 @@ fn share(
 ) -> Arc<Shared> {
     let settings = &context.settings;
     let daemons = Daemons::new(Arc::clone(&executor), inspect.clone(), root.halt.clone());
+    let metrics = &context.metrics;
+    let pause = Pause::default();
+    metrics.watch(&inspect, pause.clone());
+    let posting = metrics.posting();
     Arc::new(Shared {
         registry: Arc::new(registry),
         executor,
-        poster: Poster::new(Arc::clone(settings), context.clock),
+        poster: Poster::measured(Arc::clone(settings), context.clock, posting),
         permits: Permits::new(settings.networking.concurrency),
         daemons: Arc::new(daemons),
-        pause: Pause::default(),
+        pause,
         known_peers: KnownPeers::default(),
         barrier: Barrier::default(),
         families: Families::default(),
@@ -187,10 +194,18 @@ fn spawn_review(shared: &Arc<Shared>, scope: Scope, insights: &Insights, root: &
     });
 }
 
-fn spawn_probes(shared: &Arc<Shared>, endpoint: Endpoint, root: &mut Root) {
+fn spawn_server(shared: &Arc<Shared>, site: Site, root: &mut Root) {
     let (shared, halt) = (Arc::clone(shared), root.halt.clone());
-    root.spawn_graceful("Health reporter", async move {
-        let serving = probing::serve(shared, endpoint.clone(), halt).await;
-        serving.map_err(|source| Error::Probing { endpoint, source })
+    let (endpoint, role) = (site.endpoint.clone(), site.role);
+    let name = match role {
+        Role::Probes => "Health reporter",
+        Role::Metrics => "Metrics reporter",
+    };
+    root.spawn_graceful(name, async move {
+        let serving = probing::serve(shared, site, halt).await;
+        serving.map_err(|source| match role {
+            Role::Probes => Error::Probing { endpoint, source },
+            Role::Metrics => Error::Metrics { endpoint, source },
+        })
     });
 }

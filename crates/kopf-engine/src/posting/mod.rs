@@ -22,6 +22,7 @@ use tokio::sync::Notify;
 use self::event::{Event, shortened};
 use self::queue::{Accepted, Next, Queue};
 use crate::clock::Clock;
+use crate::metrics::PostingMetrics;
 
 /// Reason of the events of log records.
 const LOGGING: &str = "Logging";
@@ -38,17 +39,28 @@ struct Desk {
     clock: Clock,
     queue: Mutex<Queue>,
     arrived: Notify,
+    metrics: Option<Arc<PostingMetrics>>,
 }
 
 impl Poster {
     /// Returns a poster with an empty queue. Nothing is sent until [`run`] is polled.
     pub fn new(settings: Arc<Settings>, clock: Clock) -> Self {
+        Self::measured(settings, clock, None)
+    }
+
+    /// Returns a poster whose events are counted.
+    pub(crate) fn measured(
+        settings: Arc<Settings>,
+        clock: Clock,
+        metrics: Option<Arc<PostingMetrics>>,
+    ) -> Self {
         Self {
             desk: Some(Arc::new(Desk {
                 settings,
                 clock,
                 queue: Mutex::default(),
                 arrived: Notify::new(),
+                metrics,
             })),
         }
     }
@@ -73,17 +85,18 @@ impl Poster {
             return;
         }
         let now = desk.clock.now();
-        let accepted = desk.queue().push(
-            Event {
-                object: object.clone(),
-                type_: type_.to_owned(),
-                reason: reason.to_owned(),
-                message: shortened(message),
-            },
-            backoffs.unwrap_or_else(|| desk.settings.posting.default_backoffs.clone()),
-            now,
-            desk.settings.posting.queue_limit,
-        );
+        let event = Event {
+            object: object.clone(),
+            type_: type_.to_owned(),
+            reason: reason.to_owned(),
+            message: shortened(message),
+        };
+        let posting = &desk.settings.posting;
+        let backoffs = backoffs.unwrap_or_else(|| posting.default_backoffs.clone());
+        let mut queue = desk.queue();
+        let accepted = queue.push(event, backoffs, now, posting.queue_limit);
+        desk.count(&accepted, &queue);
+        drop(queue);
         match accepted {
             Accepted::Queued => desk.arrived.notify_one(),
             Accepted::Folded | Accepted::Dropped => {}
@@ -169,6 +182,20 @@ impl fmt::Debug for Poster {
 }
 
 impl Desk {
+    fn count(&self, accepted: &Accepted, queue: &Queue) {
+        let Some(metrics) = &self.metrics else { return };
+        match accepted {
+            Accepted::Queued => {}
+            Accepted::Folded => {
+                metrics.folded.inc();
+            }
+            Accepted::Dropped | Accepted::FirstDropped => {
+                metrics.dropped.inc();
+            }
+        }
+        metrics.set_queued(queue.len());
+    }
+
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // No code that can panic runs under the lock, so a poisoned queue is consistent.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
@@ -187,10 +214,12 @@ pub async fn run(poster: Poster, client: Client) {
     loop {
         let (next, dropped) = {
             let mut queue = desk.queue();
-            (
-                queue.pop(),
-                queue.end_of_burst(desk.settings.posting.queue_limit),
-            )
+            let next = queue.pop();
+            if let Some(metrics) = &desk.metrics {
+                metrics.set_queued(queue.len());
+            }
+            let limit = desk.settings.posting.queue_limit;
+            (next, queue.end_of_burst(limit))
         };
         if let Some(dropped) = dropped {
             tracing::warn!(
@@ -198,13 +227,28 @@ pub async fn run(poster: Poster, client: Client) {
             );
         }
         match next {
-            Some(next) => send(&client, &desk.settings.posting, &next).await,
+            Some(next) => {
+                let sent = send(&client, &desk.settings.posting, &next).await;
+                if let Some(metrics) = &desk.metrics {
+                    match sent {
+                        Sent::Posted => metrics.posted.inc(),
+                        Sent::Failed => metrics.failed.inc(),
+                    };
+                }
+            }
             None => desk.arrived.notified().await,
         }
     }
 }
 
-async fn send(client: &Client, posting: &settings::Posting, next: &Next) {
+/// The result of sending one event.
+enum Sent {
+    Posted,
+    /// The server refuses it; that is logged.
+    Failed,
+}
+
+async fn send(client: &Client, posting: &settings::Posting, next: &Next) -> Sent {
     let event = &next.event;
     // Events are namespaced: those of cluster-scoped objects go to the namespace of the credentials.
     let suggested = client.default_namespace();
@@ -220,7 +264,7 @@ async fn send(client: &Client, posting: &settings::Posting, next: &Next) {
             tracing::debug!(
                 "An event is not posted: the namespace '{namespace}' is terminating or gone: {error}"
             );
-            return;
+            return Sent::Failed;
         }
         tracing::warn!(
             "Failed to post an event. Ignoring and continuing. {error}. \
@@ -229,7 +273,9 @@ async fn send(client: &Client, posting: &settings::Posting, next: &Next) {
             event.reason,
             event.message,
         );
+        return Sent::Failed;
     }
+    Sent::Posted
 }
 
 /// Returns `true` if the namespace is terminating or gone.

@@ -84,6 +84,11 @@ impl Queue {
         })
     }
 
+    /// Returns the number of different events that are queued.
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
     /// Returns `true` if no event is queued or being sent.
     pub(super) fn is_idle(&self) -> bool {
         self.order.is_empty() && !self.sending

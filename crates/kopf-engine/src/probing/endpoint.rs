@@ -1,4 +1,4 @@
-//! Where probes are answered: the address of `--liveness`.
+//! The addresses of `--liveness` and `--metrics`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use std::str::FromStr;
 /// let endpoint: Endpoint = "http://0.0.0.0:8080/healthz".parse()?;
 /// assert_eq!((endpoint.host(), endpoint.port(), endpoint.path()), ("0.0.0.0", 8080, "/healthz"));
 ///
-/// // Only the scheme has to be there.
+/// // Only the scheme is required.
 /// let endpoint: Endpoint = "http://".parse()?;
 /// assert_eq!((endpoint.host(), endpoint.port(), endpoint.path()), ("localhost", 80, "/"));
 /// # Ok::<(), kopf_engine::probing::EndpointError>(())
@@ -23,26 +23,26 @@ pub struct Endpoint {
     path: String,
 }
 
-/// What is wrong with an address.
+/// The error of an invalid address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("probes cannot be answered at {text:?}: {problem}; try http://0.0.0.0:8080/healthz")]
+#[error("invalid address {text:?}: {problem}; use an address such as http://0.0.0.0:8080/healthz")]
 pub struct EndpointError {
     text: String,
     problem: &'static str,
 }
 
 impl Endpoint {
-    /// The host to listen at.
+    /// Returns the host to listen at.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The port to listen at; 0 is any free one.
+    /// Returns the port to listen at; 0 is any free one.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The path that is answered, and no other.
+    /// Returns the path.
     pub fn path(&self) -> &str {
         &self.path
     }

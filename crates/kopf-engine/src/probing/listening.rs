@@ -1,4 +1,4 @@
-//! Where probes knock: the sockets of an endpoint.
+//! The sockets of an endpoint.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -14,11 +14,11 @@ use super::Endpoint;
 pub(super) struct Doors(Vec<TcpListener>);
 
 impl Doors {
-    /// Listens at all addresses of the host. `localhost` has two, whatever the system says: who asks there can
-    /// mean either.
+    /// Listens at all addresses of the host. `localhost` has two, whatever the system resolves: clients use
+    /// either.
     ///
     /// # Errors
-    /// If nobody can listen at any of them.
+    /// If none of the addresses can be listened at.
     pub(super) async fn open(endpoint: &Endpoint) -> io::Result<Self> {
         let (host, port) = (endpoint.host(), endpoint.port());
         let addresses: BTreeSet<IpAddr> = if host.eq_ignore_ascii_case("localhost") {
@@ -30,7 +30,7 @@ impl Doors {
         let mut doors: Vec<TcpListener> = Vec::new();
         let mut failures = Vec::new();
         for address in addresses {
-            // Any free port is one port for all.
+            // Port 0 is the same free port for all addresses.
             let known = doors.first().and_then(|door| door.local_addr().ok());
             let port = known.map_or(port, |known| known.port());
             let address = SocketAddr::new(address, port);
@@ -46,24 +46,20 @@ impl Doors {
         for (address, error) in failures {
             // Many machines have only one family of addresses.
             if error.kind() == io::ErrorKind::AddrInUse {
-                warn!("Probes are not answered at {address}: {error}");
+                warn!("Probes and metrics are not served at {address}: {error}");
             } else {
-                debug!("Probes are not answered at {address}: {error}");
+                debug!("Probes and metrics are not served at {address}: {error}");
             }
         }
         Ok(Self(doors))
     }
 
-    /// The first address.
+    /// Returns the first address.
     pub(super) fn address(&self) -> Option<SocketAddr> {
         self.0.first()?.local_addr().ok()
     }
 
-    /// Waits for somebody to come to any of them.
-    ///
-    /// # Cancellation
-    ///
-    /// When dropped, nobody is lost.
+    /// Waits for a connection to any of them. Cancel-safe.
     pub(super) async fn accept(&self) -> io::Result<TcpStream> {
         let waiting = self.0.iter().map(|door| Box::pin(door.accept()));
         let (accepted, ..) = select_all(waiting).await;

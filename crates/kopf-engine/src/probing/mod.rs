@@ -1,20 +1,25 @@
-//! Answers to those who ask whether the operator lives: over HTTP, at one address and path.
+//! HTTP endpoints of an operator: health probes and metrics.
 //!
-//! | answer | when |
+//! | path | response |
 //! |---|---|
-//! | 200 and the results of the probe handlers as JSON | all is well |
-//! | 500 and the reason | a probe handler has failed |
-//! | 503 and the reason | the operator is deaf ([`crate::health`]), unless the settings say that it does not matter; or the handlers take too long |
-//! | 404, 405 | other paths and methods |
+//! | that of `--liveness` | 200 with the results of the probe handlers as JSON; 500 if a probe handler has failed; 503 if the operator receives no events ([`crate::health`]), unless the settings disable that, or if the handlers take too long |
+//! | that of `--metrics`, by default `/metrics` | the metrics ([`crate::metrics`]) |
+//! | `/readyz` | 200 if the operator is ready, otherwise 503; the reasons as JSON |
+//! | `/livez`, `/healthz` | 200 if the operator receives events, otherwise 503; the reasons as JSON |
+//! | others | 404; 405 for methods other than GET and HEAD |
 //!
-//! The server is for a neighbour that asks every few seconds, and must survive everyone else: there
-//! is a limit for connections, for their time, and for what they send; when there are too many, the
-//! oldest one has to go.
+//! The server is meant for a client on the same node that sends a request every few seconds, and must
+//! survive all others: connections are limited in number, in time and in size. When there are too many,
+//! the oldest one is closed.
 
 mod endpoint;
 mod listening;
+mod paths;
 mod prober;
+mod readiness;
+mod responding;
 mod server;
 
 pub use self::endpoint::{Endpoint, EndpointError};
+pub(crate) use self::paths::{Role, Site, sites};
 pub(crate) use self::server::serve;

@@ -1,5 +1,5 @@
-//! Runs the probe handlers, as rarely as possible: answers are remembered for a while, and whoever
-//! asks while the handlers run gets the same answer as the one who came first.
+//! Runs the probe handlers: reports are cached for a while, and requests that arrive while the handlers run
+//! share one report.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use tokio::time::Instant;
 
 use crate::activities::{Error, Finished};
 
-/// How long an answer is good for.
+/// Lifetime of a cached report.
 const REMEMBERED: Duration = Duration::from_secs(10);
 
-/// How many can wait for an answer: more than there can be connections.
+/// Upper bound for waiting requests: more than there can be connections.
 const WAITING: usize = 128;
 
-/// What the probe handlers have to say: values by their ids, or the reason of a failure.
+/// The results of the probe handlers by their ids, or the reason of a failure.
 pub(super) type Report = Result<Map<String, Value>, String>;
 
-/// Asks for reports. Cheap to clone.
+/// Requests reports. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Desk(mpsc::Sender<oneshot::Sender<Arc<Report>>>);
 
@@ -30,10 +30,10 @@ pub(super) struct Prober<P> {
 }
 
 impl Desk {
-    /// The newest report, at most 10 seconds old. Nothing if nobody makes them any more.
+    /// Returns the newest report, at most 10 seconds old; `None` if the prober has ended.
     ///
     /// # Cancellation
-    /// Can be dropped at any moment: handlers that run go on, for those who ask next.
+    /// Cancel-safe: running handlers continue, for the next requests.
     pub(super) async fn report(&self) -> Option<Arc<Report>> {
         let (answer, answered) = oneshot::channel();
         self.0.send(answer).await.ok()?;
@@ -42,13 +42,13 @@ impl Desk {
 }
 
 impl<P: AsyncFn() -> Report> Prober<P> {
-    /// With this to call the handlers.
+    /// Creates a prober with a function that calls the handlers.
     pub(super) fn new(probe: P) -> (Desk, Self) {
         let (desk, questions) = mpsc::channel(WAITING);
         (Desk(desk), Self { probe, questions })
     }
 
-    /// Makes reports for as long as somebody can ask for them.
+    /// Makes reports for as long as there are desks.
     pub(super) async fn run(mut self) {
         let mut remembered: Option<(Instant, Arc<Report>)> = None;
         while let Some(question) = self.questions.recv().await {
@@ -60,13 +60,13 @@ impl<P: AsyncFn() -> Report> Prober<P> {
                     report
                 }
             };
-            // Whoever has asked may be gone.
+            // The request may be cancelled.
             let _ = question.send(report);
         }
     }
 }
 
-/// What the handlers have returned, as it is reported.
+/// Converts the results of the handlers to a report.
 pub(super) fn report(outcome: Result<Finished, Error>) -> Report {
     let finished = outcome.map_err(|error| error.to_string())?;
     let values = finished.iter().filter_map(|returned| {

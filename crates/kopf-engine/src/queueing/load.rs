@@ -1,42 +1,84 @@
-//! How much waits in the queues of one stream. When it is too much, the stream is read more slowly;
-//! nothing is dropped.
+//! The load of one stream: the events in the mailboxes of its objects. Beyond the limits, the stream is
+//! read more slowly; nothing is dropped.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
+
+use crate::metrics::{Arrival, ResourceMetrics};
 
 /// Shared by a stream and the mailboxes of its objects.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     events: AtomicUsize,
     bytes: AtomicUsize,
+    /// All entries, those included that do not count as events.
+    entries: AtomicUsize,
     relief: Notify,
+    metrics: Option<Arc<ResourceMetrics>>,
 }
 
 impl Load {
+    /// Creates an empty load that is measured for the resource.
+    pub(crate) fn measured(metrics: Option<Arc<ResourceMetrics>>) -> Self {
+        Self {
+            metrics,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the number of queued entries.
+    pub(crate) fn entries(&self) -> usize {
+        self.entries.load(Ordering::Relaxed)
+    }
+
+    /// Returns the size of the queued entries.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a mailbox is not empty any more.
+    pub(crate) fn arrive(&self) -> Option<Arrival> {
+        Some(self.metrics.as_ref()?.waiting.arrive())
+    }
+
+    /// Notes that a mailbox is empty again.
+    pub(crate) fn leave(&self, arrival: Option<Arrival>) {
+        if let (Some(metrics), Some(arrival)) = (&self.metrics, arrival) {
+            metrics.waiting.leave(arrival);
+        }
+    }
+
+    /// Adds one entry.
     pub(crate) fn add(&self, events: usize, bytes: usize) {
+        self.entries.fetch_add(1, Ordering::Relaxed);
         self.events.fetch_add(events, Ordering::AcqRel);
         self.bytes.fetch_add(bytes, Ordering::AcqRel);
     }
 
+    /// Removes one entry.
     pub(crate) fn remove(&self, events: usize, bytes: usize) {
+        self.entries.fetch_sub(1, Ordering::Relaxed);
         self.events.fetch_sub(events, Ordering::AcqRel);
         self.bytes.fetch_sub(bytes, Ordering::AcqRel);
         self.relief.notify_one();
     }
 
-    /// Whether nothing waits.
+    /// Returns `true` if nothing is queued.
     #[cfg(test)]
     pub(crate) fn is_idle(&self) -> bool {
-        self.events.load(Ordering::Acquire) == 0 && self.bytes.load(Ordering::Acquire) == 0
+        self.entries() == 0
+            && self.events.load(Ordering::Acquire) == 0
+            && self.bytes.load(Ordering::Acquire) == 0
     }
 
-    /// Waits until there is room. Cancel-safe.
+    /// Waits for queue capacity. Cancel-safe.
     pub(crate) async fn room(&self, max_events: usize, max_bytes: usize) {
         loop {
             let events = self.events.load(Ordering::Acquire);
             let bytes = self.bytes.load(Ordering::Acquire);
-            // One that alone is larger than the limit passes, too.
+            // An entry larger than the limit passes alone.
             if (events < max_events && bytes < max_bytes) || bytes == 0 {
                 return;
             }

@@ -8,6 +8,7 @@ use kopf_core::cause::EventType;
 use tokio::sync::Notify;
 
 use super::load::Load;
+use crate::metrics::Arrival;
 use crate::permits::Priority;
 
 /// Limit of remembered versions of replaced entries.
@@ -87,6 +88,8 @@ struct Inner {
     drained: Drained,
     nudged: bool,
     closed: bool,
+    /// The arrival of the oldest entry since the mailbox was empty, if that is measured.
+    since: Option<Arrival>,
 }
 
 impl Mailbox {
@@ -124,6 +127,9 @@ impl Mailbox {
             }
         }
         self.load.add(entry.events(), entry.bytes());
+        if inner.since.is_none() {
+            inner.since = self.load.arrive();
+        }
         inner.drained.entries.push_back(entry);
         drop(inner);
         self.arrival.notify_one();
@@ -135,6 +141,7 @@ impl Mailbox {
         let mut inner = self.lock();
         inner.nudged = false;
         let drained = std::mem::take(&mut inner.drained);
+        self.load.leave(inner.since.take());
         drop(inner);
         for entry in &drained.entries {
             self.load.remove(entry.events(), entry.bytes());
@@ -144,20 +151,31 @@ impl Mailbox {
 
     /// Takes the oldest entry.
     pub(crate) fn pop(&self) -> Option<Queued> {
-        let entry = self.lock().drained.entries.pop_front()?;
+        let mut inner = self.lock();
+        let entry = inner.drained.entries.pop_front()?;
+        self.note_emptiness(&mut inner);
+        drop(inner);
         self.load.remove(entry.events(), entry.bytes());
         Some(entry)
     }
 
     /// Drops the entries that satisfy the predicate.
     pub(crate) fn discard(&self, is_unneeded: impl Fn(&Queued) -> bool) {
-        self.lock().drained.entries.retain(|entry| {
+        let mut inner = self.lock();
+        inner.drained.entries.retain(|entry| {
             let is_unneeded = is_unneeded(entry);
             if is_unneeded {
                 self.load.remove(entry.events(), entry.bytes());
             }
             !is_unneeded
         });
+        self.note_emptiness(&mut inner);
+    }
+
+    fn note_emptiness(&self, inner: &mut Inner) {
+        if inner.drained.entries.is_empty() {
+            self.load.leave(inner.since.take());
+        }
     }
 
     /// Closes the mailbox if it is empty and not nudged.

@@ -9,6 +9,7 @@ mod mailbox;
 mod routing;
 mod stream;
 
+pub(crate) use load::Load;
 pub(crate) use mailbox::{Mailbox, Queued};
 pub(crate) use routing::Processing;
 pub(crate) use stream::{Options, Stream};

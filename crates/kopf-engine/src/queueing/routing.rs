@@ -21,6 +21,7 @@ use crate::families::Inbox;
 use crate::identity::Identity;
 use crate::inspect::{Counted, Guard, Inspect};
 use crate::invocation::{Hosting, OperatorContext};
+use crate::metrics::ResourceMetrics;
 
 /// The processing of the objects of one stream, as far as routing depends on it.
 pub(crate) trait Processing: Debug + Send + Sync + 'static {
@@ -98,6 +99,7 @@ enum Activity<S> {
 pub(super) struct Routing<P: Processing> {
     processing: Arc<P>,
     inspect: Inspect,
+    metrics: Option<Arc<ResourceMetrics>>,
     load: Arc<Load>,
     /// The number of the current listing, or of the last one.
     listing: u32,
@@ -106,11 +108,16 @@ pub(super) struct Routing<P: Processing> {
 }
 
 impl<P: Processing> Routing<P> {
-    pub(super) fn new(processing: Arc<P>, inspect: Inspect) -> Self {
+    pub(super) fn new(
+        processing: Arc<P>,
+        inspect: Inspect,
+        metrics: Option<Arc<ResourceMetrics>>,
+    ) -> Self {
         Self {
+            load: Arc::new(Load::measured(metrics.clone())),
             processing,
             inspect,
-            load: Arc::default(),
+            metrics,
             listing: 0,
             objects: HashMap::new(),
             drivers: JoinSet::new(),
@@ -144,8 +151,7 @@ impl<P: Processing> Routing<P> {
         let Some(slot) = self.objects.get_mut(&identity) else {
             let state = self.processing.first_state(listed);
             self.start(identity, state, vec![entry]);
-            self.inspect
-                .set_objects(self.objects.len() - 1, self.objects.len());
+            self.count_from(self.objects.len() - 1);
             return;
         };
         slot.listing = self.listing;
@@ -251,10 +257,21 @@ impl<P: Processing> Routing<P> {
         self.count_from(before);
     }
 
+    /// Notes that no objects are known any longer.
+    pub(super) fn count_none(&self) {
+        self.count(self.objects.len(), 0);
+    }
+
     fn count_from(&self, before: usize) {
-        let now = self.objects.len();
+        self.count(before, self.objects.len());
+    }
+
+    fn count(&self, before: usize, now: usize) {
         if now != before {
             self.inspect.set_objects(before, now);
+            if let Some(metrics) = &self.metrics {
+                metrics.set_objects(before, now);
+            }
         }
     }
 

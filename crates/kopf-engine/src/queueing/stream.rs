@@ -19,6 +19,7 @@ use crate::families::Inbox;
 use crate::health::Sign;
 use crate::indexing::Blocker;
 use crate::inspect::{Counted, Guard};
+use crate::metrics::{StreamLabel, StreamMetrics};
 use crate::shared::Shared;
 
 /// How long a stream may not be read before a warning is logged.
@@ -39,6 +40,7 @@ pub(crate) struct Stream<P: Processing> {
     blocker: Option<Blocker>,
     sign: Sign,
     interruption: Interruption,
+    metrics: Option<StreamMetrics>,
 }
 
 /// The last interruption of a stream.
@@ -66,9 +68,14 @@ impl<P: Processing> Stream<P> {
         };
         let inspect = &shared.inspect;
         let name = format!("{} {place}", processing.resource());
+        let metrics = shared.context.metrics.resource(processing.resource());
+        let routing = Routing::new(Arc::clone(&processing), inspect.clone(), metrics.clone());
+        let sign = inspect.vitals().stream(name);
+        sign.unlisted();
         Self {
-            sign: inspect.vitals().stream(name),
-            routing: Routing::new(Arc::clone(&processing), inspect.clone()),
+            sign,
+            metrics: metrics.map(|metrics| StreamMetrics::new(metrics, Arc::clone(routing.load()))),
+            routing,
             _open: inspect.count(Counted::Stream),
             unlisted: Some(inspect.count(Counted::Unlisted)),
             blocker: options.blocker,
@@ -95,7 +102,7 @@ impl<P: Processing> Stream<P> {
                 debug!("Pausing the watch-stream for {resource} {place} (blockers: {pause}).");
                 self.rest().await;
             } else {
-                self.unlisted = Some(self.shared.inspect.count(Counted::Unlisted));
+                self.await_listing();
                 self.watch().await;
             }
         }
@@ -132,6 +139,9 @@ impl<P: Processing> Stream<P> {
         )
         .managed_fields(context.managed_fields);
         self.sign.listening(observer.pulse());
+        if let Some(metrics) = &self.metrics {
+            metrics.listening(observer.pulse());
+        }
         let mut paused = pin!(shared.pause.paused());
         let mut indexed = pin!(processing.ready());
         let mut is_indexed = processing.is_ready();
@@ -158,8 +168,9 @@ impl<P: Processing> Stream<P> {
     async fn rest(&mut self) {
         let shared = Arc::clone(&self.shared);
         self.sign.paused();
+        self.label(StreamLabel::Paused);
         // A wait for the listing would be a wait for other operators.
-        self.unlisted = None;
+        self.listed();
         let mut resumed = pin!(shared.pause.resumed());
         let processing = Arc::clone(&self.processing);
         loop {
@@ -178,15 +189,24 @@ impl<P: Processing> Stream<P> {
 
     fn take(&mut self, signal: Signal) {
         match signal {
-            Signal::Listing => self.routing.begin_listing(),
+            Signal::Listing => {
+                if let Some(metrics) = &self.metrics {
+                    metrics.listing();
+                }
+                self.routing.begin_listing();
+            }
             Signal::Item(item) => {
                 self.recovered();
+                if let Some(metrics) = &self.metrics {
+                    metrics.resource().event(item.event);
+                }
                 self.routing.route(item);
             }
             Signal::Listed { .. } => {
                 self.recovered();
                 self.routing.end_listing();
-                self.unlisted = None;
+                self.listed();
+                self.label(StreamLabel::Watching);
                 self.blocker = None;
             }
             Signal::Failure {
@@ -201,6 +221,7 @@ impl<P: Processing> Stream<P> {
     }
 
     fn refused(&mut self, error: &kopf_client::Error, retry_in: Duration) {
+        self.label(StreamLabel::Refused);
         let (resource, place) = (self.processing.resource(), &self.place);
         let retry_in = retry_in.as_secs_f64();
         if self.interruption == Interruption::Refused {
@@ -212,12 +233,13 @@ impl<P: Processing> Stream<P> {
         }
         self.interruption = Interruption::Refused;
         self.sign.refused(error.to_string());
-        // A wait for the listing would be a wait for permissions.
-        self.unlisted = None;
         warn!(
             "Watching of {resource} {place} is not possible: {error}. \
              The others are served; trying again in {retry_in:.1} seconds."
         );
+        // A wait for the listing would be a wait for permissions.
+        self.unlisted = None;
+        self.sign.listed();
         if self.blocker.take().is_some() {
             warn!(
                 "Handlers are called without {resource} {place} in the indices: \
@@ -227,6 +249,7 @@ impl<P: Processing> Stream<P> {
     }
 
     fn interrupted(&mut self, error: &kopf_client::Error, retry_in: Duration) {
+        self.label(StreamLabel::Interrupted);
         self.interruption = Interruption::Interrupted;
         let (resource, place) = (self.processing.resource(), &self.place);
         let retry_in = retry_in.as_secs_f64();
@@ -248,6 +271,23 @@ impl<P: Processing> Stream<P> {
             self.sign.fine();
         }
     }
+
+    /// Counts as unlisted until the listing is complete, or cannot be waited for.
+    fn await_listing(&mut self) {
+        self.unlisted = Some(self.shared.inspect.count(Counted::Unlisted));
+        self.sign.unlisted();
+    }
+
+    fn listed(&mut self) {
+        self.unlisted = None;
+        self.sign.listed();
+    }
+
+    fn label(&self, label: StreamLabel) {
+        if let Some(metrics) = &self.metrics {
+            metrics.set(label);
+        }
+    }
 }
 
 /// The life of a stream.
@@ -262,12 +302,11 @@ pub(crate) struct Options {
 impl<P: Processing> Drop for Stream<P> {
     fn drop(&mut self) {
         let identities = self.routing.identities();
-        let count = identities.size_hint().0;
         // The last handlers of the operator may still look into its indices.
         if !self.shared.ending.is_cancelled() {
             identities.for_each(|identity| self.processing.discard(identity));
         }
-        self.shared.inspect.set_objects(count, 0);
+        self.routing.count_none();
     }
 }
 

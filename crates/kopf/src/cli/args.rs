@@ -137,6 +137,11 @@ pub(super) struct RunArgs {
     #[arg(long)]
     pub(super) install_crds: bool,
 
+    /// Serve metrics at this URL, as in http://0.0.0.0:9090/metrics; by default, at /metrics of the URL
+    /// of --liveness [env: KOPF_RUN_METRICS]
+    #[arg(long, value_name = "URL")]
+    pub(super) metrics: Option<String>,
+
     /// A module with handlers: here, handlers are compiled in [env: KOPF_RUN_MODULES]
     #[arg(short, long = "module", value_name = "MODULE", help_heading = NOT_HERE)]
     pub(super) modules: Vec<String>,

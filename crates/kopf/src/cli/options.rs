@@ -21,6 +21,7 @@ pub(super) struct RunOptions {
     pub(super) scope: Option<Scope>,
     pub(super) peering: PeeringOptions,
     pub(super) liveness: Option<Endpoint>,
+    pub(super) metrics: Option<Endpoint>,
     pub(super) logging: logging::Options,
     pub(super) sandbox: Option<SandboxOptions>,
     pub(super) install_crds: bool,
@@ -66,6 +67,7 @@ impl RunOptions {
             scope: scope(args, environment)?,
             peering: peering(args, environment)?,
             liveness: liveness(args, environment)?,
+            metrics: metrics(args, environment)?,
             logging: logging_options("KOPF_RUN", &logging_args(args), environment)?,
             sandbox: sandbox(args, environment)?,
             install_crds: args.install_crds
@@ -120,8 +122,17 @@ fn liveness(args: &RunArgs, environment: &Environment<'_>) -> Result<Option<Endp
         Some(address) => Some(address.clone()),
         None => environment.text("KOPF_RUN_LIVENESS_ENDPOINT")?,
     };
-    let endpoint = address.map(|address| address.parse()).transpose()?;
-    Ok(endpoint)
+    let endpoint = address.map(|address| address.parse()).transpose();
+    endpoint.map_err(|source| Usage::Liveness { source })
+}
+
+fn metrics(args: &RunArgs, environment: &Environment<'_>) -> Result<Option<Endpoint>, Usage> {
+    let address = match &args.metrics {
+        Some(address) => Some(address.clone()),
+        None => environment.text("KOPF_RUN_METRICS")?,
+    };
+    let endpoint = address.map(|address| address.parse()).transpose();
+    endpoint.map_err(|source| Usage::Metrics { source })
 }
 
 fn peering(args: &RunArgs, environment: &Environment<'_>) -> Result<PeeringOptions, Usage> {

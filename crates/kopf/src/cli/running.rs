@@ -151,6 +151,10 @@ fn configure(mut builder: OperatorBuilder, options: RunOptions) -> Result<Operat
     } else {
         builder
     };
+    let builder = match options.metrics {
+        Some(endpoint) => builder.metrics(&endpoint.to_string()),
+        None => builder,
+    };
     let operator = builder
         .build()
         .map_err(|error| Failure::new("The operator cannot be started", &error))?;

@@ -33,7 +33,10 @@ pub enum Usage {
     Yaml(#[from] kopf_shipping::YamlError),
     #[error("--liveness: {source}")]
     Liveness {
-        #[from]
+        source: kopf_engine::probing::EndpointError,
+    },
+    #[error("--metrics: {source}")]
+    Metrics {
         source: kopf_engine::probing::EndpointError,
     },
     #[error(

@@ -25,6 +25,7 @@ pub struct OperatorBuilder {
     front: Front,
     identity: Option<String>,
     liveness: Option<Endpoint>,
+    metrics: Option<Endpoint>,
     keep_managed_fields: bool,
     definitions: Vec<Definition>,
     problem: Option<Error>,
@@ -217,6 +218,23 @@ impl OperatorBuilder {
         self
     }
 
+    /// Serves metrics at this address instead of at the one for probes: `http://0.0.0.0:9090/metrics`.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// let builder = Operator::builder().metrics("http://0.0.0.0:9090");
+    /// ```
+    pub fn metrics(mut self, address: &str) -> Self {
+        match address.parse() {
+            Ok(endpoint) => self.metrics = Some(endpoint),
+            Err(error) => {
+                self.problem.get_or_insert(Error::Metrics(error));
+            }
+        }
+        self
+    }
+
     /// Keeps `metadata.managedFields` of objects for handlers and filters. By default they are dropped
     /// when objects arrive, which saves up to half of the memory.
     pub fn keep_managed_fields(mut self, keep: bool) -> Self {
@@ -292,6 +310,7 @@ impl OperatorBuilder {
             scope: self.scope.unwrap_or(Scope::Cluster),
             lifecycle: self.lifecycle,
             liveness: self.liveness,
+            metrics: self.metrics,
             front: Arc::new(self.front),
             identity: self.identity,
             keep_managed_fields: self.keep_managed_fields,

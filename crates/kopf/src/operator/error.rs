@@ -24,8 +24,8 @@ pub enum Error {
         #[source]
         source: namespace::Error,
     },
-    /// Probes cannot be answered there.
-    #[error(transparent)]
+    /// The address for probes is invalid.
+    #[error("probes cannot be answered: {0}")]
     Liveness(kopf_engine::probing::EndpointError),
     /// The types of a resource do not make a CRD.
     #[error("cannot make the CRD {name}: {message}")]
@@ -35,6 +35,9 @@ pub enum Error {
         /// The reason.
         message: String,
     },
+    /// The address for metrics is invalid.
+    #[error("metrics cannot be served: {0}")]
+    Metrics(kopf_engine::probing::EndpointError),
     /// The settings contradict each other.
     #[error("the settings are wrong")]
     Settings(#[from] settings::Error),

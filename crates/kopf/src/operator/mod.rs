@@ -65,6 +65,7 @@ struct Parts {
     scope: Scope,
     lifecycle: Option<Arc<dyn Lifecycle>>,
     liveness: Option<Endpoint>,
+    metrics: Option<Endpoint>,
     front: Arc<Front>,
     identity: Option<String>,
     keep_managed_fields: bool,
@@ -188,6 +189,9 @@ impl Operator {
         }
         if let Some(endpoint) = &parts.liveness {
             operator = operator.liveness(endpoint.clone());
+        }
+        if let Some(endpoint) = &parts.metrics {
+            operator = operator.metrics_endpoint(endpoint.clone());
         }
         match &parts.lifecycle {
             Some(lifecycle) => operator.lifecycle(Arc::clone(lifecycle)),

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use kopf_engine::health::Health;
 use kopf_engine::inspect::Inspect;
+use kopf_engine::metrics::Format as MetricsFormat;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -70,6 +71,17 @@ impl Running {
     /// Where probes are answered: useful if the port was 0, any free one.
     pub fn probed_at(&self) -> Option<SocketAddr> {
         self.inspect.probed_at()
+    }
+
+    /// Returns the address of the endpoint for metrics, if they have their own one.
+    pub fn measured_at(&self) -> Option<SocketAddr> {
+        self.inspect.measured_at()
+    }
+
+    /// Returns all metrics in a format of Prometheus; `None` if `settings.process.metrics` is off. For
+    /// programs with their own endpoint.
+    pub fn metrics(&self, format: MetricsFormat) -> Option<String> {
+        self.inspect.metrics(format)
     }
 
     /// What stops the operator when it is cancelled, wherever that is done.

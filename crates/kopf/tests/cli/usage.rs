@@ -15,6 +15,7 @@ pub(crate) fn help_is_0_and_complete() {
         "--standalone",
         "--dev",
         "--liveness",
+        "--metrics",
         "--peering",
         "--priority",
         "--module",

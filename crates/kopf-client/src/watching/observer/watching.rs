@@ -61,7 +61,7 @@ impl Observer {
     pub(super) fn on_open(&mut self, response: Result<Incoming, Error>) -> Option<Signal> {
         let error = match response {
             Ok(body) => {
-                self.pulse.beat();
+                self.pulse.open();
                 self.step(Input::Opened);
                 let stream = WatchStream::new(body, &self.settings);
                 self.state = State::Watching(Box::new(stream));

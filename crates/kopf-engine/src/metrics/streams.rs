@@ -1,0 +1,181 @@
+//! Metrics of watch streams.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use kopf_client::watching::Pulse;
+use tokio::time::Instant;
+
+use super::resources::ResourceMetrics;
+use crate::queueing::Load;
+
+/// The open streams of one resource.
+#[derive(Debug, Default)]
+pub(super) struct Streams(Mutex<Vec<Weak<StreamState>>>);
+
+/// The state of a stream as a label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StreamLabel {
+    /// The objects are being listed.
+    Listing,
+    /// The listing is complete.
+    Watching,
+    /// The connection has failed, and is retried.
+    Interrupted,
+    /// The server refuses the watch.
+    Refused,
+    /// The operator is paused.
+    Paused,
+}
+
+impl StreamLabel {
+    pub(super) const ALL: [Self; 5] = [
+        Self::Listing,
+        Self::Watching,
+        Self::Interrupted,
+        Self::Refused,
+        Self::Paused,
+    ];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Listing => "listing",
+            Self::Watching => "watching",
+            Self::Interrupted => "interrupted",
+            Self::Refused => "refused",
+            Self::Paused => "paused",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct StreamState {
+    load: Arc<Load>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    label: StreamLabel,
+    since: Instant,
+    pulse: Option<Pulse>,
+    listings: u64,
+}
+
+/// The metrics of one stream. Dropping it ends the stream.
+#[derive(Debug)]
+pub(crate) struct StreamMetrics {
+    resource: Arc<ResourceMetrics>,
+    state: Arc<StreamState>,
+}
+
+impl StreamMetrics {
+    pub(crate) fn new(resource: Arc<ResourceMetrics>, load: Arc<Load>) -> Self {
+        let inner = Inner {
+            label: StreamLabel::Listing,
+            since: Instant::now(),
+            pulse: None,
+            listings: 0,
+        };
+        let state = Arc::new(StreamState {
+            load,
+            inner: Mutex::new(inner),
+        });
+        let mut streams = resource.streams.lock();
+        streams.retain(|stream| stream.strong_count() > 0);
+        streams.push(Arc::downgrade(&state));
+        drop(streams);
+        Self { resource, state }
+    }
+
+    /// Returns the metrics of the resource.
+    pub(crate) fn resource(&self) -> &Arc<ResourceMetrics> {
+        &self.resource
+    }
+
+    /// Sets the state.
+    pub(crate) fn set(&self, label: StreamLabel) {
+        let mut inner = self.state.lock();
+        inner.label = label;
+        inner.since = Instant::now();
+    }
+
+    /// Notes a new connection with this pulse.
+    pub(crate) fn listening(&self, pulse: Pulse) {
+        let mut inner = self.state.lock();
+        inner.label = StreamLabel::Listing;
+        let past = inner.pulse.replace(pulse);
+        drop(inner);
+        self.keep_reconnects(past.as_ref());
+    }
+
+    /// Counts a listing.
+    pub(crate) fn listing(&self) {
+        let mut inner = self.state.lock();
+        inner.label = StreamLabel::Listing;
+        inner.listings += 1;
+        let is_first = inner.listings == 1;
+        drop(inner);
+        if !is_first {
+            self.resource.relisted();
+        }
+    }
+
+    fn keep_reconnects(&self, past: Option<&Pulse>) {
+        let past = past.map_or(0, Pulse::reconnects);
+        let total = &self.resource.past_reconnects;
+        total.fetch_add(past, Ordering::Relaxed);
+    }
+}
+
+impl Drop for StreamMetrics {
+    fn drop(&mut self) {
+        let pulse = self.state.lock().pulse.take();
+        self.keep_reconnects(pulse.as_ref());
+    }
+}
+
+impl Streams {
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<StreamState>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the open streams.
+    pub(super) fn all(&self) -> Vec<Arc<StreamState>> {
+        self.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+impl StreamState {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the state. A stream is not interrupted any more when the server has responded since.
+    pub(super) fn label(&self) -> StreamLabel {
+        let inner = self.lock();
+        let heard = inner.pulse.as_ref().map(Pulse::last);
+        match inner.label {
+            StreamLabel::Interrupted if heard.is_some_and(|heard| heard > inner.since) => {
+                StreamLabel::Watching
+            }
+            label => label,
+        }
+    }
+
+    pub(super) fn load(&self) -> &Load {
+        &self.load
+    }
+
+    pub(super) fn reconnects(&self) -> u64 {
+        self.lock().pulse.as_ref().map_or(0, Pulse::reconnects)
+    }
+
+    /// Returns the time since the last response or line; `None` if the stream is paused.
+    pub(super) fn age(&self) -> Option<Duration> {
+        let inner = self.lock();
+        let pulse = inner.pulse.as_ref()?;
+        (inner.label != StreamLabel::Paused).then(|| pulse.last().elapsed())
+    }
+}

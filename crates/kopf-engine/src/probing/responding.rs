@@ -1,0 +1,331 @@
+//! Responses to probes and scrapes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, ALLOW, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use kopf_client::Client;
+use tokio::time::timeout;
+
+use super::paths::{Paths, Route};
+use super::prober::Desk;
+use super::readiness::{Condition, Conditions, liveness};
+use crate::indexing::Barrier;
+use crate::inspect::Inspect;
+use crate::invocation::Pulse;
+use crate::metrics::Format;
+
+/// Upper bound for the probe handlers.
+const ANSWERING: Duration = Duration::from_secs(30);
+
+/// Upper bound for the front to react.
+const PULSE: Duration = Duration::from_secs(10);
+
+const JSON: &str = "application/json; charset=utf-8";
+
+/// Responds to the requests at one address.
+pub(super) struct Responder {
+    pub(super) inspect: Inspect,
+    pub(super) client: Client,
+    pub(super) barrier: Barrier,
+    pub(super) pulse: Option<Arc<dyn Pulse>>,
+    /// The reaction of the original's endpoint to an operator that receives no events.
+    pub(super) honesty: Honesty,
+    pub(super) paths: Paths,
+    /// Reports of the probe handlers.
+    pub(super) desk: Desk,
+}
+
+/// The setting `process.honest_liveness`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Honesty {
+    /// An operator that receives no events is not alive.
+    Honest,
+    /// An operator is alive for as long as its process responds, as in the original.
+    AsOriginal,
+}
+
+impl Responder {
+    /// Responds to a request.
+    pub(super) async fn respond<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
+        let Some(route) = self.paths.route(request.uri().path()) else {
+            return text(StatusCode::NOT_FOUND, "there is nothing here");
+        };
+        if request.method() != Method::GET && request.method() != Method::HEAD {
+            let mut refusal = text(StatusCode::METHOD_NOT_ALLOWED, "only GET is possible");
+            let allowed = HeaderValue::from_static("GET, HEAD");
+            refusal.headers_mut().insert(ALLOW, allowed);
+            return refusal;
+        }
+        match route {
+            Route::Probe => self.probe().await,
+            Route::Metrics => self.metrics(request),
+            Route::Readiness => self.readiness().await,
+            Route::Liveness => self.liveness(),
+        }
+    }
+
+    /// Responds as the original does.
+    async fn probe(&self) -> Response<Full<Bytes>> {
+        let health = self.inspect.health();
+        if self.honesty == Honesty::Honest && !health.is_alive() {
+            return text(StatusCode::SERVICE_UNAVAILABLE, health.to_string());
+        }
+        match timeout(ANSWERING, self.desk.report()).await {
+            Ok(Some(report)) => match report.as_ref() {
+                // A map with strings as keys can always be written.
+                Ok(values) => {
+                    let body = serde_json::to_vec(values).unwrap_or_default();
+                    response(StatusCode::OK, JSON, body)
+                }
+                Err(reason) => text(StatusCode::INTERNAL_SERVER_ERROR, reason.clone()),
+            },
+            Ok(None) => text(StatusCode::SERVICE_UNAVAILABLE, "the operator is stopping"),
+            Err(_) => text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the probe handlers take too long",
+            ),
+        }
+    }
+
+    fn metrics<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
+        let accept = request.headers().get_all(ACCEPT).iter();
+        let accept: Vec<_> = accept.filter_map(|value| value.to_str().ok()).collect();
+        let format = Format::negotiate(&accept.join(","));
+        match self.inspect.metrics(format) {
+            Some(metrics) => response(StatusCode::OK, format.content_type(), metrics.into()),
+            None => text(
+                StatusCode::NOT_FOUND,
+                "metrics are disabled: set settings.process.metrics to true",
+            ),
+        }
+    }
+
+    async fn readiness(&self) -> Response<Full<Bytes>> {
+        let conditions = self.conditions().await;
+        let code = code(conditions.is_ready());
+        response(code, JSON, conditions.to_json().to_string().into())
+    }
+
+    fn liveness(&self) -> Response<Full<Bytes>> {
+        let health = self.inspect.health();
+        let code = code(health.is_alive());
+        response(code, JSON, liveness(&health).to_string().into())
+    }
+
+    async fn conditions(&self) -> Conditions {
+        let vitals = self.inspect.vitals();
+        let conditions = [
+            (Condition::Running, !self.inspect.is_stopping()),
+            (Condition::Credentials, self.client.has_credentials()),
+            (Condition::Discovery, !vitals.is_searching()),
+            (Condition::Indices, self.barrier.is_lifted()),
+            (Condition::EventLoop, reacts(self.pulse.as_deref()).await),
+        ];
+        let unmet = conditions.into_iter().filter(|(_, is_met)| !is_met);
+        Conditions {
+            health: self.inspect.health(),
+            unlisted: vitals.unlisted(),
+            unmet: unmet.map(|(condition, _)| condition).collect(),
+        }
+    }
+}
+
+/// Returns `false` if the front has a pulse and does not react in time.
+pub(super) async fn reacts(pulse: Option<&dyn Pulse>) -> bool {
+    match pulse {
+        Some(pulse) => timeout(PULSE, pulse.beat()).await.is_ok(),
+        None => true,
+    }
+}
+
+fn code(is_well: bool) -> StatusCode {
+    if is_well {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    }
+}
+
+fn text(code: StatusCode, reason: impl Into<String>) -> Response<Full<Bytes>> {
+    let reason = reason.into();
+    response(
+        code,
+        "text/plain; charset=utf-8",
+        format!("{reason}\n").into_bytes(),
+    )
+}
+
+fn response(code: StatusCode, kind: &'static str, body: Vec<u8>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(body));
+    *response.status_mut() = code;
+    let kind = HeaderValue::from_static(kind);
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value, json};
+    use tokio::time::sleep;
+
+    use super::super::prober::{Prober, Report};
+    use super::*;
+    use crate::fake_api::{Answer, serve};
+    use crate::metrics::Metrics;
+
+    /// A request to an operator, and the response.
+    struct Asking<'a> {
+        inspect: &'a Inspect,
+        honesty: Honesty,
+        report: Report,
+    }
+
+    impl Asking<'_> {
+        async fn ask(&self, method: &str, path: &str, accept: &str) -> Response<Full<Bytes>> {
+            let report = self.report.clone();
+            let (desk, prober) = Prober::new(async move || report.clone());
+            let responder = Responder {
+                inspect: self.inspect.clone(),
+                client: serve(|_| Answer::Never).0,
+                barrier: Barrier::default(),
+                pulse: None,
+                honesty: self.honesty,
+                paths: Paths {
+                    probe: Some("/healthz".to_owned()),
+                    metrics: Some("/metrics".to_owned()),
+                },
+                desk,
+            };
+            let request = Request::builder()
+                .method(method)
+                .uri(path)
+                .header(ACCEPT, accept)
+                .body(())
+                .unwrap();
+            tokio::select! {
+                () = prober.run() => panic!("it ended too early"),
+                response = responder.respond(&request) => response,
+            }
+        }
+
+        /// The code and the body.
+        async fn get(&self, method: &str, path: &str) -> (u16, String) {
+            let response = self.ask(method, path, "").await;
+            let code = response.status().as_u16();
+            let body = http_body_util::BodyExt::collect(response.into_body()).await;
+            let body = body.unwrap().to_bytes().to_vec();
+            (code, String::from_utf8(body).unwrap())
+        }
+    }
+
+    fn values() -> Map<String, Value> {
+        json!({"now": "12:00"}).as_object().unwrap().clone()
+    }
+
+    fn healthy(inspect: &Inspect) -> Asking<'_> {
+        Asking {
+            inspect,
+            honesty: Honesty::Honest,
+            report: Ok(values()),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn results_are_served_at_the_exact_path() {
+        let inspect = Inspect::default();
+        for (method, path, expected) in [
+            ("GET", "/healthz", 200),
+            ("GET", "/healthz?verbose", 200),
+            ("HEAD", "/healthz", 200),
+            ("POST", "/healthz", 405),
+            ("GET", "/healthz/", 404),
+            ("GET", "/", 404),
+            ("BREW", "/healthz", 405),
+        ] {
+            let (code, body) = healthy(&inspect).get(method, path).await;
+            assert_eq!(code, expected, "{method} {path}");
+            if code == 200 {
+                assert_eq!(body, r#"{"now":"12:00"}"#);
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_are_served_with_the_reason() {
+        let inspect = Inspect::default();
+        let failed = Asking {
+            report: Err("the database is gone".to_owned()),
+            ..healthy(&inspect)
+        };
+        let response = failed.get("GET", "/healthz").await;
+        assert_eq!(response, (500, "the database is gone\n".to_owned()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_of_the_cluster_is_reported_unless_disabled() {
+        let inspect = Inspect::default();
+        inspect.vitals().begin(Duration::from_secs(70));
+        let honest = healthy(&inspect);
+        assert_eq!(honest.get("GET", "/healthz").await.0, 200);
+        assert_eq!(honest.get("GET", "/livez").await.0, 200);
+        sleep(Duration::from_secs(100)).await;
+        let (code, reason) = honest.get("GET", "/healthz").await;
+        assert_eq!(code, 503);
+        assert!(reason.contains("100 seconds after the start"), "{reason}");
+        let (code, reasons) = honest.get("GET", "/livez").await;
+        assert_eq!(code, 503);
+        let reasons: Value = serde_json::from_str(&reasons).unwrap();
+        assert_eq!(reasons["alive"], false);
+        assert_eq!(reasons["reasons"][0]["check"], "streams");
+        let as_original = Asking {
+            honesty: Honesty::AsOriginal,
+            ..healthy(&inspect)
+        };
+        assert_eq!(as_original.get("GET", "/healthz").await.0, 200);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_operator_is_ready_when_everything_is_listed() {
+        let inspect = Inspect::default();
+        inspect.vitals().begin(Duration::from_secs(70));
+        let checks = async || {
+            let (code, body) = healthy(&inspect).get("GET", "/readyz").await;
+            let body: Value = serde_json::from_str(&body).unwrap();
+            assert_eq!(body["ready"], code == 200, "{body}");
+            let reasons = body["reasons"].as_array().unwrap().clone();
+            let checks = reasons.iter().map(|it| it["check"].to_string());
+            checks.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(checks().await, r#""discovery""#);
+        inspect.vitals().ready();
+        let stream = inspect.vitals().stream("things".to_owned());
+        stream.unlisted();
+        assert_eq!(checks().await, r#""streams""#);
+        stream.listed();
+        assert_eq!(checks().await, "");
+        inspect.set_stopping();
+        assert_eq!(checks().await, r#""running""#);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn metrics_are_served_in_the_requested_format() {
+        let inspect = Inspect::default();
+        let asking = healthy(&inspect);
+        assert_eq!(asking.get("GET", "/metrics").await.0, 404, "not measured");
+        inspect.set_metrics(Metrics::new());
+        for (accept, expected) in [
+            ("application/openmetrics-text", Format::OpenMetrics),
+            ("*/*", Format::Prometheus),
+        ] {
+            let response = asking.ask("GET", "/metrics", accept).await;
+            assert_eq!(response.status().as_u16(), 200);
+            assert_eq!(response.headers()[CONTENT_TYPE], expected.content_type());
+        }
+        let (_, body) = asking.get("GET", "/metrics").await;
+        assert!(body.contains("\nkopf_build_info{version="), "{body}");
+    }
+}

@@ -37,6 +37,13 @@ ADDED_SETTINGS = {
     "persistence.touching": "False",
     "persistence.results_first": "False",
     "persistence.lost_updates": "False",
+    "leading.enabled": "False",
+    "leading.name": "''",
+    "leading.namespace": "None",
+    "leading.lease_duration": "15.0",
+    "leading.renew_deadline": "10.0",
+    "leading.retry_period": "2.0",
+    "leading.shards": "None",
 }
 
 

@@ -24,6 +24,7 @@ pub mod indexing;
 pub mod inspect;
 pub mod invocation;
 mod known_peers;
+pub mod leading;
 mod object;
 mod observation;
 pub mod operator;

@@ -9,7 +9,7 @@ import dataclasses
 import logging
 import warnings
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from kopf._front import diffbase, progress, reviews
 from kopf._front.arrays import SelectorMapping
@@ -81,6 +81,26 @@ class PeeringSettings:
     @namespaced.setter
     def namespaced(self, value: bool) -> None:
         self.clusterwide = not value
+
+
+@dataclasses.dataclass
+class LeadingSettings:
+    """Several replicas of one operator."""
+
+    enabled: bool = False
+    """Handles objects only while this replica holds a Lease."""
+    name: str = ""
+    """The name of the Lease, shared by the replicas of this operator only. Required."""
+    namespace: str | None = None
+    """The namespace of the Lease; ``None``: that of the credentials."""
+    lease_duration: float = 15.0
+    """Other replicas take over when the Lease was not renewed for this time; whole seconds."""
+    renew_deadline: float = 10.0
+    """The holder stops handling when it could not renew the Lease for this time."""
+    retry_period: float = 2.0
+    """The interval of renewals and of attempts to take over."""
+    shards: int | Literal["auto"] | None = None
+    """Divides the objects among all replicas; ``None``: the holder handles all of them."""
 
 
 @dataclasses.dataclass
@@ -253,6 +273,7 @@ class OperatorSettings:
     process: ProcessSettings = dataclasses.field(default_factory=ProcessSettings)
     posting: PostingSettings = dataclasses.field(default_factory=PostingSettings)
     peering: PeeringSettings = dataclasses.field(default_factory=PeeringSettings)
+    leading: LeadingSettings = dataclasses.field(default_factory=LeadingSettings)
     watching: WatchingSettings = dataclasses.field(default_factory=WatchingSettings)
     queueing: QueueingSettings = dataclasses.field(default_factory=QueueingSettings)
     scanning: ScanningSettings = dataclasses.field(default_factory=ScanningSettings)

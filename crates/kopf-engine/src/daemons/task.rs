@@ -17,6 +17,7 @@ use super::runner::Runner;
 use crate::execution::{Execution, PriorAttempts, RunnerHandles, describe_panic};
 use crate::inspect::{Counted, Guard};
 use crate::invocation::FilterContext;
+use crate::leading::Pass;
 
 /// Lower bound of the interval: a timer with zero would starve other tasks.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -31,6 +32,8 @@ pub(super) struct RunnerTask {
     pub(super) carried: Vec<PatchFn>,
     /// Counts the task as working; `None` while it sleeps.
     pub(super) busy: Option<Guard>,
+    /// Held until the task ends: the Lease of the object is not released before.
+    pub(super) pass: Pass,
 }
 
 /// The result of an attempt.
@@ -43,7 +46,7 @@ enum Attempted {
 }
 
 impl RunnerTask {
-    pub(super) fn new(runner: Arc<Runner>) -> Self {
+    pub(super) fn new(runner: Arc<Runner>, pass: Pass) -> Self {
         let daemons = &runner.object.daemons;
         Self {
             retries: 0,
@@ -51,6 +54,7 @@ impl RunnerTask {
             carried: Vec::new(),
             busy: Some(daemons.inspect.count(Counted::Working)),
             runner,
+            pass,
         }
     }
 
@@ -205,8 +209,9 @@ impl RunnerTask {
             ..Patch::default()
         };
         let (logger, memo) = (runner.object.logger.clone(), runner.object.memo.clone());
-        let execution =
-            Execution::new(&daemons.executor, self.cause(), logger, memo).with_patch(carried);
+        let execution = Execution::new(&daemons.executor, self.cause(), logger, memo)
+            .with_patch(carried)
+            .with_pass(self.pass.clone());
         let before = PriorAttempts {
             retries: self.retries,
             started: self.started,

@@ -8,6 +8,7 @@ use kopf_core::patch::Patch;
 
 use super::{AttemptLog, BlockingPool, UnsavedRecords};
 use crate::invocation::{FilterContext, OperatorContext, SharedPatch, Slot};
+use crate::leading::Pass;
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
 
@@ -60,6 +61,9 @@ pub(crate) struct Execution {
     pub(crate) attempts: AttemptLog,
     /// The records of sub-handlers for an asynchronous storage.
     pub(crate) unsaved: UnsavedRecords,
+    /// No handler begins when it is not valid any longer; `None` for index handlers, which every
+    /// replica calls.
+    pub(super) pass: Option<Pass>,
 }
 
 impl Execution {
@@ -80,6 +84,7 @@ impl Execution {
             slot: Slot::default(),
             attempts: AttemptLog::default(),
             unsaved: UnsavedRecords::default(),
+            pass: None,
         }
     }
 
@@ -90,6 +95,20 @@ impl Execution {
             patch: SharedPatch::new(patch),
             ..self
         }
+    }
+
+    /// Sets the pass of the object.
+    #[must_use]
+    pub(crate) fn with_pass(self, pass: Pass) -> Self {
+        Self {
+            pass: Some(pass),
+            ..self
+        }
+    }
+
+    /// Returns `true` if a handler may begin now: this replica handles the object.
+    pub(super) fn may_begin(&self) -> bool {
+        self.pass.as_ref().is_none_or(Pass::may_begin)
     }
 
     /// Returns the context for filters and lifecycles.

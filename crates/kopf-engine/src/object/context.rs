@@ -1,7 +1,7 @@
 //! The resource context: everything that the drivers of one stream share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -22,7 +22,8 @@ use super::{Driver, ObjectState};
 use crate::identity::Identity;
 use crate::indexing::{KindIndices, ObjectKey};
 use crate::invocation::{Function, Hosting, OperatorContext};
-use crate::queueing::{Mailbox, Options, Processing, Queued, Stream};
+use crate::leading::{Assignment, Pass};
+use crate::queueing::{Adopted, Mailbox, Options, Processing, Queued, Stream};
 use crate::shared::Shared;
 
 /// The handlers, indices, rules and limits of the objects of one stream.
@@ -46,6 +47,9 @@ pub(crate) struct ResourceContext {
     epoch: Instant,
     /// Where the drivers are polled.
     hosting: Hosting,
+    /// The objects of this stream that this replica handles. Changed only before a listing, or when some
+    /// are lost: objects that were handled elsewhere must be listed first.
+    assignment: RwLock<Assignment>,
 }
 
 impl ResourceContext {
@@ -74,6 +78,7 @@ impl ResourceContext {
             indexed: AtomicBool::new(false),
             epoch: Instant::now(),
             hosting: Hosting::of(&shared.context, handlers.has_callbacks()),
+            assignment: RwLock::new(shared.assignments.current()),
             handlers,
             indices,
             is_reviewed,
@@ -81,6 +86,18 @@ impl ResourceContext {
             resource,
             shared,
         }
+    }
+
+    fn assignment(&self) -> Assignment {
+        let assignment = self.assignment.read();
+        assignment.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the permission to handle an object; `None` if another replica does.
+    pub(crate) fn enter(&self, identity: &Identity) -> Option<Pass> {
+        let assignment = self.assignment.read();
+        let assignment = assignment.unwrap_or_else(PoisonError::into_inner);
+        assignment.enter(identity)
     }
 
     /// Returns the current moment for the machines of these objects.
@@ -158,10 +175,45 @@ impl Processing for ResourceContext {
         state: ObjectState,
         mailbox: Arc<Mailbox>,
     ) -> BoxFuture<'static, Option<ObjectState>> {
-        let key = ObjectKey::new(identity, &self.resource);
-        Box::new(Driver::new(self, mailbox, key, state))
+        Box::new(Driver::new(self, mailbox, identity.clone(), state))
             .run()
             .boxed()
+    }
+
+    fn adopt(&self) -> Adopted {
+        let current = self.shared.assignments.current();
+        let assignment = self.assignment.write();
+        let mut assignment = assignment.unwrap_or_else(PoisonError::into_inner);
+        let is_gained = current.gains_since(&assignment);
+        *assignment = current;
+        if is_gained {
+            Adopted::Gained
+        } else {
+            Adopted::Reduced
+        }
+    }
+
+    fn reassigned(&self) -> BoxFuture<'_, ()> {
+        let known = self.assignment();
+        async move { self.shared.assignments.changed_since(&known).await }.boxed()
+    }
+
+    fn shard_selector(&self) -> Option<String> {
+        // Indices are of all objects.
+        let assignment = self.indices.is_empty().then(|| self.assignment());
+        assignment.and_then(|assignment| assignment.selector())
+    }
+
+    fn is_wanted(&self, identity: &Identity) -> bool {
+        !self.indices.is_empty() || self.assignment().tenure_number(identity) != 0
+    }
+
+    fn retain(&self, identity: &Identity, state: &mut ObjectState) -> bool {
+        let tenure = self.assignment().tenure_number(identity);
+        if state.tenure != 0 && state.tenure != tenure {
+            state.hand_over();
+        }
+        tenure != 0 || !self.indices.is_empty()
     }
 
     fn host(&self) -> Option<(&Hosting, &Arc<OperatorContext>)> {

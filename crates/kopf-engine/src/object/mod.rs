@@ -14,6 +14,7 @@ mod permit;
 mod persisting;
 mod planning;
 mod runners;
+mod standby;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -380,3 +380,33 @@ fn replicas_with_another_number_of_shards_wait() {
         assert_eq!(stage.journal.count("second"), 20);
     });
 }
+
+#[test]
+fn indices_are_of_all_objects_unless_they_are_sharded() {
+    everywhere(async |stage| {
+        let index = |id: &str| {
+            on::index(id).does(|call| async move {
+                let name = call.cause().unwrap().body.name().unwrap().to_owned();
+                indexed(&call, json!({"all": name}))
+            })
+        };
+        let _first = shard(stage, 4, [on::create("first")]).start().await;
+        create(stage, "a").await;
+        let second = shard(
+            stage,
+            4,
+            [index("global"), index("own"), on::create("second")],
+        );
+        let second = second.settings(|settings| {
+            settings.leading.sharded_indices = ["own".to_owned()].into();
+        });
+        let _second = second.start().await;
+        let size = |id: &str| stage.index(id)["all"].as_array().map_or(0, Vec::len);
+        stage
+            .until_so("the indices", || size("global") == 20 && size("own") > 0)
+            .await;
+        stage.sleep(5.0).await;
+        assert_eq!(size("global"), 20);
+        assert!(size("own") < 20, "{}", size("own"));
+    });
+}

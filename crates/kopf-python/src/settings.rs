@@ -93,6 +93,8 @@ fn leading(leading: &Group<'_>, settings: &mut Settings) -> PyResult<()> {
     settings.leading.lease_duration = leading.need_seconds("lease_duration")?;
     settings.leading.renew_deadline = leading.need_seconds("renew_deadline")?;
     settings.leading.retry_period = leading.need_seconds("retry_period")?;
+    let indices: Vec<String> = leading.need("sharded_indices")?;
+    settings.leading.sharded_indices = indices.into_iter().collect();
     settings.leading.shards = match leading.get::<Bound<'_, PyAny>>("shards")? {
         None => None,
         Some(shards) => {

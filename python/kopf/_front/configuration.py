@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from kopf._front import diffbase, progress, reviews
@@ -101,6 +101,8 @@ class LeadingSettings:
     """The interval of renewals and of attempts to take over."""
     shards: int | Literal["auto"] | None = None
     """Divides the objects among all replicas; ``None``: the holder handles all of them."""
+    sharded_indices: Sequence[str] = ()
+    """The ids of index handlers that see only the objects of this replica."""
 
 
 @dataclasses.dataclass
@@ -273,7 +275,6 @@ class OperatorSettings:
     process: ProcessSettings = dataclasses.field(default_factory=ProcessSettings)
     posting: PostingSettings = dataclasses.field(default_factory=PostingSettings)
     peering: PeeringSettings = dataclasses.field(default_factory=PeeringSettings)
-    leading: LeadingSettings = dataclasses.field(default_factory=LeadingSettings)
     watching: WatchingSettings = dataclasses.field(default_factory=WatchingSettings)
     queueing: QueueingSettings = dataclasses.field(default_factory=QueueingSettings)
     scanning: ScanningSettings = dataclasses.field(default_factory=ScanningSettings)
@@ -282,6 +283,8 @@ class OperatorSettings:
     background: BackgroundSettings = dataclasses.field(default_factory=BackgroundSettings)
     networking: NetworkingSettings = dataclasses.field(default_factory=NetworkingSettings)
     persistence: PersistenceSettings = dataclasses.field(default_factory=PersistenceSettings)
+    # Not an argument: those are the arguments of the original.
+    leading: LeadingSettings = dataclasses.field(default_factory=LeadingSettings, init=False)
 
     @property
     def batching(self) -> QueueingSettings:

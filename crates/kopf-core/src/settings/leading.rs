@@ -1,5 +1,6 @@
 //! Settings of several replicas of one operator.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -28,6 +29,9 @@ pub struct Leading {
     pub retry_period: Duration,
     /// Divides the objects among all replicas. Default: `None`, the leader handles all objects.
     pub shards: Option<Shards>,
+    /// Ids of index handlers that see only the objects of this replica. Default: none, indices are of all
+    /// objects, which every replica receives then.
+    pub sharded_indices: BTreeSet<String>,
 }
 
 /// A number of shards.
@@ -113,6 +117,7 @@ impl Default for Leading {
             renew_deadline: timing.renew_deadline,
             retry_period: timing.retry_period,
             shards: None,
+            sharded_indices: BTreeSet::new(),
         }
     }
 }

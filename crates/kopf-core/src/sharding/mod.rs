@@ -84,8 +84,18 @@ mod tests {
     #[test]
     fn shards_of_uuids_are_of_similar_size() {
         let mut sizes = [0_u32; 4];
-        for number in 0..4_000_u32 {
-            let uid = format!("4fd8016e-c6c0-4710-8941-{number:012x}");
+        let mut random = 1_u128;
+        for _ in 0..4_000 {
+            random = random.wrapping_mul(0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645) + 1;
+            let digits = format!("{:032x}", random ^ (random >> 64));
+            let uid = format!(
+                "{}-{}-4{}-8{}-{}",
+                &digits[..8],
+                &digits[8..12],
+                &digits[12..15],
+                &digits[15..18],
+                &digits[18..30]
+            );
             sizes[shard_of(hash(uid.as_bytes()), 4) as usize] += 1;
         }
         assert!(

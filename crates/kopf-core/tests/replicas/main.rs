@@ -6,7 +6,10 @@
 //! handled.
 //!
 //! `KOPF_SIMULATION_SEEDS` sets the number of schedules; 1,000 in the extended checks.
-#![allow(clippy::unwrap_used, reason = "helper functions of tests are tests, too")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "helper functions of tests are tests, too"
+)]
 
 mod chance;
 mod replica;

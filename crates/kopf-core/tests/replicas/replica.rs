@@ -41,9 +41,14 @@ pub(crate) struct Tenure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     None,
-    Running { change: u64, until: u64 },
+    Running {
+        change: u64,
+        until: u64,
+    },
     /// The result is sent and not answered yet.
-    Written { until: u64 },
+    Written {
+        until: u64,
+    },
 }
 
 impl Replica {

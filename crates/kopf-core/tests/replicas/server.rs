@@ -72,7 +72,10 @@ impl Server {
     }
 
     pub(crate) fn delete(&mut self, name: &str, version: &str) {
-        if self.lease(name).is_some_and(|record| record.version == version) {
+        if self
+            .lease(name)
+            .is_some_and(|record| record.version == version)
+        {
             self.leases.remove(name);
         }
     }

@@ -34,12 +34,28 @@ impl Holdings {
         }
     }
 
-    /// Notes that a shard is held until this moment.
+    /// Notes that a shard is held until this moment. A tenure that was invalid for a moment is not
+    /// continued: events may have been dropped in that moment, so the objects must be listed again.
     pub(super) fn renew(&mut self, shard: u32, end: Instant) -> Renewed {
-        let known = self.held.get(&shard).or(self.draining.get(&shard));
-        if let Some(tenure) = known {
-            tenure.renew(end);
+        if let Some(tenure) = self.draining.get(&shard) {
+            if tenure.is_valid() {
+                tenure.renew(end);
+            } else {
+                // Nothing depends on it any longer: it is released at once.
+                tenure.lose();
+                let ended = Arc::new(Tenure::until(end));
+                ended.end();
+                self.draining.insert(shard, ended);
+            }
             return Renewed::Extended;
+        }
+        match self.held.get(&shard) {
+            Some(tenure) if tenure.is_valid() => {
+                tenure.renew(end);
+                return Renewed::Extended;
+            }
+            Some(tenure) => tenure.lose(),
+            None => {}
         }
         self.held.insert(shard, Arc::new(Tenure::until(end)));
         self.publish();
@@ -115,5 +131,56 @@ impl Drop for Holdings {
         for tenure in self.held.values().chain(self.draining.values()) {
             tenure.lose();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(10)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tenure_that_was_invalid_is_not_continued() {
+        let assignments = Assignments::none_of(1);
+        let mut holdings = Holdings::new(assignments.clone());
+        assert_eq!(holdings.renew(0, soon()), Renewed::Gained);
+        let pass = assignments.first().await;
+        advance(Duration::from_secs(9)).await;
+        assert_eq!(holdings.renew(0, soon()), Renewed::Extended);
+        assert!(pass.may_begin());
+        advance(Duration::from_secs(11)).await;
+        assert_eq!(holdings.renew(0, soon()), Renewed::Gained);
+        assert!(!pass.may_begin(), "it is of the former tenure");
+        assert!(assignments.first().await.may_begin());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn shards_are_released_when_their_passes_are_dropped() {
+        let assignments = Assignments::none_of(1);
+        let mut holdings = Holdings::new(assignments.clone());
+        holdings.renew(0, soon());
+        let pass = assignments.first().await;
+        holdings.drain(0);
+        assert_eq!(holdings.take_drained(), Vec::<u32>::new());
+        tokio::join!(holdings.drained(), async { drop(pass) });
+        assert_eq!(holdings.take_drained(), [0]);
+        assert!(holdings.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_continues_without_the_task_that_renews() {
+        let assignments = Assignments::none_of(1);
+        let mut holdings = Holdings::new(assignments.clone());
+        holdings.renew(0, soon());
+        let pass = assignments.first().await;
+        drop(holdings);
+        assert!(!pass.may_write());
     }
 }

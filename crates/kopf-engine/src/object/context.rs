@@ -11,7 +11,7 @@ use kopf_core::object::handling::{Storages, Tracking};
 use kopf_core::object::{AttemptedEssences, Moment, Standard};
 use kopf_core::registry::KindHandlers;
 use kopf_core::resource::Resource;
-use kopf_core::settings::Settings;
+use kopf_core::settings::{Replication, Settings};
 use kopf_core::storage::StorageError;
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -50,6 +50,10 @@ pub(crate) struct ResourceContext {
     /// The objects of this stream that this replica handles. Changed only before a listing, or when some
     /// are lost: objects that were handled elsewhere must be listed first.
     assignment: RwLock<Assignment>,
+    /// Other replicas may handle some of the objects.
+    is_divided: bool,
+    /// Some indices are of all objects, whichever replica handles them.
+    is_indexed_globally: bool,
 }
 
 impl ResourceContext {
@@ -79,6 +83,10 @@ impl ResourceContext {
             epoch: Instant::now(),
             hosting: Hosting::of(&shared.context, handlers.has_callbacks()),
             assignment: RwLock::new(shared.assignments.current()),
+            is_divided: settings.leading.replication() != Replication::Single,
+            is_indexed_globally: indices
+                .iter()
+                .any(|(id, _)| !settings.leading.sharded_indices.contains(&**id)),
             handlers,
             indices,
             is_reviewed,
@@ -98,6 +106,26 @@ impl ResourceContext {
         let assignment = self.assignment.read();
         let assignment = assignment.unwrap_or_else(PoisonError::into_inner);
         assignment.enter(identity)
+    }
+
+    /// Returns `true` if some indices are of all objects, whichever replica handles them.
+    pub(super) fn is_indexed_globally(&self) -> bool {
+        self.is_indexed_globally
+    }
+
+    /// Returns `true` if an index is of the objects of this replica only.
+    pub(super) fn is_sharded(&self, id: &str) -> bool {
+        let leading = &self.shared.context.settings.leading;
+        self.is_divided && leading.sharded_indices.contains(id)
+    }
+
+    /// Removes an object that another replica handles from the indices of this replica only.
+    pub(super) fn discard_sharded(&self, key: &ObjectKey) {
+        for (id, index) in self.indices.iter() {
+            if self.is_sharded(id) {
+                index.discard(key);
+            }
+        }
     }
 
     /// Returns the current moment for the machines of these objects.
@@ -199,21 +227,29 @@ impl Processing for ResourceContext {
     }
 
     fn shard_selector(&self) -> Option<String> {
-        // Indices are of all objects.
-        let assignment = self.indices.is_empty().then(|| self.assignment());
+        // Global indices are of all objects.
+        let assignment = (!self.is_indexed_globally).then(|| self.assignment());
         assignment.and_then(|assignment| assignment.selector())
     }
 
     fn is_wanted(&self, identity: &Identity) -> bool {
-        !self.indices.is_empty() || self.assignment().tenure_number(identity) != 0
+        !self.is_divided
+            || self.is_indexed_globally
+            || self.assignment().tenure_number(identity) != 0
     }
 
     fn retain(&self, identity: &Identity, state: &mut ObjectState) -> bool {
+        if !self.is_divided {
+            return true;
+        }
         let tenure = self.assignment().tenure_number(identity);
         if state.tenure != 0 && state.tenure != tenure {
             state.hand_over();
         }
-        tenure != 0 || !self.indices.is_empty()
+        if tenure == 0 && !self.indices.is_empty() {
+            self.discard_sharded(&ObjectKey::new(identity, &self.resource));
+        }
+        tenure != 0 || self.is_indexed_globally
     }
 
     fn host(&self) -> Option<(&Hosting, &Arc<OperatorContext>)> {

@@ -135,10 +135,13 @@ impl Driver {
     /// boxed and not a part of this future.
     pub(crate) async fn run(mut self: Box<Self>) -> Option<ObjectState> {
         loop {
-            match Box::pin(self.stand_by()).await {
-                StoodBy::Taken => {}
-                StoodBy::Quiet => return Some(self.rest()),
-                StoodBy::Gone => return None,
+            match self.context.enter(&self.identity) {
+                Some(pass) => self.take_over(pass),
+                None => match Box::pin(self.stand_by()).await {
+                    StoodBy::Taken => {}
+                    StoodBy::Quiet => return Some(self.rest()),
+                    StoodBy::Gone => return None,
+                },
             }
             match self.serve().await {
                 Served::Quiet => return Some(self.rest()),

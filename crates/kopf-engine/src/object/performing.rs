@@ -57,6 +57,10 @@ impl Driver {
             event,
             body: &body,
             logger: &logger,
+            handled: match self.pass {
+                Some(_) => indexing::Handled::Here,
+                None => indexing::Handled::Elsewhere,
+            },
         };
         let indexing = indexing::index(&context, &mut self.state, version, permit);
         if let Err(panic) = AssertUnwindSafe(indexing).catch_unwind().await {

@@ -58,7 +58,7 @@ impl Driver {
         let context = Arc::clone(&self.context);
         // If this replica gets the object, it is resumed.
         self.state.noticed_by_listing = true;
-        if context.indices.is_empty() {
+        if !context.is_indexed_globally() {
             return;
         }
         let Queued::Event { event, raw, .. } = entry else {
@@ -118,6 +118,7 @@ impl Driver {
     /// Stops handling the object.
     pub(super) fn leave(&mut self) {
         self.pass = None;
+        self.context.discard_sharded(&self.key);
         self.state.hand_over();
         self.machine = Machine::awaiting_indices();
         self.logger = None;

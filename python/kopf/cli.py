@@ -138,6 +138,35 @@ def main(__controls: CLIControls) -> None:
     pass
 
 
+def _with_replicas(
+    settings: OperatorSettings | None,
+    enabled: bool,
+    name: str | None,
+    namespace: str | None,
+    shards: str | None,
+) -> OperatorSettings:
+    """Returns the settings with the options of several replicas."""
+    from kopf._front.configuration import OperatorSettings
+
+    settings = settings if settings is not None else OperatorSettings()
+    settings.leading.enabled = settings.leading.enabled or enabled or name is not None
+    settings.leading.name = name or settings.leading.name
+    settings.leading.namespace = namespace or settings.leading.namespace
+    if shards is not None and shards.lower() == "auto":
+        settings.leading.shards = "auto"
+    elif shards is not None:
+        try:
+            settings.leading.shards = int(shards)
+        except ValueError as exc:
+            raise click.UsageError(f"--shards must be auto or a number, got {shards!r}.") from exc
+    if not settings.leading.name:
+        raise click.UsageError(
+            "Replicas require --leader-elect-name: a name that only the replicas of this operator "
+            "share."
+        )
+    return settings
+
+
 @main.command()
 @logging_options
 @_scope_options
@@ -154,6 +183,10 @@ def main(__controls: CLIControls) -> None:
     "-P", "--peering", "peering_name", envvar="KOPF_RUN_PEERING", help="Peering object to use."
 )
 @click.option("-p", "--priority", type=int, help="Priority among peers; default: 0.")
+@click.option("--leader-elect", is_flag=True, help="Handle objects only with a Lease.")
+@click.option("--leader-elect-name", help="Name of the Lease; implies --leader-elect.")
+@click.option("--leader-elect-namespace", help="Namespace of the Lease.")
+@click.option("--shards", help="Divide objects among replicas: number of shards, or auto.")
 @click.option("-m", "--module", "modules", multiple=True, help="Module to import; repeatable.")
 @click.option("--install-crds", is_flag=True, help="Create or update the CRDs of models.")
 @click.option("--sandbox", is_flag=True, help="Run on an API server in this process, in memory.")
@@ -176,6 +209,10 @@ def run(
     liveness_endpoint: str | None,
     install_crds: bool,
     metrics_endpoint: str | None,
+    leader_elect: bool,
+    leader_elect_name: str | None,
+    leader_elect_namespace: str | None,
+    shards: str | None,
     sandbox: bool,
     filenames: tuple[str, ...],
     sandbox_port: int | None,
@@ -194,6 +231,11 @@ def run(
     settings.scanning.install_crds |= install_crds
     # Everything is permitted in a sandbox of its own.
     settings.scanning.review_permissions |= not sandbox
+    settings = __controls.settings
+    if leader_elect or leader_elect_name or leader_elect_namespace or shards:
+        settings = _with_replicas(
+            settings, leader_elect, leader_elect_name, leader_elect_namespace, shards
+        )
     if __controls.registry is not None:
         registries.set_default_registry(__controls.registry)
 

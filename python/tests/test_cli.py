@@ -290,3 +290,27 @@ def test_demo_ends_by_itself() -> None:
     done = kopf("demo", "--once")
     assert done.returncode == 0, done.stderr
     assert "Now it is gone." in done.stdout
+
+
+def test_options_of_replicas_become_settings(calls: Calls) -> None:
+    settings = calls.options("--leader-elect-name", "op", "--leader-elect-namespace", "ns",
+                             env={"KOPF_RUN_SHARDS": "4"})["settings"]
+    assert settings.leading.enabled
+    assert (settings.leading.name, settings.leading.namespace) == ("op", "ns")
+    assert settings.leading.shards == 4
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--leader-elect"], "--leader-elect-name"),
+        (["--leader-elect-name", "op", "--shards", "many"], "'many'"),
+    ],
+)
+def test_wrong_options_of_replicas_are_refused(
+    calls: Calls, args: list[str], message: str
+) -> None:
+    result = calls.invoke("run", *args)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert not calls

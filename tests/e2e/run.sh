@@ -122,6 +122,7 @@ for server in control-plane sandbox; do
         "$target/debug/kopf" "$target/debug/06-peering" "$venv/bin/kopf"
     check "the original beside our Python package on the $server" tests/e2e/peering.sh "$kubeconfig" "$bin/kubectl" \
         "$work/kopf-python" "$work/operator-python" "$venv/bin/kopf"
+    check "replicas on the $server" tests/e2e/replicas.sh "$kubeconfig" "$bin/kubectl" "$target/debug/06-peering"
     check "the original's own tests with our package on the $server" tests/e2e/original.sh \
         "$kubeconfig" "$bin/kubectl" "$work/package-python" -q
     check "swapping the original and ours on the $server" "$work/package-python" tests/e2e/swapping.py \

@@ -35,6 +35,7 @@ mod finalizers;
 mod foreign;
 mod health;
 mod indexing;
+mod leading;
 mod lost_updates;
 mod managed_fields;
 mod metrics;

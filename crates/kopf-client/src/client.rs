@@ -133,6 +133,12 @@ impl Client {
         self.0.route.way.lane()?.default_namespace().cloned()
     }
 
+    /// Waits for credentials, and returns the namespace that they suggest; `None` if they suggest none.
+    pub async fn suggested_namespace(&self) -> Result<Option<Arc<str>>, Error> {
+        drop(self.passage().await?);
+        Ok(self.default_namespace())
+    }
+
     /// A client of the kube crate on the same transport and with the same credentials, for handlers.
     /// Neither the retries nor the limits of this client are applied to it; but when the credentials
     /// of a [`vault`](crate::vault) change, it goes on with the new ones, too.

@@ -117,6 +117,35 @@ impl Client {
         parse(&self.ask(call).await?)
     }
 
+    /// Replaces the object at this path, in one attempt, and returns it as replaced. With a
+    /// `metadata.resourceVersion`, other versions are a conflict (409).
+    pub async fn put_json(&self, path: &str, content: &Value) -> Result<Value, Error> {
+        let call = Call::with_content(Method::PUT, path, JSON, content);
+        parse(&self.ask_once(&call).await?)
+    }
+
+    /// Creates an object as [`post_json`](Self::post_json) does, in one attempt.
+    pub async fn post_json_once(&self, path: &str, content: &Value) -> Result<Value, Error> {
+        let call = Call::with_content(Method::POST, path, JSON, content);
+        parse(&self.ask_once(&call).await?)
+    }
+
+    /// Reads a document as [`get_json`](Self::get_json) does, in one attempt.
+    pub async fn get_json_once(&self, path: &str) -> Result<Value, Error> {
+        parse(&self.ask_once(&Call::get(path)).await?)
+    }
+
+    /// Deletes the object at this path, in one attempt, if it still has this resource version.
+    pub async fn delete_version(&self, path: &str, version: &str) -> Result<(), Error> {
+        let options = serde_json::json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"resourceVersion": version},
+        });
+        let call = Call::with_content(Method::DELETE, path, JSON, &options);
+        self.ask_once(&call).await.map(drop)
+    }
+
     /// Asks until there is an answer, or no sense in asking.
     ///
     /// # Cancellation

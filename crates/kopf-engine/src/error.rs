@@ -29,6 +29,8 @@ pub(crate) enum Error {
     Patch(#[from] kopf_core::patch::Error),
     #[error("cannot patch the object")]
     Api(#[from] kopf_client::Error),
+    #[error("the patch is not sent: this replica does not hold the Lease of the object any longer")]
+    NotHeld,
     #[error("cannot patch the object: it has no name")]
     Nameless,
     #[error(

@@ -1,6 +1,7 @@
 //! The identity of objects.
 
 use kopf_client::watching::Peek;
+use kopf_core::sharding;
 
 /// The identity of an object: its uid, which is nearly always a UUID and then takes 16 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -29,6 +30,32 @@ impl Identity {
         let name = name.unwrap_or("-");
         Self::Text(format!("{namespace}//{name}").into_boxed_str())
     }
+
+    /// Returns the hash of the uid that decides about its shard.
+    pub(crate) fn hash(&self) -> u64 {
+        match self {
+            Self::Uuid(bytes) => sharding::hash(&unparse_uuid(bytes)),
+            Self::Text(text) => sharding::hash(text.as_bytes()),
+        }
+    }
+}
+
+/// Returns the text of a UUID as Kubernetes writes it.
+fn unparse_uuid(bytes: &[u8; 16]) -> [u8; 36] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = [b'-'; 36];
+    let mut places = text
+        .iter_mut()
+        .enumerate()
+        .filter_map(|(position, place)| (!matches!(position, 8 | 13 | 18 | 23)).then_some(place));
+    for byte in bytes {
+        for digit in [byte >> 4, byte & 15] {
+            if let (Some(place), Some(digit)) = (places.next(), DIGITS.get(usize::from(digit))) {
+                *place = *digit;
+            }
+        }
+    }
+    text
 }
 
 /// Parses only the form that Kubernetes writes: any other spelling is another identity.
@@ -61,6 +88,14 @@ fn parse_uuid(text: &str) -> Option<[u8; 16]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hashes_are_those_of_the_texts() {
+        for uid in ["4fd8016e-c6c0-4710-8941-c0b91baaa581", "uid1"] {
+            let identity = Identity::new(Some(uid), None, None);
+            assert_eq!(identity.hash(), sharding::hash(uid.as_bytes()));
+        }
+    }
 
     #[test]
     fn uuids_are_packed_and_nothing_else_is() {

@@ -29,6 +29,7 @@ pub mod invocation;
 mod known_kinds;
 mod known_peers;
 pub mod metrics;
+pub mod leading;
 mod object;
 mod observation;
 pub mod operator;

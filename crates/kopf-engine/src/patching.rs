@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::error::Error;
 use crate::execution::describe_panic;
 use crate::invocation::OperatorContext;
+use crate::leading::Pass;
 use crate::logger::ObjectLogger;
 
 /// A patch that is being sent. The parts that the server has accepted are removed from it.
@@ -25,6 +26,8 @@ pub(crate) struct Pending {
     status: Option<Value>,
     functions: Vec<PatchFn>,
     results_first: bool,
+    /// Nothing is sent when it is not valid any longer.
+    pass: Pass,
 }
 
 /// The result of sending a patch.
@@ -42,13 +45,14 @@ pub(crate) enum Applied {
 }
 
 impl Pending {
-    pub(crate) fn new(mut patch: Patch, resource: &Resource) -> Self {
+    pub(crate) fn new(mut patch: Patch, resource: &Resource, pass: Pass) -> Self {
         let calls = patch.take_merge_calls(resource.has_status());
         Self {
             main: calls.main,
             status: calls.status,
             functions: patch.fns,
             results_first: false,
+            pass,
         }
     }
 
@@ -68,11 +72,15 @@ impl Pending {
         body: &Body,
         logger: &ObjectLogger,
     ) -> Result<Applied, Error> {
-        let target = Target {
-            client: &operator.client,
-            resource,
-            namespace: body.namespace(),
-            name: body.name().ok_or(Error::Nameless)?,
+        let pass = self.pass.clone();
+        let target = Fenced {
+            target: Target {
+                client: &operator.client,
+                resource,
+                namespace: body.namespace(),
+                name: body.name().ok_or(Error::Nameless)?,
+            },
+            pass: &pass,
         };
         let logger = logger.local();
         let mut response = None;
@@ -96,7 +104,7 @@ impl Pending {
     /// Sends the merge patches. Returns `false` if the object does not exist.
     async fn merge(
         &mut self,
-        target: &Target<'_>,
+        target: &Fenced<'_>,
         response: &mut Option<PatchResponse>,
         logger: &ObjectLogger,
     ) -> Result<bool, Error> {
@@ -136,12 +144,12 @@ impl Pending {
     /// Runs the functions on the freshest body, and sends their changes as JSON patches.
     async fn transform(
         &mut self,
-        target: &Target<'_>,
+        target: &Fenced<'_>,
         freshest: Freshest,
         logger: &ObjectLogger,
     ) -> Result<Applied, Error> {
         let Freshest { body, mut response } = freshest;
-        let has_status = target.resource.has_status();
+        let has_status = target.target.resource.has_status();
         let changing = AssertUnwindSafe(transform(&self.functions, body.value()));
         let changed = changing.catch_unwind().await;
         let changed = changed.map_err(|panic| Error::Panic(describe_panic(&*panic)))??;
@@ -160,7 +168,7 @@ impl Pending {
             match target.patch(subresource, PatchKind::Json, &payload).await {
                 Ok(Some(accepted)) => response = Some(accepted),
                 Ok(None) => return Ok(Applied::NotFound),
-                Err(error) if error.is_failed_test() => {
+                Err(Error::Api(error)) if error.is_failed_test() => {
                     let functions = std::mem::take(&mut self.functions);
                     let labels: Vec<_> = functions.iter().map(PatchFn::label).collect();
                     logger.debug(wording::patch_conflict(labels.join(", ")));
@@ -169,11 +177,41 @@ impl Pending {
                         functions,
                     });
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
         self.functions.clear();
         Ok(Applied::Accepted { response })
+    }
+}
+
+/// An object that is patched only while its Lease is held.
+struct Fenced<'a> {
+    target: Target<'a>,
+    pass: &'a Pass,
+}
+
+impl Fenced<'_> {
+    async fn patch(
+        &self,
+        subresource: Option<&str>,
+        kind: PatchKind,
+        payload: &Value,
+    ) -> Result<Option<PatchResponse>, Error> {
+        let sending = self.target.patch(subresource, kind, payload);
+        let sent = self.pass.fenced(sending).await;
+        Ok(sent.ok_or(Error::NotHeld)??)
+    }
+
+    async fn patch_unread(
+        &self,
+        subresource: Option<&str>,
+        kind: PatchKind,
+        payload: &Value,
+    ) -> Result<bool, Error> {
+        let sending = self.target.patch_unread(subresource, kind, payload);
+        let sent = self.pass.fenced(sending).await;
+        Ok(sent.ok_or(Error::NotHeld)??)
     }
 }
 

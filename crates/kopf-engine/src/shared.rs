@@ -11,6 +11,7 @@ use crate::indexing::Barrier;
 use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
 use crate::known_peers::KnownPeers;
+use crate::leading::Assignments;
 use crate::pausing::Pause;
 use crate::permits::Permits;
 use crate::posting::Poster;
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) daemons: Arc<Daemons>,
     /// Whether nothing new is to be started now.
     pub(crate) pause: Pause,
+    /// The objects that this replica handles.
+    pub(crate) assignments: Assignments,
     /// Identities of the operator's peers.
     pub(crate) known_peers: KnownPeers,
     /// What everything but indexing waits for.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_core::settings::{Backoffs, Settings, StreamSelector};
+use kopf_core::settings::{Backoffs, NotShards, Settings, StreamSelector};
 use kopf_core::wording::Level;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::PyValueError;
@@ -32,6 +32,7 @@ pub(crate) fn apply(
     )?;
     posting(&group("posting")?, settings)?;
     peering(&group("peering")?, settings)?;
+    leading(&group("leading")?, settings)?;
     networking(front, &group("networking")?, &group("watching")?, settings)?;
     persistence(front, &group("persistence")?, settings)?;
     let process = group("process")?;
@@ -88,6 +89,26 @@ fn peering(peering: &Group<'_>, settings: &mut Settings) -> PyResult<()> {
     settings.peering.mandatory = peering.need("mandatory")?;
     settings.peering.standalone = peering.need("standalone")?;
     settings.peering.clusterwide = peering.need("clusterwide")?;
+    Ok(())
+}
+
+fn leading(leading: &Group<'_>, settings: &mut Settings) -> PyResult<()> {
+    settings.leading.enabled = leading.need("enabled")?;
+    settings.leading.name = leading.need("name")?;
+    settings.leading.namespace = leading.get("namespace")?;
+    settings.leading.lease_duration = leading.need_seconds("lease_duration")?;
+    settings.leading.renew_deadline = leading.need_seconds("renew_deadline")?;
+    settings.leading.retry_period = leading.need_seconds("retry_period")?;
+    let indices: Vec<String> = leading.need("sharded_indices")?;
+    settings.leading.sharded_indices = indices.into_iter().collect();
+    settings.leading.shards = match leading.get::<Bound<'_, PyAny>>("shards")? {
+        None => None,
+        Some(shards) => {
+            let shards = shards.str()?.to_string().parse();
+            let wrong = |error: NotShards| PyValueError::new_err(error.to_string());
+            Some(shards.map_err(|error| leading.wrong("shards", wrong(error)))?)
+        }
+    };
     Ok(())
 }
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import dataclasses
 import logging
 import warnings
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal
 
 from kopf._front import diffbase, progress, reviews
 from kopf._front.arrays import SelectorMapping
@@ -83,6 +83,28 @@ class PeeringSettings:
     @namespaced.setter
     def namespaced(self, value: bool) -> None:
         self.clusterwide = not value
+
+
+@dataclasses.dataclass
+class LeadingSettings:
+    """Several replicas of one operator."""
+
+    enabled: bool = False
+    """Handles objects only while this replica holds a Lease."""
+    name: str = ""
+    """The name of the Lease, shared by the replicas of this operator only. Required."""
+    namespace: str | None = None
+    """The namespace of the Lease; ``None``: that of the credentials."""
+    lease_duration: float = 15.0
+    """Other replicas take over when the Lease was not renewed for this time; whole seconds."""
+    renew_deadline: float = 10.0
+    """The holder stops handling when it could not renew the Lease for this time."""
+    retry_period: float = 2.0
+    """The interval of renewals and of attempts to take over."""
+    shards: int | Literal["auto"] | None = None
+    """Divides the objects among all replicas; ``None``: the holder handles all of them."""
+    sharded_indices: Sequence[str] = ()
+    """The ids of index handlers that see only the objects of this replica."""
 
 
 @dataclasses.dataclass
@@ -269,6 +291,8 @@ class OperatorSettings:
     background: BackgroundSettings = dataclasses.field(default_factory=BackgroundSettings)
     networking: NetworkingSettings = dataclasses.field(default_factory=NetworkingSettings)
     persistence: PersistenceSettings = dataclasses.field(default_factory=PersistenceSettings)
+    # Not an argument: those are the arguments of the original.
+    leading: LeadingSettings = dataclasses.field(default_factory=LeadingSettings, init=False)
 
     @property
     def batching(self) -> QueueingSettings:

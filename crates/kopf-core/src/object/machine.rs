@@ -100,6 +100,17 @@ impl Machine {
         )
     }
 
+    /// Returns `true` if a patch is kept that the server rejects.
+    pub fn is_rejected(&self) -> bool {
+        matches!(
+            &self.state,
+            State::BackingOff(BackingOff {
+                reason: Setback::Unsent(Unsent { rejected: true, .. }),
+                ..
+            })
+        )
+    }
+
     /// Returns `true` if events are shown to indices and event handlers only: it is too early to
     /// try again after a failure.
     pub fn is_held_back(&self, now: Moment) -> bool {

@@ -124,6 +124,11 @@ impl Outcome {
         }
     }
 
+    /// Returns the outcome of an attempt of which nothing has come.
+    pub fn cancelled() -> Self {
+        Self::new(Verdict::Cancelled)
+    }
+
     fn succeeded(value: Option<Value>) -> Self {
         Self {
             value: value.filter(|value| !value.is_null()),
@@ -181,7 +186,7 @@ pub fn decide(
             Outcome::retried(Verdict::Unfinished, "None".to_owned(), delay)
         }
         Err(HandlerError::TimedOut) => timed_out(attempt, runtime_after),
-        Err(HandlerError::Cancelled) => Outcome::new(Verdict::Cancelled),
+        Err(HandlerError::Cancelled) => Outcome::cancelled(),
         Err(HandlerError::Permanent { message }) => {
             Outcome::failed(Verdict::FailedPermanently, message)
         }

@@ -16,6 +16,7 @@
 mod backoffs;
 mod cluster;
 mod handling;
+mod leading;
 mod networking;
 mod persistence;
 mod posting;
@@ -26,6 +27,7 @@ use std::time::Duration;
 pub use backoffs::Backoffs;
 pub use cluster::{Admission, Peering, Process, Scanning};
 pub use handling::{Background, Execution, Queueing};
+pub use leading::{Leading, NotShards, Replication, Shards};
 pub use networking::{Networking, Watching};
 pub use persistence::Persistence;
 pub use posting::Posting;
@@ -44,6 +46,8 @@ pub struct Settings {
     pub posting: Posting,
     /// Operators that serve the same objects.
     pub peering: Peering,
+    /// Several replicas of this operator.
+    pub leading: Leading,
     /// The streams of changes from the cluster.
     pub watching: Watching,
     /// The queues of objects between the streams and the handlers.
@@ -109,6 +113,24 @@ pub enum Error {
         /// The name as given.
         managed: String,
     },
+    /// Replicas find each other by this name.
+    #[error(
+        "settings.leading.name must be set for several replicas: choose a name that only the replicas \
+         of this operator share"
+    )]
+    Unnamed,
+    /// A replica would act on a Lease that others take.
+    #[error(
+        "settings.leading.lease_duration (in whole seconds) must be longer than renew_deadline, and \
+         renew_deadline longer than retry_period, which must not be zero"
+    )]
+    LeaseTimes,
+    /// There are too many or too few shards.
+    #[error("settings.leading.shards must be from 1 to 256, got {count}")]
+    Shards {
+        /// The number as given.
+        count: u32,
+    },
     /// The API server rejects a finalizer of this form, and with it every patch that adds it.
     #[error(
         "invalid settings.persistence.finalizer {finalizer:?}: must be a name of letters, digits, '-', \
@@ -127,6 +149,7 @@ impl Settings {
         self.validate_presence()?;
         self.validate_durations()?;
         self.validate_names()?;
+        self.leading.validate()?;
         let finalizer = &self.persistence.finalizer;
         if keys::is_qualified_name(finalizer) {
             Ok(())

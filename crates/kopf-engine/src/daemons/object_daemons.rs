@@ -14,6 +14,7 @@ use super::registry::Daemons;
 use super::runner::Runner;
 use super::stopping;
 use crate::invocation::{Handler, LiveBody};
+use crate::leading::Pass;
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
 
@@ -26,6 +27,16 @@ pub(crate) struct ObjectDaemons {
     object: Arc<Object>,
     /// Cancelled when the stream of the resource ends.
     serving: CancellationToken,
+    end: End,
+}
+
+/// The reason to drop the daemons and timers of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The object is gone, or its stream ends.
+    Gone,
+    /// Another replica handles the object.
+    HandedOver,
 }
 
 impl ObjectDaemons {
@@ -37,7 +48,17 @@ impl ObjectDaemons {
         serving: CancellationToken,
     ) -> Self {
         let object = Arc::new(Object::new(daemons, resource, logger, memo));
-        Self { object, serving }
+        let end = End::Gone;
+        Self {
+            object,
+            serving,
+            end,
+        }
+    }
+
+    /// Stops the daemons and timers because another replica handles the object.
+    pub(crate) fn hand_over(mut self) {
+        self.end = End::HandedOver;
     }
 
     /// Replaces the live body by a newer version of the object.
@@ -57,7 +78,12 @@ impl ObjectDaemons {
 
     /// Starts this handler, unless it is running. If a former runner of it is still ending, returns
     /// the delay before the next try.
-    pub(crate) fn start(&self, handler: &Arc<Handler>, body: &Body) -> Option<Duration> {
+    pub(crate) fn start(
+        &self,
+        handler: &Arc<Handler>,
+        body: &Body,
+        pass: &Pass,
+    ) -> Option<Duration> {
         let object = &self.object;
         let mut state = object.state();
         let mut running = state.running.iter();
@@ -78,7 +104,7 @@ impl ObjectDaemons {
             .get_or_insert_with(|| LiveBody::new(body.clone()));
         let live = live.clone();
         drop(state);
-        Runner::start(object, Arc::clone(handler), live);
+        Runner::start(object, Arc::clone(handler), live, pass.clone());
         None
     }
 
@@ -111,7 +137,8 @@ impl Drop for ObjectDaemons {
         let runners = self.object.running();
         if !runners.is_empty() {
             // The end of the stream does not tell whether the object still exists.
-            let reason = if self.serving.is_cancelled() {
+            let is_alive = self.end == End::HandedOver || self.serving.is_cancelled();
+            let reason = if is_alive {
                 StopReason::OPERATOR_PAUSING
             } else {
                 StopReason::RESOURCE_DELETED

@@ -7,6 +7,7 @@ use kopf_core::patch::Patch;
 use kopf_core::wording;
 
 use super::task::RunnerTask;
+use crate::error::Error;
 use crate::inspect::Counted;
 use crate::patching::{Applied, Pending};
 
@@ -31,7 +32,7 @@ impl RunnerTask {
         let context = &object.daemons.context();
         let logger = object.logger.local();
         let delays = &context.settings.queueing.error_delays;
-        let mut pending = Pending::new(patch, &object.resource);
+        let mut pending = Pending::new(patch, &object.resource, self.pass.clone());
         let mut failures = 0_usize;
         loop {
             let was_stopped = stopped.is_set();
@@ -51,6 +52,7 @@ impl RunnerTask {
                     self.carried = functions;
                     return;
                 }
+                Err(Error::NotHeld) => return logger.debug(Error::NotHeld),
                 Err(error) if error.is_rejection() || (was_stopped && failures > 0) => {
                     let (label, error) = (runner.label(), error.chain());
                     logger.error(format_args!(

@@ -12,6 +12,7 @@ use super::object::Object;
 use super::task::RunnerTask;
 use crate::inspect::Counted;
 use crate::invocation::{Handler, Hosting, LiveBody, Stopped};
+use crate::leading::Pass;
 
 /// One daemon or timer of one object, from its start to its end.
 pub(crate) struct Runner {
@@ -26,7 +27,7 @@ pub(crate) struct Runner {
 
 impl Runner {
     /// Starts a runner, unless the operator ends.
-    pub(super) fn start(object: &Arc<Object>, handler: Arc<Handler>, live: LiveBody) {
+    pub(super) fn start(object: &Arc<Object>, handler: Arc<Handler>, live: LiveBody, pass: Pass) {
         let daemons = &object.daemons;
         let started = daemons.enter(|number| {
             Arc::new(Self {
@@ -41,7 +42,7 @@ impl Runner {
         let Some(runner) = started else { return };
         object.state().running.push(Arc::clone(&runner));
         let exit = ExitGuard::new(Arc::clone(&runner));
-        let work = RunnerTask::new(Arc::clone(&runner));
+        let work = RunnerTask::new(Arc::clone(&runner), pass);
         let context = daemons.context();
         let hosting = Hosting::of(context, runner.handler.has_callbacks());
         let running = async move {

@@ -18,6 +18,7 @@ use crate::execution::{Execution, PriorAttempts, RunnerHandles, describe_panic};
 use crate::inspect::{Counted, Guard};
 use crate::invocation::FilterContext;
 use crate::metrics::ErrorMark;
+use crate::leading::Pass;
 
 /// Lower bound of the interval: a timer with zero would starve other tasks.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -34,6 +35,8 @@ pub(super) struct RunnerTask {
     pub(super) busy: Option<Guard>,
     /// Set if the last attempt has failed.
     error: Option<ErrorMark>,
+    /// Held until the task ends: the Lease of the object is not released before.
+    pub(super) pass: Pass,
 }
 
 /// The result of an attempt.
@@ -46,7 +49,7 @@ enum Attempted {
 }
 
 impl RunnerTask {
-    pub(super) fn new(runner: Arc<Runner>) -> Self {
+    pub(super) fn new(runner: Arc<Runner>, pass: Pass) -> Self {
         let daemons = &runner.object.daemons;
         Self {
             retries: 0,
@@ -55,6 +58,7 @@ impl RunnerTask {
             busy: Some(daemons.inspect.count(Counted::Working)),
             error: None,
             runner,
+            pass,
         }
     }
 
@@ -209,8 +213,9 @@ impl RunnerTask {
             ..Patch::default()
         };
         let (logger, memo) = (runner.object.logger.clone(), runner.object.memo.clone());
-        let execution =
-            Execution::new(&daemons.executor, self.cause(), logger, memo).with_patch(carried);
+        let execution = Execution::new(&daemons.executor, self.cause(), logger, memo)
+            .with_patch(carried)
+            .with_pass(self.pass.clone());
         let before = PriorAttempts {
             retries: self.retries,
             started: self.started,

@@ -178,18 +178,25 @@ impl<'a> AttemptContext<'a> {
 impl Execution {
     /// Calls a handler that has no progress record: one attempt, the value goes to the patch.
     pub(crate) async fn once(&self, handler: &Arc<Handler>) {
+        if !self.may_begin() {
+            return;
+        }
         let prior = PriorAttempts::none(self.executor.context.clock.now());
         let outcome = self.attempt(handler, prior, None).await;
         self.deliver(handler, &outcome);
     }
 
-    /// Calls a daemon or a timer: one attempt, the value goes to the patch.
+    /// Calls a daemon or a timer: one attempt, the value goes to the patch. Counts as cancelled if another
+    /// replica handles the object.
     pub(crate) async fn run_daemon(
         &self,
         handler: &Arc<Handler>,
         prior: PriorAttempts,
         runner: RunnerHandles,
     ) -> Outcome {
+        if !self.may_begin() {
+            return Outcome::cancelled();
+        }
         let context = AttemptContext {
             runner: Some(runner),
             ..self.attempt_context(handler)

@@ -9,6 +9,7 @@ use kopf_core::patch::Patch;
 
 use super::{AttemptLog, BlockingPool, UnsavedRecords};
 use crate::invocation::{FilterContext, OperatorContext, OwnedObject, SharedPatch, Slot};
+use crate::leading::Pass;
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
 
@@ -65,6 +66,9 @@ pub(crate) struct Execution {
     pub(super) child: Option<Arc<OwnedObject>>,
     /// The handlers whose waits are over, because a child of the object has changed.
     pub(super) woken: Arc<[HandlerId]>,
+    /// No handler begins when it is not valid any longer; `None` for index handlers, which every
+    /// replica calls.
+    pub(super) pass: Option<Pass>,
 }
 
 impl Execution {
@@ -87,6 +91,7 @@ impl Execution {
             unsaved: UnsavedRecords::default(),
             child: None,
             woken: Arc::default(),
+            pass: None,
         }
     }
 
@@ -112,6 +117,20 @@ impl Execution {
     #[must_use]
     pub(crate) fn with_woken(self, woken: Arc<[HandlerId]>) -> Self {
         Self { woken, ..self }
+    }
+
+    /// Sets the pass of the object.
+    #[must_use]
+    pub(crate) fn with_pass(self, pass: Pass) -> Self {
+        Self {
+            pass: Some(pass),
+            ..self
+        }
+    }
+
+    /// Returns `true` if a handler may begin now: this replica handles the object.
+    pub(super) fn may_begin(&self) -> bool {
+        self.pass.as_ref().is_none_or(Pass::may_begin)
     }
 
     /// Returns the context for filters and lifecycles.

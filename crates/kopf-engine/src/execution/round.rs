@@ -10,7 +10,8 @@ use super::{Execution, PriorAttempts, Subs};
 use crate::invocation::Handler;
 
 impl Execution {
-    /// Calls the due handlers and updates the state. Returns `true` if any was due.
+    /// Calls the due handlers and updates the state. Returns `true` if any was due, and
+    /// this replica may still call them.
     pub(crate) async fn round(&self, handlers: &[Arc<Handler>], state: &mut State) -> bool {
         self.round_of(None, handlers, state).await
     }
@@ -36,6 +37,10 @@ impl Execution {
             // A custom lifecycle may pick a handler twice; it runs once per round.
             if done.contains(&&handler.id) {
                 continue;
+            }
+            // Another replica continues from what is recorded.
+            if !self.may_begin() {
+                return !done.is_empty();
             }
             done.push(&handler.id);
             // A record of another operator may lack the start time.

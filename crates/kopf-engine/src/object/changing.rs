@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::errors::describe;
 use crate::execution::{Execution, describe_panic};
 use crate::invocation::{FilterContext, Handler};
+use crate::leading::Pass;
 use crate::logger::ObjectLogger;
 
 /// The end of one cycle of handling.
@@ -42,13 +43,12 @@ impl Driver {
         reason: Reason,
         permit: &mut ObjectPermit,
     ) -> Input {
-        let Some(cycle) = self.cycle.take() else {
+        let (Some(cycle), Some(pass)) = (self.cycle.take(), self.pass.clone()) else {
             return Input::NoVersion;
         };
-        let logger = self.logger(&cycle.cause.body).clone();
         let before = self.patch.clone();
         let mut cycle = *cycle;
-        let handling = self.handle(reason, &mut cycle, &logger, permit);
+        let handling = self.handle(reason, &mut cycle, pass, permit);
         let failure = match AssertUnwindSafe(handling).catch_unwind().await {
             Ok(Ok(ended)) => {
                 self.unsaved.merge_from(cycle.sessions.take_unsaved());
@@ -73,10 +73,11 @@ impl Driver {
         &mut self,
         reason: Reason,
         cycle: &mut Cycle,
-        logger: &ObjectLogger,
+        pass: Pass,
         permit: &mut ObjectPermit,
     ) -> Result<Ended, Error> {
         let context = Arc::clone(&self.context);
+        let logger = &self.logger(&cycle.cause.body).clone();
         if cycle.is_outdated(&context) {
             return self.rebase(&context, cycle, logger);
         }
@@ -96,7 +97,8 @@ impl Driver {
         let cause = cycle.cause.clone();
         let execution = Execution::new(executor, cause, logger.clone(), memo)
             .with_patch(patch)
-            .with_woken(woken);
+            .with_woken(woken)
+            .with_pass(pass);
         permit.release();
         let attempted = execution.round(&handlers, &mut cycle.progress).await;
         permit.reacquire().await;

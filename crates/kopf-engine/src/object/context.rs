@@ -1,7 +1,7 @@
 //! The resource context: everything that the drivers of one stream share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -12,7 +12,7 @@ use kopf_core::object::handling::{Storages, Tracking};
 use kopf_core::object::{AttemptedEssences, Moment, Standard};
 use kopf_core::registry::KindHandlers;
 use kopf_core::resource::Resource;
-use kopf_core::settings::Settings;
+use kopf_core::settings::{Replication, Settings};
 use kopf_core::storage::StorageError;
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -25,9 +25,10 @@ use crate::error::Error;
 use crate::identity::Identity;
 use crate::indexing::{KindIndices, ObjectKey};
 use crate::invocation::{Function, Hosting, OperatorContext, OwnedObject};
+use crate::leading::{Assignment, Pass};
 use crate::metrics::{PatchLabel, ResourceMetrics};
 use crate::patching::Applied;
-use crate::queueing::{Mailbox, Options, Processing, Queued, Stream};
+use crate::queueing::{Adopted, Mailbox, Options, Processing, Queued, Stream};
 use crate::shared::Shared;
 
 /// The handlers, indices, rules and limits of the objects of one stream.
@@ -54,6 +55,13 @@ pub(crate) struct ResourceContext {
     /// Where the drivers are polled.
     hosting: Hosting,
     pub(super) metrics: Option<Arc<ResourceMetrics>>,
+    /// The objects of this stream that this replica handles. Changed only before a listing, or when some
+    /// are lost: objects that were handled elsewhere must be listed first.
+    assignment: RwLock<Assignment>,
+    /// Other replicas may handle some of the objects.
+    is_divided: bool,
+    /// Some indices are of all objects, whichever replica handles them.
+    is_indexed_globally: bool,
 }
 
 impl ResourceContext {
@@ -88,6 +96,11 @@ impl ResourceContext {
             metrics: shared.context.metrics.resource(&resource),
             epoch: Instant::now(),
             hosting: Hosting::of(&shared.context, handlers.has_callbacks()),
+            assignment: RwLock::new(shared.assignments.current()),
+            is_divided: settings.leading.replication() != Replication::Single,
+            is_indexed_globally: indices
+                .iter()
+                .any(|(id, _)| !settings.leading.sharded_indices.contains(&**id)),
             handlers,
             indices,
             inbox,
@@ -95,6 +108,38 @@ impl ResourceContext {
             stop,
             resource,
             shared,
+        }
+    }
+
+    fn assignment(&self) -> Assignment {
+        let assignment = self.assignment.read();
+        assignment.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the permission to handle an object; `None` if another replica does.
+    pub(crate) fn enter(&self, identity: &Identity) -> Option<Pass> {
+        let assignment = self.assignment.read();
+        let assignment = assignment.unwrap_or_else(PoisonError::into_inner);
+        assignment.enter(identity)
+    }
+
+    /// Returns `true` if some indices are of all objects, whichever replica handles them.
+    pub(super) fn is_indexed_globally(&self) -> bool {
+        self.is_indexed_globally
+    }
+
+    /// Returns `true` if an index is of the objects of this replica only.
+    pub(super) fn is_sharded(&self, id: &str) -> bool {
+        let leading = &self.shared.context.settings.leading;
+        self.is_divided && leading.sharded_indices.contains(id)
+    }
+
+    /// Removes an object that another replica handles from the indices of this replica only.
+    pub(super) fn discard_sharded(&self, key: &ObjectKey) {
+        for (id, index) in self.indices.iter() {
+            if self.is_sharded(id) {
+                index.discard(key);
+            }
         }
     }
 
@@ -215,6 +260,50 @@ impl Processing for ResourceContext {
         Box::new(Driver::new(self, mailbox, identity.clone(), state))
             .run()
             .boxed()
+    }
+
+    fn adopt(&self) -> Adopted {
+        let current = self.shared.assignments.current();
+        let assignment = self.assignment.write();
+        let mut assignment = assignment.unwrap_or_else(PoisonError::into_inner);
+        let is_gained = current.gains_since(&assignment);
+        *assignment = current;
+        if is_gained {
+            Adopted::Gained
+        } else {
+            Adopted::Reduced
+        }
+    }
+
+    fn reassigned(&self) -> BoxFuture<'_, ()> {
+        let known = self.assignment();
+        async move { self.shared.assignments.changed_since(&known).await }.boxed()
+    }
+
+    fn shard_selector(&self) -> Option<String> {
+        // Global indices are of all objects.
+        let assignment = (!self.is_indexed_globally).then(|| self.assignment());
+        assignment.and_then(|assignment| assignment.selector())
+    }
+
+    fn is_wanted(&self, identity: &Identity) -> bool {
+        !self.is_divided
+            || self.is_indexed_globally
+            || self.assignment().tenure_number(identity) != 0
+    }
+
+    fn retain(&self, identity: &Identity, state: &mut ObjectState) -> bool {
+        if !self.is_divided {
+            return true;
+        }
+        let tenure = self.assignment().tenure_number(identity);
+        if state.tenure != 0 && state.tenure != tenure {
+            state.hand_over();
+        }
+        if tenure == 0 && !self.indices.is_empty() {
+            self.discard_sharded(&ObjectKey::new(identity, &self.resource));
+        }
+        tenure != 0 || self.is_indexed_globally
     }
 
     fn host(&self) -> Option<(&Hosting, &Arc<OperatorContext>)> {

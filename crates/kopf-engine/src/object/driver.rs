@@ -18,12 +18,14 @@ use super::ahead::Waited;
 use super::persisting::Unsaved;
 use super::planning::Cycle;
 use super::runners::Tended;
+use super::standby::StoodBy;
 use super::writing::Sending;
 use super::{ObjectPermit, ObjectState, ResourceContext};
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::indexing::{Blocker, ObjectKey};
 use crate::inspect::{Counted, Guard};
+use crate::leading::Pass;
 use crate::logger::ObjectLogger;
 use crate::queueing::{Mailbox, Processing as _, Queued};
 use crate::spans;
@@ -46,8 +48,12 @@ pub(crate) struct Driver {
     pub(super) mailbox: Arc<Mailbox>,
     /// The identity by which children refer to the object.
     pub(super) identity: Identity,
+    /// The identity of the object.
+    pub(super) identity: Identity,
     /// The owner of the entries in the indices.
     pub(super) key: ObjectKey,
+    /// The permission to handle the object; `None` if another replica does.
+    pub(super) pass: Option<Pass>,
     pub(super) state: ObjectState,
     pub(super) machine: Machine,
     guard: Guard,
@@ -101,20 +107,15 @@ impl Driver {
         let guard = context.shared.inspect.count(Counted::Working);
         let blocks = !context.indices.is_empty() && !context.is_ready();
         let blocker = blocks.then(|| context.shared.barrier.block());
-        let mut machine = if context.is_ready() {
-            Machine::default()
-        } else {
-            Machine::awaiting_indices()
-        };
-        machine.restore_overdue(state.overdue.take().map(|overdue| *overdue));
         let newest = state.last.take().map(|last| *last);
         Self {
             context,
             mailbox,
             identity,
             key,
+            pass: None,
             state,
-            machine,
+            machine: Machine::awaiting_indices(),
             guard,
             blocker,
             ahead: VecDeque::new(),
@@ -142,20 +143,44 @@ impl Driver {
     /// There can be as many waiting drivers as objects, so what is needed only while working is
     /// boxed and not a part of this future.
     pub(crate) async fn run(mut self: Box<Self>) -> Option<ObjectState> {
+        loop {
+            match self.context.enter(&self.identity) {
+                Some(pass) => self.take_over(pass),
+                None => match Box::pin(self.stand_by()).await {
+                    StoodBy::Taken => {}
+                    StoodBy::Quiet => return Some(self.rest()),
+                    StoodBy::Gone => return None,
+                },
+            }
+            match self.serve().await {
+                Served::Quiet => return Some(self.rest()),
+                Served::Gone => return None,
+                Served::Stopped => return Some(self.state),
+                Served::Left => self.leave(),
+            }
+        }
+    }
+
+    /// Handles the object while this replica may.
+    async fn serve(&mut self) -> Served {
         let context = Arc::clone(&self.context);
         if *self.machine.state() == State::AwaitingIndices
             && Box::pin(self.await_indices()).await == Waited::Over
         {
-            return Some(self.rest());
+            return Served::Quiet;
         }
         loop {
-            if self.takes_events() {
+            let is_ending = !self.pass.as_ref().is_some_and(Pass::may_begin);
+            if is_ending && Box::pin(self.is_to_be_left()).await {
+                return Served::Left;
+            }
+            if !is_ending && self.takes_events() {
                 self.guard.becomes(Counted::Working);
                 let _worker_permit = context.worker_permit().await;
                 let span = spans::cycle(&context.resource);
                 Box::pin(self.on_events().instrument(span)).await;
                 if *self.machine.state() == State::Gone {
-                    return None;
+                    return Served::Gone;
                 }
                 continue;
             }
@@ -165,14 +190,15 @@ impl Driver {
             }
             let Some(deadline) = self.machine.deadline() else {
                 if self.mailbox.close() {
-                    return Some(self.rest());
+                    return Served::Quiet;
                 }
                 continue;
             };
             self.guard.becomes(self.counted());
             tokio::select! {
                 biased;
-                () = context.stop.cancelled() => return Some(self.state),
+                () = context.stop.cancelled() => return Served::Stopped,
+                () = ended(self.pass.as_ref()), if !is_ending => {}
                 () = self.mailbox.arrival() => {}
                 () = self.state.exit(), if self.machine.is_woken_by_exits() => {
                     self.machine.step(Input::RunnerExited, &context.rules, context.now());
@@ -225,12 +251,13 @@ impl Driver {
     async fn on_deadline(&mut self) {
         let mut permit = self.acquire_permit().await;
         // Events that arrived while waiting for the permit go first.
-        if self.mailbox.is_empty() {
+        let is_ending = !self.pass.as_ref().is_some_and(Pass::may_begin);
+        if self.mailbox.is_empty() || is_ending {
             self.feed(Input::Deadline, &mut permit).await;
         }
     }
 
-    async fn on_pause(&mut self) {
+    pub(super) async fn on_pause(&mut self) {
         let pending = if self.patch.is_empty() {
             PendingPatch::Empty
         } else {
@@ -256,9 +283,30 @@ impl Driver {
 
     pub(super) fn logger(&mut self, body: &Body) -> &ObjectLogger {
         let poster = &self.context.shared.poster;
-        self.logger.get_or_insert_with(|| {
-            ObjectLogger::new(Arc::new(body.reference()), Some(poster.clone()))
-        })
+        // Only the replica that handles an object posts events about it.
+        let poster = self.pass.as_ref().map(|_| poster.clone());
+        self.logger
+            .get_or_insert_with(|| ObjectLogger::new(Arc::new(body.reference()), poster))
+    }
+}
+
+/// The end of the handling of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Served {
+    /// Nothing is left to do.
+    Quiet,
+    /// The object does not exist any longer.
+    Gone,
+    /// The stream is stopped.
+    Stopped,
+    /// Another replica handles the object from now on.
+    Left,
+}
+
+/// Waits until nothing new may begin.
+async fn ended(pass: Option<&Pass>) {
+    if let Some(pass) = pass {
+        pass.ended().await;
     }
 }
 

@@ -22,6 +22,15 @@ pub(super) struct Indexed<'a> {
     pub(super) event: EventType,
     pub(super) body: &'a Body,
     pub(super) logger: &'a ObjectLogger,
+    /// Which replica handles the object.
+    pub(super) handled: Handled,
+}
+
+/// The replica that handles an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Handled {
+    Here,
+    Elsewhere,
 }
 
 /// The effects of index handlers, by their ids.
@@ -47,13 +56,16 @@ pub(super) async fn index(
     let memo = state.memo(&operator.memo);
     let filtering = FilterContext::new(Arc::clone(operator), memo.clone(), version.logger);
     let mut effects = Effects::new();
-    let handlers = context.handlers.indexing_for(&cause, &filtering, |error| {
+    let mut handlers = context.handlers.indexing_for(&cause, &filtering, |error| {
         // It is unknown whether the object matches, so its entries stay as they are.
         effects.insert(Arc::clone(&error.handler), (Effect::Keep, None));
         let error = Error::from(error).chain();
         let logger = version.logger.local();
         logger.error(format_args!("An index handler is skipped: {error}"));
     });
+    if version.handled == Handled::Elsewhere {
+        handlers.retain(|handler| !context.is_sharded(&handler.id));
+    }
     if handlers.is_empty() && effects.is_empty() {
         return context.indices.discard(version.key);
     }

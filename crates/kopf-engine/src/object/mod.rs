@@ -15,6 +15,7 @@ mod permit;
 mod persisting;
 mod planning;
 mod runners;
+mod standby;
 mod state;
 #[cfg(test)]
 mod tests;

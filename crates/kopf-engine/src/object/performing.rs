@@ -73,6 +73,10 @@ impl Driver {
             event,
             body: &body,
             logger: &logger,
+            handled: match self.pass {
+                Some(_) => indexing::Handled::Here,
+                None => indexing::Handled::Elsewhere,
+            },
         };
         let indexing = indexing::index(&context, &mut self.state, version, permit);
         if let Err(panic) = AssertUnwindSafe(indexing).catch_unwind().await {
@@ -92,7 +96,10 @@ impl Driver {
         let context = Arc::clone(&self.context);
         let logger = self.logger(&body).clone();
         let memo = self.state.memo(&context.shared.context.memo);
-        let watching = watching::watch(&context, event, &body, memo, &logger, permit);
+        let Some(pass) = self.pass.clone() else {
+            return;
+        };
+        let watching = watching::watch(&context, event, &body, memo, pass, &logger, permit);
         match AssertUnwindSafe(watching).catch_unwind().await {
             Ok(patch) => self.patch.merge_from(patch),
             // The rest of the cycle may still work.
@@ -102,7 +109,8 @@ impl Driver {
     }
 
     async fn tend_runners(&mut self, permit: &mut ObjectPermit) -> Option<Input> {
-        let Some(Version { event, body }) = self.newest.clone() else {
+        let (Some(Version { event, body }), Some(pass)) = (self.newest.clone(), self.pass.clone())
+        else {
             return Some(Input::NoVersion);
         };
         let logger = self.logger(&body).clone();
@@ -111,6 +119,7 @@ impl Driver {
             event,
             body: &body,
             logger: &logger,
+            pass: &pass,
         };
         let tending = runners::tend(&context, &mut self.state, version, permit);
         let failure = match AssertUnwindSafe(tending).catch_unwind().await {

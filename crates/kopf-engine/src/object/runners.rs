@@ -13,6 +13,7 @@ use super::{ObjectPermit, ObjectState, ResourceContext};
 use crate::daemons::ObjectDaemons;
 use crate::error::Error;
 use crate::invocation::{FilterContext, Handler};
+use crate::leading::Pass;
 use crate::logger::ObjectLogger;
 
 /// The runners of an object after a cycle has tended them.
@@ -31,6 +32,7 @@ pub(super) struct Tending<'a> {
     pub(super) event: EventType,
     pub(super) body: &'a Body,
     pub(super) logger: &'a ObjectLogger,
+    pub(super) pass: &'a Pass,
 }
 
 /// The runners of an object by their filters.
@@ -118,11 +120,12 @@ fn start(
     if spawning.any(|handler| idles(handler)) {
         background.compare(&context.essence(version.body)?);
     }
-    // While the operator is paused, those that run are stopped on all objects.
-    if shared.pause.is_paused() {
+    // While the operator is paused, those that run are stopped on all objects. When another replica
+    // gets the object, they are stopped with its state.
+    if shared.pause.is_paused() || !version.pass.may_begin() {
         return Ok(Vec::new());
     }
-    let start = |handler| background.start(handler, version.body);
+    let start = |handler| background.start(handler, version.body, version.pass);
     Ok(wanted.iter().filter_map(start).collect())
 }
 

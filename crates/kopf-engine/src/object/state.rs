@@ -20,6 +20,8 @@ pub(crate) struct ObjectState {
     pub(crate) noticed_by_listing: bool,
     /// The handling of the object was finished once in this process.
     pub(crate) fully_handled_once: bool,
+    /// The number of the tenure in which this replica handles the object; zero if it does not.
+    pub(crate) tenure: u32,
     /// Transformations that were in conflict with a newer version of the object.
     pub(crate) carried: Vec<PatchFn>,
     /// The versions up to the last own write, if nothing was left to do after it.
@@ -67,6 +69,20 @@ impl ObjectState {
     /// Adopts a memo made elsewhere, unless there is one.
     pub(crate) fn adopt_memo(&mut self, made: impl FnOnce() -> MemoCell) {
         self.memo.get_or_insert_with(made);
+    }
+
+    /// Forgets the handling: another replica continues it. Entries in indices stay up to date. If the object
+    /// comes back, it is resumed as after a restart.
+    pub(crate) fn hand_over(&mut self) {
+        let (indexing, memo) = (self.indexing.take(), self.memo.take());
+        if let Some(background) = self.background.take() {
+            background.hand_over();
+        }
+        *self = Self {
+            indexing,
+            memo,
+            ..Self::new(true)
+        };
     }
 
     /// Drops what is not needed while nothing happens to the object.

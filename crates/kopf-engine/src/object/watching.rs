@@ -10,6 +10,7 @@ use super::{ObjectPermit, ResourceContext};
 use crate::error::Error;
 use crate::execution::Execution;
 use crate::invocation::FilterContext;
+use crate::leading::Pass;
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
 
@@ -19,6 +20,7 @@ pub(super) async fn watch(
     event: EventType,
     body: &Body,
     memo: MemoCell,
+    pass: Pass,
     logger: &ObjectLogger,
     permit: &mut ObjectPermit,
 ) -> Patch {
@@ -39,7 +41,8 @@ pub(super) async fn watch(
         return Patch::default();
     }
     permit.release();
-    let execution = Execution::new(&context.shared.executor, cause, logger.clone(), memo);
+    let execution =
+        Execution::new(&context.shared.executor, cause, logger.clone(), memo).with_pass(pass);
     for handler in handlers {
         execution.once(&handler).await;
     }

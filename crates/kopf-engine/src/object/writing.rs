@@ -14,6 +14,7 @@ use super::driver::{Driver, Version};
 use super::persisting::Unsaved;
 use super::{ObjectPermit, ResourceContext};
 use crate::error::Error;
+use crate::leading::Pass;
 use crate::patching::{Applied, Pending};
 
 /// A patch that is being sent, or could not be sent.
@@ -64,15 +65,15 @@ impl Driver {
 
     /// Saves what asynchronous storages have not saved yet, and sends what is left of the patch.
     pub(super) async fn send(&mut self, permit: &mut ObjectPermit) -> Input {
-        let (Some(Version { body, .. }), Some(mut sending)) =
-            (self.newest.clone(), self.sending.take())
+        let (Some(Version { body, .. }), Some(mut sending), Some(pass)) =
+            (self.newest.clone(), self.sending.take(), self.pass.clone())
         else {
             return Input::NoVersion;
         };
         let logger = self.logger(&body).clone();
         let context = Arc::clone(&self.context);
         let operator = &context.shared.context;
-        let saving = sending.save(&context, &body);
+        let saving = sending.save(&context, &body, pass);
         let pending = match permit.during(saving).await {
             Ok(pending) => pending,
             Err(error) => {
@@ -188,12 +189,16 @@ impl Sending {
         &mut self,
         context: &ResourceContext,
         body: &Body,
+        pass: Pass,
     ) -> Result<&mut Pending, Error> {
+        if !pass.may_write() {
+            return Err(Error::NotHeld);
+        }
         let persistence = &context.shared.context.settings.persistence;
         let Self { unsaved, patch, .. } = self;
         unsaved.save(persistence, body, patch).await?;
         Ok(self.pending.get_or_insert_with(|| {
-            let pending = Pending::new(std::mem::take(patch), &context.resource);
+            let pending = Pending::new(std::mem::take(patch), &context.resource, pass);
             pending.results_first(persistence.results_first)
         }))
     }

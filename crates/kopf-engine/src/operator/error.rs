@@ -7,6 +7,7 @@ use crate::activities;
 use crate::admission;
 use crate::authentication::LoginError;
 use crate::definitions;
+use crate::leading;
 use crate::probing::Endpoint;
 
 /// Why an operator has ended by itself.
@@ -67,6 +68,9 @@ pub enum Error {
     /// There can be no webhooks.
     #[error(transparent)]
     Admission(#[from] admission::Error),
+    /// The replicas of the operator cannot agree.
+    #[error("the replicas of the operator cannot agree on which of them handles objects")]
+    Leading(#[from] leading::Error),
     /// A stream has ended without being stopped.
     #[error("streaming has failed")]
     Streaming(#[source] Box<dyn std::error::Error + Send + Sync>),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use kopf_core::namespace::Scope;
 use kopf_core::rights;
 use serde_json::Value;
+use kopf_core::settings::Replication;
 
 use super::root::{POSTER, Root};
 use super::{Error, Operator};
@@ -18,6 +19,7 @@ use crate::indexing::Barrier;
 use crate::inspect::Inspect;
 use crate::invocation::{OperatorContext, Registry};
 use crate::known_peers::KnownPeers;
+use crate::leading::{self, Replica};
 use crate::observation::{Insights, NamespaceObserver, ResourceObserver, insights, wanted_groups};
 use crate::orchestration;
 use crate::pausing::Pause;
@@ -73,6 +75,8 @@ impl Operator {
         if let Some(webhooks) = Webhooks::new(&shared, &insights, &identity) {
             root.spawn_webhooks(webhooks);
         }
+        spawn_replica(&shared, &identity, root);
+        let identity = leading::peer_identity(&identity, &settings.leading);
         let (streamed, halt) = (Arc::clone(&shared), root.halt.clone());
         root.spawn_graceful("Multidimensional multitasker", async move {
             let executor = Arc::clone(&streamed.executor);
@@ -107,6 +111,7 @@ fn share(
         permits: Permits::new(settings.networking.concurrency),
         daemons: Arc::new(daemons),
         pause,
+        assignments: leading::first_assignment(&settings.leading),
         known_peers: KnownPeers::default(),
         barrier: Barrier::default(),
         families: Families::default(),
@@ -131,6 +136,24 @@ fn spawn_killer(shared: &Shared, root: &mut Root) {
     root.spawn_graceful("Daemon killer", async move {
         killing.await;
         Ok(())
+    });
+}
+
+/// Spawns the task that agrees with other replicas, if there can be any.
+fn spawn_replica(shared: &Shared, identity: &str, root: &mut Root) {
+    let context = &shared.context;
+    if context.settings.leading.replication() == Replication::Single {
+        return;
+    }
+    let replica = Replica {
+        settings: Arc::clone(&context.settings),
+        identity: leading::replica_identity(identity),
+        assignments: shared.assignments.clone(),
+        clock: context.clock,
+    };
+    let (client, halt) = (context.client.clone(), root.halt.clone());
+    root.spawn_graceful("Replica coordinator", async move {
+        Ok(leading::run(client, replica, halt).await?)
     });
 }
 

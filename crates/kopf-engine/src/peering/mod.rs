@@ -203,6 +203,8 @@ impl Starting {
             clock: context.clock,
             identity: self.identity.clone(),
             wishes: Wishes::default(),
+            assignments: self.shared.assignments.clone(),
+            exiting: self.shared.ending.clone(),
         };
         let sign = self.shared.inspect.vitals().stream(place.to_string());
         let known = self.shared.known_peers.clone();

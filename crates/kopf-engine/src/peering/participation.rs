@@ -18,6 +18,7 @@ use tracing::{debug, warn};
 
 use super::board::Board;
 use crate::clock::Clock;
+use crate::leading::{Assignments, Pass};
 
 /// How long an exiting operator may take to remove its record. If it fails, the record expires.
 const EXITING: Duration = Duration::from_secs(3);
@@ -33,6 +34,10 @@ pub(super) struct Participation {
     pub(super) clock: Clock,
     pub(super) identity: String,
     pub(super) wishes: Wishes,
+    /// Of several replicas, only one writes.
+    pub(super) assignments: Assignments,
+    /// Cancelled when the operator exits.
+    pub(super) exiting: CancellationToken,
 }
 
 /// What the reading side wants to be written, and what it has to know of the writing.
@@ -102,9 +107,23 @@ impl Participation {
         }
     }
 
+    /// Writes while this replica acts for its group; all replicas are one peer.
     async fn write(&self, stop: &CancellationToken) {
+        while let Some(pass) = stop.run_until_cancelled(self.assignments.first()).await {
+            self.write_as(&pass, stop).await;
+            if stop.is_cancelled() {
+                return;
+            }
+        }
+    }
+
+    /// Keeps the record fresh until it is stopped or another replica acts for the group. The record
+    /// is removed at the exit, and left to the next replica otherwise.
+    async fn write_as(&self, pass: &Pass, stop: &CancellationToken) {
         let mut random = seed(&self.identity);
-        while !stop.is_cancelled() {
+        // An exiting replica is a peer until its last handler has ended.
+        let exits = || self.exiting.is_cancelled() && pass.may_write();
+        while !stop.is_cancelled() && (pass.may_begin() || exits()) {
             let wait = self.keep_alive(random).await;
             random = random
                 .wrapping_mul(6_364_136_223_846_793_005)
@@ -112,7 +131,13 @@ impl Participation {
             self.wishes.is_lost.store(false, Ordering::Release);
             let written = Instant::now();
             let until = written + wait.min(super::outlook::A_LIFETIME);
-            self.serve(written + RETRY, until, stop).await;
+            tokio::select! {
+                () = self.serve(written + RETRY, until, stop) => {}
+                () = pass.ended(), if !exits() => {}
+            }
+        }
+        if !stop.is_cancelled() || !pass.may_write() {
+            return;
         }
         match self.board.remove([self.identity.as_str()]).await {
             Ok(found) => self.log(found),

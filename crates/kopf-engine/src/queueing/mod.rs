@@ -11,5 +11,5 @@ mod stream;
 
 pub(crate) use load::Load;
 pub(crate) use mailbox::{Mailbox, Queued};
-pub(crate) use routing::Processing;
+pub(crate) use routing::{Adopted, Processing};
 pub(crate) use stream::{Options, Stream};

@@ -55,6 +55,22 @@ pub(crate) trait Processing: Debug + Send + Sync + 'static {
     /// Notes that a quiet object is absent from a complete listing.
     fn vanished(&self, state: &Self::State);
 
+    /// Takes over the current division of objects among replicas.
+    fn adopt(&self) -> Adopted;
+
+    /// Waits until that division has changed since the last [`adopt`](Self::adopt). Cancel-safe.
+    fn reassigned(&self) -> BoxFuture<'_, ()>;
+
+    /// Returns the shard selector of the objects of this replica; `None` for all objects.
+    fn shard_selector(&self) -> Option<String>;
+
+    /// Returns `false` if nothing is done to the object: another replica handles it.
+    fn is_wanted(&self, identity: &Identity) -> bool;
+
+    /// Resets the state of a quiet object that this replica does not handle any longer. Returns `false`
+    /// if nothing has to be kept of it.
+    fn retain(&self, identity: &Identity, state: &mut Self::State) -> bool;
+
     /// Notes that the object is gone, or is not served any longer.
     fn discard(&self, identity: &Identity);
 
@@ -66,6 +82,15 @@ pub(crate) trait Processing: Debug + Send + Sync + 'static {
 
     /// Waits until [`is_ready`](Self::is_ready). Cancel-safe.
     fn ready(&self) -> BoxFuture<'_, ()>;
+}
+
+/// The effect of a new division of objects among replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Adopted {
+    /// Objects were added: they must be listed.
+    Gained,
+    /// No objects were added.
+    Reduced,
 }
 
 /// A driver that has ended.
@@ -142,6 +167,9 @@ impl<P: Processing> Routing<P> {
     /// Routes an item to its object, and starts a driver if it has none.
     pub(super) fn route(&mut self, item: Item) {
         let identity = Identity::of(&item.key);
+        if !self.processing.is_wanted(&identity) {
+            return;
+        }
         let listed = item.event == EventType::Listed;
         let entry = Queued::Event {
             event: item.event,
@@ -174,7 +202,8 @@ impl<P: Processing> Routing<P> {
     pub(super) fn end_listing(&mut self) {
         let (before, listing) = (self.objects.len(), self.listing);
         self.objects.retain(|identity, slot| {
-            if slot.listing == listing {
+            // Objects of other replicas may be left out of listings.
+            if slot.listing == listing || !self.processing.is_wanted(identity) {
                 return true;
             }
             match &mut slot.activity {
@@ -222,6 +251,18 @@ impl<P: Processing> Routing<P> {
         }
     }
 
+    /// Resets the objects that this replica does not handle any longer.
+    pub(super) fn reassign(&mut self) {
+        let before = self.objects.len();
+        self.objects
+            .retain(|identity, slot| match &mut slot.activity {
+                Activity::Quiet(state) => self.processing.retain(identity, state),
+                // Their drivers notice it.
+                Activity::Driven(_) | Activity::Ending { .. } => true,
+            });
+        self.count_from(before);
+    }
+
     /// Takes the state of an object back from its driver.
     pub(super) fn join(&mut self, ended: Result<Finished<P::State>, JoinError>) {
         // Panics are caught in the driver's task, and cancelled drivers are not joined any more.
@@ -247,7 +288,13 @@ impl<P: Processing> Routing<P> {
                     self.processing.discard(known.key());
                     known.remove();
                 }
-                Some(state) if since.is_empty() => slot.activity = Activity::Quiet(state),
+                Some(mut state) if since.is_empty() => {
+                    if self.processing.retain(known.key(), &mut state) {
+                        known.get_mut().activity = Activity::Quiet(state);
+                    } else {
+                        known.remove();
+                    }
+                }
                 state => {
                     let identity = known.key().clone();
                     self.start(identity, state.unwrap_or_default(), since);

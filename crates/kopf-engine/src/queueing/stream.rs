@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use kopf_client::watching::{Signal, observe};
 use kopf_core::resource::Resource;
+use kopf_core::selector::Selector;
+use kopf_core::settings::StreamSelector;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::routing::{Processing, Routing};
+use super::routing::{Adopted, Processing, Routing};
 use crate::families::Inbox;
 use crate::health::Sign;
 use crate::indexing::Blocker;
@@ -131,11 +133,19 @@ impl<P: Processing> Stream<P> {
         let queueing = &context.settings.queueing;
         let load = Arc::clone(self.routing.load());
         let place = self.place.clone();
+        processing.adopt();
+        self.routing.reassign();
+        let mut watching = context.settings.watching.clone();
+        if let Some(shard) = processing.shard_selector() {
+            let mut selector = StreamSelector::new(Selector::everything());
+            selector.shard = Some(shard);
+            watching.selectors.push(selector);
+        }
         let mut observer = observe(
             context.client.clone(),
             Arc::clone(processing.resource()),
             self.namespace.clone(),
-            &context.settings.watching,
+            &watching,
         )
         .managed_fields(context.managed_fields);
         self.sign.listening(observer.pulse());
@@ -144,6 +154,7 @@ impl<P: Processing> Stream<P> {
         }
         let mut paused = pin!(shared.pause.paused());
         let mut indexed = pin!(processing.ready());
+        let mut reassigned = processing.reassigned();
         let mut is_indexed = processing.is_ready();
         loop {
             let signal = async {
@@ -154,6 +165,14 @@ impl<P: Processing> Stream<P> {
             tokio::select! {
                 () = self.stop.cancelled() => break,
                 () = &mut paused => break,
+                () = &mut reassigned => {
+                    if processing.adopt() == Adopted::Gained {
+                        // Other replicas may have handled the added objects meanwhile.
+                        break;
+                    }
+                    self.routing.reassign();
+                    reassigned = processing.reassigned();
+                }
                 // Objects that appear later must not wait for indices that appear later.
                 () = &mut indexed, if !is_indexed => is_indexed = true,
                 Some(ended) = self.routing.drivers.join_next() => self.routing.join(ended),

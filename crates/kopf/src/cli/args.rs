@@ -10,6 +10,7 @@ use super::freezing::{FreezeArgs, ResumeArgs};
 use super::manifests::PeeringArgs;
 use super::shipping::{CrdArgs, ManifestsArgs, RbacArgs};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use kopf_core::settings::Shards;
 
 /// A Kubernetes operator, made with Kopf
 ///
@@ -43,6 +44,7 @@ pub(super) enum Command {
 }
 
 const PEERING: &str = "Peering";
+const REPLICAS: &str = "Replicas";
 const NOT_HERE: &str = "Not applicable";
 const LOGGING: &str = "Logging";
 const SANDBOX: &str = "Sandbox";
@@ -82,6 +84,24 @@ pub(super) struct RunArgs {
     /// The priority of developers, 666: go ahead of other operators [env: KOPF_RUN_DEV]
     #[arg(long, help_heading = PEERING)]
     pub(super) dev: bool,
+
+    /// Handle objects only while this replica holds a Lease [env: KOPF_RUN_LEADER_ELECT]
+    #[arg(long, help_heading = REPLICAS)]
+    pub(super) leader_elect: bool,
+
+    /// Name of the Lease, shared by the replicas of this operator only; implies --leader-elect
+    /// [env: KOPF_RUN_LEADER_ELECT_NAME]
+    #[arg(long, value_name = "NAME", help_heading = REPLICAS)]
+    pub(super) leader_elect_name: Option<String>,
+
+    /// Namespace of the Lease; default: that of the credentials [env: KOPF_RUN_LEADER_ELECT_NAMESPACE]
+    #[arg(long, value_name = "NAMESPACE", help_heading = REPLICAS)]
+    pub(super) leader_elect_namespace: Option<String>,
+
+    /// Divide the objects among all replicas by this number of shards, or "auto"; requires
+    /// --leader-elect-name [env: KOPF_RUN_SHARDS]
+    #[arg(long, value_name = "NUMBER", help_heading = REPLICAS)]
+    pub(super) shards: Option<Shards>,
 
     /// Log more: also messages for debugging [env: KOPF_RUN_VERBOSE]
     #[arg(short, long, help_heading = LOGGING)]

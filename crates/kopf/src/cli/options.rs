@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum as _;
 use kopf_core::namespace::{NamespacePattern, Scope};
-use kopf_core::settings::Peering;
+use kopf_core::settings::{Leading, Peering, Shards};
 use kopf_engine::probing::Endpoint;
 
 use super::args::{LogFormat, RunArgs};
@@ -20,6 +20,7 @@ pub(super) struct RunOptions {
     /// Nothing if the command line says nothing.
     pub(super) scope: Option<Scope>,
     pub(super) peering: PeeringOptions,
+    pub(super) leading: LeadingOptions,
     pub(super) liveness: Option<Endpoint>,
     pub(super) metrics: Option<Endpoint>,
     pub(super) logging: logging::Options,
@@ -52,6 +53,49 @@ impl PeeringOptions {
     }
 }
 
+/// Options of several replicas.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct LeadingOptions {
+    enabled: bool,
+    name: Option<String>,
+    namespace: Option<String>,
+    shards: Option<Shards>,
+}
+
+impl LeadingOptions {
+    fn new(args: &RunArgs, environment: &Environment<'_>) -> Result<Self, Usage> {
+        let text = |given: &Option<String>, variable: &str| match given {
+            Some(given) => Ok(Some(given.clone())),
+            None => environment.text(variable),
+        };
+        let flag = environment.flag("KOPF_RUN_LEADER_ELECT")?;
+        let namespace = "KOPF_RUN_LEADER_ELECT_NAMESPACE";
+        Ok(Self {
+            enabled: args.leader_elect || flag.unwrap_or_default(),
+            name: text(&args.leader_elect_name, "KOPF_RUN_LEADER_ELECT_NAME")?,
+            namespace: text(&args.leader_elect_namespace, namespace)?,
+            shards: match args.shards {
+                Some(shards) => Some(shards),
+                None => environment.parsed("KOPF_RUN_SHARDS", "auto, or 1 to 256")?,
+            },
+        })
+    }
+
+    /// Overrides the settings.
+    pub(super) fn apply(self, settings: &mut Leading) {
+        settings.enabled |= self.enabled || self.name.is_some();
+        if let Some(name) = self.name {
+            settings.name = name;
+        }
+        if self.namespace.is_some() {
+            settings.namespace = self.namespace;
+        }
+        if self.shards.is_some() {
+            settings.shards = self.shards;
+        }
+    }
+}
+
 /// What the embedded sandbox is asked for.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SandboxOptions {
@@ -66,6 +110,7 @@ impl RunOptions {
         Ok(Self {
             scope: scope(args, environment)?,
             peering: peering(args, environment)?,
+            leading: LeadingOptions::new(args, environment)?,
             liveness: liveness(args, environment)?,
             metrics: metrics(args, environment)?,
             logging: logging_options("KOPF_RUN", &logging_args(args), environment)?,
@@ -497,5 +542,40 @@ mod tests {
             port: 7,
         };
         assert_eq!(options(&[], &variables).unwrap().sandbox, Some(expected));
+    }
+
+    #[test]
+    fn options_of_replicas_override_the_settings() {
+        let leading = |arguments: &[&str], variables: &[(&str, &str)]| {
+            let mut leading = Leading::default();
+            options(arguments, variables)
+                .unwrap()
+                .leading
+                .apply(&mut leading);
+            leading
+        };
+        assert!(!leading(&[], &[]).enabled);
+        let named = leading(&["--leader-elect-name", "op"], &[("KOPF_RUN_SHARDS", "3")]);
+        assert!(named.enabled);
+        assert_eq!(
+            (named.name.as_str(), named.shards),
+            ("op", Some(Shards::Fixed(3)))
+        );
+        let environment = [
+            ("KOPF_RUN_LEADER_ELECT", "true"),
+            ("KOPF_RUN_LEADER_ELECT_NAME", "other"),
+            ("KOPF_RUN_LEADER_ELECT_NAMESPACE", "ns"),
+        ];
+        let given = leading(
+            &["--leader-elect-name", "op", "--shards", "auto"],
+            &environment,
+        );
+        assert_eq!(
+            (given.name.as_str(), given.shards),
+            ("op", Some(Shards::Auto))
+        );
+        assert_eq!(given.namespace.as_deref(), Some("ns"));
+        let error = options(&[], &[("KOPF_RUN_SHARDS", "many")]).unwrap_err();
+        assert!(error.contains("KOPF_RUN_SHARDS"), "{error}");
     }
 }

@@ -126,6 +126,7 @@ fn configure(mut builder: OperatorBuilder, options: RunOptions) -> Result<Operat
         tracing::warn!("{remark}");
     }
     options.peering.apply(&mut builder.settings_mut().peering);
+    options.leading.apply(&mut builder.settings_mut().leading);
     let builder = match options.scope {
         Some(scope) => builder.scope(scope),
         None if builder.has_scope() => builder,

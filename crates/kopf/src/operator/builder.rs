@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::namespace::{NamespacePattern, Scope};
-use kopf_core::settings::Settings;
+use kopf_core::settings::{Settings, Shards};
 use kopf_engine::probing::Endpoint;
 
 use super::{Error, Operator, Parts};
@@ -205,6 +205,33 @@ impl OperatorBuilder {
     pub fn identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = Some(identity.into());
         self
+    }
+
+    /// Handles objects only while this replica holds the Lease of this name. The name is shared by the
+    /// replicas of this operator, and by no other operator in the namespace.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// let builder = Operator::builder().leader_election("my-operator");
+    /// ```
+    pub fn leader_election(mut self, name: impl Into<String>) -> Self {
+        self.settings.leading.enabled = true;
+        self.settings.leading.name = name.into();
+        self
+    }
+
+    /// Divides the objects among all replicas of this name.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    /// use kopf::settings::Shards;
+    ///
+    /// let builder = Operator::builder().sharding("my-operator", Shards::Auto);
+    /// ```
+    pub fn sharding(mut self, name: impl Into<String>, shards: Shards) -> Self {
+        self.settings.leading.shards = Some(shards);
+        self.leader_election(name)
     }
 
     /// Answers those who ask whether it lives, at this address: `http://0.0.0.0:8080/healthz`.

@@ -1,0 +1,52 @@
+//! Simulation of replicas that share objects: crashes, frozen processes, partitions, joins and slow
+//! requests, in virtual time, by seeds.
+//!
+//! Checked at every step: a shard is valid in at most one replica; no handler is called again for a
+//! change that is recorded as handled. Checked in the end, when the faults are over: every change is
+//! handled.
+//!
+//! `KOPF_SIMULATION_SEEDS` sets the number of schedules; 1,000 in the extended checks.
+#![allow(
+    clippy::unwrap_used,
+    reason = "helper functions of tests are tests, too"
+)]
+
+mod chance;
+mod replica;
+mod server;
+mod world;
+
+use world::{Mistake, World};
+
+fn seeds() -> u64 {
+    let given = std::env::var("KOPF_SIMULATION_SEEDS").ok();
+    given.and_then(|seeds| seeds.parse().ok()).unwrap_or(150)
+}
+
+#[test]
+fn no_object_is_handled_by_two_replicas_and_nothing_is_lost() {
+    let mut calls = 0;
+    let mut moves = 0;
+    for seed in 0..seeds() {
+        let world = World::run(seed, Mistake::None);
+        assert_eq!(world.violations, Vec::<String>::new(), "seed {seed}");
+        calls += world.calls;
+        moves += world.moves;
+    }
+    assert!(calls > seeds() * 20, "handlers were called {calls} times");
+    assert!(moves > seeds() * 5, "shards were taken {moves} times");
+}
+
+/// Each of these rules is needed: without it, some schedule goes wrong.
+#[test]
+fn wrong_rules_are_refuted() {
+    for mistake in [
+        Mistake::TrustsTheLeaseDuration,
+        Mistake::ReleasesBeforeHandlersEnd,
+        Mistake::HandlesBeforeListing,
+        Mistake::WritesWithoutChecking,
+    ] {
+        let is_refuted = (0..seeds()).any(|seed| !World::run(seed, mistake).violations.is_empty());
+        assert!(is_refuted, "{mistake:?} goes unnoticed");
+    }
+}

@@ -1,0 +1,283 @@
+//! The world: a server, replicas, faults, and time in steps.
+
+use std::collections::VecDeque;
+
+use super::chance::Chance;
+use super::replica::{Call, Replica, SHARDS};
+use super::server::{Object, Server};
+
+/// Milliseconds between two steps.
+const STEP: u64 = 100;
+/// Milliseconds with faults.
+const FAULTY: u64 = 240_000;
+/// Milliseconds without faults after that.
+const QUIET: u64 = 60_000;
+/// Longest time of a request, in milliseconds: less than replicas wait after the validity of another one.
+const SLOWEST: u64 = 3_000;
+/// Steps by which a watch is behind the server.
+const LAG: usize = 30;
+
+/// A rule that is left out, to see that the simulation notices it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mistake {
+    None,
+    /// A replica acts for longer than the others wait.
+    TrustsTheLeaseDuration,
+    /// A shard is released while its handler runs.
+    ReleasesBeforeHandlersEnd,
+    /// Objects of a new shard are handled without listing them.
+    HandlesBeforeListing,
+    /// Results are written without a look at the Lease.
+    WritesWithoutChecking,
+}
+
+/// A patch on its way.
+struct Patch {
+    replica: String,
+    shard: u32,
+    change: u64,
+    arrives: u64,
+    answered: u64,
+    is_answered: bool,
+}
+
+/// See the module.
+pub(crate) struct World {
+    pub(crate) violations: Vec<String>,
+    pub(crate) calls: u64,
+    pub(crate) moves: u64,
+    chance: Chance,
+    server: Server,
+    past: VecDeque<Vec<Object>>,
+    replicas: Vec<Replica>,
+    /// Requests of rounds: the number of the replica in the list, and when they began and take effect.
+    rounds: Vec<Option<(u64, u64)>>,
+    patches: Vec<Patch>,
+    /// Who has recorded the last change of each object.
+    recorded_by: Vec<String>,
+    born: u64,
+    mistake: Mistake,
+}
+
+impl World {
+    pub(crate) fn run(seed: u64, mistake: Mistake) -> Self {
+        let mut world = Self {
+            violations: Vec::new(),
+            calls: 0,
+            moves: 0,
+            chance: Chance::new(seed),
+            server: Server::default(),
+            past: VecDeque::new(),
+            replicas: Vec::new(),
+            rounds: Vec::new(),
+            patches: Vec::new(),
+            recorded_by: vec![String::new(); SHARDS as usize],
+            born: 0,
+            mistake,
+        };
+        world.server.objects = vec![Object::default(); SHARDS as usize];
+        let mut now = 0;
+        while now < FAULTY + QUIET && world.violations.is_empty() {
+            world.step(now);
+            now += STEP;
+        }
+        if world.violations.is_empty() {
+            world.check_end();
+        }
+        world
+    }
+
+    fn step(&mut self, now: u64) {
+        if now < FAULTY {
+            self.disturb(now);
+        } else if self.replicas.is_empty() {
+            self.join(now);
+        }
+        self.deliver(now);
+        for index in 0..self.replicas.len() {
+            if self.replicas[index].frozen_until <= now {
+                self.act(index, now);
+            }
+        }
+        self.past.push_back(self.server.objects.clone());
+        if self.past.len() > LAG {
+            self.past.pop_front();
+        }
+        self.check(now);
+    }
+
+    fn disturb(&mut self, now: u64) {
+        if self.replicas.len() < 5 && self.chance.once_in(150) || self.replicas.is_empty() {
+            self.join(now);
+        }
+        let index = usize::try_from(self.chance.next() % self.replicas.len() as u64).unwrap();
+        if self.chance.once_in(400) {
+            self.replicas.remove(index);
+            self.rounds.remove(index);
+        } else if self.chance.once_in(250) {
+            self.replicas[index].frozen_until = now + self.chance.within(100..40_000);
+        } else if self.chance.once_in(250) {
+            self.replicas[index].partitioned_until = now + self.chance.within(100..40_000);
+        }
+        if self.chance.once_in(10) {
+            let object = usize::try_from(self.chance.next() % u64::from(SHARDS)).unwrap();
+            self.server.objects[object].changed += 1;
+        }
+    }
+
+    fn join(&mut self, now: u64) {
+        self.born += 1;
+        // Identities are not in the order of births.
+        let number = self.chance.within(0..100) * 100 + self.born % 100;
+        self.replicas.push(Replica::new(number, now, self.mistake));
+        self.rounds.push(None);
+    }
+
+    /// Patches arrive, and their responses.
+    fn deliver(&mut self, now: u64) {
+        for patch in &mut self.patches {
+            let shard = patch.shard as usize;
+            if patch.arrives <= now {
+                patch.arrives = u64::MAX;
+                let object = &mut self.server.objects[shard];
+                if object.handled >= patch.change && self.recorded_by[shard] != patch.replica {
+                    let message = format!("{now}: change {} is recorded twice", patch.change);
+                    self.violations.push(message);
+                }
+                object.handled = object.handled.max(patch.change);
+                self.recorded_by[shard].clone_from(&patch.replica);
+            }
+            if patch.answered <= now {
+                let mut replicas = self.replicas.iter_mut();
+                let sender = replicas.find(|replica| replica.identity == patch.replica);
+                let Some(sender) = sender.filter(|replica| replica.frozen_until <= now) else {
+                    continue;
+                };
+                patch.answered = u64::MAX;
+                if let Some(tenure) = sender.tenures.get_mut(&patch.shard)
+                    && matches!(tenure.call, Call::Written { .. })
+                {
+                    let change = patch.change;
+                    tenure.call = if patch.is_answered {
+                        Call::None
+                    } else {
+                        Call::Running { change, until: now }
+                    };
+                }
+            }
+        }
+        self.patches
+            .retain(|patch| patch.arrives != u64::MAX || patch.answered != u64::MAX);
+    }
+
+    /// One step of one replica that is not frozen.
+    fn act(&mut self, index: usize, now: u64) {
+        let replica = &mut self.replicas[index];
+        replica.settle(now);
+        let is_partitioned = replica.partitioned_until > now;
+        match self.rounds[index] {
+            None if replica.next_round <= now => {
+                let latency = self.chance.within(0..SLOWEST);
+                self.rounds[index] = Some((now, now + latency));
+            }
+            Some((began, effect)) if effect <= now => {
+                self.rounds[index] = None;
+                replica.next_round = now + 2_000;
+                if !is_partitioned {
+                    let before = replica.tenures.len();
+                    replica.round(&mut self.server, began, now);
+                    let gained = replica.tenures.len().saturating_sub(before);
+                    self.moves += gained as u64;
+                }
+            }
+            _ => {}
+        }
+        if !is_partitioned {
+            replica.release_drained(&mut self.server, now);
+        }
+        for shard in 0..SHARDS {
+            self.handle(index, shard, now);
+        }
+    }
+
+    /// Begins and ends the handler of one object.
+    fn handle(&mut self, index: usize, shard: u32, now: u64) {
+        let replica = &mut self.replicas[index];
+        let is_valid = replica.is_valid(shard, now);
+        let is_partitioned = replica.partitioned_until > now;
+        let identity = replica.identity.clone();
+        let Some(tenure) = replica.tenures.get_mut(&shard) else {
+            return;
+        };
+        let current = self.server.objects[shard as usize];
+        let is_old = self.mistake == Mistake::HandlesBeforeListing;
+        let lagging = self.past.front().filter(|_| is_old);
+        let seen = lagging.map_or(current, |past| past[shard as usize]);
+        match tenure.call {
+            Call::None if is_valid && !tenure.draining && tenure.listed_at <= now => {
+                if seen.changed <= seen.handled {
+                    return;
+                }
+                self.calls += 1;
+                if current.handled >= seen.changed {
+                    let message = format!("{now}: {identity} repeats change {}", seen.changed);
+                    self.violations.push(message);
+                }
+                let until = now + self.chance.within(100..8_000);
+                let change = seen.changed;
+                tenure.call = Call::Running { change, until };
+            }
+            Call::Running { change, until } if until <= now => {
+                if !is_valid && self.mistake != Mistake::WritesWithoutChecking {
+                    return;
+                }
+                let arrives = now + self.chance.within(0..SLOWEST);
+                let is_lost = is_partitioned && self.chance.once_in(2);
+                let answered = arrives + self.chance.within(0..500);
+                tenure.call = Call::Written { until: answered };
+                self.patches.push(Patch {
+                    replica: identity,
+                    shard,
+                    change,
+                    arrives: if is_lost { u64::MAX } else { arrives },
+                    answered,
+                    is_answered: !is_partitioned,
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn check(&mut self, now: u64) {
+        for shard in 0..SHARDS {
+            let replicas = self.replicas.iter();
+            let valid: Vec<&str> = replicas
+                .filter(|replica| replica.is_valid(shard, now))
+                .map(|replica| replica.identity.as_str())
+                .collect();
+            if valid.len() > 1 {
+                let message = format!("{now}: shard {shard} is valid in {}", valid.join(", "));
+                self.violations.push(message);
+            }
+            // A frozen one may end what it was doing.
+            let running = self.replicas.iter().filter(|replica| {
+                let tenure = replica.tenures.get(&shard);
+                let runs = |call: Call| matches!(call, Call::Running { .. });
+                replica.frozen_until <= now && tenure.is_some_and(|tenure| runs(tenure.call))
+            });
+            if running.count() > 1 {
+                let message = format!("{now}: shard {shard} is handled twice at once");
+                self.violations.push(message);
+            }
+        }
+    }
+
+    fn check_end(&mut self) {
+        for (shard, object) in self.server.objects.iter().enumerate() {
+            if object.handled < object.changed {
+                let message = format!("shard {shard}: {object:?} is not handled");
+                self.violations.push(message);
+            }
+        }
+    }
+}

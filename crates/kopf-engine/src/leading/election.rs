@@ -1,0 +1,177 @@
+//! The task of a leader election.
+
+use std::time::Duration;
+
+use kopf_core::leading::{Candidate, Timing};
+use kopf_core::object::Moment;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use super::holdings::{Holdings, Renewed};
+use super::leases::{Lease, Leases};
+use super::reporting::Complaints;
+use super::{Error, RELEASING, Replica};
+use crate::clock::Clock;
+
+/// The only shard.
+const ALL: u32 = 0;
+
+/// A leader election, seen from one replica.
+pub(super) struct Election {
+    leases: Leases,
+    lease: Lease,
+    candidate: Candidate,
+    holdings: Holdings,
+    timing: Timing,
+    clock: Clock,
+    epoch: Instant,
+    complaints: Complaints,
+    /// The last logged holder.
+    holder: String,
+}
+
+impl Election {
+    pub(super) fn new(leases: Leases, replica: Replica) -> Self {
+        let Replica {
+            settings,
+            identity,
+            assignments,
+            clock,
+        } = replica;
+        let (name, timing) = (&settings.leading.name, settings.leading.timing());
+        Self {
+            complaints: Complaints::new(format!("the Lease {leases}/{name}")),
+            leases,
+            lease: Lease::new(name),
+            candidate: Candidate::new(identity, timing),
+            holdings: Holdings::new(assignments),
+            timing,
+            clock,
+            epoch: Instant::now(),
+            holder: String::new(),
+        }
+    }
+
+    /// Takes part until the operator exits; then releases the Lease when everything is written.
+    pub(super) async fn run(mut self, halt: CancellationToken) -> Result<(), Error> {
+        while !halt.is_cancelled() {
+            self.round().await?;
+            tokio::select! {
+                () = halt.cancelled() => {}
+                () = sleep(self.pause()) => {}
+            }
+        }
+        self.leave().await
+    }
+
+    fn now(&self) -> Moment {
+        Moment::new(self.epoch.elapsed())
+    }
+
+    fn instant(&self, moment: Moment) -> Instant {
+        self.epoch + moment.since(Moment::default())
+    }
+
+    /// Returns the delay before the next round. A leader that has not renewed its Lease for too long
+    /// does not sleep beyond its end.
+    fn pause(&self) -> Duration {
+        let period = self.timing.retry_period;
+        let left = self.candidate.valid_until();
+        left.map_or(period, |until| until.since(self.now()).min(period))
+    }
+
+    /// Reads and writes the Lease once, in the time that is left.
+    async fn round(&mut self) -> Result<(), Error> {
+        self.settle();
+        let valid_until = self.candidate.valid_until();
+        let limit = valid_until.unwrap_or_else(|| self.now().after(self.timing.renew_deadline));
+        let limit = self.instant(limit);
+        match timeout_at(limit, self.exchange()).await {
+            Ok(Ok(())) => self.complaints.none(),
+            Ok(Err(Failure::Api(error))) => self.complaints.add(&error),
+            Ok(Err(Failure::Namesake(error))) => return Err(error.into()),
+            Err(_) => self.complaints.add(&"no response in time"),
+        }
+        self.settle();
+        Ok(())
+    }
+
+    async fn exchange(&mut self) -> Result<(), Failure> {
+        let is_leader = self.candidate.valid_until().is_some();
+        if !is_leader || self.candidate.is_unknown() {
+            let found = self.leases.read(&mut self.lease).await?;
+            self.candidate.observe(found, self.now())?;
+        }
+        let began = self.now();
+        let Some(intent) = self.candidate.intent(began) else {
+            return Ok(());
+        };
+        let spec = self.candidate.claim(self.clock.now());
+        match self.leases.write(&mut self.lease, &intent, spec).await? {
+            Some(record) => self.candidate.accepted(record, began),
+            None => self.candidate.conflicted(),
+        }
+        Ok(())
+    }
+
+    /// Applies the state of the election to the operator.
+    fn settle(&mut self) {
+        self.candidate.expire(self.now());
+        let (leases, name) = (&self.leases, &self.lease.name);
+        if let Some(until) = self.candidate.valid_until() {
+            self.holder.clear();
+            let end = self.instant(until);
+            if self.holdings.renew(ALL, end) == Renewed::Gained {
+                info!("This replica is the leader now: it holds the Lease {leases}/{name}.");
+            }
+            return;
+        }
+        if self.holdings.lose(ALL) {
+            warn!(
+                "This replica is not the leader any longer: the Lease {leases}/{name} is lost. \
+                 Handling is stopped until it is the leader again."
+            );
+        }
+        let holder = self.candidate.record().map(|record| record.holder.clone());
+        let holder = holder.unwrap_or_default();
+        if !holder.is_empty() && holder != self.holder {
+            info!("Waiting as a standby: the Lease {leases}/{name} is held by {holder}.");
+            self.holder = holder;
+        }
+    }
+
+    /// Renews the Lease until everything that runs has ended, then releases it.
+    async fn leave(mut self) -> Result<(), Error> {
+        while !self.holdings.is_empty() {
+            self.holdings.drain_all();
+            tokio::select! {
+                biased;
+                () = self.holdings.drained() => drop(self.holdings.take_drained()),
+                () = sleep(self.pause()) => self.round().await?,
+            }
+        }
+        if let (Some(spec), Some(intent)) = (
+            self.candidate.release(self.clock.now()),
+            self.candidate.intent(self.now()),
+        ) {
+            let releasing = self.leases.write(&mut self.lease, &intent, spec);
+            match timeout(RELEASING, releasing).await {
+                Ok(Ok(Some(_))) => debug!("The Lease {} is released.", self.lease.name),
+                Ok(Ok(None)) => {}
+                Ok(Err(error)) => warn!("The Lease is not released: {error}. It expires."),
+                Err(_) => warn!("The Lease is not released in time. It expires."),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A failure of one round.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error(transparent)]
+    Api(#[from] kopf_client::Error),
+    #[error(transparent)]
+    Namesake(#[from] kopf_core::leading::Namesake),
+}

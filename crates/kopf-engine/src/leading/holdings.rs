@@ -1,0 +1,186 @@
+//! The tenures of this process, published as its assignment.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::assignment::Assignments;
+use super::tenure::Tenure;
+
+/// The shards that this process holds, and those that it is releasing.
+#[derive(Debug)]
+pub(super) struct Holdings {
+    held: BTreeMap<u32, Arc<Tenure>>,
+    draining: BTreeMap<u32, Arc<Tenure>>,
+    assignments: Assignments,
+}
+
+/// The effect of a renewal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Renewed {
+    /// The shard was not held before.
+    Gained,
+    /// The shard is held for longer.
+    Extended,
+}
+
+impl Holdings {
+    pub(super) fn new(assignments: Assignments) -> Self {
+        Self {
+            held: BTreeMap::new(),
+            draining: BTreeMap::new(),
+            assignments,
+        }
+    }
+
+    /// Notes that a shard is held until this moment. A tenure that was invalid for a moment is not
+    /// continued: events may have been dropped in that moment, so the objects must be listed again.
+    pub(super) fn renew(&mut self, shard: u32, end: Instant) -> Renewed {
+        if let Some(tenure) = self.draining.get(&shard) {
+            if tenure.is_valid() {
+                tenure.renew(end);
+            } else {
+                // Nothing depends on it any longer: it is released at once.
+                tenure.lose();
+                let ended = Arc::new(Tenure::until(end));
+                ended.end();
+                self.draining.insert(shard, ended);
+            }
+            return Renewed::Extended;
+        }
+        match self.held.get(&shard) {
+            Some(tenure) if tenure.is_valid() => {
+                tenure.renew(end);
+                return Renewed::Extended;
+            }
+            Some(tenure) => tenure.lose(),
+            None => {}
+        }
+        self.held.insert(shard, Arc::new(Tenure::until(end)));
+        self.publish();
+        Renewed::Gained
+    }
+
+    /// Notes that a shard is lost. Returns `false` if it was not held.
+    pub(super) fn lose(&mut self, shard: u32) -> bool {
+        let held = self.held.remove(&shard);
+        let Some(tenure) = held.or_else(|| self.draining.remove(&shard)) else {
+            return false;
+        };
+        tenure.lose();
+        self.publish();
+        true
+    }
+
+    /// Begins to release a shard: its running handlers may end.
+    pub(super) fn drain(&mut self, shard: u32) {
+        if let Some(tenure) = self.held.remove(&shard) {
+            tenure.end();
+            self.draining.insert(shard, tenure);
+            self.publish();
+        }
+    }
+
+    /// Begins to release all shards because the operator exits. Its streams end by themselves.
+    pub(super) fn drain_all(&mut self) {
+        for (shard, tenure) in std::mem::take(&mut self.held) {
+            tenure.end();
+            self.draining.insert(shard, tenure);
+        }
+    }
+
+    /// Takes the shards whose handlers have ended.
+    pub(super) fn take_drained(&mut self) -> Vec<u32> {
+        let is_drained = |_: &u32, tenure: &mut Arc<Tenure>| tenure.is_drained();
+        let drained = self.draining.extract_if(.., is_drained);
+        drained.map(|(shard, _)| shard).collect()
+    }
+
+    /// Waits until the handlers of a shard have ended that is being released; forever if there is
+    /// none. Cancel-safe.
+    pub(super) async fn drained(&self) {
+        if self.draining.is_empty() {
+            return std::future::pending().await;
+        }
+        let waits = self
+            .draining
+            .values()
+            .map(|tenure| Box::pin(tenure.drained()));
+        futures::future::select_all(waits).await;
+    }
+
+    /// Returns `true` if nothing is held, and nothing is being released.
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.is_empty() && self.draining.is_empty()
+    }
+
+    /// Returns the number of held shards.
+    pub(super) fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    fn publish(&self) {
+        self.assignments.publish(self.held.clone());
+    }
+}
+
+/// Nothing may go on without renewals.
+impl Drop for Holdings {
+    fn drop(&mut self) {
+        for tenure in self.held.values().chain(self.draining.values()) {
+            tenure.lose();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(10)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tenure_that_was_invalid_is_not_continued() {
+        let assignments = Assignments::none_of(1);
+        let mut holdings = Holdings::new(assignments.clone());
+        assert_eq!(holdings.renew(0, soon()), Renewed::Gained);
+        let pass = assignments.first().await;
+        advance(Duration::from_secs(9)).await;
+        assert_eq!(holdings.renew(0, soon()), Renewed::Extended);
+        assert!(pass.may_begin());
+        advance(Duration::from_secs(11)).await;
+        assert_eq!(holdings.renew(0, soon()), Renewed::Gained);
+        assert!(!pass.may_begin(), "it is of the former tenure");
+        assert!(assignments.first().await.may_begin());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn shards_are_released_when_their_passes_are_dropped() {
+        let assignments = Assignments::none_of(1);
+        let mut holdings = Holdings::new(assignments.clone());
+        holdings.renew(0, soon());
+        let pass = assignments.first().await;
+        holdings.drain(0);
+        assert_eq!(holdings.take_drained(), Vec::<u32>::new());
+        tokio::join!(holdings.drained(), async { drop(pass) });
+        assert_eq!(holdings.take_drained(), [0]);
+        assert!(holdings.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_continues_without_the_task_that_renews() {
+        let assignments = Assignments::none_of(1);
+        let mut holdings = Holdings::new(assignments.clone());
+        holdings.renew(0, soon());
+        let pass = assignments.first().await;
+        drop(holdings);
+        assert!(!pass.may_write());
+    }
+}

@@ -1,0 +1,168 @@
+//! Leases on the server: reading, and writes that are conditional on the version that was read.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use kopf_client::{Client, Error};
+use kopf_core::leading::{Intent, LeaseRecord};
+use kopf_core::settings::Settings;
+use serde_json::{Map, Value, json};
+
+/// The namespace of Leases for which neither the settings nor the credentials name one.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// The Leases of one namespace.
+#[derive(Debug)]
+pub(super) struct Leases {
+    client: Client,
+    namespace: String,
+}
+
+/// One Lease, with the metadata that others have put on it.
+#[derive(Debug, Clone)]
+pub(super) struct Lease {
+    pub(super) name: String,
+    /// Labels and annotations of a Lease that is created by this process.
+    metadata: Map<String, Value>,
+    /// The object as it was last seen.
+    object: Option<Value>,
+}
+
+impl Leases {
+    /// Returns access to the namespace of the settings. Waits for credentials if they decide about it.
+    /// Requests have their own limits, so that they do not wait behind those of handlers.
+    pub(super) async fn new(client: &Client, settings: &Settings) -> Result<Self, Error> {
+        let mut networking = settings.networking.clone();
+        networking.request_timeout = Some(settings.leading.renew_deadline);
+        let client = client.with_networking(&networking);
+        let namespace = match &settings.leading.namespace {
+            Some(namespace) => namespace.clone(),
+            None => {
+                let suggested = client.suggested_namespace().await?;
+                suggested
+                    .unwrap_or_else(|| Arc::from(DEFAULT_NAMESPACE))
+                    .to_string()
+            }
+        };
+        Ok(Self { client, namespace })
+    }
+
+    fn path(&self, name: &str) -> String {
+        let path = format!(
+            "/apis/coordination.k8s.io/v1/namespaces/{}/leases/{name}",
+            self.namespace
+        );
+        path.trim_end_matches('/').to_owned()
+    }
+
+    /// Reads a Lease; `None` if it does not exist.
+    pub(super) async fn read(&self, lease: &mut Lease) -> Result<Option<LeaseRecord>, Error> {
+        lease.object = match self.client.get_json_once(&self.path(&lease.name)).await {
+            Ok(object) => Some(object),
+            Err(error) if error.is_not_found() => None,
+            Err(error) => return Err(error),
+        };
+        lease.object.as_ref().map(parse).transpose()
+    }
+
+    /// Lists the Leases with this label, from the newest state of the server.
+    pub(super) async fn list(&self, label: &str) -> Result<Vec<Value>, Error> {
+        let path = format!("{}?labelSelector={label}", self.path(""));
+        let mut list = self.client.get_json_once(&path).await?;
+        match list["items"].take() {
+            Value::Array(items) => Ok(items),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Writes a Lease; `None` if another client was faster.
+    pub(super) async fn write(
+        &self,
+        lease: &mut Lease,
+        intent: &Intent,
+        spec: Map<String, Value>,
+    ) -> Result<Option<LeaseRecord>, Error> {
+        let object = lease.written(intent, spec, &self.namespace);
+        let written = match intent {
+            Intent::Create => self.client.post_json_once(&self.path(""), &object).await,
+            Intent::Update { .. } => {
+                let path = self.path(&lease.name);
+                self.client.put_json(&path, &object).await
+            }
+        };
+        match written {
+            Ok(object) => {
+                let record = parse(&object)?;
+                lease.object = Some(object);
+                Ok(Some(record))
+            }
+            Err(error) if error.is_conflict() || error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes a Lease, if it still has this version.
+    pub(super) async fn delete(&self, name: &str, version: &str) -> Result<(), Error> {
+        match self.client.delete_version(&self.path(name), version).await {
+            Err(error) if error.is_conflict() || error.is_not_found() => Ok(()),
+            result => result,
+        }
+    }
+}
+
+impl Lease {
+    pub(super) fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            metadata: Map::new(),
+            object: None,
+        }
+    }
+
+    /// Adds labels to a Lease that is created by this process.
+    pub(super) fn with_labels(mut self, labels: BTreeMap<&str, String>) -> Self {
+        self.metadata.insert("labels".to_owned(), json!(labels));
+        self
+    }
+
+    /// Notes the object as it was listed.
+    pub(super) fn seen(&mut self, object: Option<Value>) {
+        self.object = object;
+    }
+
+    /// Returns the object to write. Metadata of others is kept, and so are unknown fields.
+    fn written(&self, intent: &Intent, spec: Map<String, Value>, namespace: &str) -> Value {
+        let mut object = match (intent, &self.object) {
+            (Intent::Update { .. }, Some(object)) => object.clone(),
+            _ => json!({"metadata": self.metadata, "spec": {}}),
+        };
+        object["apiVersion"] = json!("coordination.k8s.io/v1");
+        object["kind"] = json!("Lease");
+        object["metadata"]["name"] = json!(self.name);
+        object["metadata"]["namespace"] = json!(namespace);
+        if let Intent::Update { version } = intent {
+            object["metadata"]["resourceVersion"] = json!(version);
+        }
+        if !object["spec"].is_object() {
+            object["spec"] = json!({});
+        }
+        for (field, value) in spec {
+            object["spec"][field] = value;
+        }
+        object
+    }
+}
+
+/// `ns/name`
+impl fmt::Display for Leases {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.namespace)
+    }
+}
+
+fn parse(object: &Value) -> Result<LeaseRecord, Error> {
+    LeaseRecord::parse(object).map_err(|error| Error::Malformed {
+        reason: error.to_string(),
+    })
+}

@@ -1,0 +1,412 @@
+//! Several replicas of one operator: one of them, or each for some objects, handles what happens.
+
+use std::time::Duration;
+
+use kopf_core::settings::{Settings, Shards};
+use kopf_sandbox::fault::{Fault, Verb};
+use serde_json::{Value, json};
+
+use crate::front::{Declaration, done, gives, indexed, on};
+use crate::stage::{Setup, Stage, everywhere, is_handled, sandboxed};
+
+/// Settings of a replica in the namespace of the case.
+fn elected(namespace: &str) -> impl FnOnce(&mut Settings) + use<> {
+    let namespace = namespace.to_owned();
+    move |settings| {
+        settings.leading.enabled = true;
+        settings.leading.name = "op".to_owned();
+        settings.leading.namespace = Some(namespace);
+    }
+}
+
+fn replica(stage: &Stage, handlers: impl IntoIterator<Item = Declaration>) -> Setup<'_> {
+    let setup = stage.operator(handlers);
+    setup.settings(elected(stage.api.namespace()))
+}
+
+fn shard(stage: &Stage, shards: u32, handlers: impl IntoIterator<Item = Declaration>) -> Setup<'_> {
+    replica(stage, handlers).settings(|settings| {
+        settings.leading.shards = Some(Shards::Fixed(shards));
+    })
+}
+
+async fn lease(stage: &Stage) -> Value {
+    let path = stage.api.group_path("coordination.k8s.io/v1", "leases/op");
+    stage.api.get(&path).await.json["spec"].clone()
+}
+
+async fn holder(stage: &Stage) -> String {
+    let lease = lease(stage).await;
+    lease["holderIdentity"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// Waits until some replica holds the Lease.
+async fn led(stage: &Stage) {
+    stage
+        .within("a leader", async {
+            while holder(stage).await.is_empty() {
+                stage.sleep(0.1).await;
+            }
+        })
+        .await;
+}
+
+#[test]
+fn only_the_leader_handles_and_a_standby_follows_at_its_exit() {
+    everywhere(async |stage| {
+        let first = replica(stage, [on::create("first")]).start().await;
+        led(stage).await;
+        let second = [on::create("second"), on::resume("resumed")];
+        let _second = replica(stage, second).start().await;
+        stage.create("a", json!({})).await;
+        stage.until_handled("a").await;
+        assert_eq!(stage.journal.ids(), ["first"]);
+        first.stop().await;
+        stage
+            .until_so("the takeover", || stage.journal.count("resumed") == 1)
+            .await;
+        stage.create("b", json!({})).await;
+        stage.until_handled("b").await;
+        assert_eq!(stage.journal.count("second"), 1);
+        assert_eq!(stage.journal.only("resumed").body["metadata"]["name"], "a");
+    });
+}
+
+#[test]
+fn the_lease_has_the_format_of_client_go_and_is_released() {
+    everywhere(async |stage| {
+        let operator = replica(stage, [on::create("make")]).start().await;
+        led(stage).await;
+        let held = lease(stage).await;
+        assert_eq!(held["leaseDurationSeconds"], 15);
+        assert_eq!(held["leaseTransitions"], 0);
+        for field in ["acquireTime", "renewTime"] {
+            let time = held[field].as_str().unwrap();
+            assert!(time.len() == "2026-01-02T03:04:05.678901Z".len(), "{time}");
+        }
+        operator.stop().await;
+        let released = lease(stage).await;
+        assert_eq!(released["holderIdentity"].as_str().unwrap_or_default(), "");
+        assert_eq!(released["leaseDurationSeconds"], 1);
+        operator.start().await;
+        led(stage).await;
+        assert_eq!(lease(stage).await["leaseTransitions"], 1);
+        operator.stop().await;
+    });
+}
+
+#[test]
+fn a_killed_leader_is_followed_when_its_lease_has_expired() {
+    sandboxed(async |stage| {
+        let first = replica(stage, [on::create("first")]).start().await;
+        led(stage).await;
+        let _second = replica(stage, [on::create("second")]).start().await;
+        stage.settled().await;
+        first.kill().await;
+        stage.create("a", json!({})).await;
+        stage.sleep(12.0).await;
+        assert_eq!(stage.journal.ids(), Vec::<String>::new());
+        stage.sleep(6.0).await;
+        stage.until_handled("a").await;
+        assert_eq!(stage.journal.ids(), ["second"]);
+    });
+}
+
+#[test]
+fn a_standby_fills_its_indices() {
+    everywhere(async |stage| {
+        let _first = replica(stage, [on::create("first")]).start().await;
+        led(stage).await;
+        let index = on::index("names").does(|call| async move {
+            let name = call.cause().unwrap().body.name().unwrap().to_owned();
+            indexed(&call, json!({"all": name}))
+        });
+        stage.create("before", json!({})).await;
+        let _second = replica(stage, [index, on::create("second")]).start().await;
+        stage.create("after", json!({})).await;
+        let both = json!({"all": ["after", "before"]});
+        stage
+            .until_so("the index", || stage.index("names") == both)
+            .await;
+        stage.delete("before").await;
+        stage
+            .until_so("the removal", || {
+                stage.index("names") == json!({"all": ["after"]})
+            })
+            .await;
+        assert_eq!(stage.journal.count("second"), 0);
+    });
+}
+
+#[test]
+fn a_leader_that_cannot_renew_stops_before_its_lease_expires() {
+    sandboxed(async |stage| {
+        let handlers = [on::create("make"), on::daemon("watch").waits()];
+        let operator = replica(stage, handlers).start().await;
+        led(stage).await;
+        stage.create("a", json!({})).await;
+        stage.until_handled("a").await;
+        assert_eq!(operator.inspect().snapshot().daemons, 1);
+        let failing = Fault::error(500).verb(Verb::Update).kind("leases");
+        let fault = stage.faults().inject(failing);
+        stage.sleep(12.0).await;
+        assert_eq!(operator.inspect().snapshot().daemons, 0);
+        stage.create("b", json!({})).await;
+        stage.sleep(60.0).await;
+        assert!(!is_handled(&stage.get("b").await));
+        assert_eq!(stage.journal.count("make"), 1);
+        stage.faults().remove(fault);
+        stage.until_handled("b").await;
+        stage
+            .until_so("the daemons", || operator.inspect().snapshot().daemons == 2)
+            .await;
+    });
+}
+
+#[test]
+fn results_of_handlers_are_not_written_after_the_lease_is_lost() {
+    sandboxed(async |stage| {
+        let slow = on::create("make").does(|call| async move {
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            gives(json!(call.retry))
+        });
+        let _operator = replica(stage, [slow]).start().await;
+        led(stage).await;
+        stage.create("a", json!({})).await;
+        stage
+            .until_so("the call", || stage.journal.count("make") == 1)
+            .await;
+        let failing = Fault::error(500).verb(Verb::Update).kind("leases");
+        let fault = stage.faults().inject(failing);
+        stage.sleep(60.0).await;
+        assert_eq!(stage.writes_to("a"), []);
+        stage.faults().remove(fault);
+        stage.until_handled("a").await;
+        assert_eq!(
+            stage.journal.count("make"),
+            2,
+            "nothing was recorded of the first call"
+        );
+    });
+}
+
+#[test]
+fn the_lease_is_released_when_the_last_handler_has_ended() {
+    sandboxed(async |stage| {
+        let slow = on::create("first").does(|_| async {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            done()
+        });
+        let first = replica(stage, [slow]);
+        let first = first.settings(|settings| {
+            settings.queueing.exit_timeout = Duration::from_secs(60);
+        });
+        let first = first.start().await;
+        led(stage).await;
+        let _second = replica(stage, [on::create("second")]).start().await;
+        stage.create("a", json!({})).await;
+        stage
+            .until_so("the call", || stage.journal.count("first") == 1)
+            .await;
+        first.stop().await;
+        assert!(is_handled(&stage.get("a").await));
+        stage.sleep(10.0).await;
+        assert_eq!(stage.journal.ids(), ["first"]);
+        assert!(!holder(stage).await.is_empty(), "the other one has it");
+    });
+}
+
+#[test]
+fn replicas_are_one_peer() {
+    sandboxed(async |stage| {
+        stage.define_peerings().await;
+        stage.create_peering("default").await;
+        let first = replica(stage, [on::create("first")])
+            .peer("one", 0)
+            .start()
+            .await;
+        led(stage).await;
+        let _second = replica(stage, [on::create("second")])
+            .peer("two", 0)
+            .start()
+            .await;
+        stage.settled().await;
+        assert_eq!(stage.peer_names().await.len(), 1);
+        stage.create("a", json!({})).await;
+        stage.until_handled("a").await;
+        first.stop().await;
+        stage.create("b", json!({})).await;
+        stage.until_handled("b").await;
+        assert_eq!(stage.journal.ids(), ["first", "second"]);
+        assert_eq!(stage.peer_names().await.len(), 1);
+    });
+}
+
+#[test]
+fn replicas_without_a_name_are_refused() {
+    sandboxed(async |stage| {
+        let setup = stage.operator([on::create("make")]);
+        let error = setup
+            .settings(|settings| settings.leading.enabled = true)
+            .fails()
+            .await;
+        assert!(error.contains("Unnamed"), "{error}");
+    });
+}
+
+/// The names of the objects that a handler was called for, in order.
+fn names(stage: &Stage, id: &str) -> Vec<String> {
+    let entries = stage.journal.of(id).into_iter();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.body["metadata"]["name"].as_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+async fn create(stage: &Stage, prefix: &str) -> Vec<String> {
+    let names: Vec<String> = (10..30)
+        .map(|number| format!("{prefix}-{number}"))
+        .collect();
+    for name in &names {
+        stage.create(name, json!({})).await;
+    }
+    for name in &names {
+        stage.until_handled(name).await;
+    }
+    names
+}
+
+#[test]
+fn shards_divide_the_objects_and_move_with_the_replicas() {
+    everywhere(async |stage| {
+        let first = shard(stage, 4, [on::create("first"), on::resume("first-resumed")]);
+        let first = first.start().await;
+        let alone = create(stage, "a").await;
+        assert_eq!(names(stage, "first"), alone);
+        let second = shard(
+            stage,
+            4,
+            [on::create("second"), on::resume("second-resumed")],
+        );
+        let _second = second.start().await;
+        stage
+            .until_so("the hand-over", || {
+                stage.journal.count("second-resumed") > 0
+            })
+            .await;
+        stage.sleep(5.0).await;
+        create(stage, "b").await;
+        let handled = |id: &str| {
+            names(stage, id)
+                .into_iter()
+                .filter(|name| name.starts_with('b'))
+        };
+        let (ones, twos) = (handled("first").count(), handled("second").count());
+        assert!(ones > 0 && twos > 0, "{ones} and {twos}");
+        assert_eq!(ones + twos, 20, "each object is handled once");
+        first.stop().await;
+        stage
+            .until_so("everything to be resumed", || {
+                let mut resumed = names(stage, "second-resumed");
+                resumed.extend(names(stage, "second"));
+                resumed.sort();
+                resumed.dedup();
+                resumed.len() == 40
+            })
+            .await;
+        create(stage, "c").await;
+        assert_eq!(
+            names(stage, "second")
+                .iter()
+                .filter(|name| name.starts_with('c'))
+                .count(),
+            20
+        );
+    });
+}
+
+#[test]
+fn a_shard_is_handed_over_when_its_handlers_have_ended() {
+    sandboxed(async |stage| {
+        let slow = on::create("first").does(|_| async {
+            tokio::time::sleep(Duration::from_secs(100)).await;
+            done()
+        });
+        let _first = shard(stage, 1, [slow]).start().await;
+        stage.sleep(5.0).await;
+        stage.create("a", json!({})).await;
+        stage
+            .until_so("the call", || stage.journal.count("first") == 1)
+            .await;
+        // The one of the smaller identity gets the only shard.
+        let second = shard(stage, 1, [on::create("second"), on::resume("resumed")]);
+        let second = second
+            .peer("!", 0)
+            .settings(|settings| settings.peering.standalone = true);
+        let _second = second.start().await;
+        stage.sleep(60.0).await;
+        assert_eq!(stage.journal.count("resumed"), 0, "the handler runs");
+        stage.until_handled("a").await;
+        stage
+            .until_so("the hand-over", || stage.journal.count("resumed") == 1)
+            .await;
+        assert_eq!(
+            stage.journal.count("second"),
+            0,
+            "it is recorded as finished"
+        );
+        assert_eq!(stage.journal.count("first"), 1);
+    });
+}
+
+#[test]
+fn replicas_with_another_number_of_shards_wait() {
+    sandboxed(async |stage| {
+        let first = shard(stage, 2, [on::create("first")]).start().await;
+        stage.sleep(5.0).await;
+        let _second = shard(stage, 3, [on::create("second")]).start().await;
+        stage.sleep(60.0).await;
+        create(stage, "a").await;
+        assert_eq!(stage.journal.count("second"), 0);
+        let says = |text: &str| stage.log.records().iter().any(|r| r.message.contains(text));
+        assert!(says("another number of shards"));
+        first.stop().await;
+        stage.sleep(20.0).await;
+        create(stage, "b").await;
+        assert_eq!(stage.journal.count("second"), 20);
+    });
+}
+
+#[test]
+fn indices_are_of_all_objects_unless_they_are_sharded() {
+    everywhere(async |stage| {
+        let index = |id: &str| {
+            on::index(id).does(|call| async move {
+                let name = call.cause().unwrap().body.name().unwrap().to_owned();
+                indexed(&call, json!({"all": name}))
+            })
+        };
+        let _first = shard(stage, 4, [on::create("first")]).start().await;
+        create(stage, "a").await;
+        let second = shard(
+            stage,
+            4,
+            [index("global"), index("own"), on::create("second")],
+        );
+        let second = second.settings(|settings| {
+            settings.leading.sharded_indices = ["own".to_owned()].into();
+        });
+        let _second = second.start().await;
+        let size = |id: &str| stage.index(id)["all"].as_array().map_or(0, Vec::len);
+        stage
+            .until_so("the indices", || size("global") == 20 && size("own") > 0)
+            .await;
+        stage.sleep(5.0).await;
+        assert_eq!(size("global"), 20);
+        assert!(size("own") < 20, "{}", size("own"));
+    });
+}

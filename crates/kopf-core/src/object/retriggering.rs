@@ -18,8 +18,8 @@ use crate::body::Body;
 use crate::cause::Reason;
 use crate::encoding::to_json_text;
 use crate::essence::drop_annotations;
-use crate::handler::HandlerKind;
-use crate::keys::KeyNaming;
+use crate::handler::{HandlerId, HandlerKind};
+use crate::keys::{KeyNaming, safe_char};
 use crate::lenient;
 use crate::patch::Patch;
 use crate::progress::state::State;
@@ -139,16 +139,18 @@ impl Request {
     }
 
     /// Returns `true` if the handler is requested and can be called on an object that is not being
-    /// deleted.
+    /// deleted. Handlers can be requested by the names of their annotations, such as
+    /// `fn.spec.field` for `fn/spec.field`: ids are not always known.
     pub fn selects(&self, id: &str, kind: HandlerKind) -> bool {
-        reason(kind).is_some() && self.handlers.iter().any(|requested| requested == id)
+        reason(kind).is_some() && self.handlers.iter().any(|name| names(name, id))
     }
 
-    /// Purges the progress records of the requested handlers and of their sub-handlers, if the request
+    /// Purges the progress records of the selected handlers and of their sub-handlers, if the request
     /// is new. Returns `true` if there were any, so that they are to be written before the handlers
     /// are called.
-    pub fn purge(
+    pub fn purge<'a>(
         &self,
+        ids: impl Iterator<Item = &'a HandlerId>,
         state: &State,
         storage: &dyn ProgressStorage,
         body: &Body,
@@ -158,7 +160,7 @@ impl Request {
             return Ok(false);
         }
         let mut is_purged = false;
-        for id in &self.handlers {
+        for id in ids {
             let Some(record) = state.record(id) else {
                 continue;
             };
@@ -178,6 +180,12 @@ impl Request {
     }
 }
 
+/// Returns `true` if a name is the id of a handler, or the name of its annotation.
+fn names(name: &str, id: &str) -> bool {
+    let safe = id.chars().map(safe_char);
+    name == id || name.chars().eq(safe)
+}
+
 /// Returns the reason with which a handler is called when nothing has changed; `None` if it cannot be
 /// called then.
 pub fn reason(kind: HandlerKind) -> Option<Reason> {
@@ -192,7 +200,6 @@ pub fn reason(kind: HandlerKind) -> Option<Reason> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handler::HandlerId;
     use crate::progress::SmartProgressStorage;
 
     fn body(annotations: &Value) -> Body {
@@ -250,7 +257,16 @@ mod tests {
         let request = request(r#"{"handlers": ["fn"]}"#);
         assert!(request.selects("fn", HandlerKind::Field));
         assert!(!request.selects("other", HandlerKind::Create));
+        assert!(!request.selects("fn/x", HandlerKind::Create));
         assert!(!request.selects("fn", HandlerKind::Delete { optional: true }));
+    }
+
+    #[test]
+    fn handlers_are_selected_by_the_names_of_their_annotations() {
+        let request = request(r#"{"handlers": ["fn.spec.field", "outer._locals_.inner"]}"#);
+        assert!(request.selects("fn/spec.field", HandlerKind::Field));
+        assert!(request.selects("outer.<locals>.inner", HandlerKind::Create));
+        assert!(!request.selects("fn", HandlerKind::Create));
     }
 
     #[test]
@@ -263,20 +279,19 @@ mod tests {
         }));
         let state = State::load(&storage, &body, [&id].into_iter()).unwrap();
         let request = request(r#"{"handlers": ["fn", "absent"]}"#);
+        let ids = [id, HandlerId::from("absent")];
+        let purge = |request: &Request, state: &State, patch: &mut Patch| {
+            let purged = request.purge(ids.iter(), state, &storage, &body, patch);
+            purged.unwrap()
+        };
         let mut patch = Patch::default();
-        assert!(request.purge(&state, &storage, &body, &mut patch).unwrap());
+        assert!(purge(&request, &state, &mut patch));
         let expected = json!({"kopf.zalando.org/fn": null, "kopf.zalando.org/fn.a": null});
         assert_eq!(Value::Object(patch.annotations_mut().clone()), expected);
 
         let mut patch = Patch::default();
-        let accepted = request.accepted();
-        assert!(!accepted.purge(&state, &storage, &body, &mut patch).unwrap());
-        let nothing = State::default();
-        assert!(
-            !request
-                .purge(&nothing, &storage, &body, &mut patch)
-                .unwrap()
-        );
+        assert!(!purge(&request.accepted(), &state, &mut patch));
+        assert!(!purge(&request, &State::default(), &mut patch));
         assert!(patch.is_empty());
     }
 

@@ -13,6 +13,7 @@ mod performing;
 mod permit;
 mod persisting;
 mod planning;
+mod retriggering;
 mod runners;
 mod state;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use kopf::cli::{FreezeArgs, PeeringArgs, ResumeArgs};
 
 /// Kubernetes operators: a demo, a sandbox API server to write, try and test them, and commands to pause
-/// those that run.
+/// those that run and to inspect the objects they handle.
 #[derive(Debug, Parser)]
 #[command(name = "kopf", version, propagate_version = true, after_help = EXIT_CODES)]
 pub(crate) struct Args {
@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Freeze(Box<FreezeArgs>),
     Resume(Box<ResumeArgs>),
     Peering(PeeringArgs),
+    #[command(flatten)]
+    Inspect(kopf_inspect::Command),
 }
 
 /// Show what an operator does, step by step, and stay to be played with until Ctrl-C

@@ -242,14 +242,16 @@ function storyParts() {
 function confirmRetrigger(row) {
   const handler = $("handler");
   const ids = (story?.handlers ?? []).filter((one) => !one.parent).map((one) => one.id);
-  const options = [["", "all, as for a new object"], ...ids.map((id) => [id, id])];
-  handler.replaceChildren(...options.map(([value, text]) => {
-    const option = element("option", text);
-    option.value = value;
-    return option;
-  }));
+  $("known").replaceChildren(...ids.map((id) => element("option", id)));
+  handler.value = "";
   $("question").textContent = `Retrigger ${row.kind} ${row.namespace ? `${row.namespace}/` : ""}${row.name}?`;
-  $("effect").textContent = "The state of the operator is removed from the object, and its handlers are called again.";
+  const explain = () => {
+    $("effect").textContent = handler.value
+      ? "The operator calls this handler once more. Operators of the original ignore the request."
+      : "The state of the operator is removed from the object, and its handlers are called as for a new object.";
+  };
+  handler.oninput = explain;
+  explain();
   const dialog = $("confirm");
   dialog.returnValue = "no";
   dialog.onclose = () => { if (dialog.returnValue === "yes") retrigger(row, handler.value); };
@@ -277,7 +279,8 @@ function say(text) { $("problems").textContent = text; }
 function move(step) {
   if (shown.length === 0) return;
   const index = shown.findIndex((row) => row.uid === cursor);
-  const next = Math.min(shown.length - 1, Math.max(0, index < 0 ? 0 : index + step));
+  // Without a selected row, a step down leads to the first one; index is -1 then.
+  const next = Math.min(shown.length - 1, Math.max(0, index + step));
   cursor = shown[next].uid;
   const list = $("list");
   const top = next * HEIGHT;
@@ -295,7 +298,7 @@ document.addEventListener("keydown", (event) => {
     if (event.key !== "ArrowDown" && event.key !== "Enter") return;
     $("list").focus();
     move(0);
-  } else if (event.target.closest("button, summary, select")) {
+  } else if (event.target.closest("button, summary, input")) {
     return;
   } else if (event.key === "/") {
     $("search").focus();

@@ -93,7 +93,8 @@ impl Verdict {
         }
     }
 
-    /// Returns the failure of the last handling; `None` if it has succeeded, or if that is not known.
+    /// Returns the failure of the last handling; `None` if it has succeeded, or if that is not
+    /// known.
     pub(crate) fn failure(&self) -> Option<State> {
         let is_failed = match (&self.processed, &self.error) {
             (Some(processed), _) if processed.failures() > Some(0) => true,

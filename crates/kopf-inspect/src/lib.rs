@@ -1,12 +1,13 @@
 //! The state of handled objects, read from their annotations and statuses: `kopf get`, `explain`,
 //! `retrigger`, `release` and `ui`.
 //!
-//! Nothing is requested from operators, so the commands work for operators of both fronts and of the
-//! original, also while none is running. The formats are those of `kopf_core`; the commands are the
-//! same in the Rust and the Python command line, which call [`run`] and [`run_line`].
+//! Nothing is requested from operators, so the commands work for operators of both fronts and of
+//! the original, also while none is running. The formats are those of `kopf_core`; the commands are
+//! the same in the Rust and the Python command line, which call [`run`] and [`run_line`].
 
 #![warn(clippy::too_many_lines)]
 
+mod advice;
 mod args;
 mod cluster;
 mod commands;
@@ -18,6 +19,7 @@ mod paint;
 mod peers;
 mod places;
 mod records;
+mod rendering;
 mod screen;
 mod state;
 mod story;
@@ -61,8 +63,8 @@ pub fn run(command: &Command) -> u8 {
     }
 }
 
-/// Parses a command line that begins with the name of the command, and runs it. Returns the exit code:
-/// 2 for invalid arguments.
+/// Parses a command line that begins with the name of the command, and runs it. Returns the exit
+/// code: 2 for invalid arguments.
 pub fn run_line(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments = [OsString::from("kopf")].into_iter().chain(arguments);
     match args::Line::try_parse_from(arguments) {

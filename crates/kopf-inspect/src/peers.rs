@@ -57,8 +57,8 @@ impl Participant {
 }
 
 impl Cluster {
-    /// Lists all operators that take part in peering. Peering is optional, so that failures mean that
-    /// there are none.
+    /// Lists all operators that take part in peering. Peering is optional, so that failures mean
+    /// that there are none.
     pub(crate) async fn peers(&self) -> Vec<Participant> {
         let groups = Groups::Only(GROUPS.map(str::to_owned).into());
         let Ok(scan) = self.scan(&groups).await else {

@@ -38,11 +38,10 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Returns the places under a prefix of annotations, with the name of the finalizer. Changes of the
-    /// ignored fields are not changes.
+    /// Returns the places under a prefix of annotations, with the name of the finalizer. Changes of
+    /// the ignored fields are not changes.
     ///
-    /// # Errors
-    /// If the API server would reject annotations with the prefix.
+    /// # Errors If the API server would reject annotations with the prefix.
     pub fn new(
         prefix: Option<&str>,
         finalizer: Option<&str>,
@@ -80,8 +79,8 @@ impl Places {
         Ok(Some(base))
     }
 
-    /// Builds the current essence, with those fields of the status and the metadata that the diff-base
-    /// has: handlers have declared them.
+    /// Builds the current essence, with those fields of the status and the metadata that the
+    /// diff-base has: handlers have declared them.
     pub(crate) fn essence(&self, body: &Body, base: Option<&Value>) -> Result<Value, StorageError> {
         let extra = base.map(extra_fields).unwrap_or_default();
         let mut essence = self.diffbase.build(body, &extra)?;

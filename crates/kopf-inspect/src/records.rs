@@ -1,9 +1,9 @@
 //! Progress records of an object, found without knowing its handlers.
 //!
-//! The names of annotations are derived from the ids of handlers, and the derivation loses information:
-//! `/` becomes `.`, and long ids are replaced by a hash. Full ids are recovered where they are stored:
-//! in the references of parents to their sub-handlers, in attempted essences, in requests, and in the
-//! status. Otherwise the name of the annotation is used.
+//! The names of annotations are derived from the ids of handlers, and the derivation loses
+//! information: `/` becomes `.`, and long ids are replaced by a hash. Full ids are recovered where
+//! they are stored: in the references of parents to their sub-handlers, in attempted essences, in
+//! requests, and in the status. Otherwise the name of the annotation is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,8 +46,8 @@ impl Finding {
         self.record.success || self.record.failure
     }
 
-    /// Returns the text of the last error. The original stores the text `None` for parents that wait
-    /// for their sub-handlers.
+    /// Returns the text of the last error. The original stores the text `None` for parents that
+    /// wait for their sub-handlers.
     pub fn message(&self) -> Option<&str> {
         let message = self.record.message.as_deref();
         message.filter(|message| !message.is_empty() && *message != "None")
@@ -192,7 +192,8 @@ fn known_ids(
     subrefs.chain(attempts).chain(requested).collect()
 }
 
-/// Returns `true` for the older, shorter name of a record that is stored under a longer name as well.
+/// Returns `true` for the older, shorter name of a record that is stored under a longer name as
+/// well.
 fn is_shortened_copy(name: &str, stored: &BTreeMap<&str, ProgressRecord>) -> bool {
     let Some(head) = name.len().checked_sub(HASH).and_then(|end| name.get(..end)) else {
         return false;

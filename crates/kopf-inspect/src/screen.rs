@@ -1,7 +1,7 @@
 //! The output of commands: colours on a terminal, plain text in a pipe.
 //!
-//! A reader that has closed the pipe (`kopf get … | head -1`) is not an error: the rest of the output is
-//! dropped.
+//! A reader that has closed the pipe (`kopf get … | head -1`) is not an error: the rest of the
+//! output is dropped.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write};
 

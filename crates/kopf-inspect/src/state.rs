@@ -165,37 +165,6 @@ impl State {
         }
     }
 
-    /// Returns the next step for a person, in one or two sentences.
-    pub fn advice(&self, now: Timestamp) -> String {
-        match self {
-            Self::NotSeen => "No operator has handled the object. Check that an operator for this resource and namespace runs, \
-                 that its filters match the object, and that it is not paused."
-                .to_owned(),
-            Self::Settled => "Nothing to do. `kopf retrigger` calls the handlers again.".to_owned(),
-            Self::Changed { .. } => "The changes below are not handled yet. If that lasts, check that the operator runs and is not \
-                 paused; fields that it ignores are excluded by --ignored-field."
-                .to_owned(),
-            Self::Handling { .. } => "Wait for the handlers. If that lasts, the operator does not run, is paused, or a handler hangs: \
-                 see its logs."
-                .to_owned(),
-            Self::Retrying { at, .. } if remaining(now, *at).is_none() => "The next attempt is overdue: the operator does not run, is paused, or \
-                 does not have the handler any longer."
-                .to_owned(),
-            Self::Retrying { handler, .. } => format!(
-                "The operator calls {handler} again by itself. If the error persists, fix its cause; a change of the object \
-                 is handled as well."
-            ),
-            Self::Failed { .. } => "The handler is not called again by itself. Fix the cause, then change the object or run \
-                 `kopf retrigger`."
-                .to_owned(),
-            Self::Blocked { finalizers } => blocked(finalizers),
-            Self::Deleting => "Wait for the API server to remove the object.".to_owned(),
-            Self::Unreadable { .. } => "Repair or remove the annotation named above; `kopf retrigger` removes all state of the operator, \
-                 so that the object is handled as a new one."
-                .to_owned(),
-        }
-    }
-
     /// Returns the state as JSON.
     pub fn to_value(&self) -> Value {
         let mut value = match self {
@@ -235,32 +204,6 @@ impl State {
         value["name"] = Value::from(self.name());
         value
     }
-}
-
-fn blocked(finalizers: &[Holder]) -> String {
-    let others: Vec<_> = finalizers
-        .iter()
-        .filter(|holder| matches!(holder, Holder::Other(_)))
-        .map(Holder::name)
-        .collect();
-    let is_own = others.len() < finalizers.len();
-    let mut text = String::new();
-    if is_own {
-        text.push_str(
-            "The operator has not handled the deletion: check that it runs and is not paused. If it is uninstalled, \
-             `kopf release` removes its finalizer.",
-        );
-    }
-    if !others.is_empty() {
-        if is_own {
-            text.push(' ');
-        }
-        text.push_str(&format!(
-            "Other controllers must remove their finalizers: {}.",
-            others.join(", ")
-        ));
-    }
-    text
 }
 
 fn colon(message: Option<&str>) -> String {

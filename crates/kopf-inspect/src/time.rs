@@ -13,7 +13,8 @@ pub(crate) fn ago(now: Timestamp, moment: Timestamp) -> String {
     format!("{} ago", brief(seconds(moment, now).max(0)))
 }
 
-/// Returns the time since a moment in the RFC 3339 format, such as `5 min`; empty if it is not a time.
+/// Returns the time since a moment in the RFC 3339 format, such as `5 min`; empty if it is not a
+/// time.
 pub(crate) fn age(now: Timestamp, text: Option<&str>) -> String {
     let moment = text.and_then(|text| kopf_core::timestamp::parse(text).ok());
     moment.map_or_else(String::new, |moment| brief(seconds(moment, now).max(0)))

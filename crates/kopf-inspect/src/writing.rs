@@ -1,8 +1,8 @@
 //! Changes of the operator's state on objects: `kopf retrigger` and `kopf release`.
 //!
-//! Every patch carries the resource version of the object that it was made for, so that a concurrent
-//! write of an operator is never overwritten: the API server responds with a conflict, and the patch is
-//! made again from the newest version.
+//! Every patch carries the resource version of the object that it was made for, so that a
+//! concurrent write of an operator is never overwritten: the API server responds with a conflict,
+//! and the patch is made again from the newest version.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Access to the page: a random token, and protection against requests of other web pages.
 //!
-//! Pages of other origins can send requests to the loopback interface. They do not know the token, and
-//! their `Origin` is another; with DNS rebinding, the `Host` is another.
+//! Pages of other origins can send requests to the loopback interface. They do not know the token,
+//! and their `Origin` is another; with DNS rebinding, the `Host` is another.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! `kopf ui`: objects, operators and errors on a local web page.
 //!
-//! Objects and their events are watched; a row per object is kept in memory, and sent to the page as
-//! server-sent events. Bodies are not kept: the story of an object is read when it is opened.
+//! Objects and their events are watched; a row per object is kept in memory, and sent to the page
+//! as server-sent events. Bodies are not kept: the story of an object is read when it is opened.
 
 mod access;
 mod api;

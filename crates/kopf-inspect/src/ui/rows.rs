@@ -41,8 +41,8 @@ struct Transition {
     details: String,
 }
 
-/// A change of the rows, as JSON: an object for a new or changed row, a text with the uid for a removed
-/// one.
+/// A change of the rows, as JSON: an object for a new or changed row, a text with the uid for a
+/// removed one.
 pub(super) type Change = Value;
 
 /// All rows.
@@ -167,7 +167,8 @@ impl Board {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a change to all open pages. It is made with the rows locked, so that no page misses it.
+    /// Sends a change to all open pages. It is made with the rows locked, so that no page misses
+    /// it.
     fn publish(&self, change: Change) {
         // Without open pages, nothing has to be sent.
         let _ = self.changes.send(change);

@@ -1,8 +1,9 @@
 //! The stream of rows to one page, as server-sent events.
 //!
-//! `reset` (with the problems of watching) is followed by `rows` (lists of rows) with all rows; then `changes`
-//! (lists of rows and of uids of removed objects) follow. Changes are collected for a short time, so that many changes are few
-//! events. A page that is too slow gets `reset` and all rows again.
+//! `reset` (with the problems of watching) is followed by `rows` (lists of rows) with all rows;
+//! then `changes` (lists of rows and of uids of removed objects) follow. Changes are collected for
+//! a short time, so that many changes are few events. A page that is too slow gets `reset` and all
+//! rows again.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -50,6 +50,7 @@ mod progress;
 mod queueing;
 mod restarts;
 mod results;
+mod retriggering;
 mod scopes;
 mod selection;
 mod settings;

@@ -8,7 +8,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use kopf::cli::{FreezeArgs, PeeringArgs, ResumeArgs};
 
 /// Kubernetes operators: a demo, a sandbox API server to write, try and test them, and commands to pause
-/// those that run.
+/// those that run and to inspect the objects they handle.
 #[derive(Debug, Parser)]
 #[command(name = "kopf", version, propagate_version = true, after_help = EXIT_CODES)]
 pub(crate) struct Args {
@@ -55,6 +55,8 @@ pub(crate) struct NewOptions {
     /// The sources of Kopf to depend on, for its own tests
     #[arg(long, value_name = "DIR", hide = true)]
     pub(crate) kopf_path: Option<PathBuf>,
+    #[command(flatten)]
+    Inspect(kopf_inspect::Command),
 }
 
 /// Show what an operator does, step by step, and stay to be played with until Ctrl-C

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Freeze(args) => Some(("freeze", args.order(&read))),
         Command::Resume(args) => Some(("resume", args.order(&read))),
         Command::Peering(args) => return args.run(),
+        Command::Inspect(command) => return ExitCode::from(kopf_inspect::run(command)),
         Command::Sandbox(_) | Command::Demo(_) | Command::New(_) => None,
     };
     if let Some((name, order)) = orders {
@@ -95,8 +96,10 @@ fn run(command: &Command, terminal: &Terminal) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         // They bring their own runtime and log.
-        Command::Freeze(_) | Command::Resume(_) | Command::Peering(_) | Command::New(_) => {
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Freeze(_)
+        | Command::Resume(_)
+        | Command::Peering(_)
+        | Command::New(_)
+        | Command::Inspect(_) => Ok(ExitCode::SUCCESS),
     }
 }

@@ -296,7 +296,8 @@ fn is_replica_set_of_deployment(body: &Body) -> bool {
             .any(|owner| owner.get("kind").and_then(Value::as_str) == Some("Deployment"))
 }
 
-fn safe_char(char: char) -> char {
+/// Replaces a character of an id that is not allowed in names of annotations.
+pub(crate) fn safe_char(char: char) -> char {
     match char {
         '/' => '.',
         '<' | '>' => '_',

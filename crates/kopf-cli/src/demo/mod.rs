@@ -103,6 +103,8 @@ fn invite(terminal: &Terminal, kubeconfig: &KubeconfigFile) {
         "kubectl -n town get bakeries,events",
         r#"kubectl -n town patch bakery corner --type merge -p '{"spec": {"loaves": 50}}'"#,
         "kubectl -n town delete bakery corner",
+        "kopf explain bakery corner -n town",
+        "kopf ui",
     ] {
         terminal.line(&[(Style::Command, &format!("     {command}"))]);
     }

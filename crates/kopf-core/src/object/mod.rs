@@ -18,6 +18,7 @@ mod machine;
 mod moment;
 mod plan;
 mod progressing;
+pub mod retriggering;
 mod rules;
 mod state;
 #[cfg(test)]

@@ -27,13 +27,13 @@ use crate::leading::Pass;
 use crate::logger::ObjectLogger;
 
 /// The end of one cycle of handling.
-struct Ended {
+pub(super) struct Ended {
     /// When the next handler is due; `None` if all are finished.
-    due: Option<Duration>,
+    pub(super) due: Option<Duration>,
     /// Some handlers were called.
-    attempted: bool,
+    pub(super) attempted: bool,
     /// The framework failed after the handlers were called, so that the cycle must be repeated.
-    failed: bool,
+    pub(super) failed: bool,
 }
 
 impl Driver {
@@ -81,10 +81,16 @@ impl Driver {
         if cycle.is_outdated(&context) {
             return self.rebase(&context, cycle, logger);
         }
+        if let Some(ended) = self.accept_request(&context, cycle)? {
+            return Ok(ended);
+        }
         let operator = &context.shared.context;
         let memo = self.state.memo(&operator.memo);
         let filtering = FilterContext::new(Arc::clone(operator), memo.clone(), logger);
-        let handlers = context.handlers.selected(&cycle.cause, &filtering)?;
+        let mut handlers = context.handlers.selected(&cycle.cause, &filtering)?;
+        if let Some(requested) = &cycle.requested {
+            handlers = requested.join(handlers);
+        }
         self.supersede(&context, cycle, &handlers, logger)?;
         let woken: Arc<[HandlerId]> = std::mem::take(&mut self.woken).into();
         cycle.progress.wake(&woken);
@@ -108,6 +114,7 @@ impl Driver {
         let attempts = execution.attempts.take();
         self.state
             .note_errors(&operator.metrics, &attempts, &cycle.progress);
+        self.conclude_request(&context, cycle);
         let others = self.others;
         let concluded = self.conclude(&context, cycle, &attempts, others);
         Ok(self.evaluate(reason, cycle, concluded, attempted, logger))

@@ -9,6 +9,7 @@ use kopf_core::body::Body;
 use kopf_core::cause::EventType;
 use kopf_core::keys::KeyNaming;
 use kopf_core::object::handling::{Storages, Tracking};
+use kopf_core::object::retriggering::Request;
 use kopf_core::object::{AttemptedEssences, Moment, Standard};
 use kopf_core::registry::KindHandlers;
 use kopf_core::resource::Resource;
@@ -167,12 +168,18 @@ impl ResourceContext {
         }
     }
 
+    /// Returns the naming of the annotations that belong to no handler.
+    pub(super) fn naming(&self) -> &KeyNaming {
+        &self.attempted
+    }
+
     /// Builds the essence of an object, without the state that operators keep on it.
     pub(super) fn essence(&self, body: &Body) -> Result<Value, StorageError> {
         let storages = self.storages();
         let mut essence = storages.diffbase.build(body, &self.handlers.extra_fields)?;
         storages.progress.clear(&mut essence)?;
         AttemptedEssences::strip(&self.attempted, body, &mut essence);
+        Request::strip(&self.attempted, body, &mut essence);
         Ok(essence)
     }
 

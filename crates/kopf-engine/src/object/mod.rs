@@ -14,6 +14,7 @@ mod performing;
 mod permit;
 mod persisting;
 mod planning;
+mod retriggering;
 mod runners;
 mod standby;
 mod state;

@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::changing::handling;
 use super::driver::{Driver, Version};
 use super::persisting::Sessions;
+use super::retriggering::Requested;
 use super::runners::Tended;
 use super::{ObjectPermit, ObjectState, ResourceContext};
 use crate::error::Error;
@@ -31,6 +32,8 @@ pub(super) struct Cycle {
     pub(super) progress: State,
     pub(super) attempted: AttemptedEssences,
     pub(super) sessions: Sessions,
+    /// The request to call handlers once more.
+    pub(super) requested: Option<Requested>,
 }
 
 impl Driver {
@@ -60,6 +63,7 @@ impl Driver {
         let finalizer = self.finalizer(version, cycle.as_ref(), &tended, logger)?;
         self.cycle = match cycle {
             Some(mut cycle) => {
+                self.refuse_request(&context, &cycle, logger);
                 // The finalizer does not depend on progress records, and nothing is handled after the
                 // end of the object.
                 let is_optional = finalizer.change(version.body.is_deleting()).is_some()
@@ -168,12 +172,17 @@ impl Cycle {
             return Ok(None);
         }
         let sessions = Sessions::open(context, version, logger).await?;
-        let cause = changing_cause(context, &sessions, state, version, logger)?;
+        let mut cause = changing_cause(context, &sessions, state, version, logger)?;
+        let mut requested = Requested::detect(context, &cause.body);
+        if let Some(requested) = &mut requested {
+            requested.apply(&mut cause);
+        }
         Ok(Some(Self {
             cause,
             progress: State::default(),
             attempted: AttemptedEssences::default(),
             sessions,
+            requested,
         }))
     }
 
@@ -230,7 +239,9 @@ impl Cycle {
     fn fingerprint(&self) -> u64 {
         match (&self.cause.change, self.essences()) {
             (Some(change), Some(essences)) if change.reason.is_handled() => {
-                fingerprint(change.reason, essences, &self.progress)
+                let requested = self.requested.as_ref();
+                let requested = requested.map_or(0, Requested::fingerprint);
+                fingerprint(change.reason, essences, &self.progress) ^ requested
             }
             _ => 0,
         }

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::driver::{Driver, Version};
 use super::persisting::Unsaved;
+use super::retriggering::is_requested;
 use super::{ObjectPermit, ResourceContext};
 use crate::error::Error;
 use crate::leading::Pass;
@@ -152,6 +153,7 @@ impl Driver {
         self.state.fully_handled_once
             && self.context.handlers.look_at_essences_only()
             && Covered::new(version, Moment::default()).is_some()
+            && !is_requested(&self.context, before, after)
             && settled::is_settled(handled, before, after, storages.diffbase, storages.progress)
     }
 

@@ -104,7 +104,8 @@ impl Embedded {
                loaded      {loaded}\n\
              In another terminal:\n  \
                export KUBECONFIG={}\n  \
-               kubectl get all -A\n\
+               kubectl get all -A\n  \
+               kopf ui\n\
              Ctrl-C ends it, and all objects with it.\n",
             self.listening.url(),
             self.kubeconfig.path().display(),

@@ -1,0 +1,260 @@
+//! Requests of the commands: discovery, pages of lists, single objects, events.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kopf_client::connection::{self, Options};
+use kopf_client::discovery::{self, Groups, Scan};
+use kopf_client::{Client, Error};
+use kopf_core::body::Body;
+use kopf_core::resource::Resource;
+use kopf_core::settings::{Backoffs, Networking};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+use crate::events::{Event, Verdict};
+use crate::failure::Failure;
+
+/// The number of objects per request. Only one page is in memory at a time.
+const PAGE: u32 = 500;
+
+/// Upper bound for the number of events that are read for one listing.
+const EVENTS: usize = 50_000;
+
+/// The time limit for establishing a connection.
+const CONNECTING: Duration = Duration::from_secs(10);
+
+/// Delays before the retries of failed requests: a person is waiting.
+const RETRIES: [Duration; 2] = [Duration::from_millis(300), Duration::from_secs(1)];
+
+/// A cluster with the client to it.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    client: Client,
+}
+
+/// The objects of a listing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Query<'a> {
+    pub(crate) resource: &'a Resource,
+    /// `None` for all namespaces, and for cluster-scoped resources.
+    pub(crate) namespace: Option<&'a str>,
+    /// A label selector.
+    pub(crate) labels: Option<&'a str>,
+    /// A field selector.
+    pub(crate) fields: Option<&'a str>,
+}
+
+impl Cluster {
+    /// Connects with the service account of the pod or with the kubeconfig.
+    ///
+    /// # Errors
+    /// If there are no credentials, or if they cannot be read.
+    pub async fn connect(
+        kubeconfig: Option<PathBuf>,
+        context: Option<String>,
+    ) -> Result<Self, Failure> {
+        let mut options = Options::default();
+        options.kubeconfig = kubeconfig;
+        options.context = context;
+        let client = connection::infer_with(options).await.map_err(|error| {
+            Failure::new("cannot find a cluster", &error)
+                .advise("set KUBECONFIG, or use --kubeconfig and --context")
+        })?;
+        Ok(Self::new(&client))
+    }
+
+    /// Uses a client, with shorter retries.
+    pub fn new(client: &Client) -> Self {
+        let mut networking = Networking::default();
+        networking.connect_timeout = Some(CONNECTING);
+        networking.error_backoffs = Backoffs::finite(RETRIES);
+        Self {
+            client: client.with_networking(&networking),
+        }
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Returns the current time of the system.
+    pub(crate) fn now() -> Timestamp {
+        Timestamp::now()
+    }
+
+    /// Returns the namespace of the credentials, or `default`.
+    pub(crate) fn namespace(&self) -> String {
+        let namespace = self.client.default_namespace();
+        namespace.map_or_else(|| "default".to_owned(), |namespace| namespace.to_string())
+    }
+
+    /// Discovers the resources of the cluster.
+    pub(crate) async fn scan(&self, groups: &Groups) -> Result<Scan, Failure> {
+        let scan = discovery::scan(&self.client, groups).await;
+        scan.map_err(|error| {
+            Failure::request("cannot discover the resources of the cluster", &error)
+        })
+    }
+
+    /// Reads one object.
+    pub(crate) async fn get(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Body>, Error> {
+        let path = resource.url(namespace, Some(name), None)?;
+        match self.client.get_json(&path).await {
+            Ok(value) => Ok(Some(Body::new(value))),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Lists objects, page by page.
+    pub(crate) async fn pages(
+        &self,
+        query: Query<'_>,
+        mut each: impl FnMut(Vec<Body>) -> Going,
+    ) -> Result<(), Error> {
+        let path = query.resource.url(query.namespace, None, None)?;
+        let api_version = query.resource.api_version();
+        let mut next = String::new();
+        loop {
+            let page = format!("{path}?{}", query.page(&next));
+            let mut list = self.client.get_json(&page).await?;
+            let items = list.get_mut("items").map(Value::take);
+            let items = match items {
+                Some(Value::Array(items)) => items,
+                _ => Vec::new(),
+            };
+            let bodies = items.into_iter().map(|mut item| {
+                if let Value::Object(fields) = &mut item {
+                    let kind = || Value::from(query.resource.kind.as_str());
+                    fields.entry("kind").or_insert_with(kind);
+                    let version = || Value::from(api_version.as_str());
+                    fields.entry("apiVersion").or_insert_with(version);
+                }
+                Body::new(item)
+            });
+            let going = each(bodies.collect());
+            let token = list.pointer("/metadata/continue").and_then(Value::as_str);
+            let token = token.unwrap_or_default().to_owned();
+            if going == Going::Stop || token.is_empty() || token == next {
+                return Ok(());
+            }
+            next = token;
+        }
+    }
+
+    /// Reads the events of one object, the oldest first.
+    pub(crate) async fn events(&self, body: &Body) -> Result<Vec<Event>, Error> {
+        let uid = body.uid().unwrap_or_default();
+        let fields = format!("involvedObject.uid={uid}");
+        let mut events = Vec::new();
+        self.each_event(None, &fields, |event| events.push(event))
+            .await?;
+        events.sort_by_key(|event| event.at);
+        Ok(events)
+    }
+
+    /// Returns the verdicts of the events of all objects of a kind, by uid.
+    pub(crate) async fn verdicts(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+    ) -> Result<HashMap<String, Verdict>, Error> {
+        let fields = format!("involvedObject.kind={}", resource.kind);
+        let mut verdicts: HashMap<String, Verdict> = HashMap::new();
+        self.each_event(namespace, &fields, |event| {
+            verdicts.entry(event.uid.clone()).or_default().add(&event);
+        })
+        .await?;
+        Ok(verdicts)
+    }
+
+    async fn each_event(
+        &self,
+        namespace: Option<&str>,
+        fields: &str,
+        mut each: impl FnMut(Event),
+    ) -> Result<(), Error> {
+        let resource = events();
+        let query = Query {
+            resource: &resource,
+            namespace,
+            labels: None,
+            fields: Some(fields),
+        };
+        let mut count = 0;
+        self.pages(query, |page| {
+            count += page.len();
+            page.iter()
+                .filter_map(|body| Event::read(body.value()))
+                .for_each(&mut each);
+            if count < EVENTS {
+                Going::On
+            } else {
+                Going::Stop
+            }
+        })
+        .await
+    }
+}
+
+/// The continuation of a listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Going {
+    On,
+    Stop,
+}
+
+impl Query<'_> {
+    fn page(&self, next: &str) -> String {
+        let mut query = format!("limit={PAGE}");
+        let parts = [
+            ("labelSelector", self.labels.unwrap_or_default()),
+            ("fieldSelector", self.fields.unwrap_or_default()),
+            ("continue", next),
+        ];
+        for (key, value) in parts.into_iter().filter(|(_, value)| !value.is_empty()) {
+            let value = utf8_percent_encode(value, NON_ALPHANUMERIC);
+            query.push_str(&format!("&{key}={value}"));
+        }
+        query
+    }
+}
+
+/// Returns the resource of k8s-events.
+pub(crate) fn events() -> Resource {
+    Resource {
+        version: "v1".to_owned(),
+        plural: "events".to_owned(),
+        kind: "Event".to_owned(),
+        namespaced: true,
+        ..Resource::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_are_encoded() {
+        let resource = events();
+        let query = Query {
+            resource: &resource,
+            namespace: None,
+            labels: Some("a=b,c!=d"),
+            fields: None,
+        };
+        assert_eq!(
+            query.page("x/y="),
+            "limit=500&labelSelector=a%3Db%2Cc%21%3Dd&continue=x%2Fy%3D"
+        );
+    }
+}

@@ -1,0 +1,36 @@
+//! `kopf retrigger`: the handlers of an object are called again.
+
+use crate::args::RetriggerArgs;
+use crate::failure::Failure;
+use crate::screen::Screen;
+use crate::writing::{Named, Retriggered, retrigger};
+
+pub(super) async fn run(args: &RetriggerArgs, screen: &Screen) -> Result<(), Failure> {
+    let places = args.common.places()?;
+    let handler = args.handler.as_deref();
+    if handler.is_some_and(str::is_empty) {
+        return Err(Failure::plain("the id of the handler is empty"));
+    }
+    let cluster = args.common.connect().await?;
+    let resource = cluster.resolve(&args.kind).await?;
+    let namespace = args.namespace.of(&cluster, &resource);
+    let object = Named {
+        resource: &resource,
+        namespace: namespace.as_deref(),
+        name: &args.name,
+    };
+    let text = match retrigger(&cluster, object, &places, handler).await? {
+        Retriggered::Creation => {
+            format!("{object} is retriggered: its operator handles it as a new object")
+        }
+        Retriggered::Requested => format!(
+            "{object} is retriggered: its operator calls {} once more",
+            handler.unwrap_or_default()
+        ),
+        Retriggered::NotHandled => {
+            format!("{object} has no state of an operator: it is handled as a new object anyway")
+        }
+    };
+    screen.print(&format!("{text}\n"));
+    Ok(())
+}

@@ -1,0 +1,312 @@
+//! The assessment of one object: its state, and what the state follows from.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kopf_core::body::Body;
+use kopf_core::diff::Diff;
+use kopf_core::storage::StorageError;
+use serde_json::Value;
+
+use crate::places::Places;
+use crate::records::{Finding, Findings};
+use crate::state::{Holder, Source, State};
+
+/// One object with its state.
+#[derive(Clone, Debug)]
+pub struct Handled {
+    /// The state.
+    pub state: State,
+    /// The progress records.
+    pub findings: Findings,
+    /// The finalizers.
+    pub finalizers: Vec<Holder>,
+    /// The changes since the object was handled last; empty if it never was.
+    pub diff: Diff,
+    /// The object was handled once, so that there is a diff-base.
+    pub has_base: bool,
+}
+
+impl Handled {
+    /// Assesses an object.
+    pub fn assess(body: &Body, places: &Places, now: Timestamp) -> Self {
+        let findings = Findings::of(places, body);
+        let finalizers: Vec<Holder> = body
+            .finalizers()
+            .map(|name| {
+                if name == places.finalizer {
+                    Holder::Operator(name.to_owned())
+                } else {
+                    Holder::Other(name.to_owned())
+                }
+            })
+            .collect();
+        let compared = compare(body, places);
+        let state = match &compared {
+            _ if body.is_deleting() => deleting(&findings, &finalizers, now),
+            Err(error) => State::Unreadable {
+                problem: error.to_string(),
+            },
+            Ok(compared) => living(&findings, &finalizers, compared, now),
+        };
+        let (diff, has_base) = match compared {
+            Ok(Some(diff)) => (diff, true),
+            Ok(None) | Err(_) => (Diff::default(), false),
+        };
+        Self {
+            state,
+            findings,
+            finalizers,
+            diff,
+            has_base,
+        }
+    }
+}
+
+/// Compares an object with its diff-base; `None` if there is no diff-base.
+fn compare(body: &Body, places: &Places) -> Result<Option<Diff>, StorageError> {
+    let Some(base) = places.base(body)? else {
+        return Ok(None);
+    };
+    let essence = places.essence(body, Some(&base))?;
+    Ok(Some(differences(base, essence)))
+}
+
+fn differences(old: Value, new: Value) -> Diff {
+    Diff::between(Some(Arc::new(old)), Some(Arc::new(new)))
+}
+
+fn deleting(findings: &Findings, finalizers: &[Holder], now: Timestamp) -> State {
+    let is_own = |holder: &Holder| matches!(holder, Holder::Operator(_));
+    if finalizers.is_empty() {
+        return State::Deleting;
+    }
+    let progress = progress(findings, now).filter(|_| finalizers.iter().any(is_own));
+    progress.unwrap_or_else(|| State::Blocked {
+        finalizers: finalizers.to_vec(),
+    })
+}
+
+fn living(
+    findings: &Findings,
+    finalizers: &[Holder],
+    diff: &Option<Diff>,
+    now: Timestamp,
+) -> State {
+    if let Some(state) = progress(findings, now) {
+        return state;
+    }
+    if let Some(failed) = failed(findings) {
+        return failed;
+    }
+    let is_seen = finalizers
+        .iter()
+        .any(|holder| matches!(holder, Holder::Operator(_)));
+    match diff {
+        Some(diff) if diff.is_empty() => State::Settled,
+        Some(diff) => State::Changed { fields: diff.len() },
+        None if is_seen || !findings.records.is_empty() => handling(findings),
+        None => State::NotSeen,
+    }
+}
+
+/// Returns the state of unfinished handlers; `None` if there are none.
+fn progress(findings: &Findings, now: Timestamp) -> Option<State> {
+    let unfinished: Vec<&Finding> = findings
+        .records
+        .iter()
+        .filter(|finding| !finding.is_finished())
+        .collect();
+    if unfinished.is_empty() {
+        return None;
+    }
+    // Parents that wait for their sub-handlers are retried as well, but they are not the reason.
+    let is_parent = |one: &Finding| {
+        unfinished
+            .iter()
+            .any(|sub| sub.parent.as_ref() == Some(&one.id))
+    };
+    let leaves = unfinished.iter().filter(|finding| !is_parent(finding));
+    let retried = leaves.filter(|finding| finding.record.retries > 0);
+    let next = retried.min_by_key(|finding| finding.record.delayed.unwrap_or(now));
+    Some(match next {
+        Some(finding) => State::Retrying {
+            handler: finding.id.clone(),
+            attempt: finding.record.retries.saturating_add(1),
+            at: finding.record.delayed.unwrap_or(now),
+            message: finding.message().map(str::to_owned),
+        },
+        None => handling(findings),
+    })
+}
+
+fn handling(findings: &Findings) -> State {
+    let records = &findings.records;
+    State::Handling {
+        purpose: records
+            .iter()
+            .find_map(|finding| finding.record.purpose.clone()),
+        finished: records
+            .iter()
+            .filter(|finding| finding.is_finished())
+            .count(),
+        known: records.len(),
+    }
+}
+
+fn failed(findings: &Findings) -> Option<State> {
+    let mut failed = findings
+        .records
+        .iter()
+        .filter(|finding| finding.record.failure);
+    // Failures of parents are those of their sub-handlers.
+    let finding = failed.clone().find(|finding| finding.parent.is_some());
+    let finding = finding.or_else(|| failed.next())?;
+    Some(State::Failed {
+        handler: Some(finding.id.clone()),
+        message: finding.message().map(str::to_owned),
+        source: Source::Record,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use kopf_core::timestamp;
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: &str = "2026-01-02T03:04:05Z";
+    const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
+
+    fn assess(body: Value) -> Handled {
+        let now = timestamp::parse(NOW).unwrap();
+        Handled::assess(&Body::new(body), &Places::default(), now)
+    }
+
+    fn object(annotations: &Value, finalizers: &Value, deleting: bool) -> Value {
+        let mut object = json!({
+            "metadata": {"name": "x", "annotations": annotations, "finalizers": finalizers},
+            "spec": {"field": 1},
+        });
+        if deleting {
+            object["metadata"]["deletionTimestamp"] = json!(NOW);
+        }
+        object
+    }
+
+    fn name(annotations: &Value, finalizers: &Value, deleting: bool) -> &'static str {
+        assess(object(annotations, finalizers, deleting))
+            .state
+            .name()
+    }
+
+    const BASE: &str = "kopf.zalando.org/last-handled-configuration";
+    const FN: &str = "kopf.zalando.org/fn";
+
+    #[test]
+    fn states_of_living_objects() {
+        let (current, old) = (r#"{"spec":{"field":1}}"#, r#"{"spec":{"field":2,"x":1}}"#);
+        let (none, own) = (json!(null), json!([FINALIZER]));
+        assert_eq!(name(&json!({}), &none, false), "not seen");
+        assert_eq!(name(&json!(null), &json!(["other/x"]), false), "not seen");
+        assert_eq!(name(&json!({}), &own, false), "handling");
+        assert_eq!(name(&json!({BASE: current}), &own, false), "settled");
+        assert_eq!(name(&json!({BASE: old}), &own, false), "changed");
+        assert_eq!(name(&json!({BASE: "{"}), &own, false), "unreadable");
+        assert_eq!(name(&json!({BASE: "[]"}), &own, false), "unreadable");
+        let handled = assess(object(&json!({BASE: old}), &own, false));
+        assert_eq!(handled.state, State::Changed { fields: 2 });
+        assert!(handled.has_base);
+
+        let waiting = r#"{"retries":0,"success":false,"failure":false,"purpose":"create"}"#;
+        let retried = r#"{"retries":2,"delayed":"2026-01-02T03:04:17Z","message":"no"}"#;
+        let failed = r#"{"retries":1,"failure":true,"message":"bad"}"#;
+        assert_eq!(name(&json!({FN: waiting}), &none, false), "handling");
+        assert_eq!(
+            name(&json!({FN: retried, BASE: current}), &none, false),
+            "retrying"
+        );
+        assert_eq!(name(&json!({FN: failed}), &none, false), "failed");
+        let both = json!({FN: failed, "kopf.zalando.org/other": retried});
+        assert_eq!(name(&both, &none, false), "retrying");
+    }
+
+    #[test]
+    fn states_of_deleted_objects() {
+        let retried = r#"{"retries":2,"delayed":"2026-01-02T03:04:17Z","purpose":"delete"}"#;
+        assert_eq!(name(&json!({}), &json!([]), true), "deleting");
+        assert_eq!(name(&json!({}), &json!(["other/x"]), true), "blocked");
+        assert_eq!(name(&json!({}), &json!([FINALIZER]), true), "blocked");
+        assert_eq!(
+            name(&json!({FN: retried}), &json!([FINALIZER]), true),
+            "retrying"
+        );
+        assert_eq!(
+            name(&json!({FN: retried}), &json!(["other/x"]), true),
+            "blocked"
+        );
+        let handled = assess(object(&json!({}), &json!([FINALIZER, "other/x"]), true));
+        let State::Blocked { finalizers } = handled.state else {
+            panic!("{:?}", handled.state);
+        };
+        assert!(matches!(
+            &finalizers[..],
+            [Holder::Operator(_), Holder::Other(_)]
+        ));
+    }
+
+    /// All objects of a recording of the original, by the moment of the recording.
+    fn recorded(case: &str) -> Vec<Value> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden");
+        let text = std::fs::read_to_string(format!("{folder}/{case}/objects.json")).unwrap();
+        let objects: Vec<Value> = serde_json::from_str(&text).unwrap();
+        objects
+            .into_iter()
+            .map(|entry| entry["object"].clone())
+            .collect()
+    }
+
+    #[test]
+    fn recorded_objects_of_the_original() {
+        let objects = recorded("s07-subhandlers");
+        let now = timestamp::parse("2026-11-15T00:38:52.5Z").unwrap();
+        let places = Places::default();
+        let assess = |object: &Value| Handled::assess(&Body::new(object.clone()), &places, now);
+        let State::Retrying {
+            handler,
+            attempt,
+            message,
+            ..
+        } = assess(&objects[0]).state
+        else {
+            panic!("{:?}", assess(&objects[0]).state);
+        };
+        assert_eq!((handler.as_str(), attempt), ("make/b", 2));
+        assert_eq!(message.as_deref(), Some("b later"));
+        assert_eq!(assess(&objects[1]).state, State::Settled);
+    }
+
+    #[test]
+    fn all_recorded_objects_are_readable() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden");
+        let mut count = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            if !entry.path().join("objects.json").exists() {
+                continue;
+            }
+            let case = entry.file_name().into_string().unwrap();
+            for object in recorded(&case) {
+                // Some are recorded after they were deleted.
+                if object.is_object() {
+                    let state = assess(object.clone()).state;
+                    let is_readable = !matches!(state, State::Unreadable { .. });
+                    assert!(is_readable, "{case}: {state:?}");
+                    count += 1;
+                }
+            }
+        }
+        assert!(count > 10, "{count}");
+    }
+}

@@ -1,0 +1,86 @@
+//! Colours of text on terminals.
+
+/// The style of a piece of text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    Plain,
+    Strong,
+    Faint,
+    Good,
+    Warning,
+    Bad,
+    Added,
+    Removed,
+}
+
+impl Style {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Strong => "1",
+            Self::Faint => "2",
+            Self::Good | Self::Added => "32",
+            Self::Warning => "33",
+            Self::Bad => "1;31",
+            Self::Removed => "31",
+        }
+    }
+
+    /// Returns the style of a state, by its name.
+    pub(crate) fn of_state(name: &str) -> Self {
+        match name {
+            "settled" => Self::Good,
+            "failed" | "unreadable" => Self::Bad,
+            "retrying" | "blocked" | "deleting" => Self::Warning,
+            "not seen" => Self::Faint,
+            _ => Self::Strong,
+        }
+    }
+
+    /// Returns the text with the codes of the style around it.
+    pub(crate) fn paint(self, text: &str, colours: Colours) -> String {
+        if colours == Colours::Off || self == Self::Plain || text.is_empty() {
+            return text.to_owned();
+        }
+        format!("\u{1b}[{}m{text}\u{1b}[0m", self.code())
+    }
+}
+
+/// The use of colours in an output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Colours {
+    On,
+    Off,
+}
+
+/// Escapes control characters: text from objects must not change the terminal.
+pub(crate) fn harmless(text: &str) -> String {
+    let mut harmless = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            harmless.extend(character.escape_default());
+        } else {
+            harmless.push(character);
+        }
+    }
+    harmless
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_only_where_wanted() {
+        assert_eq!(
+            Style::Good.paint("fine", Colours::On),
+            "\u{1b}[32mfine\u{1b}[0m"
+        );
+        assert_eq!(Style::Good.paint("fine", Colours::Off), "fine");
+    }
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(harmless("a\u{1b}[31mb\n"), "a\\u{1b}[31mb\\n");
+    }
+}

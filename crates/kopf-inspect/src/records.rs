@@ -1,0 +1,327 @@
+//! Progress records of an object, found without knowing its handlers.
+//!
+//! The names of annotations are derived from the ids of handlers, and the derivation loses
+//! information: `/` becomes `.`, and long ids are replaced by a hash. Full ids are recovered where
+//! they are stored: in the references of parents to their sub-handlers, in attempted essences, in
+//! requests, and in the status. Otherwise the name of the annotation is used.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kopf_core::body::Body;
+use kopf_core::keys::MARKER;
+use kopf_core::lenient;
+use kopf_core::object::attempted::{self, AttemptedEssences};
+use kopf_core::object::retriggering::{self, Request};
+use kopf_core::progress::ProgressRecord;
+use serde_json::Value;
+
+use crate::places::Places;
+
+/// The annotation of the diff-base, without its prefix.
+const BASE: &str = "last-handled-configuration";
+
+/// The annotation that wakes an object up, without its prefix.
+const TOUCH: &str = "touch-dummy";
+
+/// The suffix of names on replica sets of deployments.
+const COPIED: &str = "-ofDRS";
+
+/// The length of the hash at the end of shortened names.
+const HASH: usize = 7;
+
+/// The progress of one handler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The id of the handler, or the name of the annotation if the id is not stored anywhere.
+    pub id: String,
+    /// The record.
+    pub record: ProgressRecord,
+    /// The id of the parent, if it is a sub-handler.
+    pub parent: Option<String>,
+}
+
+impl Finding {
+    /// Returns `true` if the handler has succeeded or failed permanently.
+    pub fn is_finished(&self) -> bool {
+        self.record.success || self.record.failure
+    }
+
+    /// Returns the text of the last error. The original stores the text `None` for parents that
+    /// wait for their sub-handlers.
+    pub fn message(&self) -> Option<&str> {
+        let message = self.record.message.as_deref();
+        message.filter(|message| !message.is_empty() && *message != "None")
+    }
+}
+
+/// All progress records of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// The records, parents before their sub-handlers.
+    pub records: Vec<Finding>,
+    /// The names of annotations under the prefix that are neither records nor anything else that is
+    /// known.
+    pub unknown: Vec<String>,
+}
+
+impl Findings {
+    /// Reads all records of an object.
+    pub fn of(places: &Places, body: &Body) -> Self {
+        let mut stored = BTreeMap::new();
+        let mut unknown = Vec::new();
+        for own in own_annotations(places, body) {
+            match record(own.text) {
+                Some(record) => drop(stored.insert(own.name, record)),
+                None if is_known(own.name) => {}
+                None => unknown.push(own.name.to_owned()),
+            }
+        }
+        let mut records = named(places, body, stored);
+        for (id, record) in in_status(body) {
+            records.entry(id).or_insert(record);
+        }
+        Self {
+            records: arranged(records),
+            unknown,
+        }
+    }
+
+    /// Returns the record of a handler.
+    pub fn get(&self, id: &str) -> Option<&Finding> {
+        self.records.iter().find(|finding| finding.id == id)
+    }
+}
+
+/// An annotation of the operator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Own<'a> {
+    pub(crate) key: &'a str,
+    /// The key without prefix and suffix.
+    pub(crate) name: &'a str,
+    pub(crate) text: &'a str,
+}
+
+/// Returns the annotations of the operator.
+pub(crate) fn own_annotations<'a>(
+    places: &'a Places,
+    body: &'a Body,
+) -> impl Iterator<Item = Own<'a>> {
+    let prefix = places.naming.prefix();
+    let is_copied = places
+        .naming
+        .keys(BASE, body)
+        .iter()
+        .any(|key| key.ends_with(COPIED));
+    body.annotations().iter().filter_map(move |(key, value)| {
+        let name = if prefix.is_empty() {
+            key.as_str()
+        } else {
+            key.strip_prefix(prefix)?.strip_prefix('/')?
+        };
+        // Names without the suffix are copies of the annotations of the deployment.
+        let name = if is_copied {
+            name.strip_suffix(COPIED)?
+        } else {
+            name
+        };
+        let text = value.as_str()?;
+        // Without a prefix, annotations are recognised by their names and values.
+        let is_own = !prefix.is_empty() || is_known(name) || record(text).is_some();
+        is_own.then_some(Own { key, name, text })
+    })
+}
+
+fn is_known(name: &str) -> bool {
+    let known = [BASE, TOUCH, MARKER, attempted::KEY, retriggering::KEY];
+    known.contains(&name)
+}
+
+fn record(text: &str) -> Option<ProgressRecord> {
+    let value = text
+        .starts_with('{')
+        .then(|| lenient::from_str(text).ok())??;
+    value.get("retries")?;
+    ProgressRecord::from_value(&value)
+}
+
+/// Gives the records of annotations their ids, one of each handler.
+fn named(
+    places: &Places,
+    body: &Body,
+    mut stored: BTreeMap<&str, ProgressRecord>,
+) -> BTreeMap<String, ProgressRecord> {
+    let mut records = BTreeMap::new();
+    let mut take = |id: &str, stored: &mut BTreeMap<&str, ProgressRecord>| {
+        let keys = places.naming.keys(id, body);
+        let names = keys.iter().filter_map(|key| key.rsplit('/').next());
+        let names = names.map(|name| name.strip_suffix(COPIED).unwrap_or(name));
+        if let Some(record) = first(names.filter_map(|name| stored.remove(name))) {
+            records.insert(id.to_owned(), record);
+        }
+    };
+    for id in known_ids(places, body, &stored) {
+        take(&id, &mut stored);
+    }
+    let names: Vec<String> = stored.keys().map(|&name| name.to_owned()).collect();
+    for name in names {
+        if !is_shortened_copy(&name, &stored) {
+            take(&name, &mut stored);
+        }
+    }
+    records
+}
+
+/// Returns the first item of an iterator, and consumes the others.
+fn first<T>(items: impl Iterator<Item = T>) -> Option<T> {
+    items.fold(None, |first, item| first.or(Some(item)))
+}
+
+/// Returns the ids that are stored in full.
+fn known_ids(
+    places: &Places,
+    body: &Body,
+    stored: &BTreeMap<&str, ProgressRecord>,
+) -> BTreeSet<String> {
+    let attempted = AttemptedEssences::fetch(&places.naming, body);
+    let request = Request::fetch(&places.naming, body);
+    let subrefs = stored
+        .values()
+        .flat_map(|record| record.subrefs.iter().cloned());
+    let attempts = attempted.ids().map(str::to_owned);
+    let requested = request.into_iter().flat_map(|request| request.handlers);
+    subrefs.chain(attempts).chain(requested).collect()
+}
+
+/// Returns `true` for the older, shorter name of a record that is stored under a longer name as
+/// well.
+fn is_shortened_copy(name: &str, stored: &BTreeMap<&str, ProgressRecord>) -> bool {
+    let Some(head) = name.len().checked_sub(HASH).and_then(|end| name.get(..end)) else {
+        return false;
+    };
+    let own = stored.get(name);
+    stored.iter().any(|(other, record)| {
+        *other != name && other.len() > name.len() && other.starts_with(head) && Some(record) == own
+    })
+}
+
+fn in_status(body: &Body) -> impl Iterator<Item = (String, ProgressRecord)> {
+    let records = body.status().pointer("/kopf/progress");
+    let records = records.and_then(Value::as_object).into_iter().flatten();
+    records.filter_map(|(id, value)| Some((id.clone(), ProgressRecord::from_value(value)?)))
+}
+
+/// Puts sub-handlers behind their parents.
+fn arranged(records: BTreeMap<String, ProgressRecord>) -> Vec<Finding> {
+    let mut parents: BTreeMap<String, String> = BTreeMap::new();
+    // Nested sub-handlers are listed by all their parents: the closest one has the longest id.
+    for (id, record) in &records {
+        for sub in &record.subrefs {
+            let parent = parents.entry(sub.clone()).or_insert_with(|| id.clone());
+            if id.len() > parent.len() {
+                parent.clone_from(id);
+            }
+        }
+    }
+    // Ids of sub-handlers begin with those of their parents, so the order of ids is the right one.
+    let findings = records.into_iter().map(|(id, record)| Finding {
+        parent: parents.get(&id).cloned(),
+        id,
+        record,
+    });
+    findings.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn body(annotations: &Value) -> Body {
+        Body::new(json!({"metadata": {"annotations": annotations}}))
+    }
+
+    fn ids(body: &Body) -> Vec<String> {
+        let findings = Findings::of(&Places::default(), body);
+        findings
+            .records
+            .into_iter()
+            .map(|finding| finding.id)
+            .collect()
+    }
+
+    const DONE: &str = r#"{"retries":1,"success":true,"failure":false}"#;
+
+    #[test]
+    fn ids_of_sub_handlers_are_recovered() {
+        let parent = r#"{"retries":1,"subrefs":["make/a","make/b"]}"#;
+        let body = body(&json!({
+            "kopf.zalando.org/make": parent, "kopf.zalando.org/make.a": DONE,
+            "kopf.zalando.org/make.c": DONE,
+        }));
+        assert_eq!(ids(&body), ["make", "make.c", "make/a"]);
+        let findings = Findings::of(&Places::default(), &body);
+        let sub = findings.get("make/a").unwrap();
+        assert_eq!(sub.parent.as_deref(), Some("make"));
+        assert!(sub.is_finished());
+    }
+
+    #[test]
+    fn both_names_of_a_long_id_are_one_record() {
+        for id in [
+            "a".repeat(50),
+            "a".repeat(70),
+            format!("{}/b", "a".repeat(70)),
+        ] {
+            let places = Places::default();
+            let keys = places.naming.keys(&id, &body(&json!({})));
+            assert_eq!(keys.len(), 2);
+            let annotations = keys.iter().map(|key| (key.clone(), json!(DONE)));
+            let body = body(&Value::Object(annotations.collect()));
+            assert_eq!(Findings::of(&places, &body).records.len(), 1, "{id}");
+        }
+    }
+
+    #[test]
+    fn foreign_and_garbled_annotations_are_reported_and_not_read() {
+        let body = body(&json!({
+            "kopf.zalando.org/last-handled-configuration": "{}", "kopf.zalando.org/touch-dummy": "x",
+            "kopf.zalando.org/garbage": "{", "kopf.zalando.org/text": "yes",
+            "kopf.zalando.org/list": "[]", "kopf.zalando.org/null": "null",
+            "other.example/fn": DONE, "plain": DONE, "kopf.zalando.org.evil/x": DONE,
+            "kopf.zalando.org/number": 5,
+        }));
+        let findings = Findings::of(&Places::default(), &body);
+        assert_eq!(findings.records, []);
+        assert_eq!(findings.unknown, ["garbage", "list", "null", "text"]);
+    }
+
+    #[test]
+    fn records_in_the_status_are_read_and_annotations_go_first() {
+        let body = Body::new(json!({
+            "metadata": {"annotations": {"kopf.zalando.org/fn": DONE}},
+            "status": {"kopf": {"progress": {
+                "fn": {"retries": 5}, "make/a.b": {"retries": 2}, "bad": 1,
+            }}},
+        }));
+        assert_eq!(ids(&body), ["fn", "make/a.b"]);
+        let findings = Findings::of(&Places::default(), &body);
+        assert_eq!(findings.get("fn").unwrap().record.retries, 1);
+        let garbled = Body::new(json!({"metadata": [], "status": {"kopf": {"progress": []}}}));
+        assert_eq!(ids(&garbled), Vec::<String>::new());
+    }
+
+    #[test]
+    fn copies_of_the_annotations_of_deployments_are_ignored() {
+        let body = Body::new(json!({
+            "kind": "ReplicaSet",
+            "metadata": {
+                "ownerReferences": [{"kind": "Deployment"}],
+                "annotations": {
+                    "kopf.zalando.org/copied": DONE, "kopf.zalando.org/own-ofDRS": DONE,
+                },
+            },
+        }));
+        assert_eq!(ids(&body), ["own"]);
+    }
+}

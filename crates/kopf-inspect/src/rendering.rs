@@ -1,0 +1,277 @@
+//! The story of an object as text for a terminal.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use kopf_core::diff::{Diff, DiffItem, DiffOperation};
+use kopf_core::timestamp;
+use serde_json::Value;
+
+use crate::paint::{Colours, Style, harmless};
+use crate::records::Finding;
+use crate::state::Holder;
+use crate::story::Story;
+use crate::time::{ago, remaining};
+
+/// The longest value in a diff, in characters.
+const VALUE: usize = 400;
+
+impl Story {
+    /// Renders the story for a terminal.
+    pub(crate) fn render(&self, now: Timestamp, colours: Colours) -> Vec<String> {
+        let mut page = Page {
+            lines: Vec::new(),
+            colours,
+        };
+        let state = &self.handled.state;
+        let name = Style::of_state(state.name()).paint(state.name(), colours);
+        let details = harmless(&state.details(now));
+        let details = if details.is_empty() {
+            details
+        } else {
+            format!(" {details}")
+        };
+        page.heading(&harmless(&self.title));
+        page.line(&format!("state: {name}{details}"));
+        page.line(&format!("what to do: {}", harmless(&state.advice(now))));
+        self.times(&mut page, now);
+        self.changes(&mut page);
+        self.handlers(&mut page, now);
+        self.finalizers(&mut page);
+        self.operators(&mut page, now);
+        self.timeline(&mut page, now);
+        page.lines
+    }
+
+    fn times(&self, page: &mut Page, now: Timestamp) {
+        for (name, text) in [("created", &self.created), ("deleted", &self.deleted)] {
+            let moment = text.as_deref().and_then(|text| timestamp::parse(text).ok());
+            if let Some(moment) = moment {
+                page.line(&format!("{name}: {}", ago(now, moment)));
+            }
+        }
+    }
+
+    fn changes(&self, page: &mut Page) {
+        if !self.handled.has_base {
+            page.section("Configuration");
+            page.line(
+                "  the object was never handled to the end: there is nothing to compare with",
+            );
+        } else if self.handled.diff.is_empty() {
+            page.section("Configuration");
+            page.line("  as it was handled last");
+        } else {
+            page.section("Changes since the last handling");
+            for (style, line) in diff_lines(&self.handled.diff) {
+                page.line(&format!("  {}", style.paint(&line, page.colours)));
+            }
+        }
+    }
+
+    fn handlers(&self, page: &mut Page, now: Timestamp) {
+        let findings = &self.handled.findings;
+        if !findings.records.is_empty() {
+            page.section("Handlers");
+            for finding in &findings.records {
+                let indent = if finding.parent.is_some() {
+                    "    "
+                } else {
+                    "  "
+                };
+                let (style, text) = progress(finding, now);
+                let text = style.paint(&harmless(&text), page.colours);
+                page.line(&format!("{indent}{}: {text}", harmless(&finding.id)));
+            }
+        }
+        if let Some(request) = &self.request {
+            page.section("Requests");
+            let ids = harmless(&request.handlers.join(", "));
+            page.line(&format!(
+                "  retrigger [{ids}], requested at {}",
+                harmless(&request.requested)
+            ));
+        }
+        if !findings.unknown.is_empty() {
+            page.section("Unknown annotations under the prefix of the operator");
+            for name in &findings.unknown {
+                page.line(&format!("  {}", harmless(name)));
+            }
+        }
+    }
+
+    fn finalizers(&self, page: &mut Page) {
+        if self.handled.finalizers.is_empty() {
+            return;
+        }
+        page.section("Finalizers");
+        for holder in &self.handled.finalizers {
+            let owner = match holder {
+                Holder::Operator(_) => "the operator",
+                Holder::Other(name) => owner(name),
+            };
+            page.line(&format!("  {}: {owner}", harmless(holder.name())));
+        }
+    }
+
+    fn operators(&self, page: &mut Page, now: Timestamp) {
+        if self.peers.is_empty() {
+            return;
+        }
+        page.section("Operators by peering");
+        for peer in &self.peers {
+            page.line(&format!("  {}", harmless(&peer.line(now))));
+        }
+    }
+
+    fn timeline(&self, page: &mut Page, now: Timestamp) {
+        match &self.events {
+            Ok(events) if events.is_empty() => {}
+            Ok(events) => {
+                page.section("Events");
+                for event in events {
+                    let style = match event.kind.as_str() {
+                        "Error" | "Fatal" => Style::Bad,
+                        "Warning" => Style::Warning,
+                        _ => Style::Plain,
+                    };
+                    let kind = style.paint(&harmless(&event.kind), page.colours);
+                    let times = if event.count > 1 {
+                        format!(" (×{})", event.count)
+                    } else {
+                        String::new()
+                    };
+                    let message = harmless(&event.message);
+                    page.line(&format!(
+                        "  {}: {kind}: {message}{times}",
+                        ago(now, event.at)
+                    ));
+                }
+            }
+            Err(problem) => {
+                page.section("Events");
+                page.line(&format!("  cannot be read: {}", harmless(problem)));
+            }
+        }
+    }
+}
+
+/// The lines of a story.
+struct Page {
+    lines: Vec<String>,
+    colours: Colours,
+}
+
+impl Page {
+    fn heading(&mut self, text: &str) {
+        self.lines.push(Style::Strong.paint(text, self.colours));
+    }
+
+    fn section(&mut self, title: &str) {
+        self.lines.push(String::new());
+        self.heading(title);
+    }
+
+    fn line(&mut self, text: &str) {
+        self.lines.push(text.to_owned());
+    }
+}
+
+/// Returns the lines of a diff: removed values before added ones.
+pub(crate) fn diff_lines(diff: &Diff) -> Vec<(Style, String)> {
+    let mut lines = Vec::new();
+    for item in diff.iter() {
+        let DiffItem {
+            operation,
+            field,
+            old,
+            new,
+        } = item;
+        let steps: Vec<String> = field.steps().iter().map(|step| harmless(step)).collect();
+        let path = if steps.is_empty() {
+            "(all)".to_owned()
+        } else {
+            steps.join(".")
+        };
+        if matches!(operation, DiffOperation::Remove | DiffOperation::Change) {
+            lines.push((Style::Removed, format!("- {path}: {}", shortened(old))));
+        }
+        if matches!(operation, DiffOperation::Add | DiffOperation::Change) {
+            lines.push((Style::Added, format!("+ {path}: {}", shortened(new))));
+        }
+    }
+    lines
+}
+
+fn shortened(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= VALUE {
+        return text;
+    }
+    let start: String = text.chars().take(VALUE).collect();
+    format!("{start}…")
+}
+
+/// Returns the progress of a handler in one line.
+pub(crate) fn progress(finding: &Finding, now: Timestamp) -> (Style, String) {
+    let record = &finding.record;
+    let mut text = String::new();
+    let style = if record.success {
+        text.push_str("succeeded");
+        Style::Good
+    } else if record.failure {
+        text.push_str("failed permanently");
+        Style::Bad
+    } else if let Some(at) = record.delayed {
+        match remaining(now, at) {
+            Some(delay) => text.push_str(&format!("next attempt in {delay}")),
+            None => text.push_str(&format!("next attempt was due {}", ago(now, at))),
+        }
+        Style::Warning
+    } else {
+        text.push_str("not finished");
+        Style::Strong
+    };
+    let attempts = match record.retries {
+        1 => "1 attempt".to_owned(),
+        retries => format!("{retries} attempts"),
+    };
+    let purpose = record.purpose.as_deref().unwrap_or("any reason");
+    // Writing to a string does not fail.
+    let _ = write!(text, " ({purpose}, {attempts}");
+    if let (Some(started), Some(stopped)) = (record.started, record.stopped) {
+        let _ = write!(
+            text,
+            ", {:.1} s",
+            stopped.duration_since(started).as_secs_f64()
+        );
+    }
+    text.push(')');
+    if let Some(message) = finding.message() {
+        let _ = write!(text, ": {message}");
+    }
+    (style, text)
+}
+
+/// Returns the owner of a well-known finalizer.
+fn owner(finalizer: &str) -> &'static str {
+    match finalizer {
+        "foregroundDeletion" | "foregroundDeletionOrphan" | "orphan" => {
+            "the garbage collector of Kubernetes, which deletes or releases the dependents first"
+        }
+        name if name.starts_with("kubernetes.io/") => "a controller of Kubernetes",
+        name if name.ends_with("KopfFinalizerMarker") => "another Kopf operator",
+        _ => "another controller",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_values_are_cut() {
+        let text = shortened(&Value::from("x".repeat(1_000)));
+        assert_eq!(text.chars().count(), VALUE + 1);
+    }
+}

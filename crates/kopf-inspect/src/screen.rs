@@ -1,0 +1,102 @@
+//! The output of commands: colours on a terminal, plain text in a pipe.
+//!
+//! A reader that has closed the pipe (`kopf get … | head -1`) is not an error: the rest of the
+//! output is dropped.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write};
+
+use crate::failure::Failure;
+use crate::paint::{Colours, Style, harmless};
+
+/// The standard output and the standard error.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    stdout: Colours,
+    stderr: Colours,
+}
+
+impl Screen {
+    /// Detects whether the outputs are terminals, and whether colours are wanted.
+    pub(crate) fn detect() -> Self {
+        // https://no-color.org: any value but an empty one disables colours.
+        let is_wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            && std::env::var_os("TERM").is_none_or(|value| value != "dumb");
+        let colours = |is_terminal: bool| {
+            if is_wanted && is_terminal {
+                Colours::On
+            } else {
+                Colours::Off
+            }
+        };
+        Self {
+            stdout: colours(io::stdout().is_terminal()),
+            stderr: colours(io::stderr().is_terminal()),
+        }
+    }
+
+    /// Returns the use of colours in [`lines`](Self::lines).
+    pub(crate) fn colours(&self) -> Colours {
+        self.stdout
+    }
+
+    /// Writes text to stdout.
+    pub(crate) fn print(&self, text: &str) {
+        write(io::stdout().lock(), text);
+    }
+
+    /// Writes lines to stdout.
+    pub(crate) fn lines(&self, lines: &[String]) {
+        let mut text = lines.join("\n");
+        text.push('\n');
+        self.print(&text);
+    }
+
+    /// Writes a warning to stderr.
+    pub(crate) fn warning(&self, text: &str) {
+        let label = Style::Warning.paint("warning:", self.stderr);
+        write(
+            io::stderr().lock(),
+            &format!("{label} {}\n", harmless(text)),
+        );
+    }
+
+    /// Writes a failure to stderr.
+    pub(crate) fn failure(&self, failure: &Failure) {
+        let label = Style::Bad.paint("error:", self.stderr);
+        let mut text = format!("{label} {}\n", harmless(failure.what()));
+        for line in failure.causes().iter().flat_map(|cause| cause.lines()) {
+            text.push_str(&format!("  {}\n", harmless(line.trim_end())));
+        }
+        if let Some(advice) = failure.advice() {
+            let label = Style::Good.paint("what to do:", self.stderr);
+            text.push_str(&format!("{label} {}\n", harmless(advice)));
+        }
+        write(io::stderr().lock(), &text);
+    }
+
+    /// Asks a question on the terminal. Returns `None` if there is no terminal.
+    pub(crate) fn confirm(&self, question: &str) -> Option<Answer> {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return None;
+        }
+        write(io::stderr().lock(), &format!("{question} [y/N] "));
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line);
+        let is_yes = read.is_ok() && ["y", "yes"].contains(&line.trim().to_lowercase().as_str());
+        Some(if is_yes { Answer::Yes } else { Answer::No })
+    }
+}
+
+/// The answer to a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Yes,
+    No,
+}
+
+fn write(mut target: impl Write, text: &str) {
+    // See the module for why the result is dropped.
+    let _ = target
+        .write_all(text.as_bytes())
+        .and_then(|()| target.flush());
+}

@@ -1,0 +1,215 @@
+//! Everything that is known about one object, for `kopf explain` and `kopf ui`.
+
+use jiff::Timestamp;
+use kopf_core::body::Body;
+use kopf_core::object::retriggering::Request;
+use kopf_core::timestamp;
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::events::{Event, Verdict};
+use crate::handled::Handled;
+use crate::paint::Style;
+use crate::peers::Participant;
+use crate::places::Places;
+use crate::records::Finding;
+use crate::rendering::{diff_lines, progress};
+use crate::state::{Holder, State};
+use crate::writing::Named;
+
+/// The number of the last events that are shown.
+const EVENTS: usize = 20;
+
+/// The story of one object.
+#[derive(Debug)]
+pub(crate) struct Story {
+    pub(crate) title: String,
+    pub(crate) created: Option<String>,
+    pub(crate) deleted: Option<String>,
+    pub(crate) handled: Handled,
+    pub(crate) request: Option<Request>,
+    /// The last events, the oldest first; `Err` if they cannot be read.
+    pub(crate) events: Result<Vec<Event>, String>,
+    /// Operators that may handle the object.
+    pub(crate) peers: Vec<Participant>,
+}
+
+impl Story {
+    /// Collects the story of an object.
+    pub(crate) async fn gather(
+        cluster: &Cluster,
+        object: Named<'_>,
+        body: &Body,
+        places: &Places,
+    ) -> Self {
+        let now = Cluster::now();
+        let (events, mut peers) = tokio::join!(cluster.events(body), cluster.peers());
+        peers.retain(|peer| peer.serves(object.namespace));
+        let mut handled = Handled::assess(body, places, now);
+        let events = events.map_err(|error| error.to_string());
+        if let (State::Settled, Ok(events)) = (&handled.state, &events) {
+            let mut verdict = Verdict::default();
+            events.iter().for_each(|event| verdict.add(event));
+            handled.state = verdict.failure().unwrap_or(State::Settled);
+        }
+        let last = |mut events: Vec<Event>| {
+            let first = events.len().saturating_sub(EVENTS);
+            events.split_off(first)
+        };
+        Self {
+            title: object.to_string(),
+            created: body.creation_timestamp().map(str::to_owned),
+            deleted: body.deletion_timestamp().map(str::to_owned),
+            request: Request::fetch(&places.naming, body),
+            handled,
+            events: events.map(last),
+            peers,
+        }
+    }
+
+    /// Returns the story as JSON.
+    pub(crate) fn to_value(&self, now: Timestamp) -> Value {
+        let handlers = self.handled.findings.records.iter();
+        let handlers: Vec<Value> = handlers
+            .map(|finding| handler_value(finding, now))
+            .collect();
+        let diff: Vec<Value> = diff_lines(&self.handled.diff)
+            .into_iter()
+            .map(|(style, line)| {
+                let sign = if style == Style::Added {
+                    "added"
+                } else {
+                    "removed"
+                };
+                json!({"sign": sign, "line": line})
+            })
+            .collect();
+        let finalizers = self.handled.finalizers.iter().map(
+            |holder| json!({"name": holder.name(), "own": matches!(holder, Holder::Operator(_))}),
+        );
+        let events = self.events.as_deref().map(|events| {
+            let events = events.iter().map(|event| {
+                json!({"at": timestamp::format(event.at), "type": event.kind, "reason": event.reason,
+                       "message": event.message, "count": event.count})
+            });
+            events.collect::<Vec<_>>()
+        });
+        json!({
+            "title": self.title,
+            "state": self.handled.state.to_value(),
+            "details": self.handled.state.details(now),
+            "advice": self.handled.state.advice(now),
+            "created": self.created,
+            "deleted": self.deleted,
+            "handledOnce": self.handled.has_base,
+            "diff": diff,
+            "handlers": handlers,
+            "requested": self.request.as_ref().map(|request| &request.handlers),
+            "unknown": self.handled.findings.unknown,
+            "finalizers": finalizers.collect::<Vec<_>>(),
+            "peers": self.peers.iter().map(|peer| peer.to_value(now)).collect::<Vec<_>>(),
+            "events": events.ok(),
+        })
+    }
+}
+
+fn handler_value(finding: &Finding, now: Timestamp) -> Value {
+    let record = &finding.record;
+    let time = |moment: Option<Timestamp>| moment.map(timestamp::format);
+    json!({
+        "id": finding.id,
+        "parent": finding.parent,
+        "progress": progress(finding, now).1,
+        "started": time(record.started),
+        "stopped": time(record.stopped),
+        "delayed": time(record.delayed),
+        "purpose": record.purpose,
+        "retries": record.retries,
+        "success": record.success,
+        "failure": record.failure,
+        "message": finding.message(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paint::Colours;
+
+    fn story(body: &Value) -> Story {
+        let now = timestamp::parse("2026-01-02T03:04:05Z").unwrap();
+        let places = Places::default();
+        let body = Body::new(body.clone());
+        Story {
+            title: "thing ns/x".to_owned(),
+            created: body.creation_timestamp().map(str::to_owned),
+            deleted: None,
+            request: Request::fetch(&places.naming, &body),
+            handled: Handled::assess(&body, &places, now),
+            events: Ok(Vec::new()),
+            peers: Vec::new(),
+        }
+    }
+
+    fn body() -> Value {
+        let record = json!({
+            "started": "2026-01-02T03:04:00Z", "delayed": "2026-01-02T03:04:17Z", "retries": 2,
+            "purpose": "update", "message": "no\u{1b}[31m", "subrefs": ["fn/a"],
+        });
+        let sub = json!({
+            "started": "2026-01-02T03:04:00Z", "stopped": "2026-01-02T03:04:01Z", "retries": 1,
+            "success": true,
+        });
+        json!({
+            "metadata": {
+                "creationTimestamp": "2026-01-02T03:03:05Z",
+                "annotations": {
+                    "kopf.zalando.org/last-handled-configuration": r#"{"spec":{"field":1,"gone":2}}"#,
+                    "kopf.zalando.org/fn": record.to_string(), "kopf.zalando.org/fn.a": sub.to_string(),
+                    "kopf.zalando.org/odd": "?",
+                },
+                "finalizers": ["kopf.zalando.org/KopfFinalizerMarker", "foregroundDeletion"],
+            },
+            "spec": {"field": 3, "new": "x"},
+        })
+    }
+
+    #[test]
+    fn the_story_has_all_parts() {
+        let now = timestamp::parse("2026-01-02T03:04:05Z").unwrap();
+        let text = story(&body()).render(now, Colours::Off).join("\n");
+        for part in [
+            "thing ns/x\nstate: retrying in 12 s: fn (attempt 3): no",
+            "created: 60 s ago",
+            "  - spec.field: 1\n  + spec.field: 3",
+            "  - spec.gone: 2",
+            "  + spec.new: \"x\"",
+            "  fn: next attempt in 12 s (update, 2 attempts): no\\u{1b}[31m",
+            "    fn/a: succeeded (any reason, 1 attempt, 1.0 s)",
+            "  odd",
+            "  kopf.zalando.org/KopfFinalizerMarker: the operator",
+            "  foregroundDeletion: the garbage collector",
+        ] {
+            assert!(text.contains(part), "{part}\n---\n{text}");
+        }
+        assert!(!text.contains('\u{1b}'), "{text}");
+        let colourful = story(&body()).render(now, Colours::On).join("\n");
+        assert!(
+            colourful.contains("\u{1b}[31m- spec.field: 1\u{1b}[0m"),
+            "{colourful}"
+        );
+    }
+
+    #[test]
+    fn the_same_story_as_json() {
+        let now = timestamp::parse("2026-01-02T03:04:05Z").unwrap();
+        let value = story(&body()).to_value(now);
+        assert_eq!(value["state"]["name"], "retrying");
+        assert_eq!(value["handlers"][1]["id"], "fn/a");
+        assert_eq!(
+            value["diff"][0],
+            json!({"sign": "added", "line": "+ spec.new: \"x\""})
+        );
+        assert_eq!(value["finalizers"][0]["own"], true);
+    }
+}

@@ -1,0 +1,142 @@
+//! The requests of the page.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use kopf_core::resource::Resource;
+use serde_json::{Value, json};
+
+use super::access::Access;
+use super::rows::Board;
+use crate::cluster::Cluster;
+use crate::failure::Failure;
+use crate::kinds::full;
+use crate::places::Places;
+use crate::story::Story;
+use crate::writing::{Named, Retriggered, absent, retrigger};
+
+/// Everything that requests need.
+#[derive(Debug)]
+pub(super) struct Api {
+    pub(super) cluster: Cluster,
+    pub(super) places: Places,
+    pub(super) kinds: Vec<Arc<Resource>>,
+    pub(super) board: Board,
+    pub(super) access: Access,
+}
+
+/// A failed request of the page.
+#[derive(Debug)]
+pub(super) struct Problem {
+    pub(super) code: StatusCode,
+    pub(super) text: String,
+}
+
+impl Problem {
+    fn bad(text: impl Into<String>) -> Self {
+        Self {
+            code: StatusCode::BAD_REQUEST,
+            text: text.into(),
+        }
+    }
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Self {
+        let advice = failure.advice().map(|advice| format!("; {advice}"));
+        Self {
+            code: StatusCode::BAD_GATEWAY,
+            text: format!("{failure}{}", advice.unwrap_or_default()),
+        }
+    }
+}
+
+impl Api {
+    /// Returns the operators and the problems of watching.
+    pub(super) async fn overview(&self) -> Value {
+        let now = Cluster::now();
+        let peers = self.cluster.peers().await;
+        let kinds: Vec<_> = self.kinds.iter().map(|resource| full(resource)).collect();
+        json!({
+            "kinds": kinds,
+            "peers": peers.iter().map(|peer| peer.to_value(now)).collect::<Vec<_>>(),
+            "problems": self.board.problems(),
+        })
+    }
+
+    /// Returns the story of one object.
+    pub(super) async fn story(&self, fields: &Fields<'_>) -> Result<Value, Problem> {
+        let resource = self.resource(fields)?;
+        let object = fields.named(resource)?;
+        let found = self
+            .cluster
+            .get(resource, object.namespace, object.name)
+            .await
+            .map_err(|error| Failure::request(format!("cannot read {object}"), &error))?;
+        let body = found.ok_or_else(|| Problem {
+            code: StatusCode::NOT_FOUND,
+            text: absent(object).to_string(),
+        })?;
+        let story = Story::gather(&self.cluster, object, &body, &self.places).await;
+        let mut value = story.to_value(Cluster::now());
+        value["history"] = Value::Array(self.board.history(body.uid().unwrap_or_default()));
+        Ok(value)
+    }
+
+    /// Calls the handlers of an object again.
+    pub(super) async fn retrigger(&self, fields: &Fields<'_>) -> Result<Value, Problem> {
+        let resource = self.resource(fields)?;
+        let object = fields.named(resource)?;
+        let handler = fields.get("handler").filter(|id| !id.is_empty());
+        let done = retrigger(&self.cluster, object, &self.places, handler).await?;
+        let text = match done {
+            Retriggered::Creation => "handled as a new object",
+            Retriggered::Requested => "the handler is called once more",
+            Retriggered::NotHandled => "there is no state of an operator to remove",
+        };
+        Ok(json!({"result": text}))
+    }
+
+    fn resource(&self, fields: &Fields<'_>) -> Result<&Resource, Problem> {
+        let kind = fields.get("kind").unwrap_or_default();
+        let mut kinds = self.kinds.iter().map(Arc::as_ref);
+        kinds
+            .find(|resource| full(resource) == kind)
+            .ok_or_else(|| Problem::bad(format!("the resource {kind:?} is not watched")))
+    }
+}
+
+/// The fields of a request: of a query, or of a JSON body.
+#[derive(Debug)]
+pub(super) struct Fields<'a>(pub(super) Vec<(&'a str, String)>);
+
+impl Fields<'_> {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(key, _)| *key == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    fn named<'a>(&'a self, resource: &'a Resource) -> Result<Named<'a>, Problem> {
+        let name = self.get("name").filter(|name| !name.is_empty());
+        let namespace = self.get("namespace").filter(|name| !name.is_empty());
+        // Names become parts of paths.
+        let is_plain =
+            |text: &str| !text.contains(['/', '?', '#', '%']) && text != ".." && text != ".";
+        match (name, namespace) {
+            (Some(name), namespace)
+                if is_plain(name)
+                    && namespace.is_none_or(is_plain)
+                    && namespace.is_some() == resource.namespaced =>
+            {
+                Ok(Named {
+                    resource,
+                    namespace,
+                    name,
+                })
+            }
+            _ => Err(Problem::bad(
+                "the name or the namespace is missing or invalid",
+            )),
+        }
+    }
+}

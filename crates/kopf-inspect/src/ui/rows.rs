@@ -1,0 +1,282 @@
+//! The rows of the page: one per object, with the changes for all open pages.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use kopf_core::body::Body;
+use kopf_core::timestamp;
+use serde_json::{Value, json};
+use tokio::sync::broadcast;
+
+use crate::events::{Event, Verdict};
+use crate::state::State;
+
+/// Upper bound for the number of rows. A row needs about half a kilobyte.
+const ROWS: usize = 100_000;
+
+/// The number of remembered transitions per object.
+const TRANSITIONS: usize = 20;
+
+/// The number of changes that a slow page can be behind, before it gets all rows again.
+const CHANGES: usize = 4_096;
+
+/// One object.
+#[derive(Clone, Debug)]
+struct Row {
+    kind: String,
+    namespace: Option<String>,
+    name: String,
+    created: Option<String>,
+    /// The state as shown by the object.
+    state: State,
+    history: VecDeque<Transition>,
+}
+
+/// A new state of an object.
+#[derive(Clone, Debug)]
+struct Transition {
+    at: Timestamp,
+    state: &'static str,
+    details: String,
+}
+
+/// A change of the rows, as JSON: an object for a new or changed row, a text with the uid for a
+/// removed one.
+pub(super) type Change = Value;
+
+/// All rows.
+#[derive(Debug)]
+pub(super) struct Board {
+    content: Mutex<Content>,
+    changes: broadcast::Sender<Change>,
+}
+
+#[derive(Debug, Default)]
+struct Content {
+    rows: HashMap<String, Row>,
+    verdicts: HashMap<String, Verdict>,
+    /// Why some resources cannot be watched, by their names.
+    problems: BTreeMap<String, String>,
+}
+
+impl Default for Board {
+    fn default() -> Self {
+        Self {
+            content: Mutex::default(),
+            changes: broadcast::Sender::new(CHANGES),
+        }
+    }
+}
+
+impl Board {
+    /// Adds or replaces the row of an object.
+    pub(super) fn put(&self, kind: &str, body: &Body, state: State, now: Timestamp) {
+        let Some(uid) = body.uid() else {
+            return;
+        };
+        let mut content = self.content();
+        let history = match content.rows.remove(uid) {
+            Some(row) => row.history,
+            None if content.rows.len() >= ROWS => {
+                let problem = format!("only {ROWS} objects are shown: name a namespace (-n)");
+                content.problems.insert(kind.to_owned(), problem);
+                return;
+            }
+            None => VecDeque::new(),
+        };
+        let mut row = Row {
+            kind: kind.to_owned(),
+            namespace: body.namespace().map(str::to_owned),
+            name: body.name().unwrap_or_default().to_owned(),
+            created: body.creation_timestamp().map(str::to_owned),
+            state,
+            history,
+        };
+        row.note(content.verdicts.get(uid), now);
+        self.publish(row.to_value(uid, content.verdicts.get(uid)));
+        content.rows.insert(uid.to_owned(), row);
+    }
+
+    /// Removes the row of an object.
+    pub(super) fn remove(&self, uid: &str) {
+        let mut content = self.content();
+        content.verdicts.remove(uid);
+        if content.rows.remove(uid).is_some() {
+            self.publish(Value::from(uid));
+        }
+    }
+
+    /// Removes the rows of a kind that were not in its complete listing.
+    pub(super) fn retain(&self, kind: &str, listed: &HashSet<String>) {
+        let mut content = self.content();
+        content.problems.remove(kind);
+        content.rows.retain(|uid, row| {
+            let is_kept = row.kind != kind || listed.contains(uid);
+            if !is_kept {
+                self.publish(Value::from(uid.as_str()));
+            }
+            is_kept
+        });
+    }
+
+    /// Takes a k8s-event into account: it can show that the last handling has failed.
+    pub(super) fn note(&self, event: &Event, now: Timestamp) {
+        let mut content = self.content();
+        let Content { rows, verdicts, .. } = &mut *content;
+        if verdicts.len() >= ROWS && !verdicts.contains_key(&event.uid) {
+            return;
+        }
+        let verdict = verdicts.entry(event.uid.clone()).or_default();
+        verdict.add(event);
+        if let Some(row) = rows.get_mut(&event.uid) {
+            row.note(Some(verdict), now);
+            self.publish(row.to_value(&event.uid, Some(verdict)));
+        }
+    }
+
+    /// Stores why a resource cannot be watched.
+    pub(super) fn fail(&self, kind: &str, problem: String) {
+        self.content().problems.insert(kind.to_owned(), problem);
+    }
+
+    /// Returns all rows with a receiver of the changes that follow.
+    pub(super) fn subscribe(&self) -> (Vec<Value>, broadcast::Receiver<Change>) {
+        let content = self.content();
+        let rows = content.rows.iter();
+        let rows = rows.map(|(uid, row)| row.to_value(uid, content.verdicts.get(uid)));
+        (rows.collect(), self.changes.subscribe())
+    }
+
+    /// Returns the transitions of an object since the start, the oldest first.
+    pub(super) fn history(&self, uid: &str) -> Vec<Value> {
+        let content = self.content();
+        let history = content.rows.get(uid).map(|row| row.history.iter());
+        let history = history.into_iter().flatten().map(|one| {
+            json!({"at": timestamp::format(one.at), "state": one.state, "details": one.details})
+        });
+        history.collect()
+    }
+
+    /// Returns why some resources cannot be watched.
+    pub(super) fn problems(&self) -> Value {
+        json!(self.content().problems)
+    }
+
+    fn content(&self) -> MutexGuard<'_, Content> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a change to all open pages. It is made with the rows locked, so that no page misses
+    /// it.
+    fn publish(&self, change: Change) {
+        // Without open pages, nothing has to be sent.
+        let _ = self.changes.send(change);
+    }
+}
+
+impl Row {
+    fn shown(&self, verdict: Option<&Verdict>) -> State {
+        match &self.state {
+            State::Settled => {
+                let failure = verdict.and_then(Verdict::failure);
+                failure.unwrap_or(State::Settled)
+            }
+            state => state.clone(),
+        }
+    }
+
+    fn note(&mut self, verdict: Option<&Verdict>, now: Timestamp) {
+        let state = self.shown(verdict);
+        let transition = Transition {
+            at: now,
+            state: state.name(),
+            details: state.details(now),
+        };
+        let is_new = self.history.back().is_none_or(|last| {
+            last.state != transition.state || last.details != transition.details
+        });
+        if is_new {
+            if self.history.len() >= TRANSITIONS {
+                self.history.pop_front();
+            }
+            self.history.push_back(transition);
+        }
+    }
+
+    fn to_value(&self, uid: &str, verdict: Option<&Verdict>) -> Value {
+        json!({
+            "uid": uid,
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "created": self.created,
+            "state": self.shown(verdict).to_value(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        timestamp::parse("2026-01-02T03:04:05Z").unwrap()
+    }
+
+    fn body(uid: &str) -> Body {
+        Body::new(json!({"metadata": {"name": "x", "namespace": "ns", "uid": uid}}))
+    }
+
+    #[test]
+    fn subscribers_get_all_rows_and_then_the_changes() {
+        let board = Board::default();
+        board.put("things", &body("1"), State::NotSeen, now());
+        let (rows, mut changes) = board.subscribe();
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0]["state"]["name"], "not seen");
+        board.put("things", &body("1"), State::Settled, now());
+        board.put("others", &body("2"), State::Settled, now());
+        board.retain("things", &HashSet::new());
+        board.remove("2");
+        board.remove("2");
+        let mut received = Vec::new();
+        while let Ok(change) = changes.try_recv() {
+            received.push(change);
+        }
+        assert_eq!(received[0]["state"]["name"], "settled");
+        assert_eq!(received[1]["uid"], "2");
+        assert_eq!(received[2..], [json!("1"), json!("2")]);
+        assert!(board.subscribe().0.is_empty());
+    }
+
+    #[test]
+    fn events_turn_settled_objects_into_failed_ones() {
+        let board = Board::default();
+        board.put("things", &body("1"), State::Settled, now());
+        let event = Event::read(&json!({
+            "type": "Error", "message": "Handler 'fn' failed permanently: no", "lastTimestamp":
+            "2026-01-02T03:04:05Z", "involvedObject": {"uid": "1"},
+        }));
+        board.note(&event.unwrap(), now());
+        let (rows, _) = board.subscribe();
+        assert_eq!(rows[0]["state"]["name"], "failed");
+        assert_eq!(rows[0]["state"]["handler"], "fn");
+        let states: Vec<_> = board
+            .history("1")
+            .iter()
+            .map(|one| one["state"].clone())
+            .collect();
+        assert_eq!(states, ["settled", "failed"]);
+    }
+
+    #[test]
+    fn the_history_is_bounded() {
+        let board = Board::default();
+        for fields in 0..100 {
+            board.put("things", &body("1"), State::Changed { fields }, now());
+        }
+        assert_eq!(board.history("1").len(), TRANSITIONS);
+        assert_eq!(board.history("absent").len(), 0);
+    }
+}

@@ -8,7 +8,7 @@ TOOLS := $(CACHE)/tools
 CARGO_DENY_VERSION := 0.20.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e lint wheel fmt bench chaos extended need-cargo need-cargo-deny
+.PHONY: help demo test e2e lint wheel fmt bench chaos conformance extended need-cargo need-cargo-deny
 
 help: ## Show this list
 	@echo "make demo   shows an operator at work on a sandbox, and stays up to be played with, until Ctrl-C"
@@ -21,6 +21,9 @@ help: ## Show this list
 	@echo "            (the first time, cargo-deny is built: some minutes)"
 	@echo "make chaos  kills an operator again and again amid faults, for some minutes, and looks for what is lost"
 	@echo "            (SEED=… repeats a run, LENGTH=… is its length in seconds)"
+	@echo "make conformance  runs Kubernetes' own specs that need no nodes, and integration tests of controller-runtime"
+	@echo "            and kube-rs, on sandboxes (needs Go and Python 3.10+; the first time about 30 minutes, then 15;"
+	@echo "            ONLY=… selects specs by a regular expression, SERVER=control-plane runs them on a real Kubernetes)"
 	@echo "make extended  runs the checks that take too long for every change: 200 kills of a sandbox, larger bounds of the model,"
 	@echo "            new projects of both languages, 20 seeds of chaos"
 	@echo "            (SEEDS=… and LENGTH=… change the number of seeds and their seconds; about 45 minutes)"
@@ -82,6 +85,12 @@ chaos: need-cargo
 	@cargo build --quiet --package kopf-chaos
 	@cargo run --quiet --package kopf-chaos -- $(if $(SEED),--seed $(SEED)) \
 		$(if $(LENGTH),--seconds $(LENGTH))
+
+conformance: need-cargo
+	@echo "Building the kopf command…"
+	@cargo build --quiet --package kopf-cli
+	@KOPF_CACHE="$(CACHE)" KOPF="$${CARGO_TARGET_DIR:-target}/debug/kopf" tests/conformance/run.sh \
+		--server $(or $(SERVER),sandbox) $(if $(ONLY),--only '$(ONLY)')
 
 extended: need-cargo
 	@echo "A sandbox that is killed 200 times…"

@@ -14,6 +14,7 @@
 )]
 
 mod access;
+mod admission_plugins;
 mod admission_reviews;
 mod admission_rules;
 mod apply;
@@ -30,6 +31,7 @@ mod conflicts;
 mod conversion;
 mod custom_subresources;
 mod custom_versions;
+mod deeper_rules;
 mod definition_changes;
 mod definitions;
 mod deletion;
@@ -55,6 +57,7 @@ mod openapi;
 mod ownership;
 mod paging;
 mod policies;
+mod protobuf_responses;
 mod put_creates;
 mod quiet_watches;
 mod reviews;
@@ -62,6 +65,7 @@ mod rights;
 mod rules;
 mod schemas;
 mod selectors;
+mod service_addresses;
 mod shards;
 mod sizes;
 mod statuses;

@@ -32,12 +32,13 @@ GROUPS = {
     "rbac.authorization.k8s.io", "coordination.k8s.io", "events.k8s.io", "apiextensions.k8s.io",
     "admissionregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
     "discovery.k8s.io", "scheduling.k8s.io", "node.k8s.io", "certificates.k8s.io",
+    "apiregistration.k8s.io", "flowcontrol.apiserver.k8s.io", "resource.k8s.io",
 }
 
-# Those which need a kubelet (or, the last one, the parts of a control plane).
+# Those that need a kubelet.
 DROPPED = {
     ("", "pods/attach"), ("", "pods/exec"), ("", "pods/log"), ("", "pods/portforward"),
-    ("", "pods/proxy"), ("", "services/proxy"), ("", "nodes/proxy"), ("", "componentstatuses"),
+    ("", "pods/proxy"), ("", "services/proxy"), ("", "nodes/proxy"),
 }
 
 STABLE = re.compile(r"v\d+")

@@ -213,7 +213,7 @@ apiserver_flags=(
     --service-account-issuer=https://kubernetes.default.svc
     --service-account-key-file=service-accounts.pub
     --service-account-signing-key-file=service-accounts.key
-    --service-cluster-ip-range=10.0.0.0/24
+    --service-cluster-ip-range=10.0.0.0/16
     --authorization-mode=RBAC
     --anonymous-auth=false
     # No controller makes the "default" service accounts here, and pods would

@@ -101,7 +101,8 @@ pub(crate) fn object(
 
 fn encoded(accepted: Accepted, code: u16, document: &Value) -> Response<Body> {
     match accepted.encoding {
-        Encoding::Json => json(code, document.to_string()),
+        // Protobuf is made of the JSON when the response is complete.
+        Encoding::Json | Encoding::Protobuf => json(code, document.to_string()),
         Encoding::Yaml => match serde_saphyr::to_string(document) {
             Ok(text) => typed(code, YAML, text),
             Err(problem) => error(&ApiError::internal(problem.to_string())),
@@ -142,7 +143,7 @@ pub(crate) fn list(cluster: &Cluster, call: &Call, page: &Page) -> Response<Body
         metadata["shardInfo"] = json!({ "selector": selector });
     }
     match call.accepted.form {
-        Form::Whole if call.accepted.encoding == Encoding::Json => {
+        Form::Whole if call.accepted.encoding != Encoding::Yaml => {
             whole_list(call, page, &metadata)
         }
         Form::Whole => {

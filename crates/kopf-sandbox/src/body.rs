@@ -33,6 +33,15 @@ impl Body {
     ) -> Self {
         Self(StreamBody::new(chunks.map(|chunk| chunk.map(Frame::data))).boxed_unsync())
     }
+
+    /// Replaces every chunk by what `convert` makes of it.
+    pub(crate) fn map_data(self, mut convert: impl FnMut(Bytes) -> Bytes + Send + 'static) -> Self {
+        Self(
+            self.0
+                .map_frame(move |frame| frame.map_data(&mut convert))
+                .boxed_unsync(),
+        )
+    }
 }
 
 impl fmt::Debug for Body {

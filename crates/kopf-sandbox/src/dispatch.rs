@@ -12,7 +12,8 @@ use crate::cluster::Cluster;
 use crate::control;
 use crate::fault::{Outcome, RequestFacts, Verb};
 use crate::kinds::Kind;
-use crate::request::accept::{Form, negotiate};
+use crate::protobuf;
+use crate::request::accept::{Accepted, Encoding, Form, negotiate, negotiate_protobuf};
 use crate::request::body;
 use crate::request::options::Options;
 use crate::request::path::{self, Path, ResourcePath};
@@ -182,14 +183,7 @@ where
         }
     }
     let of_a_list = matches!(verb, Verb::List | Verb::DeleteCollection);
-    let accepted = negotiate(accept, of_a_list)
-        .ok_or_else(|| ApiError::not_acceptable("application/json, application/yaml"))?;
-    if accepted.form == Form::Table && is_review(&kind.group) {
-        // Reviews have no columns.
-        return Err(ApiError::not_acceptable(
-            "application/json, application/yaml, application/vnd.kubernetes.protobuf",
-        ));
-    }
+    let accepted = accepted(kind, accept, of_a_list)?;
     let mut call = Call::new(
         Arc::clone(kind),
         Arc::clone(&version.name),
@@ -213,6 +207,14 @@ where
     let mut response = perform(cluster, &call, verb, &parts.headers, &body)
         .await
         .unwrap_or_else(|refusal| answer::error(&refusal));
+    if accepted.encoding == Encoding::Protobuf {
+        response = match verb {
+            Verb::Watch if response.status().is_success() => {
+                protobuf::response::convert_watch(response)
+            }
+            _ => protobuf::response::convert(response).await,
+        };
+    }
     // Nothing is answered that a crash could take back: neither changes nor what was read of them.
     if let Err(why) = cluster.store.durable().await {
         return Err(ApiError::internal(why.to_string()));
@@ -222,6 +224,26 @@ where
         &crate::admission::limited(&call.take_warnings()),
     );
     Ok(response)
+}
+
+/// Negotiates the form of the response.
+fn accepted(kind: &Kind, accept: Option<&str>, of_a_list: bool) -> Result<Accepted> {
+    const ALL: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+    let (found, offered) = if kind.is_custom() {
+        // Custom resources have no messages.
+        let found = negotiate(accept, of_a_list);
+        (found, "application/json, application/yaml")
+    } else {
+        let found = negotiate(accept, of_a_list);
+        (found.or_else(|| negotiate_protobuf(accept, of_a_list)), ALL)
+    };
+    match found {
+        Some(accepted) if accepted.form == Form::Table && is_review(&kind.group) => {
+            Err(ApiError::not_acceptable(ALL)) // reviews have no columns
+        }
+        Some(accepted) => Ok(accepted),
+        None => Err(ApiError::not_acceptable(offered)),
+    }
 }
 
 /// Whether a path fits the scope of its kind.

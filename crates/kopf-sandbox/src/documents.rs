@@ -9,6 +9,7 @@ use crate::body::Body;
 use crate::cluster::Cluster;
 use crate::discovery;
 use crate::health;
+use crate::metrics;
 use crate::openapi::{self, Reply};
 use crate::request::path::Path;
 use crate::status::{ApiError, Result};
@@ -69,6 +70,16 @@ fn other(
         return Ok(answer::typed(200, "text/plain; charset=utf-8", text));
     }
     match path {
+        "/metrics" => Ok(answer::typed(
+            200,
+            metrics::CONTENT_TYPE,
+            metrics::all(cluster),
+        )),
+        "/metrics/slis" => Ok(answer::typed(
+            200,
+            metrics::CONTENT_TYPE,
+            metrics::service_levels(),
+        )),
         "/version" => Ok(answer::json(200, discovery::version().to_string())),
         "/openapi/v3" => Ok(answer::json(
             200,
@@ -105,6 +116,8 @@ fn root(cluster: &Cluster) -> Value {
     for path in [
         "/healthz",
         "/livez",
+        "/metrics",
+        "/metrics/slis",
         "/openapi/v2",
         "/openapi/v3",
         "/readyz",

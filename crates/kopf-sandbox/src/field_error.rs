@@ -13,6 +13,7 @@ pub(crate) enum FieldErrorKind {
     TypeInvalid,
     TooLong,
     TooMany,
+    NotFound,
 }
 
 impl FieldErrorKind {
@@ -27,6 +28,7 @@ impl FieldErrorKind {
             Self::TypeInvalid => "FieldValueTypeInvalid",
             Self::TooLong => "FieldValueTooLong",
             Self::TooMany => "FieldValueTooMany",
+            Self::NotFound => "FieldValueNotFound",
         }
     }
 }

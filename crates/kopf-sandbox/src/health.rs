@@ -42,6 +42,21 @@ const READINESS: [&str; 3] = ["etcd-readiness", "informer-sync", "shutdown"];
 /// Checks that only `/healthz` and `/livez` have.
 const LIVENESS: [&str; 1] = ["loopback-serving-certificate"];
 
+/// Returns all checks with the endpoints that they belong to.
+pub(crate) fn checks() -> impl Iterator<Item = (&'static str, &'static str)> {
+    ["healthz", "livez", "readyz"]
+        .into_iter()
+        .flat_map(|endpoint| checks_of(endpoint).map(move |check| (endpoint, *check)))
+}
+
+fn checks_of(endpoint: &str) -> impl Iterator<Item = &'static &'static str> {
+    let own: &[&str] = match endpoint {
+        "readyz" => &READINESS,
+        _ => &LIVENESS,
+    };
+    CHECKS.iter().chain(own)
+}
+
 /// Returns the text of a health endpoint or of one of its checks. `None` if the path is neither.
 pub(crate) fn text(path: &str, query: &str) -> Option<String> {
     let rest = path.strip_prefix('/')?;
@@ -52,11 +67,7 @@ pub(crate) fn text(path: &str, query: &str) -> Option<String> {
     if !["healthz", "livez", "readyz"].contains(&endpoint) {
         return None;
     }
-    let own: &[&str] = match endpoint {
-        "readyz" => &READINESS,
-        _ => &LIVENESS,
-    };
-    let checks = || CHECKS.iter().chain(own);
+    let checks = || checks_of(endpoint);
     if let Some(check) = check {
         return checks()
             .any(|known| *known == check)

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Cluster, collection, parents};
 use crate::object::meta;
+use crate::services::pool::RANGE;
 use crate::store::{Expect, Key};
 
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -20,6 +21,9 @@ impl Cluster {
             self.establish("scheduling.k8s.io", "priorityclasses", class);
         }
         self.establish("", "services", service());
+        for status in component_statuses() {
+            self.establish("", "componentstatuses", status);
+        }
         if self.rbac {
             self.establish_roles();
         }
@@ -57,6 +61,7 @@ impl Cluster {
             object,
             &parents,
         );
+        self.hold_addresses(&kind, &key);
     }
 }
 
@@ -115,7 +120,7 @@ fn service_cidr(now: &str) -> Value {
                 },
             ],
         },
-        "spec": { "cidrs": ["10.0.0.0/24"] },
+        "spec": { "cidrs": [RANGE] },
         "status": {
             "conditions": [{
                 "type": "Ready",
@@ -158,6 +163,23 @@ fn priority_classes() -> [Value; 2] {
             2_000_000_000,
             "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
         ),
+    ]
+}
+
+/// The parts of a control plane. Nothing schedules pods here.
+fn component_statuses() -> [Value; 3] {
+    let component = |name: &str, status: &str, message: &str| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "ComponentStatus",
+            "metadata": { "name": name },
+            "conditions": [{ "type": "Healthy", "status": status, "message": message }],
+        })
+    };
+    [
+        component("controller-manager", "True", "ok"),
+        component("etcd-0", "True", "ok"),
+        component("scheduler", "False", "a sandbox has no scheduler"),
     ]
 }
 

@@ -14,6 +14,7 @@ pub(crate) mod garbage;
 mod import;
 pub(crate) mod namespaces;
 pub(crate) mod owners;
+pub(crate) mod plugins;
 pub(crate) mod present;
 mod restore;
 
@@ -34,6 +35,7 @@ use crate::kinds::{Kind, Kinds, Origin};
 use crate::object::meta;
 use crate::rights::Rights;
 use crate::server::certificates::{self, Authority};
+use crate::services::pool::Pool;
 use crate::store::{Expect, Key, Parent, Store, Stored, Unexpected};
 
 /// One server: its objects, its kinds, its users.
@@ -51,6 +53,8 @@ pub(crate) struct Cluster {
     pub(crate) rbac: bool,
     rights: RwLock<Arc<Rights>>,
     owners: Owners,
+    /// Cluster IPs and node ports that are taken.
+    services: Mutex<Pool>,
     pub(crate) jobs: Jobs,
     /// Held while the kinds that CRDs define are worked out.
     crds: Mutex<Definitions>,
@@ -106,6 +110,7 @@ impl Cluster {
             rbac: false,
             rights: RwLock::default(),
             owners: Owners::default(),
+            services: Mutex::default(),
             jobs: Jobs::default(),
             crds: Mutex::new(Definitions::new(kinds.clone())),
             kinds: RwLock::new(Arc::new(kinds)),
@@ -168,6 +173,7 @@ impl Cluster {
         let stored = self
             .store
             .put(&collection, key, expect, kind, object, &parents)?;
+        self.hold_addresses(kind, key);
         self.refresh_owners(&collection, key);
         self.follow(kind, consequences);
         if &*kind.group == "certificates.k8s.io" {
@@ -187,6 +193,7 @@ impl Cluster {
         let collection = collection(kind);
         let uid = meta::uid(&last).to_owned();
         let stored = self.store.remove(&collection, key, expected, last)?;
+        self.hold_addresses(kind, key);
         self.owners.mark_gone(&uid);
         self.jobs.push(Job::OwnerGone { uid: uid.clone() });
         self.refresh_owners(&collection, key);

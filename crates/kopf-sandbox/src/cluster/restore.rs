@@ -58,7 +58,9 @@ impl Cluster {
             head: object.head,
         };
         let parents = parents(&kind, stored.key.namespace());
+        let key = stored.key.clone();
         self.store.restore(&collection(&kind), stored, &parents);
+        self.hold_addresses(&kind, &key);
     }
 
     fn kind_of_collection(&self, collection: &str) -> Option<Arc<Kind>> {

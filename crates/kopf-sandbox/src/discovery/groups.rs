@@ -27,7 +27,7 @@ mod tests {
         kinds.insert(custom_kind("z.example.com", &["v1"]));
         kinds.insert(custom_kind("a.example.com", &["v1"]));
         let groups = named_groups(&kinds);
-        assert_eq!(&*groups[0], "apps");
+        assert_eq!(&*groups[0], "apiregistration.k8s.io");
         let last: Vec<&str> = groups.iter().rev().take(2).map(|group| &**group).collect();
         assert_eq!(last, ["z.example.com", "a.example.com"]);
     }

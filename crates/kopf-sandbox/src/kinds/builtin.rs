@@ -99,6 +99,9 @@ fn deprecation_warning(group: &str, version: &str, kind: &str) -> Option<String>
             "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
                 .to_owned(),
         ),
+        ("", "v1", "ComponentStatus") => {
+            Some("v1 ComponentStatus is deprecated in v1.19+".to_owned())
+        }
         _ => None,
     }
 }

@@ -1,13 +1,15 @@
-//! Bodies of requests in the protobuf form of Kubernetes, which Go clients prefer for the built-in kinds.
+//! The protobuf form of Kubernetes, which Go clients prefer for the built-in kinds.
 //!
-//! A body becomes the same JSON as if the client had sent JSON; nothing else in the sandbox knows that
-//! there is another form. Answers are never written as protobuf: clients which ask for it take JSON, too.
-//! Custom resources have no messages.
+//! The body of a request is converted to JSON before anything else reads it. Responses are converted from
+//! JSON at the end, and only for clients that accept neither JSON nor YAML. Custom resources have no messages.
 
 mod envelope;
 mod message;
+pub(crate) mod response;
 mod special;
 mod wire;
+mod write_special;
+mod writer;
 
 use std::fmt::Write as _;
 

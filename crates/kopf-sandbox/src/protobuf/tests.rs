@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use super::{Expected, decode};
+use super::{Expected, decode, response};
 use crate::{Sandbox, typing};
 
 const CONFIG_MAP: Expected<'_> = Expected {
@@ -390,4 +390,42 @@ proptest! {
         }
         let _ = decode(&body, CONFIG_MAP);
     }
+}
+
+#[test]
+fn documents_are_written_so_that_they_are_read_the_same() {
+    let types = typing::built_in();
+    for sample in samples() {
+        let text = |field: &str| sample.json[field].as_str().unwrap();
+        let root = types.root(text("apiVersion"), text("kind")).unwrap();
+        let document = types.check(root, sample.json.clone()).unwrap().object;
+        let written = response::encode(&document);
+        let written = written.unwrap_or_else(|error| panic!("{}: {error}", sample.name));
+        let read = decode(&written, CONFIG_MAP).unwrap();
+        assert_eq!(
+            without_nulls(&read),
+            without_nulls(&document),
+            "{}",
+            sample.name
+        );
+    }
+}
+
+#[test]
+fn lists_are_written_with_their_metadata() {
+    let list = json!({
+        "apiVersion": "v1", "kind": "ConfigMapList",
+        "metadata": {"resourceVersion": "7"},
+        "items": [{"metadata": {"name": "a"}}],
+    });
+    let item = field(2, &field(1, &field(1, b"a")));
+    let raw = [field(1, &field(2, b"7")), item].concat();
+    let expected = [
+        &body("v1", "ConfigMapList", &raw)[..],
+        &field(3, b""),
+        &field(4, b""),
+    ]
+    .concat();
+    assert_eq!(response::encode(&list).unwrap(), expected);
+    assert!(response::encode(&json!({"apiVersion": "a/v1", "kind": "WidgetList"})).is_err());
 }

@@ -1,4 +1,6 @@
-//! In which form the client wants its answer.
+//! The form of a response, negotiated by the `Accept` header.
+
+use crate::protobuf::response::PROTOBUF;
 
 /// The form of an object or list in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,6 +20,8 @@ pub(crate) enum Encoding {
     #[default]
     Json,
     Yaml,
+    /// Kubernetes' own form, for built-in kinds only.
+    Protobuf,
 }
 
 /// Version of `meta.k8s.io` in which tables and partial metadata are written.
@@ -51,6 +55,31 @@ pub(crate) struct Accepted {
 ///
 /// A list can't be shown as the metadata of one object, nor the other way round.
 pub(crate) fn negotiate(header: Option<&str>, of_a_list: bool) -> Option<Accepted> {
+    first_of(header, of_a_list, json_or_yaml)
+}
+
+/// The same for clients that accept neither JSON nor YAML. Tables have no protobuf form.
+pub(crate) fn negotiate_protobuf(header: Option<&str>, of_a_list: bool) -> Option<Accepted> {
+    first_of(header, of_a_list, protobuf).filter(|accepted| accepted.form != Form::Table)
+}
+
+fn json_or_yaml(media_type: &str) -> Option<Encoding> {
+    match media_type {
+        "application/json" | "application/*" | "*/*" => Some(Encoding::Json),
+        "application/yaml" => Some(Encoding::Yaml),
+        _ => None,
+    }
+}
+
+fn protobuf(media_type: &str) -> Option<Encoding> {
+    (media_type == PROTOBUF).then_some(Encoding::Protobuf)
+}
+
+fn first_of(
+    header: Option<&str>,
+    of_a_list: bool,
+    encoding: fn(&str) -> Option<Encoding>,
+) -> Option<Accepted> {
     let header = header.map(str::trim).unwrap_or_default();
     if header.is_empty() {
         return Some(Accepted::default());
@@ -60,9 +89,10 @@ pub(crate) fn negotiate(header: Option<&str>, of_a_list: bool) -> Option<Accepte
         .map(|range| (quality(range), range))
         .collect();
     ranges.sort_by(|a, b| b.0.total_cmp(&a.0)); // stable: the client's order among equals
-    ranges
-        .into_iter()
-        .find_map(|(_, range)| one(range, of_a_list))
+    ranges.into_iter().find_map(|(_, range)| {
+        let encoding = encoding(range.split(';').next()?.trim())?;
+        one(range, of_a_list, encoding)
+    })
 }
 
 fn quality(range: &str) -> f32 {
@@ -79,12 +109,7 @@ fn parameters(range: &str) -> impl Iterator<Item = (&str, &str)> {
         .map(|(name, value)| (name.trim(), value.trim()))
 }
 
-fn one(range: &str, of_a_list: bool) -> Option<Accepted> {
-    let encoding = match range.split(';').next()?.trim() {
-        "application/json" | "application/*" | "*/*" => Encoding::Json,
-        "application/yaml" => Encoding::Yaml,
-        _ => return None,
-    };
+fn one(range: &str, of_a_list: bool, encoding: Encoding) -> Option<Accepted> {
     let mut form = Form::Whole;
     let mut known_group = true;
     let mut meta = MetaVersion::V1;
@@ -150,9 +175,15 @@ mod tests {
         );
         assert_eq!(negotiate(Some(metadata), true), None);
         assert_eq!(negotiate(None, true), Some(Accepted::default()));
-        assert_eq!(
-            negotiate(Some("application/vnd.kubernetes.protobuf"), true),
-            None
-        );
+    }
+
+    #[test]
+    fn protobuf_is_for_clients_that_accept_nothing_else() {
+        assert_eq!(negotiate(Some(PROTOBUF), true), None);
+        let accepted = negotiate_protobuf(Some(PROTOBUF), true).unwrap();
+        assert_eq!(accepted.encoding, Encoding::Protobuf);
+        let table = format!("{PROTOBUF};as=Table;v=v1;g=meta.k8s.io");
+        assert_eq!(negotiate_protobuf(Some(&table), true), None);
+        assert_eq!(negotiate_protobuf(Some("application/cbor"), true), None);
     }
 }

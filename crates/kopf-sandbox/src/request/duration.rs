@@ -6,7 +6,7 @@ pub(crate) fn check_timeout(value: &str) -> Result<(), String> {
 }
 
 /// Checks that a text is a duration; the error is the text of Go's parser.
-fn check(value: &str) -> Result<(), String> {
+pub(crate) fn check(value: &str) -> Result<(), String> {
     let invalid = || format!("time: invalid duration {value:?}");
     let mut rest = value.strip_prefix(['-', '+']).unwrap_or(value);
     if rest == "0" {

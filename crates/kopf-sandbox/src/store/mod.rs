@@ -496,6 +496,13 @@ impl Store {
         }
     }
 
+    /// Returns the number of objects in a collection.
+    pub(crate) fn count(&self, collection: &str) -> usize {
+        let inner = self.lock();
+        let place = inner.collections.get(collection);
+        place.map_or(0, |place| place.objects.len())
+    }
+
     /// The number of objects in all collections.
     pub(crate) fn len(&self) -> usize {
         self.lock()

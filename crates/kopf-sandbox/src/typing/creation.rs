@@ -1,7 +1,8 @@
 //! What the server assigns to a new object of a built-in kind, beyond defaults.
 //!
-//! Nothing here needs other objects: addresses and ports of services, priorities by class and the
-//! finalizers that guard volumes (whose controllers do not run here) are not assigned.
+//! Nothing here needs other objects. Addresses and ports of services are in [`crate::services`], priorities
+//! by class in [`crate::plugins`]. The finalizers that guard volumes are not added: their controllers do not
+//! run here.
 
 use serde_json::{Map, Value, json};
 
@@ -16,7 +17,6 @@ pub(crate) fn assign(group: &str, kind: &str, object: &mut Value) {
     match (group, kind) {
         ("", "Node") => node(object),
         ("", "Pod") => pod(object),
-        ("", "Service") => service(object),
         ("apps", "DaemonSet") => daemon_set(object),
         ("batch", "Job") => job(object),
         _ => {}
@@ -129,25 +129,6 @@ fn quality_of_service(spec: &Map<String, Value>) -> &'static str {
         (true, true) => "Guaranteed",
         (true, false) => "Burstable",
     }
-}
-
-fn service(service: &mut Map<String, Value>) {
-    let Some(spec) = child(service, "spec") else {
-        return;
-    };
-    let address = text(spec, "clusterIP");
-    if text(spec, "type") == "ExternalName" || address.is_empty() {
-        return;
-    }
-    let family = if address.contains(':') {
-        "IPv6"
-    } else {
-        "IPv4"
-    };
-    spec.entry("clusterIPs").or_insert_with(|| json!([address]));
-    spec.entry("ipFamilies").or_insert_with(|| json!([family]));
-    spec.entry("ipFamilyPolicy")
-        .or_insert_with(|| json!("SingleStack"));
 }
 
 pub(crate) fn daemon_set(set: &mut Map<String, Value>) {

@@ -8,7 +8,7 @@ mod complete;
 pub(crate) mod creation;
 mod decode;
 mod defaults;
-mod quantity;
+pub(crate) mod quantity;
 mod rules;
 mod table;
 mod timestamp;

@@ -39,14 +39,51 @@ enum Format {
 ///
 /// Numbers too large for any machine are left as they were written.
 pub(crate) fn canonical(text: &str) -> Result<String, &'static str> {
+    match parse(text)? {
+        Parsed::Amount(nanos, format) if nanos < 0 => Ok(format!("-{}", shown(-nanos, format))),
+        Parsed::Amount(0, _) => Ok("0".to_owned()),
+        Parsed::Amount(nanos, format) => Ok(shown(nanos, format)),
+        Parsed::TooLarge => Ok(text.trim().to_owned()),
+    }
+}
+
+/// Returns a quantity in billionths. `None` if it is malformed or too large for any machine.
+pub(crate) fn nanos(text: &str) -> Option<i128> {
+    match parse(text) {
+        Ok(Parsed::Amount(nanos, _)) => Some(nanos),
+        _ => None,
+    }
+}
+
+/// Returns the canonical form of an amount in billionths, in the format of another quantity.
+pub(crate) fn shown_like(nanos: i128, other: &str) -> String {
+    let format = match parse(other) {
+        Ok(Parsed::Amount(_, format)) => format,
+        _ => Format::Decimal,
+    };
+    match nanos {
+        0 => "0".to_owned(),
+        nanos if nanos < 0 => format!("-{}", shown(-nanos, format)),
+        nanos => shown(nanos, format),
+    }
+}
+
+/// A well-formed quantity.
+enum Parsed {
+    /// In billionths.
+    Amount(i128, Format),
+    TooLarge,
+}
+
+fn parse(text: &str) -> Result<Parsed, &'static str> {
     let text = text.trim();
     if text.is_empty() {
         return Err(WRONG_FORMAT);
     }
     let (sign, rest) = match text.as_bytes().first() {
-        Some(b'-') => ("-", text.get(1..).unwrap_or_default()),
-        Some(b'+') => ("", text.get(1..).unwrap_or_default()),
-        _ => ("", text),
+        Some(b'-') => (-1, text.get(1..).unwrap_or_default()),
+        Some(b'+') => (1, text.get(1..).unwrap_or_default()),
+        _ => (1, text),
     };
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let (whole, rest) = rest.split_at(digits(rest));
@@ -68,17 +105,17 @@ pub(crate) fn canonical(text: &str) -> Result<String, &'static str> {
     let number = format!("{whole}{fraction}");
     let number = number.trim_start_matches('0');
     if number.is_empty() {
-        return Ok("0".to_owned());
+        return Ok(Parsed::Amount(0, format));
     }
     let scale = shift.saturating_sub(i32::try_from(fraction.len()).unwrap_or(i32::MAX));
     let amount = number
         .parse::<i128>()
         .ok()
         .and_then(|n| n.checked_mul(factor));
-    let Some(nanos) = amount.and_then(|amount| in_nanos(amount, scale)) else {
-        return Ok(text.to_owned());
-    };
-    Ok(format!("{sign}{}", shown(nanos, format)))
+    match amount.and_then(|amount| in_nanos(amount, scale)) {
+        Some(nanos) => Ok(Parsed::Amount(sign * nanos, format)),
+        None => Ok(Parsed::TooLarge),
+    }
 }
 
 /// The power of ten, the factor and the format that a suffix stands for.

@@ -92,6 +92,7 @@ impl Cluster {
             tracker.update(None, &mut object, &call.manager());
         }
 
+        self.plug_in(call, &mut object)?;
         let options = json!({
             "kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1",
             "fieldManager": call.options.field_manager, "dryRun": dry_run(call),
@@ -113,8 +114,10 @@ impl Cluster {
         certificates::fill_in(call, &mut object);
         let name = meta::name(&object).to_owned();
         let named = call.about(call.namespace.as_deref(), &name);
+        let _reserved = self.assign_addresses(call, &mut object, None)?;
         prepare::validate(call, &object, None)?;
         self.check_escalation(call, &object)?;
+        self.check_plugins(call, &object, None)?;
         self.admit_validating(&named, Operation::Create, Some(&object), None, &options)
             .await?;
 

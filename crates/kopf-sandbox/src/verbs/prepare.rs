@@ -79,6 +79,11 @@ pub(crate) fn on_update(kind: &Kind, current: &Value, object: &mut Value) {
         }
         ("", "pods") => {
             if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+                for field in ["priority", "preemptionPolicy"] {
+                    if let Some(value) = current.pointer(&format!("/spec/{field}")) {
+                        spec.entry(field).or_insert_with(|| value.clone());
+                    }
+                }
                 crate::typing::creation::add_tolerations(spec);
             }
         }
@@ -91,6 +96,9 @@ pub(crate) fn validate(call: &Call, object: &Value, old: Option<&Value>) -> Resu
     let kind = &call.kind;
     let mut errors = metadata_rules::problems(kind, object);
     errors.extend(builtin_rules::problems(kind, object));
+    if !call.is_status() {
+        errors.extend(crate::rules::problems(kind, object));
+    }
     if old.is_none() {
         errors.extend(certificates::problems(kind, object));
     }

@@ -154,6 +154,7 @@ impl Cluster {
         if !call.is_status() {
             prepare::on_update(&call.kind, current, &mut new);
         }
+        let _reserved = self.assign_addresses(call, &mut new, Some(current))?;
         count_generation(call, version, current, &mut new);
         managers::keep_times(current, &mut new);
         prepare::validate(call, &new, Some(current))?;
@@ -164,6 +165,7 @@ impl Cluster {
         if granted(&new) != granted(current) {
             self.check_escalation(call, &new)?;
         }
+        self.check_plugins(call, &new, Some(current))?;
         self.admit_validating(call, Operation::Update, Some(&new), Some(current), &options)
             .await?;
 

@@ -1,0 +1,157 @@
+//! Runs the built-in admission plugins, and assigns addresses and ports to services.
+
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+
+use super::Cluster;
+use crate::kinds::Kind;
+use crate::object::meta;
+use crate::plugins::{default_classes, limit_ranges, priorities, runtime_classes};
+use crate::services::pool::{Holdings, Pool};
+use crate::services::{self, Failure};
+use crate::status::{ApiError, Result};
+use crate::store::Key;
+use crate::verbs::Call;
+
+impl Cluster {
+    /// Lets the built-in plugins complete a new object, or reject it.
+    pub(crate) fn plug_in(&self, call: &Call, object: &mut Value) -> Result<()> {
+        if call.subresource.is_some() {
+            return Ok(());
+        }
+        match (&*call.kind.group, &*call.kind.plural) {
+            ("", "pods") => {
+                limit_ranges::apply(object, &self.limit_ranges(call));
+                let classes = self.objects("scheduling.k8s.io/priorityclasses", None);
+                let done = priorities::apply(object, &classes).and_then(|()| {
+                    let class = runtime_classes::name(object)
+                        .and_then(|name| self.stored("node.k8s.io/runtimeclasses", name));
+                    runtime_classes::apply(object, class.as_ref())
+                });
+                done.map_err(|why| ApiError::forbidden(&call.kind, meta::name(object), &why))
+            }
+            ("", "persistentvolumeclaims") => {
+                let classes = self.objects("storage.k8s.io/storageclasses", None);
+                default_classes::default_storage_class(object, &classes);
+                Ok(())
+            }
+            ("networking.k8s.io", "ingresses") => {
+                let classes = self.objects("networking.k8s.io/ingressclasses", None);
+                default_classes::default_ingress_class(object, &classes);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets the built-in plugins reject an object that webhooks may have changed.
+    pub(crate) fn check_plugins(
+        &self,
+        call: &Call,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<()> {
+        if call.subresource.is_some() {
+            return Ok(());
+        }
+        let judged = match (&*call.kind.group, &*call.kind.plural) {
+            // The containers of a pod do not change.
+            ("", "pods") if old.is_none() => {
+                limit_ranges::check_pod(object, &self.limit_ranges(call))
+            }
+            ("", "persistentvolumeclaims") => {
+                limit_ranges::check_claim(object, &self.limit_ranges(call))
+            }
+            ("scheduling.k8s.io", "priorityclasses") => {
+                let classes = self.objects("scheduling.k8s.io/priorityclasses", None);
+                priorities::check_class(object, &classes)
+            }
+            _ => Ok(()),
+        };
+        judged.map_err(|why| ApiError::forbidden(&call.kind, meta::name(object), &why))
+    }
+
+    /// Assigns addresses and ports to a service. They are reserved until the result is dropped.
+    pub(crate) fn assign_addresses(
+        &self,
+        call: &Call,
+        object: &mut Value,
+        old: Option<&Value>,
+    ) -> Result<Reservation<'_>> {
+        let mut reservation = Reservation {
+            pool: &self.services,
+            number: None,
+        };
+        if !is_service(&call.kind) || call.subresource.is_some() {
+            return Ok(reservation);
+        }
+        let name = meta::name(object).to_owned();
+        let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else {
+            return Ok(reservation);
+        };
+        let own = old.map(Holdings::of).unwrap_or_default();
+        let old = old.and_then(|old| old.get("spec")?.as_object());
+        if let Some(old) = old {
+            services::carry_over(spec, old);
+        }
+        let mut pool = self.services.lock().unwrap_or_else(PoisonError::into_inner);
+        let holdings =
+            services::assign(spec, &own, &mut pool).map_err(|failure| match failure {
+                Failure::Invalid(error) => ApiError::invalid(&call.kind, &name, &[error]),
+                Failure::Internal(why) => ApiError::internal(why),
+            })?;
+        if !call.options.dry_run {
+            reservation.number = Some(pool.reserve(holdings));
+        }
+        Ok(reservation)
+    }
+
+    /// Records the addresses and ports that a service has after a write.
+    pub(super) fn hold_addresses(&self, kind: &Kind, key: &Key) {
+        if !is_service(kind) {
+            return;
+        }
+        let name = format!("{}/{}", key.namespace().unwrap_or_default(), key.name);
+        // Under the lock: of two concurrent writes, the later one reads the later state.
+        let mut pool = self.services.lock().unwrap_or_else(PoisonError::into_inner);
+        let stored = self.store.get("/services", key);
+        let holdings = stored.map(|stored| Holdings::of(&stored.value()));
+        pool.store(name, holdings.unwrap_or_default());
+    }
+
+    fn limit_ranges(&self, call: &Call) -> Vec<Value> {
+        self.objects("/limitranges", call.namespace.as_deref())
+    }
+
+    fn objects(&self, collection: &str, namespace: Option<&str>) -> Vec<Value> {
+        let listed = self.store.list(collection, namespace);
+        listed.objects.iter().map(|stored| stored.value()).collect()
+    }
+
+    fn stored(&self, collection: &str, name: &str) -> Option<Value> {
+        let stored = self.store.get(collection, &Key::new(None, name))?;
+        Some(stored.value())
+    }
+}
+
+fn is_service(kind: &Kind) -> bool {
+    kind.group.is_empty() && &*kind.plural == "services"
+}
+
+/// Addresses and ports that no other service gets meanwhile.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Reservation<'a> {
+    pool: &'a Mutex<Pool>,
+    number: Option<u64>,
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+            pool.release(number);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Admission plugins that are compiled into a real server and depend on other objects.
+//!
+//! The functions here are pure: [`Cluster`](crate::cluster::Cluster) reads the objects that they need, runs
+//! those that change an object before the mutating webhooks, and those that check one before the validating
+//! webhooks. An error is the reason of a 403.
+
+pub(crate) mod default_classes;
+pub(crate) mod limit_ranges;
+pub(crate) mod priorities;
+pub(crate) mod runtime_classes;
+
+use serde_json::{Map, Value, json};
+
+/// The reason why an object is rejected.
+pub(crate) type Rejected = String;
+
+/// Returns the object in a field, created if it is absent. `None` if it is not an object.
+fn child<'a>(map: &'a mut Value, field: &str) -> Option<&'a mut Map<String, Value>> {
+    let map = map.as_object_mut()?;
+    let slot = map.entry(field).or_insert_with(|| json!({}));
+    if slot.is_null() {
+        *slot = json!({});
+    }
+    slot.as_object_mut()
+}
+
+/// Returns the items of a list of a specification.
+fn items<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
+    let list = object.pointer(pointer).and_then(Value::as_array);
+    list.into_iter().flatten()
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    let found = object.pointer(pointer).and_then(Value::as_str);
+    found.unwrap_or_default()
+}

@@ -1,0 +1,129 @@
+//! Responses in the protobuf form of Kubernetes, for clients that accept nothing else.
+//!
+//! Verbs make JSON, which is converted here. Custom resources and tables have no messages, as on a real server.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, header};
+use http_body_util::BodyExt as _;
+use serde_json::Value;
+
+use super::envelope::MAGIC;
+use super::writer::{Message, Writer};
+use crate::body::Body;
+use crate::typing::{self, TypeRef, TypeTable};
+
+/// The media type.
+pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+const WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watch";
+
+/// Converts the body of a response from JSON. A document without a message stays as it is.
+pub(crate) async fn convert(response: Response<Body>) -> Response<Body> {
+    let (mut parts, body) = response.into_parts();
+    let Ok(body) = body.collect().await else {
+        return Response::from_parts(parts, Body::empty()); // whole bodies do not fail
+    };
+    let body = body.to_bytes();
+    match serde_json::from_slice(&body).map_err(|error| error.to_string()) {
+        Ok(document) => match encode(&document) {
+            Ok(message) => {
+                let content_type = HeaderValue::from_static(PROTOBUF);
+                parts.headers.insert(header::CONTENT_TYPE, content_type);
+                Response::from_parts(parts, Body::whole(message))
+            }
+            Err(_) => Response::from_parts(parts, Body::whole(body)),
+        },
+        Err(_) => Response::from_parts(parts, Body::whole(body)),
+    }
+}
+
+/// Converts a watch stream whose chunks are whole lines of JSON.
+pub(crate) fn convert_watch(response: Response<Body>) -> Response<Body> {
+    let (mut parts, body) = response.into_parts();
+    let content_type = HeaderValue::from_static(WATCH);
+    parts.headers.insert(header::CONTENT_TYPE, content_type);
+    Response::from_parts(parts, body.map_data(|chunk| frames(&chunk)))
+}
+
+/// Encodes a document with its envelope.
+pub(super) fn encode(document: &Value) -> Result<Vec<u8>, String> {
+    let text = |field: &str| document.get(field).and_then(Value::as_str);
+    let (api_version, kind) = match (text("apiVersion"), text("kind")) {
+        (Some(api_version), Some(kind)) => (api_version, kind),
+        _ => return Err("the document has no kind".to_owned()),
+    };
+    let writer = Writer {
+        types: typing::built_in(),
+    };
+    let message = match root(writer.types, api_version, kind) {
+        Some(root) => writer.message(root, document)?,
+        None => list(writer, api_version, kind, document)?,
+    };
+    let mut type_meta = Message::default();
+    type_meta.bytes(1, api_version.as_bytes());
+    type_meta.bytes(2, kind.as_bytes());
+    let mut envelope = Message::default();
+    envelope.message(1, &type_meta);
+    envelope.message(2, &message);
+    envelope.bytes(3, b"");
+    envelope.bytes(4, b"");
+    Ok([MAGIC, &envelope.into_bytes()].concat())
+}
+
+fn root(types: &TypeTable, api_version: &str, kind: &str) -> Option<TypeRef> {
+    match (api_version, kind) {
+        // Metadata is field 1 of every object, and here the only one.
+        ("meta.k8s.io/v1" | "meta.k8s.io/v1beta1", "PartialObjectMetadata") => {
+            types.root("v1", "ConfigMap")
+        }
+        _ => types.root(api_version, kind),
+    }
+}
+
+/// Writes a list: all of them have their metadata as field 1, and their items as field 2.
+fn list(
+    writer: Writer<'_>,
+    api_version: &str,
+    kind: &str,
+    document: &Value,
+) -> Result<Message, String> {
+    let unknown = || format!("no kind {kind:?} is registered for version {api_version:?}");
+    let of = kind.strip_suffix("List").ok_or_else(unknown)?;
+    let of = root(writer.types, api_version, of).ok_or_else(unknown)?;
+    let status = writer.types.root("v1", "Status").ok_or_else(unknown)?;
+    let status = writer.types.get(writer.types.target(status));
+    let metadata = status.field("metadata").ok_or_else(unknown)?;
+    let mut message = Message::default();
+    if let Some(value) = document.get("metadata") {
+        writer.value(metadata.of, 1, value, &mut message)?;
+    }
+    let items = document.get("items").and_then(Value::as_array);
+    for item in items.into_iter().flatten() {
+        message.message(2, &writer.message(of, item)?);
+    }
+    Ok(message)
+}
+
+/// Converts lines with events into frames: messages after their lengths.
+fn frames(lines: &[u8]) -> Bytes {
+    let mut frames = Vec::new();
+    for line in lines.split(|byte| *byte == b'\n') {
+        let Ok(event) = serde_json::from_slice::<Value>(line) else {
+            continue; // the end of the last line
+        };
+        let object = event.get("object").map(encode);
+        // Only kinds with messages are watched in this form.
+        let Some(Ok(object)) = object else { continue };
+        let mut raw = Message::default();
+        raw.bytes(1, &object);
+        let mut message = Message::default();
+        let change = event.get("type").and_then(Value::as_str);
+        message.bytes(1, change.unwrap_or_default().as_bytes());
+        message.message(2, &raw);
+        let message = message.into_bytes();
+        if let Ok(length) = u32::try_from(message.len()) {
+            frames.extend_from_slice(&length.to_be_bytes());
+            frames.extend_from_slice(&message);
+        }
+    }
+    Bytes::from(frames)
+}

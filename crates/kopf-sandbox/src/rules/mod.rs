@@ -1,0 +1,79 @@
+//! Deeper rules of built-in kinds: those that people run into with pods, workloads, services and quotas.
+
+mod containers;
+mod pods;
+mod quotas;
+mod schedule;
+mod services;
+mod volumes;
+mod workloads;
+
+use serde_json::Value;
+
+use crate::field_error::FieldError;
+use crate::kinds::Kind;
+
+/// Returns the problems of an object of a built-in kind, in the order of a real server.
+pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    match (&*kind.group, &*kind.plural) {
+        ("", "pods") => pods::check(field(object, "spec"), "spec", &mut errors),
+        ("", "podtemplates") => {
+            pods::check_template(field(object, "template"), "template", &mut errors);
+        }
+        ("", "services") => services::check(object, &mut errors),
+        ("", "resourcequotas") => quotas::check(object, &mut errors),
+        ("", "replicationcontrollers")
+        | ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
+        | ("batch", "jobs" | "cronjobs") => workloads::check(&kind.plural, object, &mut errors),
+        _ => {}
+    }
+    errors
+}
+
+/// A field of an object; null if there is none.
+fn field<'a>(object: &'a Value, name: &str) -> &'a Value {
+    object.get(name).unwrap_or(&Value::Null)
+}
+
+fn text<'a>(object: &'a Value, name: &str) -> &'a str {
+    field(object, name).as_str().unwrap_or_default()
+}
+
+fn items<'a>(object: &'a Value, name: &str) -> &'a [Value] {
+    field(object, name).as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Rejects values outside of a set.
+fn one_of(
+    object: &Value,
+    name: &str,
+    path: &str,
+    supported: &[&str],
+    errors: &mut Vec<FieldError>,
+) {
+    let value = text(object, name);
+    if !value.is_empty() && !supported.contains(&value) {
+        let at = format!("{path}.{name}");
+        errors.push(FieldError::not_supported(
+            at,
+            field(object, name),
+            supported,
+        ));
+    }
+}
+
+/// Rejects negative numbers.
+fn not_negative(object: &Value, name: &str, path: &str, errors: &mut Vec<FieldError>) {
+    if field(object, name).as_i64().is_some_and(i64::is_negative) {
+        let why = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid(
+            format!("{path}.{name}"),
+            field(object, name),
+            why,
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::kinds;
+
+fn found(group: &str, plural: &str, object: &Value) -> Vec<String> {
+    let kinds = kinds::builtin();
+    let kind = kinds.by_plural(group, plural).unwrap();
+    problems(kind, object)
+        .iter()
+        .map(FieldError::text)
+        .collect()
+}
+
+fn container() -> Value {
+    json!({ "name": "c", "image": "i" })
+}
+
+#[test]
+fn pods_need_well_formed_containers() {
+    assert_eq!(
+        found(
+            "",
+            "pods",
+            &json!({ "spec": { "containers": [container()] } })
+        ),
+        [""; 0]
+    );
+    assert_eq!(
+        found("", "pods", &json!({ "spec": {} })),
+        ["spec.containers: Required value"]
+    );
+    let bad = json!({ "spec": {
+        "containers": [
+            { "name": "c", "image": "i", "volumeMounts": [{ "name": "v", "mountPath": "/x" }] },
+            { "name": "c", "resources": { "requests": { "cpu": "2" }, "limits": { "cpu": "1" } } },
+        ],
+        "volumes": [{ "name": "w" }],
+    } });
+    assert_eq!(
+        found("", "pods", &bad),
+        [
+            "spec.volumes[0]: Required value: must specify a volume type",
+            r#"spec.containers[0].volumeMounts[0].name: Not found: "v""#,
+            "spec.containers[1].image: Required value",
+            r#"spec.containers[1].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1"#,
+            r#"spec.containers[1].name: Duplicate value: "c""#,
+        ]
+    );
+}
+
+#[test]
+fn hostname_overrides_and_sysctls_are_checked() {
+    let pod = |more: Value| {
+        let mut spec = json!({ "containers": [container()] });
+        spec.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        found("", "pods", &json!({ "spec": spec }))
+    };
+    assert_eq!(pod(json!({ "hostnameOverride": "a.b" })), [""; 0]);
+    assert_eq!(
+        pod(json!({ "hostnameOverride": "a", "hostNetwork": true })).len(),
+        1
+    );
+    assert_eq!(pod(json!({ "hostnameOverride": "Not-RFC1123" })).len(), 1);
+    let names = [
+        "kernel.shm_rmid_forced",
+        "foo-",
+        "bar..",
+        "kernel.shm_rmid_forced",
+    ];
+    let sysctls: Vec<Value> = names
+        .iter()
+        .map(|name| json!({ "name": name, "value": "1" }))
+        .collect();
+    assert_eq!(
+        pod(json!({ "securityContext": { "sysctls": sysctls } })).len(),
+        3
+    );
+}
+
+#[test]
+fn selectors_select_the_pods_of_the_template() {
+    let deployment = |selector: Value| {
+        let template = json!({ "metadata": { "labels": { "a": "b" } }, "spec": { "containers": [container()] } });
+        found(
+            "apps",
+            "deployments",
+            &json!({ "spec": { "selector": selector, "template": template } }),
+        )
+    };
+    assert_eq!(deployment(json!({ "matchLabels": { "a": "b" } })), [""; 0]);
+    assert_eq!(
+        deployment(json!({ "matchLabels": { "a": "c" } })),
+        [
+            r#"spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match template `labels`"#
+        ]
+    );
+    assert_eq!(
+        deployment(json!({})),
+        ["spec.selector: Invalid value: {}: empty selector is invalid for deployment"]
+    );
+    assert_eq!(deployment(Value::Null), ["spec.selector: Required value"]);
+}
+
+#[test]
+fn services_need_ports_unless_they_are_headless() {
+    assert_eq!(
+        found("", "services", &json!({ "spec": {} })),
+        ["spec.ports: Required value"]
+    );
+    assert_eq!(
+        found("", "services", &json!({ "spec": { "clusterIP": "None" } })),
+        [""; 0]
+    );
+    let two = json!({ "spec": { "ports": [{ "port": 0, "name": "a" }, { "port": 80 }] } });
+    assert_eq!(
+        found("", "services", &two),
+        [
+            "spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
+            "spec.ports[1].name: Required value",
+        ]
+    );
+}
+
+#[test]
+fn scopes_of_quotas_are_known_and_do_not_conflict() {
+    let quota = |scopes: Value| {
+        found(
+            "",
+            "resourcequotas",
+            &json!({ "spec": { "scopes": scopes } }),
+        )
+        .len()
+    };
+    assert_eq!(quota(json!(["BestEffort", "NotTerminating"])), 0);
+    assert_eq!(quota(json!(["Foo"])), 1);
+    assert_eq!(quota(json!(["Terminating", "NotTerminating"])), 1);
+}

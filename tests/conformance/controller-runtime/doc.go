@@ -1,0 +1,2 @@
+// Package controllerruntime pins the version of controller-runtime and the modules of its tests.
+package controllerruntime

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""
+Runs integration tests of controller-runtime and kube-rs on sandboxes, in place of their own clusters.
+
+Their published sources are tested: the Go module of ``controller-runtime/go.mod``, and the crates that the
+workspace depends on. Only the standard library is used. Usage: see --help and README.md.
+"""
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+MODULE = HERE / "controller-runtime"
+
+# Packages whose suites start an API server.
+PACKAGES = [
+    "client", "client/apiutil", "cache", "cluster", "builder", "source", "handler", "controller",
+    "controller/controllerutil", "manager", "internal/recorder",
+]
+# Tests of kube-rs that are ignored without a cluster.
+CRATES = {
+    "kube-client": ["--features", "client,rustls-tls,ring"],
+    "kube-runtime": [],
+    "kube": ["--features", "client,derive,runtime,rustls-tls,ring"],
+}
+SECONDS = 600
+SUMMARY = re.compile(r"(\d+) Passed \| (\d+) Failed")
+RESULT = re.compile(r"test result: \w+\. (\d+) passed; (\d+) failed")
+
+
+def fail(message: str) -> None:
+    print(f"conformance: {message}", file=sys.stderr)
+    raise SystemExit(1)
+
+
+def run(name: str, command: list[str], logs: Path, **options: object) -> str:
+    """Runs a command, and keeps its output in a file of the given name."""
+    try:
+        done = subprocess.run(
+            command, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, timeout=SECONDS, **options)  # type: ignore[call-overload]
+        output = done.stdout
+    except subprocess.TimeoutExpired as e:
+        output = (e.stdout or b"").decode(errors="replace") + f"\nno result within {SECONDS} seconds\n"
+    (logs / f"{name.replace('/', '-')}.log").write_text(output, encoding="utf-8")
+    return output
+
+
+def read_failing() -> dict[str, int]:
+    """Numbers of tests that are known to fail, by suite."""
+    lines = (HERE / "failing-others.tsv").read_text(encoding="utf-8").splitlines()
+    rows = (line.split("\t") for line in lines if line and not line.startswith("#"))
+    return {name: int(number) for name, number, _ in rows}
+
+
+def controller_runtime(kopf: Path, logs: Path) -> dict[str, tuple[int, int]]:
+    """Passed and failed specs by package."""
+    if shutil.which("go") is None:
+        fail("'go' is not found: install Go (https://go.dev/doc/install)")
+    environment = {**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": "-mod=readonly",
+                   "CGO_ENABLED": "0"}
+    path = "sigs.k8s.io/controller-runtime"
+    listed = subprocess.run(
+        ["go", "list", "-m", "-f", "{{.Dir}}", path], cwd=MODULE, env=environment, text=True,
+        stdout=subprocess.PIPE, check=True)
+    folder = Path(listed.stdout.strip())
+    programs = logs.parent / "controller-runtime"
+    programs.mkdir(parents=True, exist_ok=True)
+    results = {}
+    for package in PACKAGES:
+        program = programs / f"{package.replace('/', '-')}.test"
+        subprocess.run(
+            ["go", "test", "-c", "-vet=off", "-o", str(program), f"{path}/pkg/{package}"],
+            cwd=MODULE, env=environment, check=True)
+        output = run(
+            f"controller-runtime/{package}",
+            [str(kopf), "sandbox", "--", str(program), "--ginkgo.no-color"],
+            logs, cwd=folder / "pkg" / package, env={**environment, "USE_EXISTING_CLUSTER": "true"})
+        found = SUMMARY.search(output)
+        results[f"controller-runtime {package}"] = (int(found[1]), int(found[2])) if found else (0, 1)
+        show(f"controller-runtime {package}", results)
+    return results
+
+
+def kube_rs(kopf: Path, logs: Path) -> dict[str, tuple[int, int]]:
+    """Passed and failed tests by crate."""
+    listed = subprocess.run(
+        ["cargo", "metadata", "--format-version=1", "--locked"], cwd=ROOT, text=True,
+        stdout=subprocess.PIPE, check=True)
+    manifests = {p["name"]: Path(p["manifest_path"]) for p in json.loads(listed.stdout)["packages"]}
+    results = {}
+    for crate, options in CRATES.items():
+        source = manifests[crate].parent
+        copy = logs.parent / "kube-rs" / source.name
+        if not copy.exists():
+            shutil.copytree(source, copy)
+            with (copy / "Cargo.toml").open("a", encoding="utf-8") as manifest:
+                manifest.write("\n[workspace]\n")
+        output = run(
+            f"kube-rs/{crate}",
+            [str(kopf), "sandbox", "--", "cargo", "test", "--lib", *options, "--", "--ignored",
+             "--test-threads=1"],
+            logs, cwd=copy, env={**os.environ, "CARGO_TARGET_DIR": str(copy.parent / "target")})
+        found = RESULT.search(output)
+        results[f"kube-rs {crate}"] = (int(found[1]), int(found[2])) if found else (0, 1)
+        show(f"kube-rs {crate}", results)
+    return results
+
+
+def show(name: str, results: dict[str, tuple[int, int]]) -> None:
+    passed, failed = results[name]
+    print(f"{name}: {passed} passed, {failed} failed", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
+    parser.add_argument("--kopf", type=Path, required=True, help="the kopf command")
+    parser.add_argument("--logs", type=Path, required=True, help="folder for the outputs")
+    parser.add_argument("--suite", choices=["controller-runtime", "kube-rs"], help="only one of them")
+    args = parser.parse_args()
+    args.logs.mkdir(parents=True, exist_ok=True)
+    results: dict[str, tuple[int, int]] = {}
+    if args.suite != "kube-rs":
+        results |= controller_runtime(args.kopf, args.logs)
+    if args.suite != "controller-runtime":
+        results |= kube_rs(args.kopf, args.logs)
+    known = read_failing()
+    print("\n| suite | passed |\n|---|---|")
+    for name, (passed, failed) in results.items():
+        print(f"| {name} | {passed} of {passed + failed} |")
+    lost = [name for name, (_, failed) in results.items() if failed > known.get(name, 0)]
+    for name in lost:
+        print(f"{name}: more tests fail than failing-others.tsv lists")
+    raise SystemExit(1 if lost else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -16,7 +16,7 @@ work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 "$python" -m venv "$work/build"
 "$work/build/bin/pip" install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
-options=(--release --out "$work/wheels")
+options=(--profile wheel --out "$work/wheels")
 if "$work/build/bin/pip" install --quiet --disable-pip-version-check ziglang 2>/dev/null; then
     options+=(--zig --compatibility manylinux2014)
 else

@@ -34,6 +34,7 @@ use crate::kinds::{Kind, Kinds, Origin};
 use crate::object::meta;
 use crate::rights::Rights;
 use crate::server::certificates::{self, Authority};
+use crate::simulation::Simulator;
 use crate::store::{Expect, Key, Parent, Store, Stored, Unexpected};
 
 /// One server: its objects, its kinds, its users.
@@ -52,6 +53,8 @@ pub(crate) struct Cluster {
     rights: RwLock<Arc<Rights>>,
     owners: Owners,
     pub(crate) jobs: Jobs,
+    /// Simulated controllers of workloads, if there are any.
+    pub(crate) simulation: Option<Simulator>,
     /// Held while the kinds that CRDs define are worked out.
     crds: Mutex<Definitions>,
     pub(crate) stopping: CancellationToken,
@@ -107,6 +110,7 @@ impl Cluster {
             rights: RwLock::default(),
             owners: Owners::default(),
             jobs: Jobs::default(),
+            simulation: None,
             crds: Mutex::new(Definitions::new(kinds.clone())),
             kinds: RwLock::new(Arc::new(kinds)),
             stopping: CancellationToken::new(),
@@ -160,7 +164,10 @@ impl Cluster {
         object: Value,
     ) -> Result<Arc<Stored>, Unexpected> {
         let collection = collection(kind);
-        let consequences = Consequences::of(kind, key, &object);
+        let mut consequences = Consequences::of(kind, key, &object);
+        consequences
+            .jobs
+            .extend(self.simulated_consequences(kind, key, &object));
         let parents = match expect {
             Expect::Absent => parents(kind, key.namespace()),
             Expect::Revision(_) => Vec::new(), // it is there, so they are
@@ -186,6 +193,7 @@ impl Cluster {
     ) -> Result<Arc<Stored>, Unexpected> {
         let collection = collection(kind);
         let uid = meta::uid(&last).to_owned();
+        let simulated = self.simulated_consequences(kind, key, &last);
         let stored = self.store.remove(&collection, key, expected, last)?;
         self.owners.mark_gone(&uid);
         self.jobs.push(Job::OwnerGone { uid: uid.clone() });
@@ -207,7 +215,15 @@ impl Cluster {
             ("", "serviceaccounts") => self.access.revoke(&uid),
             _ => {}
         }
+        for job in simulated {
+            self.jobs.push(job);
+        }
         Ok(stored)
+    }
+
+    /// Returns the objects that refer to an owner by its uid.
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<owners::Dependent> {
+        self.owners.dependents(uid)
     }
 
     /// Reads the owners of an object after a write. Some may have waited for just this.

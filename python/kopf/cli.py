@@ -329,19 +329,38 @@ def resume(
 @click.option("--address", help="IP address to listen on; default: loopback.")
 @click.option("--rbac", is_flag=True, help="Check every request against roles and bindings.")
 @click.option("--kubeconfig", type=click.Path(dir_okay=False), help="File for the credentials.")
+@click.option("--data", type=click.Path(file_okay=False), help="Folder to keep the objects in.")
+@click.option("--simulate", metavar="KINDS", help="Kinds to simulate, such as pods,jobs, or all.")
+@click.option("--ready-after", type=float, metavar="SECONDS", help="Delay of simulated pods.")
+@click.option("--faults", type=click.Path(exists=True, dir_okay=False), help="Rules of faults.")
+@click.option("--seed", type=int, help="Number that makes uids and faults repeatable.")
 @click.option("-f", "--filename", "filenames", multiple=True, help="Manifest; repeatable.")
 def sandbox(
     port: int | None,
     address: str | None,
     rbac: bool,
     kubeconfig: str | None,
+    data: str | None,
+    simulate: str | None,
+    ready_after: float | None,
+    faults: str | None,
+    seed: int | None,
     filenames: tuple[str, ...],
 ) -> None:
     """Run a Kubernetes API server in this process until Ctrl-C."""
     from kopf._front import sandboxes
 
     cluster = sandboxes.sandbox(
-        *filenames, rbac=rbac, port=port, address=address, kubeconfig=kubeconfig
+        *filenames,
+        rbac=rbac,
+        data=data,
+        simulate=simulate or False,
+        ready_after=ready_after,
+        faults=faults,
+        seed=seed,
+        port=port,
+        address=address,
+        kubeconfig=kubeconfig,
     )
     with _reported(), cluster:
         click.echo(sandboxes.greeting(cluster, "The sandbox is ready"))

@@ -171,3 +171,62 @@ def test_chosen_files_stay_and_can_be_replaced(
         with testing.sandbox(kubeconfig=tmp_path / "config") as cluster:
             assert cluster.kubeconfig == str(tmp_path / "config")
         assert (tmp_path / "config").exists()
+
+
+def test_options_reach_the_native_sandbox(
+    fake: list[FakeSandbox], tmp_path: pathlib.Path
+) -> None:
+    rules = tmp_path / "faults.yaml"
+    rules.write_text("- {fault: reset}")
+    options: list[dict[str, Any]] = [
+        {"simulate": True, "faults": rules},
+        {"simulate": ["pods", "jobs"], "ready_after": 0.5, "faults": [{"fault": "reset"}]},
+        {"simulate": "services", "data": tmp_path, "seed": 7},
+    ]
+    for given in options:
+        with testing.sandbox(**given):
+            pass
+    seen = [{key: it for key, it in one.options.items() if key in _OPTIONS} for one in fake]
+    assert seen == [
+        {"simulate": "all", "faults": "- {fault: reset}"},
+        {"simulate": "pods,jobs", "ready_after": 0.5, "faults": '[{"fault": "reset"}]'},
+        {"simulate": "services", "data": str(tmp_path), "seed": 7},
+    ]
+
+
+_OPTIONS = {"simulate", "ready_after", "faults", "data", "seed"}
+
+
+@pytest.mark.native
+def test_simulated_deployments_become_available() -> None:
+    labels = {"app": "web"}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "web", "image": "web"}]},
+            },
+        },
+    }
+    with testing.sandbox(deployment, simulate=True, ready_after=0.01) as cluster:
+        cluster.wait(
+            "deployments", "web", lambda obj: obj.get("status", {}).get("readyReplicas") == 1
+        )
+
+
+@pytest.mark.native
+def test_objects_in_a_data_folder_stay(tmp_path: pathlib.Path) -> None:
+    with testing.sandbox(CRD, data=tmp_path / "data"):
+        pass
+    with testing.sandbox(data=tmp_path / "data") as cluster:
+        assert cluster.get("customresourcedefinitions", "things.kopf.dev")
+
+
+@pytest.mark.native
+def test_unknown_kinds_cannot_be_simulated() -> None:
+    with pytest.raises(ValueError, match='unknown kind "cronjobs"'), testing.sandbox(simulate="cronjobs"):
+        pass

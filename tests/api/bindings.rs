@@ -1,6 +1,6 @@
 //! Pods being bound to nodes; grace periods, which matter only there; answers to deletions.
 
-use kopf_tests::{Api, objects};
+use kopf_tests::{Api, PatchType, objects};
 use serde_json::json;
 
 #[tokio::test]
@@ -152,5 +152,62 @@ async fn a_deleted_storage_class_is_its_own_answer() {
     assert_eq!(deleted.uid(), made.uid());
     assert_eq!(deleted.json["provisioner"], "example.com/disks");
     api.get(&path).await.expect_failure(404, "NotFound");
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn ephemeral_containers_are_added_and_stay() {
+    let api = Api::start().await;
+    let path = api.ns_path("pods/one/ephemeralcontainers");
+    let pod = objects::pod("one");
+    api.create(&api.ns_path("pods"), &pod)
+        .await
+        .expect_code(201);
+    let debug = json!({"spec": {"ephemeralContainers": [{"name": "debug", "image": "busybox"}]}});
+    let patched = api
+        .patch(&path, PatchType::Strategic, &debug)
+        .await
+        .expect_code(200);
+    assert_eq!(patched.at("/spec/ephemeralContainers/0/name"), "debug");
+    assert_eq!(patched.generation(), 2);
+    let changed = json!({"spec": {"ephemeralContainers": [{"name": "debug", "image": "other"}]}});
+    api.patch(&path, PatchType::Strategic, &changed)
+        .await
+        .expect_failure(422, "Invalid");
+    let elsewhere = json!({"metadata": {"labels": {"a": "b"}}});
+    let same = api.merge(&path, &elsewhere).await.expect_code(200);
+    assert_eq!(same.at("/metadata/labels"), &json!(null));
+    api.finish().await;
+}
+
+#[tokio::test]
+async fn containers_are_resized() {
+    let api = Api::start().await;
+    let path = api.ns_path("pods/one/resize");
+    let mut pod = objects::pod("one");
+    let name = pod["spec"]["containers"][0]["name"].clone();
+    pod["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+    api.create(&api.ns_path("pods"), &pod)
+        .await
+        .expect_code(201);
+    let larger = json!({"spec": {"containers": [
+        {"name": name, "image": "ignored", "resources": {"requests": {"cpu": "2"}}},
+    ]}});
+    let resized = api
+        .patch(&path, PatchType::Strategic, &larger)
+        .await
+        .expect_code(200);
+    assert_eq!(resized.at("/spec/containers/0/resources/requests/cpu"), "2");
+    assert_eq!(
+        resized.at("/spec/containers/0/image"),
+        &pod["spec"]["containers"][0]["image"]
+    );
+    // Not by the pod itself.
+    let direct = json!({"spec": {"containers": [
+        {"name": name, "resources": {"requests": {"cpu": "3"}}},
+    ]}});
+    api.patch(&api.ns_path("pods/one"), PatchType::Strategic, &direct)
+        .await
+        .expect_failure(422, "Invalid");
     api.finish().await;
 }

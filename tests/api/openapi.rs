@@ -65,6 +65,22 @@ async fn a_document_tells_what_kubectl_looks_for() {
 }
 
 #[tokio::test]
+async fn kinds_fields_and_operations_are_described() {
+    let api = Api::start().await;
+    let document = api.get("/openapi/v3/apis/apps/v1").await.expect_code(200);
+    let deployment = &document.json["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"];
+    assert_eq!(
+        deployment["description"],
+        "Deployment enables declarative updates for Pods and ReplicaSets."
+    );
+    let kind = deployment["properties"]["kind"]["description"].as_str();
+    assert!(kind.is_some_and(|text| text.starts_with("Kind is a string value")));
+    let path = &document.json["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"];
+    assert_eq!(path["get"]["description"], "read the specified Deployment");
+    api.finish().await;
+}
+
+#[tokio::test]
 async fn the_older_document_is_there_for_older_clients() {
     let api = Api::start().await;
     let document = api

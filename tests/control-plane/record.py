@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import samples
+import texts
 from server import Refused, Server, connect, fail
 
 DATA = Path(__file__).resolve().parents[2] / "crates" / "kopf-sandbox" / "data"
@@ -261,6 +262,13 @@ def kept_resources(discovery: dict[str, Any]) -> dict[tuple[str, str], set[str]]
     return found
 
 
+def record_texts(server: Server) -> dict[str, Any]:
+    """The descriptions of all stable versions, those of groups that are not kept included."""
+    index = server.get("/openapi/v3")["paths"]
+    stable = [path for path in sorted(index) if STABLE.fullmatch(path.rpartition("/")[2])]
+    return texts.collect(server.get(index[path]["serverRelativeURL"]) for path in stable)
+
+
 # --- Columns.
 
 def record_tables(server: Server, discovery: dict[str, Any]) -> dict[str, Any]:
@@ -327,11 +335,15 @@ def main() -> None:
     parser.add_argument("--ca", help="file of the server's certificate authority")
     parser.add_argument("--token", help="bearer token of an administrator")
     parser.add_argument("--output", type=Path, default=DATA, help="folder to write to")
+    parser.add_argument("--only-texts", action="store_true", help="write texts.json and nothing else")
     args = parser.parse_args()
     server = connect(args)
     output: Path = args.output
     try:
-        record(server, output)
+        if args.only_texts:
+            write(output / "texts.json", record_texts(server))
+        else:
+            record(server, output)
     except Refused as e:
         fail(str(e))
 
@@ -342,6 +354,7 @@ def record(server: Server, output: Path) -> None:
     discovery = record_discovery(server)
     legacy = record_legacy_discovery(server, discovery)
     openapi = record_openapi(server, discovery)
+    descriptions = record_texts(server)
     tables = record_tables(server, discovery)
     roles = record_roles(server)
     recorded = samples.record(server, say)
@@ -354,6 +367,7 @@ def record(server: Server, output: Path) -> None:
     write(output / "discovery-legacy.json", legacy)
     for name, document in openapi.items():
         write(output / "openapi" / "v3" / name, document)
+    write(output / "texts.json", descriptions)
     write(output / "rbac.json", roles)
     write(output / "tables.json", tables)
     write(output / "samples" / "tables.json", recorded.tables, pretty=True)

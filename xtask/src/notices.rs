@@ -74,6 +74,15 @@ pub(crate) fn notices(root: &Path, name: &str) -> Result<String> {
             texts.entry(text).or_default().insert(title.clone());
         }
     }
+    for id in linked(&metadata.resolve, &start.id) {
+        let Some(package) = packages.get(id).filter(|package| package.source.is_none()) else {
+            continue;
+        };
+        for (name, text) in embedded_licences(package)? {
+            let title = format!("data of {name} in {}", package.name);
+            texts.entry(text).or_default().insert(title);
+        }
+    }
     let sections = texts.into_iter().map(|(text, titles)| {
         let titles: Vec<_> = titles.into_iter().collect();
         format!("{}\n\n{}\n", titles.join("\n"), text.trim_end())
@@ -99,6 +108,27 @@ fn linked<'m>(resolve: &'m Resolve, start: &'m str) -> BTreeSet<&'m str> {
         }
     }
     seen
+}
+
+/// Returns the licences of data that one of our crates embeds, by the names of their owners: files such as
+/// `data/LICENSE-kubernetes`.
+fn embedded_licences(package: &Package) -> Result<Vec<(String, String)>> {
+    let folder = package
+        .manifest_path
+        .parent()
+        .context("a manifest has no folder")?;
+    let folder = folder.join("data");
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut licences = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if let Some(owner) = entry.file_name().to_string_lossy().strip_prefix("LICENSE-") {
+            licences.push((owner.to_owned(), crate::read(&entry.path())?));
+        }
+    }
+    Ok(licences)
 }
 
 /// The texts beside the manifest of a package. A package without any is covered by its licence's name.

@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use kopf::cli::{FreezeArgs, PeeringArgs, ResumeArgs};
+use kopf_sandbox::simulation::Simulation;
 
 /// Kubernetes operators: a demo, a sandbox API server to write, try and test them, and commands to pause
 /// those that run and to inspect the objects they handle.
@@ -76,7 +78,7 @@ pub(crate) struct DemoOptions {
 ///
 /// It speaks the Kubernetes API over TLS: kubectl and other clients can use it as a cluster. It has
 /// no nodes and runs no containers: objects are stored, validated, watched and deleted as in a real
-/// cluster, but a Deployment creates no pods. All of it is in memory and gone when the process ends, unless
+/// cluster, but a Deployment creates no pods (unless with --simulate). All of it is in memory and gone when the process ends, unless
 /// there is a folder for it (--data).
 #[derive(Debug, ClapArgs)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
@@ -146,6 +148,20 @@ pub(crate) struct SandboxOptions {
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
 
+    /// Simulate controllers of workloads: a list of kinds, or all
+    ///
+    /// Kinds are pods, replicasets, deployments, statefulsets, daemonsets, jobs, services and
+    /// persistentvolumeclaims, separated by commas. Pods are bound to a node and become ready, workloads create
+    /// pods, services get addresses and EndpointSlices, claims are bound. The annotation
+    /// sandbox.kopf.dev/simulate of an object makes it fail: crash-loop, oom-kill, image-pull-error, never-ready
+    /// or pending.
+    #[arg(long, value_name = "KINDS")]
+    pub(crate) simulate: Option<Simulation>,
+
+    /// The time until simulated pods are ready, in seconds; 1 by default
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, requires = "simulate")]
+    pub(crate) ready_after: Option<Duration>,
+
     /// A command to run on the sandbox, with its arguments
     ///
     /// It starts when the manifests are loaded, with KUBECONFIG set to the kubeconfig. The sandbox ends with
@@ -198,6 +214,14 @@ pub(crate) struct ImportOptions {
     /// A dump: a file, a folder, or - for stdin; can be repeated
     #[arg(short = 'f', long = "filename", value_name = "DUMP", required = true)]
     pub(crate) filename: Vec<PathBuf>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| "must be a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| "must be a positive number of seconds".to_owned())
 }
 
 /// Names are not resolved: one name can have several addresses, and the certificate needs one.

@@ -43,6 +43,12 @@ pub(crate) async fn run(
     if let Some(seed) = options.seed {
         builder = builder.seed(seed);
     }
+    if let Some(simulation) = options.simulate.clone() {
+        builder = builder.simulate(match options.ready_after {
+            Some(delay) => simulation.ready_after(delay),
+            None => simulation,
+        });
+    }
     let faults = options.faults.as_deref().map(read_faults).transpose()?;
     let sandbox = builder
         .build()

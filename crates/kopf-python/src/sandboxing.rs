@@ -1,9 +1,12 @@
 //! The sandbox, in threads of its own.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use kopf_sandbox::manifests::Manifests;
+use kopf_sandbox::simulation::Simulation;
 use kopf_sandbox::{Listen, Listening};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -19,6 +22,11 @@ use crate::front::lock;
 pub(crate) struct Sandbox {
     listen: Listen,
     rbac: bool,
+    data: Option<PathBuf>,
+    seed: Option<u64>,
+    simulation: Option<Simulation>,
+    /// Rules of faults, in YAML.
+    faults: Option<String>,
     manifests: Manifests,
     running: Mutex<Option<Running>>,
 }
@@ -47,6 +55,10 @@ impl Sandbox {
         Ok(Self {
             listen,
             rbac: get(options, "rbac")?.unwrap_or(false),
+            data: get(options, "data")?,
+            seed: get(options, "seed")?,
+            simulation: simulation(options)?,
+            faults: get(options, "faults")?,
             manifests: manifests.map_err(|error| PyValueError::new_err(error.to_string()))?,
             running: Mutex::default(),
         })
@@ -91,6 +103,24 @@ impl Sandbox {
     }
 }
 
+fn simulation(options: &Bound<'_, PyDict>) -> PyResult<Option<Simulation>> {
+    let Some(kinds) = get::<String>(options, "simulate")? else {
+        return Ok(None);
+    };
+    let invalid = |error: String| PyValueError::new_err(format!("simulate: {error}"));
+    let mut simulation: Simulation = kinds.parse().map_err(|error| invalid(format!("{error}")))?;
+    if let Some(seconds) = get::<f64>(options, "ready_after")? {
+        let delay = Duration::try_from_secs_f64(seconds);
+        let delay = delay.map_err(|_| {
+            invalid(format!(
+                "invalid delay {seconds}: must be a positive number of seconds"
+            ))
+        })?;
+        simulation = simulation.ready_after(delay);
+    }
+    Ok(Some(simulation))
+}
+
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Sandbox {
@@ -105,8 +135,21 @@ impl Sandbox {
             if self.rbac {
                 builder = builder.rbac();
             }
+            if let Some(folder) = &self.data {
+                builder = builder.data(folder);
+            }
+            if let Some(seed) = self.seed {
+                builder = builder.seed(seed);
+            }
+            if let Some(simulation) = self.simulation.clone() {
+                builder = builder.simulate(simulation);
+            }
             let sandbox = builder.build()?;
             self.manifests.load(&sandbox).await?;
+            if let Some(rules) = &self.faults {
+                // After the manifests: faults are for the users of the sandbox.
+                sandbox.faults().load(rules)?;
+            }
             let listening = sandbox.listen(self.listen.clone()).await?;
             Ok::<_, AnyError>((sandbox, listening))
         })?;

@@ -154,7 +154,7 @@ fn openapi_document(cluster: &Cluster, name: &str, parts: &Parts) -> Result<Resp
             etag,
             immutable,
         } => {
-            let mut response = answer::json(200, body.into_owned());
+            let mut response = answer::json(200, body);
             caching(&mut response, &etag, immutable);
             response
         }

@@ -17,8 +17,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Objects are stored and validated, but nothing acts on them: a Deployment creates no pods. Garbage
-//! collection and the termination of namespaces and CRDs do work.
+//! Objects are stored and validated, but nothing acts on workloads by default: a Deployment creates no pods,
+//! unless it is [simulated](simulation). Garbage collection and the termination of namespaces and CRDs work.
 
 mod access;
 mod admission;
@@ -59,6 +59,7 @@ mod selectors;
 mod server;
 mod service;
 mod services;
+pub mod simulation;
 mod stack;
 mod status;
 mod store;

@@ -22,6 +22,7 @@ use crate::server::certificates::{Authority, Identity};
 use crate::server::kubeconfig::{self, Credentials};
 use crate::server::listener::{Listener, Settings};
 use crate::service::{Endpoint, Service};
+use crate::simulation::{Scripts, Simulation, Simulator};
 use crate::store::{Store, Window};
 
 /// How long connections are given to end when a listener is shut down.
@@ -69,6 +70,7 @@ pub struct Builder {
     services: Vec<((String, String), String)>,
     rbac: bool,
     data: Option<PathBuf>,
+    simulation: Option<Simulation>,
 }
 
 impl fmt::Debug for Builder {
@@ -87,6 +89,7 @@ impl fmt::Debug for Builder {
             .field("services", &self.services)
             .field("rbac", &self.rbac)
             .field("data", &self.data)
+            .field("simulation", &self.simulation)
             .finish()
     }
 }
@@ -157,6 +160,13 @@ impl Builder {
         self
     }
 
+    /// Simulates controllers of workloads: pods become ready, Deployments get pods, claims are bound.
+    /// Nothing is simulated by default.
+    pub fn simulate(mut self, simulation: Simulation) -> Self {
+        self.simulation = Some(simulation);
+        self
+    }
+
     /// Starts the sandbox. It must be called inside of a tokio runtime. With a [data](Self::data) folder, it
     /// blocks until that is read.
     pub fn build(self) -> Result<Sandbox, Error> {
@@ -183,10 +193,14 @@ impl Builder {
             kinds::builtin(),
         );
         cluster.rbac = self.rbac;
+        let scripts = Scripts::default();
+        let simulator = |simulation| Simulator::new(simulation, scripts.clone());
+        cluster.simulation = self.simulation.map(simulator);
         let cluster = Arc::new(cluster);
         cluster.restore(&recovered);
         drop(recovered);
         cluster.bootstrap();
+        cluster.start_simulation();
         let weak = Arc::downgrade(&cluster);
         let commands = faults.subscribe(move |command| {
             if let (Command::Compact, Some(cluster)) = (command, weak.upgrade()) {
@@ -199,8 +213,12 @@ impl Builder {
         for controller in Controller::ALL {
             tasks.spawn_on(Arc::clone(&cluster).run_controller(controller), &runtime);
         }
+        if cluster.simulation.is_some() {
+            tasks.spawn_on(Arc::clone(&cluster).run_simulation(), &runtime);
+        }
         Ok(Sandbox {
             cluster,
+            scripts,
             _commands: commands,
             tasks,
         })
@@ -230,6 +248,7 @@ fn random_seed() -> u64 {
 /// A Kubernetes API of its own, in memory. It ends when it is dropped.
 pub struct Sandbox {
     cluster: Arc<Cluster>,
+    scripts: Scripts,
     _commands: Subscription,
     tasks: JoinSet<()>,
 }
@@ -253,6 +272,7 @@ impl Sandbox {
             services: Vec::new(),
             rbac: false,
             data: None,
+            simulation: None,
         }
     }
 
@@ -264,6 +284,11 @@ impl Sandbox {
     /// The faults that this sandbox injects: none until told otherwise.
     pub fn faults(&self) -> &Faults {
         &self.cluster.faults
+    }
+
+    /// The failures that this sandbox [simulates](Builder::simulate): none until scripts are added.
+    pub fn scripts(&self) -> &Scripts {
+        &self.scripts
     }
 
     /// Adds a user who is known by a bearer token, while it runs; a token that is known already

@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -38,7 +38,15 @@ class sandbox(ClusterClient):
     `KUBECONFIG` points to it for the duration, so operators, kubectl and all clients use it. The
     manifests are files, folders, `-` for stdin, or objects as dicts. They are loaded before it
     starts, CRDs and namespaces first. There are no nodes and no controllers: a Deployment creates
-    no pods.
+    no pods, unless it is simulated.
+
+    - `rbac` checks every request against roles and bindings.
+    - `data` is a folder in which the objects are kept over restarts.
+    - `simulate` is `True`, `"all"`, or kinds whose controllers are simulated, such as
+      `["pods", "deployments", "replicasets"]`; pods are ready after `ready_after` seconds (1). The
+      annotation `sandbox.kopf.dev/simulate` of an object makes it fail.
+    - `faults` is a file with rules of faults to inject, or a list of such rules as dicts.
+    - `seed` makes uids, generated names and decisions of faults repeatable.
 
         with sandbox("crd.yaml", {"kind": "KopfExample", ...}) as cluster:
             with KopfRunner(["run", "-A", "operator.py"]):
@@ -50,6 +58,10 @@ class sandbox(ClusterClient):
         *manifests: Manifest,
         rbac: bool = False,
         data: str | os.PathLike[str] | None = None,
+        simulate: bool | str | Iterable[str] = False,
+        ready_after: float | None = None,
+        faults: str | os.PathLike[str] | Sequence[Mapping[str, Any]] | None = None,
+        seed: int | None = None,
         port: int | None = None,
         address: str | None = None,
         kubeconfig: str | os.PathLike[str] | None = None,
@@ -59,6 +71,10 @@ class sandbox(ClusterClient):
             "rbac": rbac,
             "manifests": manifests,
             "data": None if data is None else os.fspath(data),
+            "simulate": _simulated(simulate),
+            "ready_after": ready_after,
+            "faults": faults,
+            "seed": seed,
             "port": port,
             "address": address,
         }
@@ -92,6 +108,8 @@ class sandbox(ClusterClient):
             raise RuntimeError("the sandbox is already started")
         options = {key: value for key, value in self._options.items() if value is not None}
         options["manifests"] = [text for item in options["manifests"] for text in _texts(item)]
+        if "faults" in options:
+            options["faults"] = _rules(options["faults"])
         native = _kopf.Sandbox(options)
         native.start()
         try:
@@ -184,6 +202,22 @@ def _relocate(path: str) -> list[tuple[Any, Any]]:
                 former.append((module, getattr(module, _LOCATION)))
                 setattr(module, _LOCATION, path)
     return former
+
+
+def _simulated(kinds: bool | str | Iterable[str]) -> str | None:
+    """Returns the list of kinds to simulate as the native sandbox takes it."""
+    if isinstance(kinds, bool):
+        return "all" if kinds else None
+    return kinds if isinstance(kinds, str) else ",".join(kinds) or None
+
+
+def _rules(faults: str | os.PathLike[str] | Sequence[Mapping[str, Any]]) -> str:
+    """Returns rules of faults as text: the content of a file, or the given rules."""
+    if isinstance(faults, (str, os.PathLike)):
+        return pathlib.Path(faults).read_text(encoding="utf-8")
+    import json
+
+    return json.dumps([dict(rule) for rule in faults])
 
 
 def _texts(manifest: Manifest) -> Iterator[str]:

@@ -32,7 +32,7 @@ impl Cluster {
     }
 
     /// Stores an object of the server itself.
-    pub(super) fn establish(&self, group: &str, plural: &str, mut object: Value) {
+    pub(crate) fn establish(&self, group: &str, plural: &str, mut object: Value) {
         let Some(kind) = self.built_in(group, plural) else {
             return;
         };

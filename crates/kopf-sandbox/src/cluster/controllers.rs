@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::Cluster;
 use crate::kinds::Kind;
+use crate::simulation::Simulated;
 use crate::status::Result;
 use crate::store::Key;
 
@@ -32,6 +33,8 @@ pub(crate) enum Job {
     Namespace { name: String },
     /// A CRD may be ready to go.
     Crd { name: String },
+    /// A simulated controller reconciles an object.
+    Simulate { kind: Simulated, key: Key },
 }
 
 impl Job {
@@ -49,6 +52,9 @@ impl Job {
             Self::Terminating { kind, key } => format!("terminating {}", object(kind, key)),
             Self::Namespace { name } => format!("namespace {name}"),
             Self::Crd { name } => format!("crd {name}"),
+            Self::Simulate { kind, key } => {
+                format!("simulate {kind}/{}/{}", key.namespace, key.name)
+            }
         }
     }
 
@@ -59,6 +65,7 @@ impl Job {
             }
             Self::Namespace { .. } => Controller::Namespaces,
             Self::Crd { .. } => Controller::Crds,
+            Self::Simulate { .. } => Controller::Simulation,
         }
     }
 }
@@ -69,10 +76,16 @@ pub(crate) enum Controller {
     Garbage,
     Namespaces,
     Crds,
+    Simulation,
 }
 
 impl Controller {
-    pub(crate) const ALL: [Self; 3] = [Self::Garbage, Self::Namespaces, Self::Crds];
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Garbage,
+        Self::Namespaces,
+        Self::Crds,
+        Self::Simulation,
+    ];
 }
 
 /// The jobs of all controllers.
@@ -81,6 +94,7 @@ pub(crate) struct Jobs {
     garbage: Queue,
     namespaces: Queue,
     crds: Queue,
+    simulation: Queue,
 }
 
 impl Jobs {
@@ -93,6 +107,7 @@ impl Jobs {
             Controller::Garbage => &self.garbage,
             Controller::Namespaces => &self.namespaces,
             Controller::Crds => &self.crds,
+            Controller::Simulation => &self.simulation,
         }
     }
 }
@@ -216,6 +231,7 @@ impl Cluster {
                 self.end_crd(name);
                 Ok(())
             }
+            Job::Simulate { kind, key } => self.simulate(*kind, key).await,
         };
         (job, outcome)
     }

@@ -36,6 +36,7 @@ use crate::object::meta;
 use crate::rights::Rights;
 use crate::server::certificates::{self, Authority};
 use crate::services::pool::Pool;
+use crate::simulation::Simulator;
 use crate::store::{Expect, Key, Parent, Store, Stored, Unexpected};
 
 /// One server: its objects, its kinds, its users.
@@ -56,6 +57,8 @@ pub(crate) struct Cluster {
     /// Cluster IPs and node ports that are taken.
     services: Mutex<Pool>,
     pub(crate) jobs: Jobs,
+    /// Simulated controllers of workloads, if there are any.
+    pub(crate) simulation: Option<Simulator>,
     /// Held while the kinds that CRDs define are worked out.
     crds: Mutex<Definitions>,
     pub(crate) stopping: CancellationToken,
@@ -112,6 +115,7 @@ impl Cluster {
             owners: Owners::default(),
             services: Mutex::default(),
             jobs: Jobs::default(),
+            simulation: None,
             crds: Mutex::new(Definitions::new(kinds.clone())),
             kinds: RwLock::new(Arc::new(kinds)),
             stopping: CancellationToken::new(),
@@ -165,7 +169,10 @@ impl Cluster {
         object: Value,
     ) -> Result<Arc<Stored>, Unexpected> {
         let collection = collection(kind);
-        let consequences = Consequences::of(kind, key, &object);
+        let mut consequences = Consequences::of(kind, key, &object);
+        consequences
+            .jobs
+            .extend(self.simulated_consequences(kind, key, &object));
         let parents = match expect {
             Expect::Absent => parents(kind, key.namespace()),
             Expect::Revision(_) => Vec::new(), // it is there, so they are
@@ -192,6 +199,7 @@ impl Cluster {
     ) -> Result<Arc<Stored>, Unexpected> {
         let collection = collection(kind);
         let uid = meta::uid(&last).to_owned();
+        let simulated = self.simulated_consequences(kind, key, &last);
         let stored = self.store.remove(&collection, key, expected, last)?;
         self.hold_addresses(kind, key);
         self.owners.mark_gone(&uid);
@@ -214,7 +222,15 @@ impl Cluster {
             ("", "serviceaccounts") => self.access.revoke(&uid),
             _ => {}
         }
+        for job in simulated {
+            self.jobs.push(job);
+        }
         Ok(stored)
+    }
+
+    /// Returns the objects that refer to an owner by its uid.
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<owners::Dependent> {
+        self.owners.dependents(uid)
     }
 
     /// Reads the owners of an object after a write. Some may have waited for just this.

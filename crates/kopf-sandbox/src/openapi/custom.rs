@@ -12,26 +12,47 @@ use crate::kinds::{Kind, KindVersion, Kinds};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
-/// Schemas that custom resources refer to: metadata, options, statuses and `Scale`.
-static SHARED: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
-    let text = recorded::document("apis/apps/v1").map_or("{}", |recorded| recorded.text);
-    let document: Value =
-        serde_json::from_str(text).expect("the recorded documents are part of the build");
+/// A built-in kind whose fields `apiVersion`, `kind` and `metadata` are those of all kinds.
+const MODEL: &str = "/components/schemas/io.k8s.api.apps.v1.Deployment/properties";
+
+/// The parts of documents of custom resources that do not depend on CRDs.
+struct Shared {
+    /// Schemas that custom resources refer to: metadata, options, statuses and `Scale`.
+    schemas: BTreeMap<String, Value>,
+    /// The fields `apiVersion`, `kind` and `metadata` with their descriptions.
+    fields: Map<String, Value>,
+}
+
+static SHARED: LazyLock<Shared> = LazyLock::new(|| {
+    let document: Value = recorded::document("apis/apps/v1")
+        .and_then(|document| serde_json::from_slice(document.described()).ok())
+        .unwrap_or_default();
     let schemas = document
         .pointer("/components/schemas")
         .and_then(Value::as_object);
-    let shared = schemas.into_iter().flatten().filter(|(name, _)| {
+    let schemas = schemas.into_iter().flatten().filter(|(name, _)| {
         name.starts_with(META) || name.starts_with("io.k8s.api.autoscaling.v1.Scale")
     });
-    shared
-        .map(|(name, schema)| (name.clone(), schema.clone()))
-        .collect()
+    let fields = document.pointer(MODEL).and_then(Value::as_object);
+    let fields = fields
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| ["apiVersion", "kind", "metadata"].contains(&name.as_str()));
+    Shared {
+        schemas: schemas
+            .map(|(name, schema)| (name.clone(), schema.clone()))
+            .collect(),
+        fields: fields
+            .map(|(name, schema)| (name.clone(), schema.clone()))
+            .collect(),
+    }
 });
 
-/// The document of `apis/GROUP/VERSION`, with the custom resources in it.
+/// Returns the document of `apis/GROUP/VERSION`, with the custom resources in it.
 pub(crate) fn custom_document(kinds: &Kinds, group: &str, version: &str) -> Value {
     let mut paths = Map::new();
     let mut schemas: Map<String, Value> = SHARED
+        .schemas
         .iter()
         .map(|(name, schema)| (name.clone(), schema.clone()))
         .collect();
@@ -47,7 +68,7 @@ pub(crate) fn custom_document(kinds: &Kinds, group: &str, version: &str) -> Valu
     })
 }
 
-/// What changes when the document changes, at a fraction of the costs.
+/// Returns a hash of all inputs of the document, at a fraction of the cost of the document.
 pub(super) fn fingerprint(kinds: &Kinds, group: &str, version: &str) -> String {
     let mut fingerprint = Fingerprint::default();
     for (kind, version) in served(kinds, group, version) {
@@ -80,7 +101,7 @@ pub(super) fn fingerprint(kinds: &Kinds, group: &str, version: &str) -> String {
     fingerprint.text()
 }
 
-/// Definitions of the kind and of its list.
+/// Returns the definitions of the kind and of its list.
 pub(super) fn definitions(kind: &Kind, version: &KindVersion) -> [(String, Value); 2] {
     let mut schema = version
         .schema
@@ -98,14 +119,13 @@ pub(super) fn definitions(kind: &Kind, version: &KindVersion) -> [(String, Value
         schema.extend(fields.map(|(name, value)| (name.to_owned(), value)));
         let properties = schema.entry("properties").or_insert_with(|| json!({}));
         if let Some(properties) = properties.as_object_mut() {
-            properties.extend(type_fields());
-            properties.insert(
-                "metadata".to_owned(),
-                json!({
-                    "description": "Metadata that all objects have.",
-                    "allOf": [{ "$ref": reference(&format!("{META}.ObjectMeta")) }],
-                }),
-            );
+            properties.extend(SHARED.fields.clone());
+            if let Some(metadata) = properties
+                .get_mut("metadata")
+                .and_then(Value::as_object_mut)
+            {
+                metadata.remove("default"); // custom resources have none
+            }
         }
         if !version.selectable_fields.is_empty() {
             let paths = version.selectable_fields.iter();
@@ -115,14 +135,21 @@ pub(super) fn definitions(kind: &Kind, version: &KindVersion) -> [(String, Value
             schema.insert("x-kubernetes-selectable-fields".to_owned(), json!(paths));
         }
     }
-    let mut properties = Map::from_iter(type_fields());
+    let mut properties = SHARED.fields.clone();
     properties.insert(
         "items".to_owned(),
-        json!({ "type": "array", "items": { "$ref": reference(&name_of(kind, version)) } }),
+        json!({
+            "description": format!("List of {}.", kind.plural),
+            "type": "array",
+            "items": { "$ref": reference(&name_of(kind, version)) },
+        }),
     );
     properties.insert(
         "metadata".to_owned(),
-        json!({ "allOf": [{ "$ref": reference(&format!("{META}.ListMeta")) }] }),
+        json!({
+            "description": "Standard list metadata.",
+            "allOf": [{ "$ref": reference(&format!("{META}.ListMeta")) }],
+        }),
     );
     let list = json!({
         "description": format!("{} is a list of {}", kind.list_kind, kind.kind),
@@ -172,19 +199,6 @@ fn served<'a>(
 ) -> impl Iterator<Item = (&'a Kind, &'a KindVersion)> {
     let custom = kinds.of_group(group).filter(|kind| kind.is_custom());
     custom.filter_map(move |kind| Some((&**kind, kind.version(version)?)))
-}
-
-fn type_fields() -> [(String, Value); 2] {
-    let field = |name: &str, description: &str| {
-        (
-            name.to_owned(),
-            json!({ "type": "string", "description": description }),
-        )
-    };
-    [
-        field("apiVersion", "The group and the version of this object."),
-        field("kind", "The kind of this object."),
-    ]
 }
 
 /// Clients that know nothing of the extension still see which types are meant.
@@ -284,6 +298,16 @@ pub(super) mod tests {
             json!([{ "group": "x.example.com", "version": "v1", "kind": "Gadget" }])
         );
         assert_eq!(schema["required"], json!(["spec"]));
+        for field in ["apiVersion", "kind", "metadata"] {
+            assert!(
+                schema["properties"][field]["description"].is_string(),
+                "{field}"
+            );
+        }
+        assert_eq!(
+            schema["properties"]["metadata"]["allOf"][0]["$ref"],
+            reference(&format!("{META}.ObjectMeta"))
+        );
         assert!(schema["properties"]["spec"]["properties"]["size"]["anyOf"].is_array());
         assert_eq!(
             schema["x-kubernetes-selectable-fields"][0]["fieldPath"],

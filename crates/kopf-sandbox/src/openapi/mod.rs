@@ -1,21 +1,22 @@
 //! OpenAPI documents, as far as kubectl and other clients read them.
 //!
 //! `/openapi/v3` is an index of documents per group and version. Those of built-in groups are
-//! recorded from a real server and served as they are, without parsing; those of custom groups
+//! recorded from a real server and completed by their descriptions; those of custom groups
 //! are made from the schemas of CRDs. `/openapi/v2` has definitions only, in JSON, and
 //! patches only, in protobuf.
 //!
-//! Nothing here is computed before a client asks for it: the start of a sandbox never pays.
+//! Nothing here is computed before a client requests it, so that sandboxes start without this cost.
 
 mod custom;
 pub(crate) mod gnostic;
 mod operations;
 mod recorded;
 mod swagger;
+mod texts;
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 pub(crate) use custom::custom_document;
@@ -29,7 +30,7 @@ use crate::kinds::Kinds;
 pub(crate) enum Reply {
     /// 200 with JSON. `immutable` if the client has named the content by its hash.
     Document {
-        body: Cow<'static, str>,
+        body: Bytes,
         etag: String,
         immutable: bool,
     },
@@ -87,9 +88,9 @@ pub(crate) fn document(
         return Reply::NotModified { etag, immutable };
     }
     let body = match (recorded, parts) {
-        (Some(recorded), _) => Cow::Borrowed(recorded.text),
+        (Some(recorded), _) => recorded.described().clone(),
         (None, Some((group, version))) => {
-            Cow::Owned(custom_document(kinds, group, version).to_string())
+            Bytes::from(custom_document(kinds, group, version).to_string())
         }
         (None, None) => return Reply::NotFound,
     };
@@ -196,7 +197,7 @@ mod tests {
             };
             assert!(immutable);
             assert_eq!(etag, format!("\"{hash}\""));
-            let document: Value = serde_json::from_str(&body).unwrap();
+            let document: Value = serde_json::from_slice(&body).unwrap();
             assert_eq!(document["openapi"], "3.0.0", "{path}");
         }
     }

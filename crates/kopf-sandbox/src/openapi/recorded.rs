@@ -1,8 +1,11 @@
 //! OpenAPI documents of built-in groups, as recorded from a real server.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
-use super::Fingerprint;
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::{Fingerprint, texts};
 
 /// The name of a file is the path of the document with `__` for `/`.
 macro_rules! document {
@@ -14,7 +17,7 @@ macro_rules! document {
     };
 }
 
-/// About a megabyte in the binary, which costs nothing until it is asked for.
+/// About 1 MB of the binary, not read before a client requests a document or writes an object.
 static DOCUMENTS: &[(&str, &str)] = &[
     document!("api__v1"),
     document!("apis__admissionregistration.k8s.io__v1"),
@@ -44,16 +47,36 @@ static DOCUMENTS: &[(&str, &str)] = &[
 pub(super) struct Document {
     /// `api/v1` or `apis/GROUP/VERSION`.
     pub(super) path: String,
-    pub(super) text: &'static str,
+    /// The document without descriptions.
+    text: &'static str,
     pub(super) hash: String,
+    described: OnceLock<Bytes>,
 }
 
-/// Hashed once per process, when the first client asks.
+impl Document {
+    /// Returns the document with its descriptions, as JSON. The first call takes milliseconds.
+    pub(super) fn described(&self) -> &Bytes {
+        self.described.get_or_init(|| {
+            let mut document: Value = serde_json::from_str(self.text).unwrap_or_default();
+            texts::describe(&mut document);
+            Bytes::from(document.to_string())
+        })
+    }
+}
+
+/// Hashed once per process, at the first request for the index or a document.
 static HASHED: LazyLock<Vec<Document>> = LazyLock::new(|| {
-    let document = |(name, text): &(&str, &'static str)| Document {
-        path: name.replace("__", "/"),
-        text,
-        hash: Fingerprint::of(text),
+    let descriptions = texts::fingerprint();
+    let document = |(name, text): &(&str, &'static str)| {
+        let mut fingerprint = Fingerprint::default();
+        fingerprint.add(text);
+        fingerprint.add(&descriptions);
+        Document {
+            path: name.replace("__", "/"),
+            text,
+            hash: fingerprint.text(),
+            described: OnceLock::new(),
+        }
     };
     DOCUMENTS.iter().map(document).collect()
 });
@@ -62,7 +85,7 @@ pub(super) fn documents() -> impl Iterator<Item = &'static Document> {
     HASHED.iter()
 }
 
-/// Returns the text of a recorded document, without hashing any.
+/// Returns a recorded document without descriptions, and without hashing any.
 pub(crate) fn text(path: &str) -> Option<&'static str> {
     let name = path.replace('/', "__");
     DOCUMENTS

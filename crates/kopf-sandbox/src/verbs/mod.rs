@@ -12,6 +12,7 @@ pub(crate) mod incoming;
 pub(crate) mod list;
 pub(crate) mod patch;
 pub(crate) mod perform;
+pub(crate) mod pod_parts;
 pub(crate) mod prepare;
 pub(crate) mod reviews;
 pub(crate) mod scale;

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Response};
 
 use super::patch::PatchType;
+use super::pod_parts::PodPart;
 use super::{Call, Payload, apply, reviews};
 use crate::answer;
 use crate::body::Body;
@@ -25,6 +26,7 @@ pub(crate) async fn perform(
 ) -> Result<Response<Body>> {
     match call.subresource.as_deref() {
         None | Some("status" | "approval") => {}
+        Some(_) if PodPart::of(call).is_some() => {}
         Some("scale") => return scale(cluster, call, verb, headers, body).await,
         Some(other) => return action(cluster, call, other, verb, headers, body).await,
     }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::pod_parts::PodPart;
 use super::{Call, builtin_rules, certificates};
 use crate::kinds::Kind;
 use crate::object::{meta, metadata_rules};
@@ -104,7 +105,10 @@ pub(crate) fn validate(call: &Call, object: &Value, old: Option<&Value>) -> Resu
     }
     if let Some(old) = old {
         errors.extend(metadata_rules::update_problems(object, old));
-        errors.extend(builtin_rules::update_problems(kind, object, old));
+        errors.extend(match PodPart::of(call) {
+            Some(part) => part.problems(object, old),
+            None => builtin_rules::update_problems(kind, object, old),
+        });
     }
     let version = call.kind_version()?;
     if let Some(schema) = &version.schema {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::create::{dry_run, validation};
 use super::get::parse_version;
+use super::pod_parts::PodPart;
 use super::{Call, Payload, Tracking, certificates, incoming, prepare};
 use crate::admission::Operation;
 use crate::cluster::garbage::is_finished;
@@ -239,7 +240,9 @@ fn check_uid(call: &Call, current: &Value, new: &Value) -> Result<()> {
 
 /// Takes from `new` only what this endpoint may change: the status, or everything but the status.
 fn split(call: &Call, version: &KindVersion, current: &Value, new: &mut Value) {
-    if call.is_status() {
+    if let Some(part) = PodPart::of(call) {
+        *new = part.merged(current, new);
+    } else if call.is_status() {
         let status = new.get("status").cloned();
         let metadata = new.get("metadata").cloned();
         let mut merged = current.clone();

@@ -1,0 +1,254 @@
+//! The state of a simulation: which objects follow from a write, timers, and what kubelets remember.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::behaviour::{Behaviour, Scripts};
+use super::client::{Client, controller};
+use super::timers::{Item, Timers};
+use super::{Resource, Simulated, Simulation, pods};
+use crate::cluster::controllers::Job;
+use crate::cluster::{Cluster, collection};
+use crate::kinds::Kind;
+use crate::object::meta;
+use crate::status::Result;
+use crate::store::Key;
+
+/// The simulation of one sandbox.
+#[derive(Debug)]
+pub(crate) struct Simulator {
+    pub(super) settings: Simulation,
+    pub(super) timers: Timers,
+    pub(super) scripts: Scripts,
+    tracks: Mutex<HashMap<String, Track>>,
+    /// The number of pods that got an address or a node so far.
+    counter: Mutex<u32>,
+}
+
+/// What a kubelet remembers of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Track {
+    pub(super) behaviour: Option<Behaviour>,
+    /// When the behaviour began.
+    pub(super) since: Instant,
+    /// Restarts of containers before that.
+    pub(super) restarts: i64,
+}
+
+impl Simulator {
+    pub(crate) fn new(settings: Simulation, scripts: Scripts) -> Self {
+        Self {
+            settings,
+            timers: Timers::default(),
+            scripts,
+            tracks: Mutex::default(),
+            counter: Mutex::default(),
+        }
+    }
+
+    pub(super) fn simulates(&self, kind: Simulated) -> bool {
+        self.settings.kinds.contains(&kind)
+    }
+
+    /// Returns the next number for addresses and for the choice of nodes.
+    pub(super) fn next_number(&self) -> u32 {
+        let mut counter = self.counter.lock().unwrap_or_else(PoisonError::into_inner);
+        *counter = counter.wrapping_add(1);
+        *counter
+    }
+
+    /// Returns what is remembered of a pod, after its behaviour was updated.
+    pub(super) fn track(&self, pod: &Value, behaviour: Option<Behaviour>) -> Track {
+        let mut tracks = self.tracks.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = tracks.get(meta::uid(pod)).copied();
+        if let Some(known) = known.filter(|known| known.behaviour == behaviour) {
+            return known;
+        }
+        let crashed = known.is_some_and(|known| known.behaviour.is_some_and(Behaviour::exits));
+        let track = Track {
+            behaviour,
+            since: Instant::now(),
+            restarts: pods::restarts(pod) + i64::from(crashed && behaviour.is_none()),
+        };
+        tracks.insert(meta::uid(pod).to_owned(), track);
+        track
+    }
+
+    /// Forgets a pod.
+    pub(super) fn forget(&self, uid: &str) {
+        let mut tracks = self.tracks.lock().unwrap_or_else(PoisonError::into_inner);
+        tracks.remove(uid);
+    }
+
+    /// Reconciles an object after a delay; replaces an earlier delay.
+    pub(super) fn wake(&self, kind: Simulated, key: &Key, delay: Duration) {
+        let item = Item {
+            kind,
+            key: key.clone(),
+        };
+        self.timers.set(item, Instant::now() + delay);
+    }
+
+    /// Returns the simulated kind of a resource.
+    fn kind_of(&self, group: &str, plural: &str) -> Option<Simulated> {
+        let mut kinds = self.settings.kinds.iter().copied();
+        kinds.find(|kind| {
+            let resource = kind.resource();
+            resource.group == group && resource.plural == plural
+        })
+    }
+}
+
+impl Cluster {
+    /// Creates nodes, and reconciles all objects that exist already.
+    pub(crate) fn start_simulation(&self) {
+        let Some(simulator) = &self.simulation else {
+            return;
+        };
+        if simulator.simulates(Simulated::Pods) || simulator.simulates(Simulated::DaemonSets) {
+            for number in 1..=simulator.settings.nodes {
+                self.establish("", "nodes", pods::node(number, &self.clock.seconds()));
+            }
+        }
+        for kind in &simulator.settings.kinds {
+            self.reconcile_all(*kind);
+        }
+    }
+
+    fn reconcile_all(&self, kind: Simulated) {
+        for stored in Client::new(self, "").stored(kind.resource(), None) {
+            let key = stored.key.clone();
+            self.jobs.push(Job::Simulate { kind, key });
+        }
+    }
+
+    /// Returns the simulated objects that a write concerns. To be called before the write, and the jobs to
+    /// be queued after it.
+    pub(crate) fn simulated_consequences(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        object: &Value,
+    ) -> Vec<Job> {
+        let Some(simulator) = &self.simulation else {
+            return Vec::new();
+        };
+        let mut jobs = Vec::new();
+        if let Some(kind) = simulator.kind_of(&kind.group, &kind.plural) {
+            let key = key.clone();
+            jobs.push(Job::Simulate { kind, key });
+        }
+        if let Some(owner) = controller(object)
+            && let (Some(api_version), Some(owner_kind), Some(name)) = (
+                owner["apiVersion"].as_str(),
+                owner["kind"].as_str(),
+                owner["name"].as_str(),
+            )
+        {
+            let group = api_version.split_once('/').map_or("", |(group, _)| group);
+            let plural = format!("{}s", owner_kind.to_lowercase());
+            if let Some(kind) = simulator.kind_of(group, &plural) {
+                let key = Key::new(key.namespace(), name);
+                jobs.push(Job::Simulate { kind, key });
+            }
+        }
+        match (&*kind.group, &*kind.plural) {
+            ("", "pods") if simulator.simulates(Simulated::Services) => {
+                for stored in Client::new(self, "").stored(super::SERVICES, key.namespace()) {
+                    jobs.push(Job::Simulate {
+                        kind: Simulated::Services,
+                        key: stored.key.clone(),
+                    });
+                }
+            }
+            ("", "nodes") => {
+                for kind in [Simulated::DaemonSets, Simulated::Pods] {
+                    if simulator.simulates(kind) {
+                        self.reconcile_all(kind);
+                    }
+                }
+            }
+            _ => {}
+        }
+        jobs
+    }
+
+    /// Runs timers and follows changes of scripts for as long as the server lives.
+    pub(crate) async fn run_simulation(self: Arc<Self>) {
+        let Some(simulator) = &self.simulation else {
+            return;
+        };
+        loop {
+            tokio::select! {
+                biased;
+                () = simulator.scripts.changed() => {
+                    for kind in [Simulated::Pods, Simulated::Claims, Simulated::Services] {
+                        if simulator.simulates(kind) {
+                            self.reconcile_all(kind);
+                        }
+                    }
+                }
+                item = simulator.timers.next() => {
+                    self.jobs.push(Job::Simulate { kind: item.kind, key: item.key });
+                }
+            }
+        }
+    }
+
+    /// Reconciles an object.
+    pub(crate) async fn simulate(&self, kind: Simulated, key: &Key) -> Result<()> {
+        let Some(simulator) = &self.simulation else {
+            return Ok(());
+        };
+        match kind {
+            Simulated::Pods => pods::reconcile(self, simulator, key).await,
+            Simulated::ReplicaSets => super::replica_sets::reconcile(self, simulator, key).await,
+            Simulated::Deployments => super::deployments::reconcile(self, simulator, key).await,
+            Simulated::StatefulSets => super::stateful_sets::reconcile(self, key).await,
+            Simulated::DaemonSets => super::daemon_sets::reconcile(self, key).await,
+            Simulated::Jobs => super::jobs::reconcile(self, simulator, key).await,
+            Simulated::Services => super::services::reconcile(self, simulator, key).await,
+            Simulated::Claims => super::claims::reconcile(self, simulator, key).await,
+        }
+    }
+
+    /// Returns `true` if an object of a built-in kind exists.
+    pub(super) fn exists(&self, resource: Resource, key: &Key) -> bool {
+        self.built_in(resource.group, resource.plural)
+            .is_some_and(|kind| self.store.get(&collection(&kind), key).is_some())
+    }
+
+    /// Returns the behaviour of an object: of its annotation, of those of its controllers, of a script.
+    pub(super) fn behaviour(&self, simulator: &Simulator, object: &Value) -> Option<Behaviour> {
+        let client = Client::new(self, "");
+        let mut annotated = Behaviour::annotated(object);
+        let mut owner = controller(object).cloned();
+        // Pod, ReplicaSet, Deployment: no chain of built-in kinds is longer.
+        for _ in 0..2 {
+            let (None, Some(reference)) = (annotated, &owner) else {
+                break;
+            };
+            let plural = format!(
+                "{}s",
+                reference["kind"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_lowercase()
+            );
+            let known = Simulated::ALL.iter().map(|kind| kind.resource());
+            let resource = known.into_iter().find(|resource| resource.plural == plural);
+            let key = Key::new(
+                meta::namespace(object),
+                reference["name"].as_str().unwrap_or_default(),
+            );
+            let found = resource.and_then(|resource| client.get(resource, &key));
+            annotated = found.as_ref().and_then(Behaviour::annotated);
+            owner = found.as_ref().and_then(|found| controller(found).cloned());
+        }
+        annotated.or_else(|| simulator.scripts.of(object))
+    }
+}

@@ -6,9 +6,10 @@ SHELL := /bin/bash
 CACHE := $(or $(KOPF_CACHE),$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME)/kopf,$(HOME)/.cache/kopf))
 TOOLS := $(CACHE)/tools
 CARGO_DENY_VERSION := 0.20.2
+MDBOOK_VERSION := 0.5.4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e lint wheel fmt bench chaos conformance extended need-cargo need-cargo-deny
+.PHONY: help demo test e2e lint docs wheel fmt bench chaos conformance extended features release-check need-cargo need-cargo-deny need-mdbook
 
 help: ## Show this list
 	@echo "make demo   shows an operator at work on a sandbox, and stays up to be played with, until Ctrl-C"
@@ -17,8 +18,10 @@ help: ## Show this list
 	@echo "            (needs Python 3.11+)"
 	@echo "make e2e    runs the same, kubectl and the Python client on a real Kubernetes as well"
 	@echo "            (needs Go and Python 3.9+; the first time, Kubernetes is built: some ten minutes)"
-	@echo "make lint   checks formatting, clippy, dependencies, directions between crates, import circles, forbidden text"
+	@echo "make lint   checks formatting, clippy, dependencies, directions between crates, import circles, links, forbidden text"
 	@echo "            (the first time, cargo-deny is built: some minutes)"
+	@echo "make docs   builds the guide into target/book, and checks the links of all Markdown files"
+	@echo "            (the first time, mdBook is built: a few minutes)"
 	@echo "make chaos  kills an operator again and again amid faults, for some minutes, and looks for what is lost"
 	@echo "            (SEED=… repeats a run, LENGTH=… is its length in seconds)"
 	@echo "make conformance  runs Kubernetes' own specs that need no nodes, and integration tests of controller-runtime"
@@ -29,6 +32,9 @@ help: ## Show this list
 	@echo "            (SEEDS=… and LENGTH=… change the number of seeds and their seconds; about 45 minutes)"
 	@echo "make wheel  builds the Python package into target/wheels, and tries it in a new environment"
 	@echo "make fmt    formats the code"
+	@echo "make features  compiles the crates with each feature alone, and with the oldest supported Rust"
+	@echo "make release-check  packages all crates in the order of publishing, without uploading anything,"
+	@echo "            and checks the changelog and, if cargo-semver-checks is installed, the public API"
 	@echo "make bench  measures the sandbox next to kube-apiserver and etcd, and an operator next to the original"
 	@echo "            and to kube-rs (needs Go and Python 3.10+; the first time some 30 minutes, then 15)"
 	@echo
@@ -42,6 +48,12 @@ need-cargo-deny: need-cargo
 	@"$(TOOLS)/bin/cargo-deny" --version 2>/dev/null | grep -qx "cargo-deny $(CARGO_DENY_VERSION)" || { \
 		echo "Installing cargo-deny $(CARGO_DENY_VERSION) into $(TOOLS): it takes some minutes, once…"; \
 		cargo install --quiet --locked --root "$(TOOLS)" cargo-deny@$(CARGO_DENY_VERSION); }
+
+need-mdbook: need-cargo
+	@"$(TOOLS)/bin/mdbook" --version 2>/dev/null | grep -qx "mdbook v$(MDBOOK_VERSION)" || { \
+		echo "Installing mdBook $(MDBOOK_VERSION) into $(TOOLS): it takes a few minutes, once…"; \
+		cargo install --quiet --locked --root "$(TOOLS)" --no-default-features --features search \
+			mdbook@$(MDBOOK_VERSION); }
 
 demo: need-cargo
 	@echo "Building the kopf command (the first time, with all it depends on: some two minutes)…"
@@ -68,14 +80,27 @@ lint: need-cargo-deny
 	cargo clippy --workspace --all-targets -- -D warnings
 	@echo "Dependencies: licences, sources, versions, bans (deny.toml)…"
 	PATH="$(TOOLS)/bin:$$PATH" cargo deny --workspace check bans licenses sources
-	@echo "Directions between crates, import circles, forbidden text…"
+	@echo "Directions between crates, import circles, links, forbidden text…"
 	cargo run --quiet --package xtask -- check
+
+docs: need-mdbook
+	@echo "Links…"
+	cargo run --quiet --package xtask -- links
+	@echo "The guide…"
+	docs/build.sh "$(TOOLS)/bin/mdbook" target/book
+	@echo "Open target/book/index.html"
 
 wheel: need-cargo
 	@echo "Licence texts of the linked crates…"
 	@cargo run --quiet --package xtask -- notices kopf-python > THIRD-PARTY.txt
 	@echo "Building the wheel with optimisation (some minutes)…"
 	@KOPF_CACHE="$(CACHE)" python/wheel.sh
+
+features: need-cargo
+	@tests/release/features.sh
+
+release-check: need-cargo
+	@tests/release/check.sh
 
 fmt: need-cargo
 	cargo fmt --all
@@ -100,6 +125,8 @@ extended: need-cargo
 	@echo "New projects of both languages, built and tested…"
 	@venv="$$(KOPF_CACHE="$(CACHE)" python/build.sh | tail -n1)" && \
 		PYTHONPATH="$$PWD/python" tests/scaffold.sh "$$venv/bin/python"
+	@echo "The page docs/getting-started.md, followed step by step…"
+	@tests/guide/getting-started.sh
 	@echo "Chaos…"
 	@cargo build --quiet --package kopf-chaos
 	@for number in $$(seq $(or $(SEEDS),20)); do \

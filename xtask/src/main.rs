@@ -4,6 +4,7 @@
 mod circles;
 mod graph;
 mod layers;
+mod links;
 mod notices;
 mod texts;
 
@@ -14,7 +15,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 
-/// Checks the source tree: directions between crates, import circles, forbidden text.
+/// Checks the source tree: directions between crates, import circles, links, forbidden text.
 #[derive(Debug, Parser)]
 #[command(name = "xtask", version)]
 enum Task {
@@ -27,6 +28,8 @@ enum Task {
         /// Crates to check [default: those that must have none]
         crates: Vec<String>,
     },
+    /// Report dead links in Markdown files, and pages that are not in docs/SUMMARY.md
+    Links,
     /// Print the licence texts of everything that a crate links
     Notices {
         /// The crate
@@ -74,10 +77,13 @@ fn run(task: &Task) -> Result<Vec<String>> {
             crates.iter().map(String::as_str).collect()
         }
         Task::Check | Task::Circles { .. } => circles::CRATES.to_vec(),
-        Task::Layers | Task::Texts | Task::Notices { .. } => Vec::new(),
+        Task::Layers | Task::Links | Task::Texts | Task::Notices { .. } => Vec::new(),
     };
     for name in crates {
         problems.extend(circles::check(&root, name)?);
+    }
+    if matches!(task, Task::Check | Task::Links) {
+        problems.extend(links::check(&root)?);
     }
     if matches!(task, Task::Check | Task::Texts) {
         problems.extend(texts::check(&root)?);

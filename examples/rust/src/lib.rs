@@ -3,52 +3,32 @@
 pub mod greeter;
 pub mod tenants;
 
-/// The examples of docs/operators.md compile.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/operators.md")]
-struct OperatorsGuide;
+/// Compiles the Rust blocks of the guide, and runs those that are not marked `no_run`.
+macro_rules! guide {
+    ($($name:ident: $page:literal),+ $(,)?) => {
+        $(
+            #[cfg(doctest)]
+            #[doc = include_str!(concat!("../../../", $page))]
+            struct $name;
+        )+
+    };
+}
 
-/// So do those of docs/peering.md.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/peering.md")]
-struct PeeringGuide;
-
-/// So do those of docs/authentication.md.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/authentication.md")]
-struct AuthenticationGuide;
-
-/// So do those of docs/daemons.md.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/daemons.md")]
-struct DaemonsGuide;
-
-/// So do those of docs/indexing.md.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/indexing.md")]
-struct IndexingGuide;
-
-/// So do those of docs/children.md.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/children.md")]
-struct ChildrenGuide;
-
-/// So do those of docs/admission.md.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/admission.md")]
-struct AdmissionGuide;
-
-/// So do those of docs/webhook-servers.md.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/webhook-servers.md")]
-struct ServersGuide;
-
-/// So do those of docs/operation.md.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/operation.md")]
-struct OperationGuide;
-
-/// So does that of the README.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
+guide! {
+    Operators: "docs/operators.md",
+    Patching: "docs/patching.md",
+    Hierarchies: "docs/hierarchies.md",
+    Events: "docs/events.md",
+    Daemons: "docs/daemons.md",
+    Indexing: "docs/indexing.md",
+    Children: "docs/children.md",
+    Admission: "docs/admission.md",
+    Servers: "docs/webhook-servers.md",
+    Continuity: "docs/continuity.md",
+    Testing: "docs/testing.md",
+    Operation: "docs/operation.md",
+    Authentication: "docs/authentication.md",
+    Peering: "docs/peering.md",
+    Walkthrough: "docs/walkthrough.md",
+    Readme: "README.md",
+}

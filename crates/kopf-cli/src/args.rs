@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Resume(Box<ResumeArgs>),
     Peering(PeeringArgs),
     New(NewOptions),
+    #[command(flatten)]
+    Inspect(kopf_inspect::Command),
 }
 
 /// Create a project: an operator with its tests, a Dockerfile, manifests and a CI workflow
@@ -57,8 +59,6 @@ pub(crate) struct NewOptions {
     /// The sources of Kopf to depend on, for its own tests
     #[arg(long, value_name = "DIR", hide = true)]
     pub(crate) kopf_path: Option<PathBuf>,
-    #[command(flatten)]
-    Inspect(kopf_inspect::Command),
 }
 
 /// Show what an operator does, step by step, and stay to be played with until Ctrl-C

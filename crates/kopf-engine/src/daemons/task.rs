@@ -17,8 +17,8 @@ use super::runner::Runner;
 use crate::execution::{Execution, PriorAttempts, RunnerHandles, describe_panic};
 use crate::inspect::{Counted, Guard};
 use crate::invocation::FilterContext;
-use crate::metrics::ErrorMark;
 use crate::leading::Pass;
+use crate::metrics::ErrorMark;
 
 /// Lower bound of the interval: a timer with zero would starve other tasks.
 const SHORTEST: Duration = Duration::from_millis(1);

@@ -253,6 +253,8 @@ fn kind_label(kind: HandlerKind) -> &'static str {
         HandlerKind::Delete { .. } => "delete",
         HandlerKind::Resume { .. } => "resume",
         HandlerKind::Field => "field",
+        HandlerKind::Child => "child",
+        HandlerKind::Convert => "convert",
         HandlerKind::Sub { .. } => SUB,
         HandlerKind::Daemon(_) => "daemon",
         HandlerKind::Timer(_) => "timer",

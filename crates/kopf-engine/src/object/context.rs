@@ -21,8 +21,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Driver, ObjectState};
-use crate::families::Inbox;
 use crate::error::Error;
+use crate::families::Inbox;
 use crate::identity::Identity;
 use crate::indexing::{KindIndices, ObjectKey};
 use crate::invocation::{Function, Hosting, OperatorContext, OwnedObject};
@@ -84,6 +84,8 @@ impl ResourceContext {
                 && selector.is_some_and(|selector| selector.check(&resource))
         });
         let settings = &shared.context.settings;
+        let sharded = &settings.leading.sharded_indices;
+        let is_indexed_globally = indices.iter().any(|(id, _)| !sharded.contains(&**id));
         let limit = settings.queueing.worker_limit;
         Self {
             limit: limit.map(|limit| Semaphore::new(limit.clamp(1, Semaphore::MAX_PERMITS))),
@@ -99,9 +101,7 @@ impl ResourceContext {
             hosting: Hosting::of(&shared.context, handlers.has_callbacks()),
             assignment: RwLock::new(shared.assignments.current()),
             is_divided: settings.leading.replication() != Replication::Single,
-            is_indexed_globally: indices
-                .iter()
-                .any(|(id, _)| !settings.leading.sharded_indices.contains(&**id)),
+            is_indexed_globally,
             handlers,
             indices,
             inbox,

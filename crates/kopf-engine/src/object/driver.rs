@@ -46,9 +46,7 @@ pub(crate) struct Version {
 pub(crate) struct Driver {
     pub(super) context: Arc<ResourceContext>,
     pub(super) mailbox: Arc<Mailbox>,
-    /// The identity by which children refer to the object.
-    pub(super) identity: Identity,
-    /// The identity of the object.
+    /// The identity of the object, by which its children refer to it.
     pub(super) identity: Identity,
     /// The owner of the entries in the indices.
     pub(super) key: ObjectKey,

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use kopf_core::namespace::Scope;
 use kopf_core::rights;
-use serde_json::Value;
 use kopf_core::settings::Replication;
+use serde_json::Value;
 
 use super::root::{POSTER, Root};
 use super::{Error, Operator};

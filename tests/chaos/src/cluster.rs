@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -13,6 +14,7 @@ use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use serde_json::Value;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 /// Who the operator is, so that faults can be for it alone.
 pub(crate) const USER: &str = "chaos-operator";
@@ -106,6 +108,8 @@ impl History {
     async fn keep(self, objects: Api<DynamicObject>) {
         loop {
             let Ok(list) = objects.list(&ListParams::default()).await else {
+                // A server that is gone refuses at once: without a pause, the task could not be cancelled.
+                sleep(Duration::from_millis(10)).await;
                 continue;
             };
             for object in &list.items {

@@ -51,7 +51,12 @@ fn pages(root: &Path) -> Result<BTreeMap<String, String>> {
         .split('\0')
         .filter(|name| !name.is_empty())
         // Removed files are listed until the removal is committed.
-        .filter_map(|name| Some((name.to_owned(), std::fs::read_to_string(root.join(name)).ok()?)))
+        .filter_map(|name| {
+            Some((
+                name.to_owned(),
+                std::fs::read_to_string(root.join(name)).ok()?,
+            ))
+        })
         .collect())
 }
 
@@ -78,7 +83,9 @@ fn judge(
         file
     };
     if !root.join(&file).exists() {
-        return Some(format!("the link {target:?} leads to no file: {file} does not exist"));
+        return Some(format!(
+            "the link {target:?} leads to no file: {file} does not exist"
+        ));
     }
     let anchor = anchor?;
     // Anchors of other files, such as line numbers of sources, are up to the forge.
@@ -122,7 +129,9 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fence: Option<&str> = None;
     text.lines().enumerate().filter_map(move |(index, line)| {
         let start = line.trim_start();
-        let mark = ["```", "~~~"].into_iter().find(|mark| start.starts_with(mark));
+        let mark = ["```", "~~~"]
+            .into_iter()
+            .find(|mark| start.starts_with(mark));
         match (fence, mark) {
             (None, Some(mark)) => fence = Some(mark),
             (Some(open), Some(mark)) if open == mark => fence = None,
@@ -221,14 +230,24 @@ mod tests {
         assert_eq!(judge("../Cargo.toml#known"), None);
         assert_eq!(judge("https://example.com/#x"), None);
         assert!(judge("../Cargo.toml#other").unwrap().contains("no heading"));
-        assert!(judge("absent.rs").unwrap().contains("src/absent.rs does not exist"));
+        assert!(
+            judge("absent.rs")
+                .unwrap()
+                .contains("src/absent.rs does not exist")
+        );
         assert!(judge("../../../x").unwrap().contains("out of the tree"));
     }
 
     #[test]
     fn pages_missing_in_the_contents_are_reported() {
-        let pages = [("docs/SUMMARY.md", "- [a](a.md)"), ("docs/a.md", ""), ("docs/b.md", "")];
-        let pages = pages.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
+        let pages = [
+            ("docs/SUMMARY.md", "- [a](a.md)"),
+            ("docs/a.md", ""),
+            ("docs/b.md", ""),
+        ];
+        let pages = pages
+            .map(|(name, text)| (name.to_owned(), text.to_owned()))
+            .into();
         assert_eq!(
             unlisted(&pages),
             ["docs/b.md is not in docs/SUMMARY.md: add it, or the guide omits it"]

@@ -12,9 +12,10 @@ trap 'rm -rf "$work"' EXIT
 cp docs/book.toml docs/*.md "$work"
 if [ -d docs/images ]; then cp -r docs/images "$work"; fi
 
-# Copies have the suffix .txt, so that mdBook and browsers show them as they are.
+# Copies have the suffix .txt, so that browsers show them as they are. Without .md: mdBook would make it .html.
 grep -ohE '\]\(\.\./[^)#]+' docs/*.md | sed 's/^](\.\.\///' | sort -u | while read -r target; do
-    copy="$work/sources/${target%/}.txt"
+    copy="${target%/}"
+    copy="$work/sources/${copy%.md}.txt"
     mkdir -p "$(dirname "$copy")"
     if [ -d "$target" ]; then
         git ls-files "$target" >"$copy"
@@ -22,6 +23,7 @@ grep -ohE '\]\(\.\./[^)#]+' docs/*.md | sed 's/^](\.\.\///' | sort -u | while re
         cp "$target" "$copy"
     fi
 done
+sed -E -i 's@\]\(\.\./([^)#]+)\.md(#[^)]*)?\)@](sources/\1.txt)@g' "$work"/*.md
 sed -E -i 's@\]\(\.\./([^)#]+[^)#/])/?(#[^)]*)?\)@](sources/\1.txt)@g' "$work"/*.md
 
 "$mdbook" build --dest-dir "$output" "$work"

@@ -158,8 +158,9 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the anchors of all headings. Forges and mdBook agree on them.
+/// Returns the anchors of all headings. Forges and mdBook agree on them: repeated ones are numbered.
 fn anchors(text: &str) -> BTreeSet<String> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let mut anchors = BTreeSet::new();
     for (_, line) in prose(text) {
         let title = line.trim_start_matches('#');
@@ -168,15 +169,12 @@ fn anchors(text: &str) -> BTreeSet<String> {
             continue;
         }
         let anchor = anchor(title.trim());
-        let number = (1..).find(|number| !anchors.contains(&format!("{anchor}-{number}")));
-        match number {
-            Some(number) if anchors.contains(&anchor) => {
-                anchors.insert(format!("{anchor}-{number}"));
-            }
-            _ => {
-                anchors.insert(anchor);
-            }
-        }
+        let count = counts.entry(anchor.clone()).or_default();
+        anchors.insert(match *count {
+            0 => anchor,
+            number => format!("{anchor}-{number}"),
+        });
+        *count += 1;
     }
     anchors
 }

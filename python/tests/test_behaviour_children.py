@@ -44,8 +44,9 @@ def test_conditions_are_set(stage: Stage) -> None:
         assert first["status"] == "True" and first["observedGeneration"] == 1
         assert condition(obj, "Other")["status"] == "Unknown"
         stage.patch(name, {"spec": {"other": 1}})
+        # The resource has no status subresource: writes of the status are generations, too.
         second = condition(stage.wait(
-            name, lambda obj: condition(obj)["observedGeneration"] == obj["metadata"]["generation"]))
+            name, lambda obj: condition(obj)["observedGeneration"] > 1))
         assert second["lastTransitionTime"] == first["lastTransitionTime"]
         stage.patch(name, {"spec": {"ready": False}})
         stage.wait(name, lambda obj: condition(obj)["status"] == "False")

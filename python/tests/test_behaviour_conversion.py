@@ -65,8 +65,10 @@ def test_objects_are_converted(versioned: Stage) -> None:
             "apiVersion": "kopf.dev/v1beta1", "kind": "KopfExample",
             "metadata": {"name": "old"}, "spec": {"legacySize": "big"},
         })
-        assert stage.cluster.get("kopfexamples.v1.kopf.dev", "old")["spec"] == {"size": "big"}
-        old = stage.cluster.get("kopfexamples.v1beta1.kopf.dev", "old")
+        path = "/apis/kopf.dev/{}/namespaces/default/kopfexamples/old"
+        new = stage.cluster.request("GET", path.format("v1"))
+        assert new["spec"] == {"size": "big"}
+        old = stage.cluster.request("GET", path.format("v1beta1"))
         assert old["spec"] == {"legacySize": "big"}
         assert old["apiVersion"] == "kopf.dev/v1beta1"
     assert conversion(stage)["strategy"] == "None"
@@ -81,7 +83,7 @@ def test_failed_conversions_name_the_handler(versioned: Stage) -> None:
 
     with serve(stage):
         until(lambda: conversion(stage)["strategy"] == "Webhook", "the webhook")
-        with pytest.raises(ClusterError, match="handler 'upgrade': the conversion changes metadata.name"):
+        with pytest.raises(ClusterError, match="upgrade': the conversion changes metadata.name"):
             stage.cluster.create({
                 "apiVersion": "kopf.dev/v1beta1", "kind": "KopfExample",
                 "metadata": {"name": "old"}, "spec": {},

@@ -230,10 +230,10 @@ def _common_fields(
     return {"id": id, "fn": fn, **{name: options.get(name) for name in names}}
 
 
-def _owns(options: Options) -> list[Selector]:
+def _owns(options: Options) -> list[Selector] | None:
     owns = options.get("owns")
     if owns is None:
-        return []
+        return None
     if isinstance(owns, str) or not isinstance(owns, collections.abc.Collection):
         raise TypeError(f"invalid owns {owns!r}: must be a list of resources")
     return [_selector("owns", item) for item in owns]

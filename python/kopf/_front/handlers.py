@@ -153,7 +153,7 @@ class ChangingHandler(ResourceHandler):
     field_needs_change: bool | None
     old: ValueFilter | None
     new: ValueFilter | None
-    owns: Sequence[Selector] = ()
+    owns: Sequence[Selector] | None = None
 
 
 @dataclasses.dataclass(eq=False, repr=False)

@@ -164,7 +164,7 @@ def _criterion(value: Any) -> tuple[str, Any]:
 
 
 def _lower_change(spec: dict[str, Any], handler: ChangingHandler, *, is_sub: bool) -> None:
-    spec["owns"] = [_lower_selector(selector) for selector in handler.owns]
+    spec["owns"] = [_lower_selector(selector) for selector in handler.owns or ()]
     spec["old"] = _lower_value(handler.old)
     spec["new"] = _lower_value(handler.new)
     if is_sub:

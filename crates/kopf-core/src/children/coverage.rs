@@ -116,7 +116,8 @@ mod tests {
 
     fn is_covered(fields: &Value, spec: Value) -> bool {
         let fields = json!({"f:spec": fields});
-        covers(fields.as_object().unwrap(), &json!({"spec": spec}))
+        let manifest = Value::Object(Map::from_iter([("spec".to_owned(), spec)]));
+        covers(fields.as_object().unwrap(), &manifest)
     }
 
     #[test]

@@ -94,8 +94,13 @@ impl ObjectLogger {
         self.reaching(match (self.reach, kind) {
             (Reach::Events, HandlerKind::Daemon(_) | HandlerKind::Timer(_)) => Reach::Problems,
             (_, HandlerKind::Index) => Reach::Terse,
-            (_, HandlerKind::Event | HandlerKind::Child | HandlerKind::Convert)
-            | (_, HandlerKind::Admission(_)) => Reach::Log,
+            (
+                _,
+                HandlerKind::Event
+                | HandlerKind::Child
+                | HandlerKind::Convert
+                | HandlerKind::Admission(_),
+            ) => Reach::Log,
             (reach, _) => reach,
         })
     }

@@ -323,7 +323,9 @@ fn kubernetes_events_are_counted() {
             .start()
             .await;
         stage.create("obj", json!({})).await;
-        stage.until_so("both events", || stage.posts().len() == 2).await;
+        stage
+            .until_so("both events", || stage.posts().len() == 2)
+            .await;
         stage.settled().await;
         let samples = Samples::of(stage, &operator);
         let events = |outcome| samples.value("kopf_k8s_events_total", &[("outcome", outcome)]);

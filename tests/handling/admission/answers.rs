@@ -369,7 +369,11 @@ fn reviews_are_counted_by_outcome() {
         };
         assert_count(reviews("allowed"), 2.0, &samples);
         assert_count(reviews("denied"), 1.0, &samples);
-        assert_count(samples.calls("check", "validating", "denied"), 1.0, &samples);
+        assert_count(
+            samples.calls("check", "validating", "denied"),
+            1.0,
+            &samples,
+        );
         let duration = "kopf_admission_review_duration_seconds_count";
         assert_count(samples.of_resource(duration, &[]), 3.0, &samples);
     });

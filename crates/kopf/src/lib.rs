@@ -50,6 +50,8 @@ mod memos;
 pub mod objects;
 pub mod on;
 pub mod operator;
+#[cfg(feature = "otel")]
+pub mod otel;
 mod outcome;
 mod posting;
 pub mod prelude;

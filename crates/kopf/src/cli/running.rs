@@ -50,7 +50,7 @@ enum End {
 }
 
 pub(super) fn run(builder: OperatorBuilder, options: RunOptions) -> ExitCode {
-    logging::install(options.logging.clone());
+    let _exporting = logging::install(options.logging.clone());
     match try_run(builder, options) {
         Ok(End::Stopped) => ExitCode::SUCCESS,
         // Why is in the log already.

@@ -3,6 +3,7 @@
 //! Records come from `tracing` and go to stderr, one write each. Records about objects have the target
 //! `kopf.objects` and the fields `k8s.*` ([`record`]). Records never contain secrets.
 
+mod exporting;
 mod json;
 mod levels;
 mod record;
@@ -21,6 +22,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer as _, Registry};
 
+pub(super) use self::exporting::Exporting;
 pub(super) use self::levels::Verbosity;
 use self::record::{Details, Record};
 use self::text::Heading;
@@ -37,18 +39,24 @@ pub(super) struct Options {
     pub(super) prefix: bool,
 }
 
-/// Sends the log of this process to stderr from now on, unless the program has arranged for its
-/// own log already: then that one stays as it is.
-pub(super) fn install(options: Options) {
+/// Sends the log of this process to stderr from now on, unless the program has installed its own
+/// subscriber already. Exports traces until the returned value is dropped, if they are configured.
+pub(super) fn install(options: Options) -> Exporting {
+    let exporting = Exporting::by_env();
     let format = Format {
         options,
         heading: Heading::new(TimeZone::system()),
         now: Timestamp::now,
     };
     // The only way to fail is that there is another one.
-    if tracing::subscriber::set_global_default(subscriber(format, std::io::stderr)).is_ok() {
+    let subscriber = subscriber(format, std::io::stderr);
+    #[cfg(feature = "otel")]
+    let subscriber = subscriber.with(exporting.layer());
+    if tracing::subscriber::set_global_default(subscriber).is_ok() {
         std::panic::set_hook(Box::new(log_panic));
     }
+    exporting.report();
+    exporting
 }
 
 /// Panics are caught and handled; where they come from is for the log, in the form of the log.
@@ -72,7 +80,10 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
     }
 }
 
-fn subscriber<W>(format: Format, writer: W) -> impl Subscriber + Send + Sync
+fn subscriber<W>(
+    format: Format,
+    writer: W,
+) -> impl Subscriber + for<'span> LookupSpan<'span> + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {

@@ -1,0 +1,60 @@
+//! The export of traces by a process.
+
+/// The exporter of traces, if it is configured. Dropping it sends what is left.
+#[must_use = "the export ends when this is dropped"]
+#[derive(Debug)]
+pub(in crate::cli) struct Exporting {
+    #[cfg(feature = "otel")]
+    telemetry: Result<Option<crate::otel::Telemetry>, String>,
+}
+
+#[cfg(not(feature = "otel"))]
+impl Exporting {
+    pub(super) fn by_env() -> Self {
+        Self {}
+    }
+
+    #[expect(
+        clippy::unused_self,
+        reason = "there is nothing to report without the feature"
+    )]
+    pub(super) fn report(&self) {}
+}
+
+#[cfg(feature = "otel")]
+impl Exporting {
+    /// Creates the exporter that the environment configures.
+    pub(super) fn by_env() -> Self {
+        let telemetry = crate::otel::Telemetry::from_env();
+        Self {
+            telemetry: telemetry.map_err(|error| error.to_string()),
+        }
+    }
+
+    /// Returns the layer of the exporter.
+    pub(super) fn layer<S>(&self) -> Option<impl tracing_subscriber::Layer<S> + use<S>>
+    where
+        S: tracing::Subscriber + for<'span> tracing_subscriber::registry::LookupSpan<'span>,
+    {
+        let telemetry = self.telemetry.as_ref().ok()?.as_ref();
+        telemetry.map(crate::otel::Telemetry::layer)
+    }
+
+    /// Logs that the configuration is invalid. Called when there is a log.
+    pub(super) fn report(&self) {
+        if let Err(error) = &self.telemetry {
+            tracing::warn!("Traces are not exported: {error}");
+        }
+    }
+}
+
+#[cfg(feature = "otel")]
+impl Drop for Exporting {
+    fn drop(&mut self) {
+        if let Ok(telemetry) = &mut self.telemetry
+            && let Some(telemetry) = telemetry.take()
+        {
+            telemetry.shutdown();
+        }
+    }
+}

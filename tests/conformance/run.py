@@ -34,8 +34,8 @@ FLAGS = [
     "--prepull-images=false", "--dump-logs-on-failure=false", "--disable-log-dump",
     "--ginkgo.no-color",
 ]
-SECONDS = 90
-SECONDS_WITH_NODES = 150
+SECONDS = 180
+SECONDS_WITH_NODES = 240
 PASSED = re.compile(r"-- ([1-9]\d*) Passed \| 0 Failed")
 
 
@@ -92,9 +92,9 @@ def pattern(name: str) -> str:
 
 def reason(output: str) -> str:
     """The first line by which a failed spec explains itself."""
-    found = re.search(r"\[FAILED\] (.+)", output)
+    found = re.search(r"^  \[FAILED\] (?!in \[)(.+)|^(\[FAILED\] no result.+)", output, re.MULTILINE)
     lines = [line for line in output.splitlines() if line.strip()]
-    return (found[1] if found else lines[-1] if lines else "no output").strip()[:200]
+    return ((found[1] or found[2]) if found else lines[-1] if lines else "no output").strip()[:200]
 
 
 class Runner:
@@ -113,7 +113,8 @@ class Runner:
         ]
         if self.args.kubeconfig:
             return [*test, f"--kubeconfig={self.args.kubeconfig}"]
-        manifests = ["-f", str(NODES)] if spec.needs_nodes else []
+        # As they are: new nodes get a taint until their kubelets report.
+        manifests = ["--dump", str(NODES)] if spec.needs_nodes else []
         return [str(self.args.kopf), "sandbox", *manifests, "--", *test]
 
     def run(self, spec: Spec) -> Result:
@@ -274,6 +275,9 @@ def create_nodes(args: argparse.Namespace, specs: list[Spec]) -> None:
     subprocess.run([*kubectl, "apply", "-f", str(NODES)], check=True, stdout=subprocess.DEVNULL)
     subprocess.run([*kubectl, "apply", "--server-side", "--force-conflicts", "--subresource=status",
                     "-f", str(NODES)], check=True, stdout=subprocess.DEVNULL)
+    # New nodes get a taint until their kubelets report.
+    subprocess.run([*kubectl, "patch", "nodes", "node-1", "node-2", "--type=merge",
+                    "-p", '{"spec": {"taints": null}}'], check=True, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

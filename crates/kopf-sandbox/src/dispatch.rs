@@ -13,8 +13,11 @@ use crate::control;
 use crate::fault::{Outcome, RequestFacts, Verb};
 use crate::kinds::Kind;
 use crate::protobuf;
-use crate::request::accept::{Accepted, Encoding, Form, negotiate, negotiate_protobuf};
+use crate::request::accept::{
+    Accepted, Encoding, Form, negotiate, negotiate_protobuf, prefers_protobuf_metadata,
+};
 use crate::request::body;
+use crate::request::duration;
 use crate::request::options::Options;
 use crate::request::path::{self, Path, ResourcePath};
 use crate::rights::{Access, Action};
@@ -88,6 +91,7 @@ where
             let verb = parts.method.as_str().to_ascii_lowercase();
             let path = parts.uri.path();
             cluster.authorize(&user, Action::Url { verb: &verb, path })?;
+            check_timeout(parts.uri.query().unwrap_or_default())?;
             if path.starts_with(control::PREFIX) {
                 let body = body::read(body).await?;
                 return control::answer(cluster, &parts.method, path, &body);
@@ -226,9 +230,23 @@ where
     Ok(response)
 }
 
+/// Rejects a malformed `timeout` parameter.
+fn check_timeout(query: &str) -> Result<()> {
+    let timeout = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "timeout");
+    match timeout {
+        Some((_, value)) if !value.is_empty() => {
+            duration::check_timeout(&value).map_err(ApiError::bad_request)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Negotiates the form of the response.
 fn accepted(kind: &Kind, accept: Option<&str>, of_a_list: bool) -> Result<Accepted> {
     const ALL: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+    if let Some(preferred) = prefers_protobuf_metadata(accept, of_a_list) {
+        return Ok(preferred); // custom resources as well: only metadata is written
+    }
     let (found, offered) = if kind.is_custom() {
         // Custom resources have no messages.
         let found = negotiate(accept, of_a_list);

@@ -126,6 +126,11 @@ impl Expression {
         }
     }
 
+    /// Returns all chains of nested loops over a variable and its fields: for each loop, the path of fields.
+    pub(crate) fn loops_over(&self, name: &str) -> Vec<Vec<Vec<String>>> {
+        names::loops_over(&self.parsed, name)
+    }
+
     /// Returns the parsed form, for checks of its names.
     pub(crate) fn parsed(&self) -> &IdedExpr {
         &self.parsed

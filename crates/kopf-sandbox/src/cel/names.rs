@@ -106,6 +106,39 @@ pub(super) fn loops(whole: &IdedExpr) -> u32 {
     }
 }
 
+/// Returns all chains of nested loops over a variable and its fields: for each loop, the path of fields. Loops
+/// over anything else are left out of the chains.
+pub(super) fn loops_over(whole: &IdedExpr, variable: &str) -> Vec<Vec<Vec<String>>> {
+    let mut chains = Vec::new();
+    each(&whole.expr, &mut |part| {
+        chains.extend(loops_over(part, variable));
+    });
+    if let Expr::Comprehension(all) = &whole.expr
+        && let Some(path) = path_of(&all.iter_range, variable)
+    {
+        if chains.is_empty() {
+            chains.push(Vec::new());
+        }
+        for chain in &mut chains {
+            chain.insert(0, path.clone());
+        }
+    }
+    chains
+}
+
+/// Returns the fields of an expression such as `variable.a.b`.
+fn path_of(whole: &IdedExpr, variable: &str) -> Option<Vec<String>> {
+    match &whole.expr {
+        Expr::Ident(name) if name == variable => Some(Vec::new()),
+        Expr::Select(select) if !select.test => {
+            let mut path = path_of(&select.operand, variable)?;
+            path.push(select.field.clone());
+            Some(path)
+        }
+        _ => None,
+    }
+}
+
 /// The type of a value, as far as the fields in it are known.
 pub(crate) trait Fields: Copy {
     /// Returns the type of a field. `None`: there is no such field.

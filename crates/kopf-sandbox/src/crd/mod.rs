@@ -15,6 +15,7 @@ mod approval;
 mod columns;
 mod conditions;
 mod conversion;
+mod cost;
 mod default;
 mod folding;
 mod internal;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::cost;
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::schema::{
     Additional, Items, Purpose, Source, TYPE_NAMES, expression_problem, leads_somewhere,
@@ -24,6 +25,9 @@ pub(super) fn validate(schema: Source<'_>, path: &str) -> Vec<FieldError> {
         no_defaults: None,
     };
     check(schema, path, &place, &mut errors);
+    if errors.is_empty() {
+        errors.extend(cost::problems(schema, path));
+    }
     errors
 }
 

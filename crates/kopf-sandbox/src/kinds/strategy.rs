@@ -25,7 +25,15 @@ pub(crate) fn generation(kind: &Kind) -> Generation {
         ("scheduling.k8s.io", "priorityclasses") => Generation::Constant,
         ("", "pods" | "podtemplates" | "replicationcontrollers")
         | ("apps", "daemonsets" | "replicasets" | "statefulsets")
-        | ("batch" | "policy" | "apiextensions.k8s.io" | "admissionregistration.k8s.io", _)
+        | (
+            "batch"
+            | "policy"
+            | "apiextensions.k8s.io"
+            | "admissionregistration.k8s.io"
+            | "flowcontrol.apiserver.k8s.io",
+            _,
+        )
+        | ("resource.k8s.io", "deviceclasses" | "resourceslices")
         | ("networking.k8s.io", "ingresses" | "ingressclasses" | "networkpolicies") => {
             Generation::Spec
         }
@@ -72,7 +80,10 @@ pub(crate) fn allows_unconditional_update(kind: &Kind) -> bool {
     !matches!(
         (&*kind.group, &*kind.plural),
         (
-            "coordination.k8s.io" | "apiextensions.k8s.io" | "admissionregistration.k8s.io",
+            "coordination.k8s.io"
+                | "apiextensions.k8s.io"
+                | "apiregistration.k8s.io"
+                | "admissionregistration.k8s.io",
             _
         ) | ("policy", "poddisruptionbudgets")
             | ("discovery.k8s.io", "endpointslices")

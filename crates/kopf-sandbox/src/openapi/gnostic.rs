@@ -2,9 +2,11 @@
 //!
 //! kubectl looks for one thing in it: whether the server can check fields of a kind by itself (the
 //! parameter `fieldValidation` of its patches). It does so when it knows a kind for so short a time
-//! that the documents of `/openapi/v3` which it has read do not have it yet. So that is all there is:
-//! the patches of all kinds, with this parameter. Numbers of fields are those of gnostic's `openapiv2`.
+//! that the documents of `/openapi/v3` which it has read do not have it yet. So the document has the patches
+//! of all kinds with this parameter, and the definitions of custom resources. Numbers of fields are those of
+//! gnostic's `openapiv2`.
 
+use super::gnostic_schema;
 use crate::kinds::Kinds;
 
 /// By these names clients ask for it.
@@ -45,7 +47,11 @@ pub(crate) fn document(kinds: &Kinds) -> Vec<u8> {
     let mut info = Message::default();
     info.text(1, "Kubernetes").text(2, version);
     let mut document = Message::default();
-    document.text(1, "2.0").message(2, &info).message(8, &paths);
+    document
+        .text(1, "2.0")
+        .message(2, &info)
+        .message(8, &paths)
+        .message(9, &gnostic_schema::definitions(kinds));
     document.0
 }
 
@@ -70,7 +76,7 @@ fn patchable(kind: &str) -> Message {
     path
 }
 
-fn named(name: &str, value: &Message) -> Message {
+pub(super) fn named(name: &str, value: &Message) -> Message {
     let mut named = Message::default();
     named.text(1, name).message(2, value);
     named
@@ -78,33 +84,32 @@ fn named(name: &str, value: &Message) -> Message {
 
 /// A protobuf message while it is written. All fields here are texts or other messages.
 #[derive(Default)]
-struct Message(Vec<u8>);
+pub(super) struct Message(Vec<u8>);
 
 impl Message {
-    fn text(&mut self, number: u8, text: &str) -> &mut Self {
+    pub(super) fn text(&mut self, number: u8, text: &str) -> &mut Self {
         self.field(number, text.as_bytes())
     }
 
-    fn message(&mut self, number: u8, message: &Self) -> &mut Self {
+    pub(super) fn message(&mut self, number: u8, message: &Self) -> &mut Self {
         self.field(number, &message.0)
     }
 
     fn field(&mut self, number: u8, content: &[u8]) -> &mut Self {
-        // The type of what has a length, behind a number below 16.
-        self.0.push(number << 3 | 2);
-        let mut length = content.len();
-        loop {
-            // Seven bits at a time, the lowest ones first; the eighth says that more follow.
-            let bits = length.to_le_bytes()[0] & 0x7f;
-            length >>= 7;
-            if length == 0 {
-                self.0.push(bits);
-                break;
-            }
-            self.0.push(bits | 0x80);
-        }
+        // Type 2 is what has a length.
+        self.varint(usize::from(number) << 3 | 2);
+        self.varint(content.len());
         self.0.extend_from_slice(content);
         self
+    }
+
+    /// Writes seven bits at a time, the lowest ones first; the eighth tells that more follow.
+    fn varint(&mut self, mut number: usize) {
+        while number >= 0x80 {
+            self.0.push(number.to_le_bytes()[0] | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number.to_le_bytes()[0]);
     }
 }
 

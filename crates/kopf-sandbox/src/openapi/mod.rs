@@ -9,6 +9,7 @@
 
 mod custom;
 pub(crate) mod gnostic;
+mod gnostic_schema;
 mod operations;
 mod recorded;
 mod swagger;

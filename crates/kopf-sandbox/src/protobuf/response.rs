@@ -47,9 +47,8 @@ pub(crate) fn convert_watch(response: Response<Body>) -> Response<Body> {
 /// Encodes a document with its envelope.
 pub(super) fn encode(document: &Value) -> Result<Vec<u8>, String> {
     let text = |field: &str| document.get(field).and_then(Value::as_str);
-    let (api_version, kind) = match (text("apiVersion"), text("kind")) {
-        (Some(api_version), Some(kind)) => (api_version, kind),
-        _ => return Err("the document has no kind".to_owned()),
+    let (Some(api_version), Some(kind)) = (text("apiVersion"), text("kind")) else {
+        return Err("the document has no kind".to_owned());
     };
     let writer = Writer {
         types: typing::built_in(),

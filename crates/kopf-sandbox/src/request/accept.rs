@@ -63,6 +63,15 @@ pub(crate) fn negotiate_protobuf(header: Option<&str>, of_a_list: bool) -> Optio
     first_of(header, of_a_list, protobuf).filter(|accepted| accepted.form != Form::Table)
 }
 
+/// Returns the form if the client prefers the metadata of objects in protobuf. A real server writes items
+/// of such lists without their kind, on which Go's metadata client relies.
+pub(crate) fn prefers_protobuf_metadata(header: Option<&str>, of_a_list: bool) -> Option<Accepted> {
+    first_of(header, of_a_list, |media_type| {
+        json_or_yaml(media_type).or_else(|| protobuf(media_type))
+    })
+    .filter(|it| it.encoding == Encoding::Protobuf && it.form == Form::Metadata)
+}
+
 fn json_or_yaml(media_type: &str) -> Option<Encoding> {
     match media_type {
         "application/json" | "application/*" | "*/*" => Some(Encoding::Json),
@@ -185,5 +194,10 @@ mod tests {
         let table = format!("{PROTOBUF};as=Table;v=v1;g=meta.k8s.io");
         assert_eq!(negotiate_protobuf(Some(&table), true), None);
         assert_eq!(negotiate_protobuf(Some("application/cbor"), true), None);
+        let form = "as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+        let metadata = format!("{PROTOBUF};{form},application/json;{form},application/json");
+        assert!(prefers_protobuf_metadata(Some(&metadata), true).is_some());
+        let whole = format!("{PROTOBUF},application/json");
+        assert_eq!(prefers_protobuf_metadata(Some(&whole), true), None);
     }
 }

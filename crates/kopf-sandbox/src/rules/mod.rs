@@ -1,6 +1,7 @@
 //! Deeper rules of built-in kinds: those that people run into with pods, workloads, services and quotas.
 
 mod containers;
+mod network_policies;
 mod pods;
 mod quotas;
 mod schedule;
@@ -23,6 +24,7 @@ pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
         }
         ("", "services") => services::check(object, &mut errors),
         ("", "resourcequotas") => quotas::check(object, &mut errors),
+        ("networking.k8s.io", "networkpolicies") => network_policies::check(object, &mut errors),
         ("", "replicationcontrollers")
         | ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
         | ("batch", "jobs" | "cronjobs") => workloads::check(&kind.plural, object, &mut errors),

@@ -138,3 +138,20 @@ fn scopes_of_quotas_are_known_and_do_not_conflict() {
     assert_eq!(quota(json!(["Foo"])), 1);
     assert_eq!(quota(json!(["Terminating", "NotTerminating"])), 1);
 }
+
+#[test]
+fn ranges_of_ports_have_a_beginning() {
+    let policy = |port: Value| {
+        let egress = json!([{ "ports": [port] }]);
+        found(
+            "networking.k8s.io",
+            "networkpolicies",
+            &json!({ "spec": { "egress": egress } }),
+        )
+        .len()
+    };
+    assert_eq!(policy(json!({ "port": 80, "endPort": 90 })), 0);
+    assert_eq!(policy(json!({ "endPort": 90 })), 1);
+    assert_eq!(policy(json!({ "port": "web", "endPort": 90 })), 1);
+    assert_eq!(policy(json!({ "port": 80, "endPort": 79 })), 1);
+}

@@ -19,6 +19,10 @@ use crate::field_error::{FieldError, FieldErrorKind};
 /// The longest message that an expression may give, in bytes.
 const MAX_MESSAGE: usize = 5 * 1024;
 
+/// Iterations of one rule on one value. A real server allows a million units of cost, and every iteration
+/// costs three at least.
+const MAX_ITERATIONS: usize = 1_000_000 / 3;
+
 /// One rule.
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
@@ -26,6 +30,8 @@ pub(super) struct Rule {
     shown: String,
     message: String,
     expression: Expression,
+    /// Chains of nested loops over fields of `self`.
+    loops: Vec<Vec<Vec<String>>>,
     message_expression: Option<Expression>,
     reason: Option<FieldErrorKind>,
     field_path: String,
@@ -36,6 +42,25 @@ pub(super) struct Rule {
 impl Rule {
     fn uses_old(&self) -> bool {
         self.expression.uses("oldSelf")
+    }
+
+    /// Returns `true` if nested loops would take too many iterations on a value.
+    fn is_too_expensive(&self, value: &Value) -> bool {
+        let length = |path: &Vec<String>| {
+            let mut at = value;
+            for field in path {
+                at = at.get(field)?;
+            }
+            match at {
+                Value::Array(items) => Some(items.len()),
+                Value::Object(map) => Some(map.len()),
+                _ => None,
+            }
+        };
+        self.loops.iter().any(|chain| {
+            let lengths = chain.iter().filter_map(length);
+            lengths.fold(1, usize::saturating_mul) > MAX_ITERATIONS
+        })
     }
 }
 
@@ -48,6 +73,7 @@ pub(super) fn rules(source: Source<'_>) -> Vec<Rule> {
         .filter_map(|rule| {
             let message = rule.text("message").trim().to_owned();
             let text = rule.text("rule").trim();
+            let expression = parse(rule.text("rule"))?;
             Some(Rule {
                 shown: if message.is_empty() {
                     text.to_owned()
@@ -55,7 +81,8 @@ pub(super) fn rules(source: Source<'_>) -> Vec<Rule> {
                     message.clone()
                 },
                 message,
-                expression: parse(rule.text("rule"))?,
+                loops: expression.loops_over("self"),
+                expression,
                 message_expression: Some(rule.text("messageExpression"))
                     .filter(|text| !text.is_empty())
                     .and_then(parse),
@@ -151,7 +178,12 @@ fn own_rules(
         } else {
             rule.expression.clone()
         };
-        let error = match expression.boolean(&variables) {
+        let outcome = if rule.is_too_expensive(value) {
+            Err(OUT_OF_BUDGET.to_owned())
+        } else {
+            expression.boolean(&variables)
+        };
+        let error = match outcome {
             Ok(true) => continue,
             Ok(false) => failed(rule, node, value, path, &variables),
             Err(why) => {

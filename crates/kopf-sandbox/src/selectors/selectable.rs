@@ -164,6 +164,11 @@ fn rules(kind: &Kind) -> Rules {
         ("certificates.k8s.io", "CertificateSigningRequest") => {
             (&["spec.signerName"], false, unsupported)
         }
+        ("resource.k8s.io", "ResourceSlice") => (
+            &["spec.driver", "spec.nodeName"],
+            false,
+            unsupported_of_slice,
+        ),
         // Both names are accepted for any other kind, even when it has no namespaces.
         _ => (&[], true, unknown),
     };
@@ -180,6 +185,10 @@ fn unsupported(field: &str) -> String {
 
 fn unsupported_of_job(field: &str) -> String {
     format!("field label {field:?} not supported for Job")
+}
+
+fn unsupported_of_slice(field: &str) -> String {
+    format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {field}")
 }
 
 fn unknown(field: &str) -> String {

@@ -6,6 +6,7 @@
 
 mod access;
 mod columns;
+mod control_plane;
 mod core;
 mod custom;
 mod duration;
@@ -81,12 +82,14 @@ pub(crate) fn row(kind: &Kind, version: &str, object: &Value, now: Timestamp) ->
     let name = &*kind.kind;
     let cells = match &*kind.group {
         "" if name == "Pod" => Some(pods::pod(object)),
-        "" => core::cells(name, object).or_else(|| volumes::cells(name, object)),
+        "" => core::cells(name, object)
+            .or_else(|| volumes::cells(name, object))
+            .or_else(|| control_plane::cells(name, object)),
         "events.k8s.io" => Some(core::event(object)),
         "apps" | "batch" | "autoscaling" | "policy" => workloads::cells(name, object),
         "networking.k8s.io" | "discovery.k8s.io" => networking::cells(name, object),
         "storage.k8s.io" => volumes::cells(name, object),
-        _ => access::cells(name, object),
+        _ => access::cells(name, object).or_else(|| control_plane::cells(name, object)),
     };
     match cells {
         Some(cells)

@@ -59,13 +59,7 @@ fn pod(pod: &mut Map<String, Value>) {
     if !spec.contains_key("priorityClassName") {
         spec.entry("priority").or_insert_with(|| json!(0));
     }
-    if spec
-        .get("terminationGracePeriodSeconds")
-        .and_then(Value::as_i64)
-        .is_some_and(i64::is_negative)
-    {
-        spec.insert("terminationGracePeriodSeconds".to_owned(), json!(1));
-    }
+    raise_grace_period(spec);
     spec.entry("preemptionPolicy")
         .or_insert_with(|| json!("PreemptLowerPriority"));
     add_tolerations(spec);
@@ -73,6 +67,14 @@ fn pod(pod: &mut Map<String, Value>) {
     if let Some(status) = child(pod, "status") {
         status.insert("phase".to_owned(), json!("Pending"));
         status.insert("qosClass".to_owned(), json!(class));
+    }
+}
+
+/// Replaces a negative grace period by a second, also when a pod is changed.
+pub(crate) fn raise_grace_period(spec: &mut Map<String, Value>) {
+    let period = spec.get("terminationGracePeriodSeconds");
+    if period.and_then(Value::as_i64).is_some_and(i64::is_negative) {
+        spec.insert("terminationGracePeriodSeconds".to_owned(), json!(1));
     }
 }
 

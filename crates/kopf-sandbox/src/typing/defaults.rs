@@ -126,6 +126,41 @@ const FIXED: &[Row] = &[
         &[("port", Number(443))],
     ),
     (
+        "apiregistration/v1",
+        &["ServiceReference"],
+        &[("port", Number(443))],
+    ),
+    (
+        "flowcontrol/v1",
+        &["FlowSchemaSpec"],
+        &[("matchingPrecedence", Number(1000))],
+    ),
+    (
+        "flowcontrol/v1",
+        &["ExemptPriorityLevelConfiguration"],
+        &[
+            ("lendablePercent", Number(0)),
+            ("nominalConcurrencyShares", Number(0)),
+        ],
+    ),
+    (
+        "flowcontrol/v1",
+        &["LimitedPriorityLevelConfiguration"],
+        &[
+            ("lendablePercent", Number(0)),
+            ("nominalConcurrencyShares", Number(30)),
+        ],
+    ),
+    (
+        "flowcontrol/v1",
+        &["QueuingConfiguration"],
+        &[
+            ("handSize", Number(8)),
+            ("queueLengthLimit", Number(50)),
+            ("queues", Number(64)),
+        ],
+    ),
+    (
         "apiextensions/v1",
         &["ServiceReference"],
         &[("port", Number(443))],

@@ -45,8 +45,18 @@ pub(super) const RULES: &[(&str, &str, Rule)] = &[
     ("rbac/v1", "ClusterRoleBinding", role_binding),
     ("rbac/v1", "RoleBinding", role_binding),
     ("rbac/v1", "Subject", subject),
+    ("resource/v1", "DeviceSubRequest", device_request),
+    ("resource/v1", "ExactDeviceRequest", device_request),
     ("storage/v1", "CSIDriverSpec", csi_driver),
 ];
+
+/// A request for devices is for one of them by default.
+fn device_request(request: &mut Map<String, Value>) {
+    set(request, "allocationMode", "ExactCount");
+    if text(request, "allocationMode") == "ExactCount" {
+        set(request, "count", 1);
+    }
+}
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 

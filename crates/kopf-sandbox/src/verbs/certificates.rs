@@ -61,7 +61,6 @@ pub(crate) fn restrict(call: &Call, current: &Value, new: &mut Value, now: &str)
             status.insert("conditions".to_owned(), conditions);
         }
         new["status"] = status;
-        new["metadata"] = current["metadata"].clone();
     }
     let conditions = new.pointer_mut("/status/conditions");
     for condition in conditions

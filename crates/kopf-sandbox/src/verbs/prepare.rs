@@ -85,6 +85,7 @@ pub(crate) fn on_update(kind: &Kind, current: &Value, object: &mut Value) {
                         spec.entry(field).or_insert_with(|| value.clone());
                     }
                 }
+                crate::typing::creation::raise_grace_period(spec);
                 crate::typing::creation::add_tolerations(spec);
             }
         }

@@ -71,6 +71,8 @@ impl ResourceContext {
         });
         let settings = &shared.context.settings;
         let limit = settings.queueing.worker_limit;
+        let sharded = &settings.leading.sharded_indices;
+        let is_indexed_globally = indices.iter().any(|(id, _)| !sharded.contains(&**id));
         Self {
             limit: limit.map(|limit| Semaphore::new(limit.clamp(1, Semaphore::MAX_PERMITS))),
             attempted: attempted_naming(settings),
@@ -84,9 +86,7 @@ impl ResourceContext {
             hosting: Hosting::of(&shared.context, handlers.has_callbacks()),
             assignment: RwLock::new(shared.assignments.current()),
             is_divided: settings.leading.replication() != Replication::Single,
-            is_indexed_globally: indices
-                .iter()
-                .any(|(id, _)| !settings.leading.sharded_indices.contains(&**id)),
+            is_indexed_globally,
             handlers,
             indices,
             is_reviewed,

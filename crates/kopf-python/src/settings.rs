@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_core::settings::{Backoffs, NotShards, Settings, StreamSelector};
+use kopf_core::settings::{Backoffs, NotShards, Settings, Shards, StreamSelector};
 use kopf_core::wording::Level;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::PyValueError;
@@ -104,7 +104,7 @@ fn leading(leading: &Group<'_>, settings: &mut Settings) -> PyResult<()> {
     settings.leading.shards = match leading.get::<Bound<'_, PyAny>>("shards")? {
         None => None,
         Some(shards) => {
-            let shards = shards.str()?.to_string().parse();
+            let shards = shards.str()?.to_string().parse::<Shards>();
             let wrong = |error: NotShards| PyValueError::new_err(error.to_string());
             Some(shards.map_err(|error| leading.wrong("shards", wrong(error)))?)
         }

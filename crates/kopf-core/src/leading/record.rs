@@ -113,7 +113,7 @@ mod tests {
         "2026-01-02T03:04:05.678901Z".parse().unwrap()
     }
 
-    fn parse(spec: Value) -> LeaseRecord {
+    fn parse(spec: &Value) -> LeaseRecord {
         let metadata = json!({"resourceVersion": "7"});
         LeaseRecord::parse(&json!({"metadata": metadata, "spec": spec})).unwrap()
     }
@@ -123,7 +123,7 @@ mod tests {
         let created = held(None, "me", 15, now());
         assert_eq!(created["leaseTransitions"], 0);
         assert_eq!(created["acquireTime"], "2026-01-02T03:04:05.678901+00:00");
-        let other = parse(json!({"holderIdentity": "other", "leaseTransitions": 3}));
+        let other = parse(&json!({"holderIdentity": "other", "leaseTransitions": 3}));
         let taken = held(Some(&other), "me", 15, now());
         assert_eq!(taken["leaseTransitions"], 4);
         assert_eq!(taken["holderIdentity"], "me");
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn renewed_leases_keep_the_time_of_acquisition() {
-        let own = parse(json!({"holderIdentity": "me", "leaseTransitions": 3,
+        let own = parse(&json!({"holderIdentity": "me", "leaseTransitions": 3,
                                "acquireTime": "2020-01-01T00:00:00.000000Z"}));
         let renewed = held(Some(&own), "me", 15, now());
         assert_eq!(renewed["leaseTransitions"], 3);
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn unreadable_fields_count_as_unset() {
-        let record = parse(json!({"leaseDurationSeconds": -5, "leaseTransitions": "x"}));
+        let record = parse(&json!({"leaseDurationSeconds": -5, "leaseTransitions": "x"}));
         assert!(record.is_released());
         assert_eq!(record.duration, Duration::ZERO);
         assert_eq!(record.transitions, 0);

@@ -46,9 +46,7 @@ pub(crate) enum Call {
         until: u64,
     },
     /// The result is sent and not answered yet.
-    Written {
-        until: u64,
-    },
+    Written,
 }
 
 impl Replica {

@@ -11,7 +11,7 @@ const STEP: u64 = 100;
 /// Milliseconds with faults.
 const FAULTY: u64 = 240_000;
 /// Milliseconds without faults after that.
-const QUIET: u64 = 60_000;
+const QUIET: u64 = 120_000;
 /// Longest time of a request, in milliseconds: less than replicas wait after the validity of another one.
 const SLOWEST: u64 = 3_000;
 /// Steps by which a watch is behind the server.
@@ -155,7 +155,7 @@ impl World {
                 };
                 patch.answered = u64::MAX;
                 if let Some(tenure) = sender.tenures.get_mut(&patch.shard)
-                    && matches!(tenure.call, Call::Written { .. })
+                    && tenure.call == Call::Written
                 {
                     let change = patch.change;
                     tenure.call = if patch.is_answered {
@@ -234,7 +234,7 @@ impl World {
                 let arrives = now + self.chance.within(0..SLOWEST);
                 let is_lost = is_partitioned && self.chance.once_in(2);
                 let answered = arrives + self.chance.within(0..500);
-                tenure.call = Call::Written { until: answered };
+                tenure.call = Call::Written;
                 self.patches.push(Patch {
                     replica: identity,
                     shard,

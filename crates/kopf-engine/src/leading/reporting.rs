@@ -1,7 +1,5 @@
 //! Log records about failing requests for Leases: once per cause, not once per attempt.
 
-use std::fmt::Display;
-
 use tracing::{debug, error, info};
 
 /// The last failure.
@@ -16,18 +14,30 @@ impl Complaints {
         Self { about, last: None }
     }
 
-    /// Logs a failure, unless it is the same as before.
-    pub(super) fn add(&mut self, cause: &dyn Display) {
-        let (about, cause) = (&self.about, cause.to_string());
-        if self.last.as_ref() == Some(&cause) {
+    /// Logs a failure of the API, unless it is the same as before.
+    pub(super) fn add(&mut self, error: &kopf_client::Error) {
+        let advice = if error.is_forbidden() {
+            " Replicas need the verbs get, create and update on leases in the group \
+             coordination.k8s.io; with shards, also list and delete."
+        } else {
+            ""
+        };
+        self.report(&error.to_string(), advice);
+    }
+
+    /// Logs that a request was not answered before the Lease ended.
+    pub(super) fn add_timeout(&mut self) {
+        self.report("no response in time", "");
+    }
+
+    fn report(&mut self, cause: &str, advice: &str) {
+        let about = &self.about;
+        if self.last.as_deref() == Some(cause) {
             debug!("Cannot access {about}: {cause}. Trying again.");
             return;
         }
-        error!(
-            "Cannot access {about}: {cause}. Trying again. Replicas need the verbs get, list, create, \
-             update and delete on leases in the group coordination.k8s.io."
-        );
-        self.last = Some(cause);
+        error!("Cannot access {about}: {cause}. Trying again.{advice}");
+        self.last = Some(cause.to_owned());
     }
 
     /// Logs the end of a failure.

@@ -144,7 +144,7 @@ impl Sharding {
             Ok(Ok(())) => self.complaints.none(),
             Ok(Err(Failure::Api(error))) => self.complaints.add(&error),
             Ok(Err(Failure::Namesake(error))) => return Err(error.into()),
-            Err(_) => self.complaints.add(&"no response in time"),
+            Err(_) => self.complaints.add_timeout(),
         }
         self.settle();
         Ok(())

@@ -1,4 +1,4 @@
-"""The command line: `kopf run`, `freeze`, `resume`, `sandbox`, `demo`, `crd`."""
+"""The command line: `kopf run`, `freeze`, `resume`, `sandbox`, `demo`, `crd`, `get`, `explain`, …"""
 
 from __future__ import annotations
 
@@ -309,3 +309,30 @@ def crd(paths: list[str], modules: list[str]) -> None:
     if not schemas.declared():
         raise click.ClickException("no model is declared with @kopf.crd in the files and modules")
     click.echo(schemas.to_yaml(schemas.declared()), nl=False)
+
+
+def _inspecting(name: str, summary: str) -> None:
+    """Adds a command of the native part, which parses the arguments and prints the help itself."""
+
+    @main.command(
+        name=name,
+        help=summary,
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True},
+    )
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+    @click.pass_context
+    def command(context: click.Context, /, arguments: tuple[str, ...]) -> None:
+        from kopf import _kopf
+
+        # The native part writes to the same descriptors, past the buffers of Python.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        context.exit(_kopf.inspect([name, *arguments]))
+
+
+_inspecting("get", "List objects with the state of their handling.")
+_inspecting("explain", "Show why an object is in its state, and what to do about it.")
+_inspecting("retrigger", "Call the handlers of an object again.")
+_inspecting("release", "Remove finalizers and annotations of an uninstalled operator.")
+_inspecting("ui", "Show objects, operators and errors on a local web page.")

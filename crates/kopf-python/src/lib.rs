@@ -16,6 +16,7 @@ mod filters;
 mod front;
 mod hosting;
 mod indexing;
+mod inspecting;
 mod job;
 mod logging;
 mod login;
@@ -39,6 +40,8 @@ mod _kopf {
     use crate::call::{BodySource, PyCall};
     #[pymodule_export]
     use crate::engine::{Engine, py_logger_names};
+    #[pymodule_export]
+    use crate::inspecting::inspect;
     #[pymodule_export]
     use crate::pausing::{freeze, resume};
     #[cfg(feature = "sandbox")]

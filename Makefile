@@ -28,7 +28,7 @@ help: ## Show this list
 	@echo "            and kube-rs, on sandboxes (needs Go and Python 3.10+; the first time about 30 minutes, then 15;"
 	@echo "            ONLY=… selects specs by a regular expression, SERVER=control-plane runs them on a real Kubernetes)"
 	@echo "make extended  runs the checks that take too long for every change: 200 kills of a sandbox, larger bounds of the model,"
-	@echo "            new projects of both languages, 20 seeds of chaos"
+	@echo "            new projects of both languages, 20 seeds of chaos, the page of kopf ui in a headless browser"
 	@echo "            (SEEDS=… and LENGTH=… change the number of seeds and their seconds; about 45 minutes)"
 	@echo "make wheel  builds the Python package into target/wheels, and tries it in a new environment"
 	@echo "make fmt    formats the code"
@@ -133,6 +133,9 @@ extended: need-cargo
 		seed=$$RANDOM$$RANDOM; echo "Seed $$seed ($$number of $(or $(SEEDS),20))"; \
 		cargo run --quiet --package kopf-chaos -- --seed $$seed --seconds $(or $(LENGTH),100) || exit 1; \
 	done
+	@echo "The page of kopf ui in a headless browser (needs Chromium)…"
+	@cargo build --quiet --release --package kopf-cli
+	@tests/browser/run.py "$${CARGO_TARGET_DIR:-target}/release/kopf"
 
 bench: need-cargo
 	@echo "Building with optimisation (some ten minutes, once)…"

@@ -1,4 +1,4 @@
-"""The command line: `kopf run`, `freeze`, `resume`, `sandbox`, `demo`, `crd`, `rbac`, `manifests`, `new`."""
+"""The command line: running, developing, deploying and inspecting operators."""
 
 from __future__ import annotations
 
@@ -456,3 +456,30 @@ def new(name: str, python: bool, rust: bool, path: str | None, kopf_path: str | 
     options = {"name": name, "rust": rust, "path": path or name, "kopf_path": kopf_path}
     with _reported():
         click.echo(_kopf.new_project(options), nl=False)
+
+
+def _inspecting(name: str, summary: str) -> None:
+    """Adds a command of the native part, which parses the arguments and prints the help itself."""
+
+    @main.command(
+        name=name,
+        help=summary,
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True},
+    )
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+    @click.pass_context
+    def command(context: click.Context, /, arguments: tuple[str, ...]) -> None:
+        from kopf import _kopf
+
+        # The native part writes to the same descriptors, past the buffers of Python.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        context.exit(_kopf.inspect([name, *arguments]))
+
+
+_inspecting("get", "List objects with the state of their handling.")
+_inspecting("explain", "Show why an object is in its state, and what to do about it.")
+_inspecting("retrigger", "Call the handlers of an object again.")
+_inspecting("release", "Remove finalizers and annotations of an uninstalled operator.")
+_inspecting("ui", "Show objects, operators and errors on a local web page.")

@@ -47,7 +47,7 @@ impl Handled {
             Err(error) => State::Unreadable {
                 problem: error.to_string(),
             },
-            Ok(compared) => living(&findings, &finalizers, compared, now),
+            Ok(compared) => living(&findings, &finalizers, compared.as_ref(), now),
         };
         let (diff, has_base) = match compared {
             Ok(Some(diff)) => (diff, true),
@@ -90,7 +90,7 @@ fn deleting(findings: &Findings, finalizers: &[Holder], now: Timestamp) -> State
 fn living(
     findings: &Findings,
     finalizers: &[Holder],
-    diff: &Option<Diff>,
+    diff: Option<&Diff>,
     now: Timestamp,
 ) -> State {
     if let Some(state) = progress(findings, now) {

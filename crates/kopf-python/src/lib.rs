@@ -18,6 +18,7 @@ mod filters;
 mod front;
 mod hosting;
 mod indexing;
+mod inspecting;
 mod job;
 mod logging;
 mod login;
@@ -44,6 +45,8 @@ mod _kopf {
     use crate::conditions::apply_conditions;
     #[pymodule_export]
     use crate::engine::{Engine, py_logger_names};
+    #[pymodule_export]
+    use crate::inspecting::inspect;
     #[pymodule_export]
     use crate::pausing::{freeze, resume};
     #[cfg(feature = "sandbox")]

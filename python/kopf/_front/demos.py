@@ -87,6 +87,7 @@ def run(*, once: bool = False) -> None:
                 patch = '{"spec": {"loaves": 50}}'
                 _explain(f"kubectl patch bakery corner --type merge -p '{patch}'")
                 _explain("kubectl delete bakery corner")
+                _explain("kopf ui")
                 wait_for_signal()
     click.echo("stopped")
 

@@ -270,6 +270,7 @@ def greeting(cluster: sandbox, title: str) -> str:
         f"In another terminal:\n"
         f"  export KUBECONFIG={shlex.quote(cluster.kubeconfig)}\n"
         f"  kubectl get all -A\n"
+        f"  kopf ui\n"
         f"Ctrl-C stops it and deletes all objects."
     )
 

@@ -16,7 +16,7 @@ use crate::kinds::full;
 use crate::paint::Style;
 use crate::places::Places;
 use crate::screen::Screen;
-use crate::state::State;
+use crate::state::{Holder, State};
 use crate::table::{Cell, Table};
 use crate::time::age;
 use crate::writing::Named;
@@ -107,7 +107,7 @@ impl Row {
                 known => format!("{finished}/{known}"),
             };
             let finalizers = self.handled.finalizers.iter();
-            let finalizers: Vec<_> = finalizers.map(|holder| holder.name()).collect();
+            let finalizers: Vec<_> = finalizers.map(Holder::name).collect();
             cells.push(Cell::new(&handlers));
             cells.push(Cell::new(&self.handled.diff.len().to_string()));
             cells.push(Cell::new(&finalizers.join(",")));
@@ -128,7 +128,7 @@ impl Row {
             "state": self.handled.state.to_value(),
             "details": self.handled.state.details(now),
             "handlers": records.map(|finding| finding.id.as_str()).collect::<Vec<_>>(),
-            "finalizers": finalizers.map(|holder| holder.name()).collect::<Vec<_>>(),
+            "finalizers": finalizers.map(Holder::name).collect::<Vec<_>>(),
             "diff": &*self.handled.diff,
         })
     }

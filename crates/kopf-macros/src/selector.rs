@@ -48,8 +48,8 @@ pub(crate) fn expand(on: Macro, arguments: &Arguments) -> syn::Result<TokenStrea
             quote_spanned!(literals::expanded(path.span())=> {
                 #[allow(unused_imports)]
                 use ::kopf::__private::{Builtin as _, Custom as _};
-                let probe = ::kopf::__private::Probe::<#path>::new();
-                ::kopf::__private::select_kind::<#path>((&probe).definition())
+                let probe = &::kopf::__private::Probe::<#path>::new();
+                ::kopf::__private::select_kind::<#path>(probe.definition())
             })
         }
         [Positional::Value(value)] => {

@@ -76,7 +76,8 @@ pub(crate) fn manifests(
             let files = files.map_err(wrong)?;
             kopf_shipping::write_new(&folder, &files).map_err(wrong)?;
             let paths = files.iter().map(|file| folder.join(&file.path));
-            paths.map(|path| format!("{}\n", path.display())).collect()
+            let lines: Vec<_> = paths.map(|path| format!("{}\n", path.display())).collect();
+            lines.concat()
         }
     };
     Ok((text, remarks))

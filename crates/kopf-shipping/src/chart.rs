@@ -79,7 +79,8 @@ fn metadata(identity: &Identity) -> String {
 fn values(deployment: &Deployment) -> String {
     let parts = deployment.parts();
     let resources = parts.resources.lines();
-    let resources: String = resources.map(|line| format!("  {line}\n")).collect();
+    let resources: Vec<_> = resources.map(|line| format!("  {line}\n")).collect();
+    let resources = resources.concat();
     format!(
         "# The image of the operator.\n\
          image: {}\n\

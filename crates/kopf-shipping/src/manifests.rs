@@ -23,11 +23,7 @@ pub fn manifests(
     documents.extend(rbac::documents(identity, requirements));
     documents.push(deployment.text(identity, &deployment.parts()));
     documents.extend(deployment.service(identity));
-    let remarks = requirements.remarks.iter();
-    let remarks: String = remarks
-        .map(|remark| format!("# Note: {remark}.\n"))
-        .collect();
-    Ok(remarks + &documents.join("---\n"))
+    Ok(rbac::remarks(requirements) + &documents.join("---\n"))
 }
 
 #[cfg(test)]

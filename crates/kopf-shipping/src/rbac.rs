@@ -8,12 +8,16 @@ use crate::yaml::quoted;
 /// Returns the service account, the roles and the bindings of an operator as YAML documents. Remarks are
 /// comments at the beginning.
 pub fn rbac(identity: &Identity, requirements: &Requirements) -> String {
-    let mut text = String::new();
-    for remark in &requirements.remarks {
-        text.push_str(&format!("# Note: {remark}.\n"));
-    }
-    text.push_str(&documents(identity, requirements).join("---\n"));
-    text
+    remarks(requirements) + &documents(identity, requirements).join("---\n")
+}
+
+/// Remarks as comments.
+pub(crate) fn remarks(requirements: &Requirements) -> String {
+    let remarks = requirements.remarks.iter();
+    let lines: Vec<_> = remarks
+        .map(|remark| format!("# Note: {remark}.\n"))
+        .collect();
+    lines.concat()
 }
 
 /// The documents, one by one.
@@ -78,11 +82,11 @@ fn prefix(place: &Place) -> &'static str {
 }
 
 fn metadata(identity: &Identity, place: &Place) -> String {
-    let mut text = format!("metadata:\n  name: {}\n", quoted(&identity.name));
-    if let Place::Namespace(namespace) = place {
-        text.push_str(&format!("  namespace: {}\n", quoted(namespace)));
+    let name = format!("metadata:\n  name: {}\n", quoted(&identity.name));
+    match place {
+        Place::Cluster => name,
+        Place::Namespace(namespace) => format!("{name}  namespace: {}\n", quoted(namespace)),
     }
-    text
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use crate::operator::Error;
 /// A function that returns the CRD of a type.
 pub type Definition = fn() -> CustomResourceDefinition;
 
-/// Finds out whether a type has a CRD. Both traits have a method of the same name: the compiler prefers
-/// that of [`Custom`] if it applies.
+/// Finds out whether a type has a CRD. Both traits have a method of the same name: called on a reference
+/// to a probe, the compiler prefers that of [`Custom`] if it applies.
 #[derive(Debug)]
 pub struct Probe<K>(PhantomData<K>);
 
@@ -151,9 +151,9 @@ mod tests {
 
     #[test]
     fn only_custom_resources_have_definitions() {
-        let (custom, builtin) = (Probe::<v1::Thing>::new(), Probe::<Pod>::new());
-        assert!((&custom).definition().is_some());
-        assert!((&builtin).definition().is_none());
+        let (custom, builtin) = (&Probe::<v1::Thing>::new(), &Probe::<Pod>::new());
+        assert!(custom.definition().is_some());
+        assert!(builtin.definition().is_none());
     }
 
     #[test]

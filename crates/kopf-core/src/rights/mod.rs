@@ -10,13 +10,15 @@
 
 mod extra;
 mod permission;
+mod remark;
 mod requirements;
 mod resources;
 mod rules;
 
 pub use extra::{Error as ExtraError, Extra};
 pub use permission::{Permission, Place};
-pub use requirements::{Demand, Knowledge, Leases, Remark, Requirements};
+pub use remark::Remark;
+pub use requirements::{Demand, Knowledge, Leases, Requirements};
 pub use resources::{builtin_resources, resources_of_definition};
 pub use rules::{Rule, rules, to_yaml};
 

@@ -276,10 +276,9 @@ impl Pods {
 }
 
 fn listing(folder: &Path, files: &[File]) -> String {
-    let lines = files
-        .iter()
-        .map(|file| format!("{}\n", folder.join(&file.path).display()));
-    lines.collect()
+    let paths = files.iter().map(|file| folder.join(&file.path));
+    let lines: Vec<_> = paths.map(|path| format!("{}\n", path.display())).collect();
+    lines.concat()
 }
 
 fn patterns(scope: &Scope) -> Vec<String> {

@@ -6,9 +6,10 @@ SHELL := /bin/bash
 CACHE := $(or $(KOPF_CACHE),$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME)/kopf,$(HOME)/.cache/kopf))
 TOOLS := $(CACHE)/tools
 CARGO_DENY_VERSION := 0.20.2
+CARGO_FUZZ_VERSION := 0.13.1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e lint wheel fmt bench chaos extended need-cargo need-cargo-deny
+.PHONY: help demo test e2e lint wheel fmt bench chaos extended fuzz languages need-cargo need-cargo-deny
 
 help: ## Show this list
 	@echo "make demo   shows an operator at work on a sandbox, and stays up to be played with, until Ctrl-C"
@@ -24,6 +25,9 @@ help: ## Show this list
 	@echo "make extended  runs the checks that take too long for every change: 200 kills of a sandbox, larger bounds of the model,"
 	@echo "            20 seeds of chaos"
 	@echo "            (SEEDS=… and LENGTH=… change the number of seeds and their seconds; about 45 minutes)"
+	@echo "make fuzz   sends mutated requests to the sandbox: bodies, patches, selectors, CEL, schemas; a minute each"
+	@echo "            (SECONDS_EACH=… changes the time; with a nightly toolchain by coverage, otherwise at random)"
+	@echo "make languages  runs the example tests in Go and Java on a sandbox (skips those without go or mvn)"
 	@echo "make wheel  builds the Python package into target/wheels, and tries it in a new environment"
 	@echo "make fmt    formats the code"
 	@echo "make bench  measures the sandbox next to kube-apiserver and etcd, and an operator next to the original"
@@ -83,7 +87,7 @@ chaos: need-cargo
 	@cargo run --quiet --package kopf-chaos -- $(if $(SEED),--seed $(SEED)) \
 		$(if $(LENGTH),--seconds $(LENGTH))
 
-extended: need-cargo
+extended: need-cargo languages
 	@echo "A sandbox that is killed 200 times…"
 	KOPF_TEST_KILLS=$(or $(KILLS),200) cargo test --release --package kopf-sandbox --test durability
 	@echo "Model checking with larger bounds…"
@@ -94,6 +98,39 @@ extended: need-cargo
 		seed=$$RANDOM$$RANDOM; echo "Seed $$seed ($$number of $(or $(SEEDS),20))"; \
 		cargo run --quiet --package kopf-chaos -- --seed $$seed --seconds $(or $(LENGTH),100) || exit 1; \
 	done
+
+FUZZ_TARGETS := json yaml protobuf patch apply selectors cel schema
+
+fuzz: need-cargo
+	@if cargo +nightly --version >/dev/null 2>&1; then \
+		"$(TOOLS)/bin/cargo-fuzz" --version 2>/dev/null | grep -qx "cargo-fuzz $(CARGO_FUZZ_VERSION)" || { \
+			echo "Installing cargo-fuzz $(CARGO_FUZZ_VERSION) into $(TOOLS): a minute, once…"; \
+			cargo install --quiet --locked --root "$(TOOLS)" cargo-fuzz@$(CARGO_FUZZ_VERSION) || exit 1; }; \
+		for target in $(FUZZ_TARGETS); do \
+			echo "Fuzzing $$target for $(or $(SECONDS_EACH),60) seconds…"; \
+			PATH="$(TOOLS)/bin:$$PATH" cargo +nightly fuzz run --features libfuzzer $$target -- \
+				-max_total_time=$(or $(SECONDS_EACH),60) -max_len=4096 -timeout=10 -verbosity=0 || exit 1; \
+		done; \
+	else \
+		echo "There is no nightly toolchain: mutating at random, without coverage…"; \
+		for target in $(FUZZ_TARGETS); do \
+			cargo run --quiet --release --manifest-path fuzz/Cargo.toml --bin smoke -- \
+				$$target $(or $(SECONDS_EACH),60) || exit 1; \
+		done; \
+	fi
+
+languages: need-cargo
+	@echo "Building the kopf command…"
+	@cargo build --quiet --package kopf-cli
+	@kopf="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/kopf"; \
+	if command -v go >/dev/null; then \
+		echo "Go…"; \
+		(cd examples/go && "$$kopf" sandbox --simulate all -- go test -count=1 ./...) || exit 1; \
+	else echo "skipped: there is no go"; fi; \
+	if command -v mvn >/dev/null; then \
+		echo "Java…"; \
+		(cd examples/java && "$$kopf" sandbox --simulate all -- mvn --batch-mode --quiet test) || exit 1; \
+	else echo "skipped: there is no mvn"; fi
 
 bench: need-cargo
 	@echo "Building with optimisation (some ten minutes, once)…"

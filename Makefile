@@ -7,9 +7,10 @@ CACHE := $(or $(KOPF_CACHE),$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME)/kopf,$(HOME
 TOOLS := $(CACHE)/tools
 CARGO_DENY_VERSION := 0.20.2
 MDBOOK_VERSION := 0.5.4
+CARGO_FUZZ_VERSION := 0.13.1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e lint docs wheel fmt bench chaos conformance extended features release-check need-cargo need-cargo-deny need-mdbook
+.PHONY: help demo test e2e lint docs wheel fmt fuzz bench chaos conformance extended features languages release-check need-cargo need-cargo-deny need-mdbook
 
 help: ## Show this list
 	@echo "make demo   shows an operator at work on a sandbox, and stays up to be played with, until Ctrl-C"
@@ -30,6 +31,9 @@ help: ## Show this list
 	@echo "make extended  runs the checks that take too long for every change: 200 kills of a sandbox, larger bounds of the model,"
 	@echo "            new projects of both languages, 20 seeds of chaos, the page of kopf ui in a headless browser"
 	@echo "            (SEEDS=… and LENGTH=… change the number of seeds and their seconds; about 45 minutes)"
+	@echo "make fuzz   sends mutated requests to the sandbox: bodies, patches, selectors, CEL, schemas; a minute each"
+	@echo "            (SECONDS_EACH=… changes the time; with a nightly toolchain by coverage, otherwise at random)"
+	@echo "make languages  runs the example tests in Go and Java on a sandbox (skips those without go or mvn)"
 	@echo "make wheel  builds the Python package into target/wheels, and tries it in a new environment"
 	@echo "make fmt    formats the code"
 	@echo "make features  compiles the crates with each feature alone, and with the oldest supported Rust"
@@ -117,7 +121,7 @@ conformance: need-cargo
 	@KOPF_CACHE="$(CACHE)" KOPF="$${CARGO_TARGET_DIR:-target}/debug/kopf" tests/conformance/run.sh \
 		--server $(or $(SERVER),sandbox) $(if $(ONLY),--only '$(ONLY)')
 
-extended: need-cargo
+extended: need-cargo languages
 	@echo "A sandbox that is killed 200 times…"
 	KOPF_TEST_KILLS=$(or $(KILLS),200) cargo test --release --package kopf-sandbox --test durability
 	@echo "Model checking with larger bounds…"
@@ -136,6 +140,39 @@ extended: need-cargo
 	@echo "The page of kopf ui in a headless browser (needs Chromium)…"
 	@cargo build --quiet --release --package kopf-cli
 	@tests/browser/run.py "$${CARGO_TARGET_DIR:-target}/release/kopf"
+
+FUZZ_TARGETS := json yaml protobuf patch apply selectors cel schema
+
+fuzz: need-cargo
+	@if cargo +nightly --version >/dev/null 2>&1; then \
+		"$(TOOLS)/bin/cargo-fuzz" --version 2>/dev/null | grep -qx "cargo-fuzz $(CARGO_FUZZ_VERSION)" || { \
+			echo "Installing cargo-fuzz $(CARGO_FUZZ_VERSION) into $(TOOLS): a minute, once…"; \
+			cargo install --quiet --locked --root "$(TOOLS)" cargo-fuzz@$(CARGO_FUZZ_VERSION) || exit 1; }; \
+		for target in $(FUZZ_TARGETS); do \
+			echo "Fuzzing $$target for $(or $(SECONDS_EACH),60) seconds…"; \
+			PATH="$(TOOLS)/bin:$$PATH" cargo +nightly fuzz run --features libfuzzer $$target -- \
+				-max_total_time=$(or $(SECONDS_EACH),60) -max_len=4096 -timeout=10 -verbosity=0 || exit 1; \
+		done; \
+	else \
+		echo "There is no nightly toolchain: mutating at random, without coverage…"; \
+		for target in $(FUZZ_TARGETS); do \
+			cargo run --quiet --release --manifest-path fuzz/Cargo.toml --bin smoke -- \
+				$$target $(or $(SECONDS_EACH),60) || exit 1; \
+		done; \
+	fi
+
+languages: need-cargo
+	@echo "Building the kopf command…"
+	@cargo build --quiet --package kopf-cli
+	@kopf="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/kopf"; \
+	if command -v go >/dev/null; then \
+		echo "Go…"; \
+		(cd examples/go && "$$kopf" sandbox --simulate all -- go test -count=1 ./...) || exit 1; \
+	else echo "skipped: there is no go"; fi; \
+	if command -v mvn >/dev/null; then \
+		echo "Java…"; \
+		(cd examples/java && "$$kopf" sandbox --simulate all -- mvn --batch-mode --quiet test) || exit 1; \
+	else echo "skipped: there is no mvn"; fi
 
 bench: need-cargo
 	@echo "Building with optimisation (some ten minutes, once)…"

@@ -228,5 +228,6 @@ def test_objects_in_a_data_folder_stay(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.native
 def test_unknown_kinds_cannot_be_simulated() -> None:
-    with pytest.raises(ValueError, match='unknown kind "cronjobs"'), testing.sandbox(simulate="cronjobs"):
+    cluster = testing.sandbox(simulate="cronjobs")
+    with pytest.raises(ValueError, match='unknown kind "cronjobs"'), cluster:
         pass

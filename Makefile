@@ -25,9 +25,10 @@ help: ## Show this list
 	@echo "            (the first time, mdBook is built: a few minutes)"
 	@echo "make chaos  kills an operator again and again amid faults, for some minutes, and looks for what is lost"
 	@echo "            (SEED=… repeats a run, LENGTH=… is its length in seconds)"
-	@echo "make conformance  runs Kubernetes' own specs that need no nodes, and integration tests of controller-runtime"
-	@echo "            and kube-rs, on sandboxes (needs Go and Python 3.10+; the first time about 30 minutes, then 15;"
-	@echo "            ONLY=… selects specs by a regular expression, SERVER=control-plane runs them on a real Kubernetes)"
+	@echo "make conformance  runs Kubernetes' own specs that need no nodes on sandboxes"
+	@echo "            (needs Go and Python 3.10+; the first time about 30 minutes, then 15; ONLY=… selects specs by a regular"
+	@echo "            expression; SERVER=control-plane runs them on a real Kubernetes; OTHERS=1 runs integration tests of"
+	@echo "            controller-runtime and kube-rs instead)"
 	@echo "make extended  runs the checks that take too long for every change: 200 kills of a sandbox, larger bounds of the model,"
 	@echo "            new projects of both languages, 20 seeds of chaos, the page of kopf ui in a headless browser"
 	@echo "            (SEEDS=… and LENGTH=… change the number of seeds and their seconds; about 45 minutes)"
@@ -118,7 +119,7 @@ chaos: need-cargo
 conformance: need-cargo
 	@echo "Building the kopf command…"
 	@cargo build --quiet --package kopf-cli
-	@KOPF_CACHE="$(CACHE)" KOPF="$${CARGO_TARGET_DIR:-target}/debug/kopf" tests/conformance/run.sh \
+	@KOPF_CACHE="$(CACHE)" KOPF="$${CARGO_TARGET_DIR:-target}/debug/kopf" OTHERS="$(OTHERS)" tests/conformance/run.sh \
 		--server $(or $(SERVER),sandbox) $(if $(ONLY),--only '$(ONLY)')
 
 extended: need-cargo languages

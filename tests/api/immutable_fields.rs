@@ -134,3 +134,21 @@ async fn the_address_type_of_an_endpoint_slice_stays() {
     refuses(&api, &all, objects::endpoint_slice("one"), patch, cause).await;
     api.finish().await;
 }
+
+#[tokio::test]
+async fn the_value_of_a_priority_class_stays() {
+    let api = Api::start().await;
+    let name = api.unique("class");
+    let classes = "/apis/scheduling.k8s.io/v1/priorityclasses";
+    let class = json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
+        "value": 7,
+    });
+    api.create(classes, &class).await.expect_code(201);
+    let path = format!("{classes}/{name}");
+    api.delete_at_end(path.clone());
+    let refused = api.merge(&path, &json!({"value": 8})).await;
+    let refused = refused.expect_failure(422, "Invalid");
+    assert_eq!(refused.causes(), [("FieldValueForbidden", "value")]);
+    api.finish().await;
+}

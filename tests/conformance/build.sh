@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds e2e.test, Kubernetes' end-to-end suite, from its published Go module, and the test programs of
-# controller-runtime, once, into a cache outside of the source tree.
+# Builds e2e.test, Kubernetes' end-to-end suite, from its published Go module, once, into a cache outside of
+# the source tree.
 # The last (and only) line of stdout is the folder of the programs; everything for people goes to stderr.
 set -euo pipefail
 

@@ -89,36 +89,44 @@ fn schema(of: &Value) -> Message {
 
 fn field(name: &str, value: &Value, into: &mut Message) {
     let text = value.as_str().unwrap_or_default();
-    match name {
-        "$ref" => into.text(1, text),
-        "format" => into.text(2, text),
-        "title" => into.text(3, text),
-        "description" => into.text(4, text),
-        "default" => into.message(5, &any(value)),
-        "required" => {
-            let names = value.as_array().into_iter().flatten();
-            for name in names.filter_map(Value::as_str) {
-                into.text(19, name);
-            }
-            return;
-        }
-        "additionalProperties" => into.message(21, &wrapped(value)),
+    let number = match name {
+        "$ref" => 1,
+        "format" => 2,
+        "title" => 3,
+        "description" => 4,
+        _ => 0,
+    };
+    if number > 0 {
+        into.text(number, text);
+        return;
+    }
+    if name == "required" {
+        let names = value.as_array().into_iter().flatten();
+        names.filter_map(Value::as_str).for_each(|name| {
+            into.text(19, name);
+        });
+        return;
+    }
+    let (number, message) = match name {
+        "default" => (5, any(value)),
+        "additionalProperties" => (21, wrapped(value)),
         "type" => {
             let mut item = Message::default();
             item.text(1, text);
-            into.message(22, &item)
+            (22, item)
         }
-        "items" => into.message(23, &wrapped(value)),
+        "items" => (23, wrapped(value)),
         "properties" => {
             let mut properties = Message::default();
             for (name, property) in value.as_object().into_iter().flatten() {
                 properties.message(1, &named(name, &schema(property)));
             }
-            into.message(25, &properties)
+            (25, properties)
         }
-        _ if name.starts_with("x-") => into.message(31, &named(name, &any(value))),
+        _ if name.starts_with("x-") => (31, named(name, &any(value))),
         _ => return,
     };
+    into.message(number, &message);
 }
 
 /// Returns a message whose field 1 is a schema; a flag is an empty schema.

@@ -328,13 +328,13 @@ mod tests {
         }] } })
     }
 
-    fn pod(resources: Value) -> Value {
+    fn pod(resources: &Value) -> Value {
         json!({ "metadata": {}, "spec": { "containers": [{ "name": "c", "resources": resources }] } })
     }
 
     #[test]
     fn missing_resources_are_filled_in() {
-        let mut pod = pod(json!({ "limits": { "cpu": "300m" }, "requests": { "cpu": "300m" } }));
+        let mut pod = pod(&json!({ "limits": { "cpu": "300m" }, "requests": { "cpu": "300m" } }));
         apply(&mut pod, &[range()]);
         let resources = &pod["spec"]["containers"][0]["resources"];
         assert_eq!(
@@ -353,7 +353,7 @@ mod tests {
         let check = |cpu: &str| {
             let amounts = json!({ "cpu": cpu });
             check_pod(
-                &pod(json!({ "requests": amounts, "limits": amounts })),
+                &pod(&json!({ "requests": amounts, "limits": amounts })),
                 &[range()],
             )
         };

@@ -1,7 +1,10 @@
 use super::*;
 
 fn spec(value: Value) -> Map<String, Value> {
-    value.as_object().cloned().unwrap()
+    match value {
+        Value::Object(map) => map,
+        other => panic!("{other} is not an object"),
+    }
 }
 
 fn assigned(pool: &mut Pool, value: Value) -> Map<String, Value> {

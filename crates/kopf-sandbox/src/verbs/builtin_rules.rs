@@ -156,6 +156,13 @@ pub(crate) fn update_problems(kind: &Kind, object: &Value, old: &Value) -> Vec<F
         ("batch", "jobs") => keep("spec.selector", "/spec/selector"),
         ("discovery.k8s.io", "endpointslices") => keep("addressType", "/addressType"),
         ("storage.k8s.io", "storageclasses") => keep("provisioner", "/provisioner"),
+        ("scheduling.k8s.io", "priorityclasses") => {
+            keep("preemptionPolicy", "/preemptionPolicy");
+            if object.get("value") != old.get("value") {
+                let why = "may not be changed in an update.";
+                errors.push(FieldError::forbidden("value", why));
+            }
+        }
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
             keep("roleRef", "/roleRef");
         }

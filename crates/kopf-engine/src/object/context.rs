@@ -87,8 +87,6 @@ impl ResourceContext {
         let sharded = &settings.leading.sharded_indices;
         let is_indexed_globally = indices.iter().any(|(id, _)| !sharded.contains(&**id));
         let limit = settings.queueing.worker_limit;
-        let sharded = &settings.leading.sharded_indices;
-        let is_indexed_globally = indices.iter().any(|(id, _)| !sharded.contains(&**id));
         Self {
             limit: limit.map(|limit| Semaphore::new(limit.clamp(1, Semaphore::MAX_PERMITS))),
             attempted: attempted_naming(settings),

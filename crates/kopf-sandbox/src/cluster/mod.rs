@@ -222,6 +222,9 @@ impl Cluster {
             ("", "serviceaccounts") => self.access.revoke(&uid),
             _ => {}
         }
+        if let Some(simulator) = &self.simulation {
+            simulator.forget(&uid);
+        }
         for job in simulated {
             self.jobs.push(job);
         }

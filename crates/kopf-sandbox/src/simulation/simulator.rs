@@ -79,7 +79,7 @@ impl Simulator {
     }
 
     /// Forgets a pod.
-    pub(super) fn forget(&self, uid: &str) {
+    pub(crate) fn forget(&self, uid: &str) {
         let mut tracks = self.tracks.lock().unwrap_or_else(PoisonError::into_inner);
         tracks.remove(uid);
     }
@@ -119,10 +119,18 @@ impl Cluster {
         }
     }
 
+    /// Returns a job for each object of a kind.
+    fn reconciliations(&self, kind: Simulated) -> impl Iterator<Item = Job> + use<> {
+        let objects = Client::new(self, "").stored(kind.resource(), None);
+        objects.into_iter().map(move |stored| Job::Simulate {
+            kind,
+            key: stored.key.clone(),
+        })
+    }
+
     fn reconcile_all(&self, kind: Simulated) {
-        for stored in Client::new(self, "").stored(kind.resource(), None) {
-            let key = stored.key.clone();
-            self.jobs.push(Job::Simulate { kind, key });
+        for job in self.reconciliations(kind) {
+            self.jobs.push(job);
         }
     }
 
@@ -166,10 +174,9 @@ impl Cluster {
                 }
             }
             ("", "nodes") => {
-                for kind in [Simulated::DaemonSets, Simulated::Pods] {
-                    if simulator.simulates(kind) {
-                        self.reconcile_all(kind);
-                    }
+                let kinds = [Simulated::DaemonSets, Simulated::Pods].into_iter();
+                for kind in kinds.filter(|kind| simulator.simulates(*kind)) {
+                    jobs.extend(self.reconciliations(kind));
                 }
             }
             _ => {}

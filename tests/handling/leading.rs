@@ -14,7 +14,7 @@ fn elected(namespace: &str) -> impl FnOnce(&mut Settings) + use<> {
     let namespace = namespace.to_owned();
     move |settings| {
         settings.leading.enabled = true;
-        settings.leading.name = "op".to_owned();
+        "op".clone_into(&mut settings.leading.name);
         settings.leading.namespace = Some(namespace);
     }
 }

@@ -1,6 +1,7 @@
 //! Requests of the commands: discovery, pages of lists, single objects, events.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -222,7 +223,7 @@ impl Query<'_> {
         ];
         for (key, value) in parts.into_iter().filter(|(_, value)| !value.is_empty()) {
             let value = utf8_percent_encode(value, NON_ALPHANUMERIC);
-            query.push_str(&format!("&{key}={value}"));
+            let _ = write!(query, "&{key}={value}");
         }
         query
     }

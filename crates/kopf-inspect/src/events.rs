@@ -145,7 +145,9 @@ mod tests {
 
     fn failure(events: &[Event]) -> Option<(Option<String>, Option<String>)> {
         let mut verdict = Verdict::default();
-        events.iter().for_each(|event| verdict.add(event));
+        for event in events {
+            verdict.add(event);
+        }
         match verdict.failure()? {
             State::Failed {
                 handler, message, ..

@@ -180,7 +180,7 @@ impl Page {
 /// Returns the lines of a diff: removed values before added ones.
 pub(crate) fn diff_lines(diff: &Diff) -> Vec<(Style, String)> {
     let mut lines = Vec::new();
-    for item in diff.iter() {
+    for item in diff {
         let DiffItem {
             operation,
             field,
@@ -224,8 +224,8 @@ pub(crate) fn progress(finding: &Finding, now: Timestamp) -> (Style, String) {
         Style::Bad
     } else if let Some(at) = record.delayed {
         match remaining(now, at) {
-            Some(delay) => text.push_str(&format!("next attempt in {delay}")),
-            None => text.push_str(&format!("next attempt was due {}", ago(now, at))),
+            Some(delay) => text = format!("next attempt in {delay}"),
+            None => text = format!("next attempt was due {}", ago(now, at)),
         }
         Style::Warning
     } else {

@@ -40,6 +40,7 @@ impl Screen {
     }
 
     /// Writes text to stdout.
+    #[expect(clippy::unused_self, reason = "all output goes through the screen")]
     pub(crate) fn print(&self, text: &str) {
         write(io::stdout().lock(), text);
     }
@@ -65,16 +66,17 @@ impl Screen {
         let label = Style::Bad.paint("error:", self.stderr);
         let mut text = format!("{label} {}\n", harmless(failure.what()));
         for line in failure.causes().iter().flat_map(|cause| cause.lines()) {
-            text.push_str(&format!("  {}\n", harmless(line.trim_end())));
+            text.extend(["  ", &harmless(line.trim_end()), "\n"]);
         }
         if let Some(advice) = failure.advice() {
             let label = Style::Good.paint("what to do:", self.stderr);
-            text.push_str(&format!("{label} {}\n", harmless(advice)));
+            text.extend([&*label, " ", &harmless(advice), "\n"]);
         }
         write(io::stderr().lock(), &text);
     }
 
     /// Asks a question on the terminal. Returns `None` if there is no terminal.
+    #[expect(clippy::unused_self, reason = "all questions go through the screen")]
     pub(crate) fn confirm(&self, question: &str) -> Option<Answer> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return None;

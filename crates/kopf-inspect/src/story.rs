@@ -49,7 +49,9 @@ impl Story {
         let events = events.map_err(|error| error.to_string());
         if let (State::Settled, Ok(events)) = (&handled.state, &events) {
             let mut verdict = Verdict::default();
-            events.iter().for_each(|event| verdict.add(event));
+            for event in events {
+                verdict.add(event);
+            }
             handled.state = verdict.failure().unwrap_or(State::Settled);
         }
         let last = |mut events: Vec<Event>| {

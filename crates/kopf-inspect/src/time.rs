@@ -30,8 +30,8 @@ fn seconds(from: Timestamp, to: Timestamp) -> i64 {
 fn brief(seconds: i64) -> String {
     match seconds {
         ..100 => format!("{seconds} s"),
-        ..6_000 => format!("{} min", seconds / 60),
-        ..172_800 => format!("{} h", seconds / 3_600),
+        100..6_000 => format!("{} min", seconds / 60),
+        6_000..172_800 => format!("{} h", seconds / 3_600),
         _ => format!("{} d", seconds / 86_400),
     }
 }

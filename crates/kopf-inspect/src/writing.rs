@@ -273,11 +273,10 @@ async fn send(
         let Some(response) = sent else {
             return Ok(Written::Gone);
         };
-        version = response
-            .part()
-            .resource_version()
+        let part = response.part();
+        part.resource_version()
             .unwrap_or_default()
-            .to_owned();
+            .clone_into(&mut version);
         status.clear();
         if metadata.is_empty() {
             return Ok(Written::Changed);

@@ -351,7 +351,7 @@ async fn daemon_sets_run_on_all_nodes() {
     world.until_all(PODS, |pods| pods.len() == 2).await;
 }
 
-fn job(name: &str, spec: Value) -> Value {
+fn job(name: &str, spec: &Value) -> Value {
     let mut job = json!({
         "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": name }, "spec": spec,
     });
@@ -366,7 +366,7 @@ async fn jobs_complete_and_expire() {
     let spec = json!({
         "completions": 3, "parallelism": 2, "completionMode": "Indexed", "ttlSecondsAfterFinished": 50,
     });
-    world.create(JOBS, job("task", spec)).await;
+    world.create(JOBS, job("task", &spec)).await;
     let task = world
         .until(JOBS, "task", |it| is_true(it, "Complete"))
         .await;
@@ -385,7 +385,7 @@ async fn failing_jobs_give_up_at_their_limit() {
         .scripts()
         .add(Script::new(Behaviour::CrashLoop));
     world
-        .create(JOBS, job("task", json!({ "backoffLimit": 1 })))
+        .create(JOBS, job("task", &json!({ "backoffLimit": 1 })))
         .await;
     let task = world.until(JOBS, "task", |it| is_true(it, "Failed")).await;
     assert_eq!(task["status"]["failed"], 2);
@@ -460,7 +460,7 @@ async fn the_same_requests_give_the_same_history() {
             .create(DEPLOYMENTS, workload("Deployment", "web", 3))
             .await;
         world
-            .create(JOBS, job("task", json!({ "completions": 2 })))
+            .create(JOBS, job("task", &json!({ "completions": 2 })))
             .await;
         world
             .until(DEPLOYMENTS, "web", |it| it["status"]["readyReplicas"] == 3)

@@ -73,7 +73,7 @@ mod tests {
     fn texts_that_look_like_other_values_stay_texts() {
         let object = json!({"a": "yes", "b": "1.0", "c": "null", "d": "", "e": ["x: y", "# z"],
                             "f": "two\nlines", "g": {"on": true}, "h": {}, "i": []});
-        let text = documents(&[object.clone()]).unwrap();
+        let text = documents(std::slice::from_ref(&object)).unwrap();
         let read: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
         assert_eq!(read, [object], "{text}");
     }

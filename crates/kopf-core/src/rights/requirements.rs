@@ -274,7 +274,7 @@ impl Requirements {
     fn add_options(&mut self, options: &Options) {
         if let Leases::In(namespace) = &options.leases {
             let places = [Place::Namespace(namespace.clone())];
-            let verbs = ["create", "get", "list", "patch", "update", "watch"];
+            let verbs = ["create", "delete", "get", "list", "update"];
             self.add(&places, "coordination.k8s.io", "leases", None, &verbs);
         }
         if options.installs_definitions {

@@ -23,6 +23,6 @@ impl Chance {
 
     /// Returns `true` once in this many times.
     pub(crate) fn once_in(&mut self, times: u64) -> bool {
-        self.next() % times == 0
+        self.next().is_multiple_of(times)
     }
 }

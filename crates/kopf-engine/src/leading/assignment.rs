@@ -52,6 +52,16 @@ impl Assignment {
         !self.0.held.iter().all(is_known)
     }
 
+    /// Returns the number of held shards.
+    pub(crate) fn len(&self) -> usize {
+        self.0.held.len()
+    }
+
+    /// Returns `true` if the first shard is held: its holder acts for the whole group.
+    pub(crate) fn is_first(&self) -> bool {
+        self.0.held.contains_key(&0)
+    }
+
     /// Returns the shard selector of the held shards; `None` if nothing can be left out.
     pub(crate) fn selector(&self) -> Option<String> {
         let Inner { count, held, .. } = &*self.0;

@@ -92,9 +92,14 @@ impl Holdings {
 
     /// Takes the shards whose handlers have ended.
     pub(super) fn take_drained(&mut self) -> Vec<u32> {
-        let is_drained = |_: &u32, tenure: &mut Arc<Tenure>| tenure.is_drained();
-        let drained = self.draining.extract_if(.., is_drained);
-        drained.map(|(shard, _)| shard).collect()
+        let mut drained = Vec::new();
+        self.draining.retain(|shard, tenure| {
+            if tenure.is_drained() {
+                drained.push(*shard);
+            }
+            !tenure.is_drained()
+        });
+        drained
     }
 
     /// Waits until the handlers of a shard have ended that is being released; forever if there is

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 use kopf_client::{Client, Error};
 use kopf_core::leading::{Intent, LeaseRecord};
@@ -36,14 +35,11 @@ impl Leases {
         let mut networking = settings.networking.clone();
         networking.request_timeout = Some(settings.leading.renew_deadline);
         let client = client.with_networking(&networking);
-        let namespace = match &settings.leading.namespace {
-            Some(namespace) => namespace.clone(),
-            None => {
-                let suggested = client.suggested_namespace().await?;
-                suggested
-                    .unwrap_or_else(|| Arc::from(DEFAULT_NAMESPACE))
-                    .to_string()
-            }
+        let namespace = if let Some(namespace) = &settings.leading.namespace {
+            namespace.clone()
+        } else {
+            let suggested = client.suggested_namespace().await?;
+            suggested.map_or_else(|| DEFAULT_NAMESPACE.to_owned(), |name| name.to_string())
         };
         Ok(Self { client, namespace })
     }
@@ -121,7 +117,7 @@ impl Lease {
     }
 
     /// Adds labels to a Lease that is created by this process.
-    pub(super) fn with_labels(mut self, labels: BTreeMap<&str, String>) -> Self {
+    pub(super) fn with_labels(mut self, labels: &BTreeMap<&str, String>) -> Self {
         self.metadata.insert("labels".to_owned(), json!(labels));
         self
     }

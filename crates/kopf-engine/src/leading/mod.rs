@@ -36,6 +36,7 @@ use self::leases::Leases;
 use self::shards::Sharding;
 pub(crate) use self::tenure::Pass;
 use crate::clock::Clock;
+use crate::metrics::Metrics;
 
 /// Time limit for releasing a Lease. If it fails, the Lease expires.
 const RELEASING: Duration = Duration::from_secs(3);
@@ -67,6 +68,16 @@ pub(crate) fn first_assignment(leading: &Leading) -> Assignments {
         Replication::Single => Assignments::everything(),
         Replication::Elected => Assignments::none_of(1),
         Replication::Sharded(count) => Assignments::none_of(count),
+    }
+}
+
+/// Keeps the metrics of the replica current. Never returns.
+pub(crate) async fn measure(assignments: &Assignments, metrics: &Metrics) {
+    loop {
+        let current = assignments.current();
+        metrics.leading(current.is_first());
+        metrics.shards(current.len());
+        assignments.changed_since(&current).await;
     }
 }
 

@@ -78,14 +78,14 @@ impl Sharding {
         let member = format!("{name}-member-{:016x}", sharding::hash(identity.as_bytes()));
         let shard = |shard: u32| {
             let name = format!("{name}-shard-{shard}-of-{count}");
-            Lease::new(name).with_labels(labels("shard", Some(shard)))
+            Lease::new(name).with_labels(&labels("shard", Some(shard)))
         };
         Self {
             complaints: Complaints::new(format!("the Leases of {leases}/{name}")),
             selector: format!("{GROUP}%3D{name}"),
             leases,
             group: Group::new(identity, timing, count),
-            member: Lease::new(member).with_labels(labels("member", None)),
+            member: Lease::new(member).with_labels(&labels("member", None)),
             shards: (0..count).map(shard).collect(),
             holdings: Holdings::new(assignments),
             timing,

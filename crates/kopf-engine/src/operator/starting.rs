@@ -152,8 +152,12 @@ fn spawn_replica(shared: &Shared, identity: &str, root: &mut Root) {
         clock: context.clock,
     };
     let (client, halt) = (context.client.clone(), root.halt.clone());
+    let (assignments, metrics) = (shared.assignments.clone(), context.metrics.clone());
     root.spawn_graceful("Replica coordinator", async move {
-        Ok(leading::run(client, replica, halt).await?)
+        tokio::select! {
+            ended = leading::run(client, replica, halt) => Ok(ended?),
+            () = leading::measure(&assignments, &metrics) => Ok(()),
+        }
     });
 }
 
@@ -201,11 +205,16 @@ fn spawn_observers(
 }
 
 fn spawn_review(shared: &Arc<Shared>, scope: Scope, insights: &Insights, root: &mut Root) {
-    let scanning = &shared.context.settings.scanning;
+    let settings = &shared.context.settings;
+    let (scanning, leading) = (&settings.scanning, &settings.leading);
     let review = Review {
         shared: Arc::clone(shared),
         scope,
         options: rights::Options {
+            leases: match (leading.replication(), &leading.namespace) {
+                (Replication::Single, _) | (_, None) => rights::Leases::Unused,
+                (_, Some(namespace)) => rights::Leases::In(namespace.clone()),
+            },
             installs_definitions: scanning.install_crds,
             ..rights::Options::default()
         },

@@ -46,7 +46,7 @@ pub(super) async fn run(args: &GetArgs, screen: &Screen) -> Result<(), Failure> 
             namespace: namespace.as_deref(),
             name,
         };
-        printer.page(vec![assess(need(&cluster, object).await?)]);
+        printer.page(&[assess(need(&cluster, object).await?)]);
     } else {
         let query = Query {
             resource: &resource,
@@ -55,7 +55,8 @@ pub(super) async fn run(args: &GetArgs, screen: &Screen) -> Result<(), Failure> 
             fields: None,
         };
         let listed = cluster.pages(query, |page| {
-            printer.page(page.into_iter().map(assess).collect());
+            let rows: Vec<_> = page.into_iter().map(assess).collect();
+            printer.page(&rows);
             Going::On
         });
         listed.await.map_err(|error| {
@@ -164,14 +165,14 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn page(&mut self, rows: Vec<Row>) {
+    fn page(&mut self, rows: &[Row]) {
         if rows.is_empty() {
             return;
         }
         let now = Cluster::now();
         if self.output == Some(Output::Json) {
             let mut text = String::new();
-            for row in &rows {
+            for row in rows {
                 text.push_str(if self.count == 0 {
                     "{\"items\": [\n"
                 } else {

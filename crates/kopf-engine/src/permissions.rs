@@ -46,7 +46,7 @@ impl Review {
                 Err(error) => debug!("Permissions cannot be reviewed: {error}"),
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     fn permissions(&self, resources: &Resources) -> BTreeSet<Permission> {

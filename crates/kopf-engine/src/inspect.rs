@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
 use kopf_core::settings::Settings;
 use tokio::runtime::Handle;
@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::health::{Health, Vitals};
-use crate::metrics::{Format, Metrics};
+use crate::metrics::{Census, Format, Metrics};
 
 /// A window into a running operator. Cheap to clone: clones look at the same operator.
 #[derive(Debug, Clone, Default)]
@@ -35,16 +35,6 @@ struct Counters {
     probed_at: OnceLock<SocketAddr>,
     measured_at: OnceLock<SocketAddr>,
     metrics: OnceLock<Metrics>,
-}
-
-/// A window that does not keep the numbers of an operator that is gone.
-#[derive(Debug)]
-pub(crate) struct WeakInspect(Weak<Counters>);
-
-impl WeakInspect {
-    pub(crate) fn upgrade(&self) -> Option<Inspect> {
-        self.0.upgrade().map(Inspect)
-    }
 }
 
 /// The numbers at one moment.
@@ -161,8 +151,20 @@ impl Inspect {
         let _ = self.0.measured_at.set(address);
     }
 
-    pub(crate) fn downgrade(&self) -> WeakInspect {
-        WeakInspect(Arc::downgrade(&self.0))
+    /// Returns a function that reads the numbers for metrics, as long as the operator exists. It does
+    /// not keep the operator, which owns its metrics.
+    pub(crate) fn census(&self) -> impl Fn() -> Option<Census> + Send + Sync + 'static {
+        let counters = Arc::downgrade(&self.0);
+        move || {
+            let inspect = Self(counters.upgrade()?);
+            let now = inspect.snapshot();
+            Some(Census {
+                working: now.working,
+                sleeping: now.sleeping,
+                backing_off: now.backing_off,
+                is_alive: inspect.health().is_alive(),
+            })
+        }
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

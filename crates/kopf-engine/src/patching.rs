@@ -18,6 +18,7 @@ use crate::execution::describe_panic;
 use crate::invocation::OperatorContext;
 use crate::leading::Pass;
 use crate::logger::ObjectLogger;
+use crate::metrics::PatchLabel;
 
 /// A patch that is being sent. The parts that the server has accepted are removed from it.
 #[derive(Debug)]
@@ -42,6 +43,17 @@ pub(crate) enum Applied {
     },
     /// The object does not exist.
     NotFound,
+}
+
+/// Returns the label of a result in metrics.
+pub(crate) fn label_of(applied: &Result<Applied, Error>) -> PatchLabel {
+    match applied {
+        Ok(Applied::Accepted { .. }) => PatchLabel::Accepted,
+        Ok(Applied::NotFound) => PatchLabel::NotFound,
+        Ok(Applied::Conflict { .. }) => PatchLabel::Conflict,
+        Err(error) if error.is_rejection() => PatchLabel::Rejected,
+        Err(_) => PatchLabel::Failed,
+    }
 }
 
 impl Pending {

@@ -4,12 +4,11 @@
 //! a span costs one comparison of levels.
 
 use kopf_core::body::Body;
+use kopf_core::handler::Handler;
 use kopf_core::outcome::Outcome;
 use kopf_core::resource::Resource;
 use tracing::field::Empty;
 use tracing::{Level, Span, enabled, trace_span};
-
-use crate::invocation::Handler;
 
 /// Returns the root span of a cycle. The object is [added](describe) when it is parsed.
 pub(crate) fn cycle(resource: &Resource) -> Span {
@@ -46,7 +45,7 @@ pub(crate) fn describe(body: &Body, reason: Option<kopf_core::cause::Reason>) {
 
 /// Returns the span of one attempt of a handler: inside of the current cycle, or a root for daemons,
 /// timers, activities and reviews.
-pub(crate) fn handler(handler: &Handler, retry: u32) -> Span {
+pub(crate) fn handler<F>(handler: &Handler<F>, retry: u32) -> Span {
     trace_span!(
         target: "kopf_trace",
         "handler",

@@ -20,8 +20,8 @@ use crate::error::Error;
 use crate::invocation::LiveBody;
 use crate::logger::ObjectLogger;
 use crate::memos::MemoCell;
-use crate::metrics::{ErrorMark, PatchLabel, ResourceMetrics};
-use crate::patching::Applied;
+use crate::metrics::{ErrorMark, ResourceMetrics};
+use crate::patching::{Applied, label_of};
 
 /// State shared by the daemons and timers of one object.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl Object {
     /// Counts a patch.
     pub(super) fn count_patch(&self, applied: &Result<Applied, Error>) {
         if let Some(metrics) = &self.metrics {
-            metrics.patch(PatchLabel::of(applied));
+            metrics.patch(label_of(applied));
         }
     }
 

@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kopf_client::observing::RequestObserver;
-use kopf_core::handler::HandlerKind;
+use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::resource::Resource;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -39,12 +39,11 @@ pub(crate) use self::posting::{PostingMetrics, ReviewLabel};
 use self::requests::Requests;
 use self::resources::Resources;
 pub(crate) use self::resources::{PatchLabel, ResourceMetrics};
+pub(crate) use self::states::Census;
 use self::states::{Collecting, Replica, Running, States};
-pub(crate) use self::streams::{StreamLabel, StreamMetrics};
+pub(crate) use self::streams::{Queued, StreamLabel, StreamMetrics};
 pub use self::text::Format;
 pub(crate) use self::waiting::Arrival;
-use crate::inspect::Inspect;
-use crate::invocation::{self, Handler};
 use crate::pausing::Pause;
 
 /// The metrics of one operator. Cheap to clone: clones share the series.
@@ -93,7 +92,7 @@ impl Metrics {
     }
 
     /// Creates the series of all handlers.
-    pub(crate) fn declare(&self, registry: &invocation::Registry) {
+    pub(crate) fn declare<F>(&self, registry: &kopf_core::registry::Registry<F>) {
         if let Some(inner) = &self.0 {
             for handler in registry.handlers() {
                 inner.handlers.declare(&handler.id, handler.kind);
@@ -102,16 +101,20 @@ impl Metrics {
     }
 
     /// Sets the sources of the states of the operator.
-    pub(crate) fn watch(&self, inspect: &Inspect, pause: Pause) {
+    pub(crate) fn watch(
+        &self,
+        census: impl Fn() -> Option<Census> + Send + Sync + 'static,
+        pause: Pause,
+    ) {
         if let Some(inner) = &self.0 {
-            let inspect = inspect.downgrade();
+            let census = Box::new(census);
             // An operator runs once.
-            let _ = inner.states.operator.set(Running { inspect, pause });
+            let _ = inner.states.operator.set(Running { census, pause });
         }
     }
 
     /// Begins an attempt of a handler after this number of others.
-    pub(crate) fn attempt(&self, handler: &Handler, retries: u32) -> Attempting {
+    pub(crate) fn attempt<F>(&self, handler: &Handler<F>, retries: u32) -> Attempting {
         match &self.0 {
             Some(inner) => {
                 let series = inner.handlers.series(&handler.id, handler.kind);
@@ -130,13 +133,13 @@ impl Metrics {
     }
 
     /// Counts a daemon or a timer until the guard is dropped.
-    pub(crate) fn task(&self, handler: &Handler) -> Option<TaskCount> {
+    pub(crate) fn task<F>(&self, handler: &Handler<F>) -> Option<TaskCount> {
         let handlers = &self.0.as_ref()?.handlers;
         handlers.series(&handler.id, handler.kind).task()
     }
 
     /// Counts an object on which a daemon or a timer is failing until the mark is dropped.
-    pub(crate) fn mark(&self, handler: &Handler) -> Option<ErrorMark> {
+    pub(crate) fn mark<F>(&self, handler: &Handler<F>) -> Option<ErrorMark> {
         let handlers = &self.0.as_ref()?.handlers;
         let series = handlers.series(&handler.id, handler.kind);
         Some(ErrorMark::new(series))

@@ -16,8 +16,6 @@ use super::description::{
 use super::streams::Streams;
 use super::vector::{Vector, counters, durations, gauges};
 use super::waiting::Waiting;
-use crate::error::Error;
-use crate::patching::Applied;
 
 /// All metrics of resources.
 #[derive(Debug)]
@@ -77,16 +75,6 @@ impl PatchLabel {
         Self::Failed,
         Self::NotFound,
     ];
-
-    pub(crate) fn of(applied: &Result<Applied, Error>) -> Self {
-        match applied {
-            Ok(Applied::Accepted { .. }) => Self::Accepted,
-            Ok(Applied::NotFound) => Self::NotFound,
-            Ok(Applied::Conflict { .. }) => Self::Conflict,
-            Err(error) if error.is_rejection() => Self::Rejected,
-            Err(_) => Self::Failed,
-        }
-    }
 
     fn as_str(self) -> &'static str {
         match self {

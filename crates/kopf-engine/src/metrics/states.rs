@@ -20,7 +20,6 @@ use super::process::Process;
 use super::resources::{ResourceMetrics, Resources};
 use super::streams::StreamLabel;
 use super::vector::{Labels, labels};
-use crate::inspect::WeakInspect;
 use crate::pausing::Pause;
 
 /// The sources of states.
@@ -31,11 +30,30 @@ pub(super) struct States {
     pub(super) operator: OnceLock<Running>,
 }
 
-/// The running operator. Weak, because it owns its metrics.
-#[derive(Debug)]
+/// The running operator.
 pub(super) struct Running {
-    pub(super) inspect: WeakInspect,
+    /// Returns its numbers; `None` when it has ended.
+    pub(super) census: Box<dyn Fn() -> Option<Census> + Send + Sync>,
     pub(super) pause: Pause,
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").finish_non_exhaustive()
+    }
+}
+
+/// The numbers of an operator at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Census {
+    /// Objects that are worked on.
+    pub(crate) working: usize,
+    /// Objects that wait for the next attempt of a handler.
+    pub(crate) sleeping: usize,
+    /// Objects that wait after a failure.
+    pub(crate) backing_off: usize,
+    /// The operator makes progress.
+    pub(crate) is_alive: bool,
 }
 
 /// The part of this replica in leader election and sharding. Negative numbers are absent.
@@ -124,11 +142,11 @@ impl States {
         vec![
             collect(QUEUE_EVENTS, |metrics| {
                 let streams = metrics.streams.all();
-                Some(sum(streams.iter().map(|stream| stream.load().entries())))
+                Some(sum(streams.iter().map(|stream| stream.queued().entries())))
             }),
             collect(QUEUE_BYTES, |metrics| {
                 let streams = metrics.streams.all();
-                Some(sum(streams.iter().map(|stream| stream.load().bytes())))
+                Some(sum(streams.iter().map(|stream| stream.queued().bytes())))
             }),
             collect(QUEUE_OLDEST, |metrics| {
                 Some(metrics.waiting.oldest().as_secs_f64())
@@ -156,12 +174,11 @@ impl States {
             let number = u64::try_from(number.load(Ordering::Relaxed)).ok();
             families.push((description, single(number.map(float))));
         }
-        let Some(Running { inspect, pause }) = self.operator.get() else {
+        let Some(Running { census, pause }) = self.operator.get() else {
             return families;
         };
         families.push((PAUSED, single(Some(flag(pause.is_paused())))));
-        if let Some(inspect) = inspect.upgrade() {
-            let now = inspect.snapshot();
+        if let Some(now) = census() {
             let workers = [
                 ("working", now.working),
                 ("sleeping", now.sleeping),
@@ -172,8 +189,7 @@ impl States {
                 (labels, sum(std::iter::once(count)))
             });
             families.push((OBJECT_WORKERS, workers.into()));
-            let is_alive = inspect.health().is_alive();
-            families.push((HEALTHY, single(Some(flag(is_alive)))));
+            families.push((HEALTHY, single(Some(flag(now.is_alive)))));
         }
         families
     }

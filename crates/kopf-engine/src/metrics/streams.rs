@@ -8,7 +8,15 @@ use kopf_client::watching::Pulse;
 use tokio::time::Instant;
 
 use super::resources::ResourceMetrics;
-use crate::queueing::Load;
+
+/// The queued entries of a stream.
+pub(crate) trait Queued: std::fmt::Debug + Send + Sync {
+    /// Returns the number of queued entries.
+    fn entries(&self) -> usize;
+
+    /// Returns the size of the queued entries.
+    fn bytes(&self) -> usize;
+}
 
 /// The open streams of one resource.
 #[derive(Debug, Default)]
@@ -51,7 +59,7 @@ impl StreamLabel {
 
 #[derive(Debug)]
 pub(super) struct StreamState {
-    load: Arc<Load>,
+    queued: Arc<dyn Queued>,
     inner: Mutex<Inner>,
 }
 
@@ -71,7 +79,7 @@ pub(crate) struct StreamMetrics {
 }
 
 impl StreamMetrics {
-    pub(crate) fn new(resource: Arc<ResourceMetrics>, load: Arc<Load>) -> Self {
+    pub(crate) fn new(resource: Arc<ResourceMetrics>, queued: Arc<dyn Queued>) -> Self {
         let inner = Inner {
             label: StreamLabel::Listing,
             since: Instant::now(),
@@ -79,7 +87,7 @@ impl StreamMetrics {
             listings: 0,
         };
         let state = Arc::new(StreamState {
-            load,
+            queued,
             inner: Mutex::new(inner),
         });
         let mut streams = resource.streams.lock();
@@ -164,8 +172,8 @@ impl StreamState {
         }
     }
 
-    pub(super) fn load(&self) -> &Load {
-        &self.load
+    pub(super) fn queued(&self) -> &dyn Queued {
+        &*self.queued
     }
 
     pub(super) fn reconnects(&self) -> u64 {

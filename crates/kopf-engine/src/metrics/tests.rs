@@ -10,6 +10,20 @@ use kopf_core::handler::{Cancellation, HandlerId};
 use super::*;
 use crate::fake_api::kind;
 
+/// An empty queue.
+#[derive(Debug)]
+struct Backlog;
+
+impl Queued for Backlog {
+    fn entries(&self) -> usize {
+        0
+    }
+
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
 /// A registry with a series of each family.
 fn filled() -> Metrics {
     let metrics = Metrics::new();
@@ -18,9 +32,7 @@ fn filled() -> Metrics {
     inner.handlers.declare(&HandlerId::from("d"), daemon);
     let resource = kind("kopf.dev", "things");
     let of_resource = metrics.resource(&resource).unwrap();
-    let load = Arc::new(crate::queueing::Load::measured(Some(Arc::clone(
-        &of_resource,
-    ))));
+    let load = Arc::new(Backlog);
     std::mem::forget(StreamMetrics::new(of_resource, load));
     let target = RequestTarget {
         verb: Verb::Get,
@@ -34,9 +46,13 @@ fn filled() -> Metrics {
     metrics.review(Some(&resource), ReviewLabel::Allowed, Duration::ZERO);
     metrics.leading(true);
     metrics.shards(3);
-    let inspect = Inspect::default();
-    metrics.watch(&inspect, Pause::default());
-    std::mem::forget(inspect);
+    let census = Census {
+        working: 1,
+        sleeping: 2,
+        backing_off: 3,
+        is_alive: true,
+    };
+    metrics.watch(move || Some(census), Pause::default());
     metrics
 }
 

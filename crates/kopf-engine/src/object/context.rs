@@ -27,8 +27,8 @@ use crate::identity::Identity;
 use crate::indexing::{KindIndices, ObjectKey};
 use crate::invocation::{Function, Hosting, OperatorContext, OwnedObject};
 use crate::leading::{Assignment, Pass};
-use crate::metrics::{PatchLabel, ResourceMetrics};
-use crate::patching::Applied;
+use crate::metrics::ResourceMetrics;
+use crate::patching::{Applied, label_of};
 use crate::queueing::{Adopted, Mailbox, Options, Processing, Queued, Stream};
 use crate::shared::Shared;
 
@@ -226,7 +226,7 @@ impl ResourceContext {
     /// Counts a patch.
     pub(super) fn count_patch(&self, applied: &Result<Applied, Error>) {
         if let Some(metrics) = &self.metrics {
-            metrics.patch(PatchLabel::of(applied));
+            metrics.patch(label_of(applied));
         }
     }
 

@@ -102,7 +102,7 @@ fn share(
     let daemons = Daemons::new(Arc::clone(&executor), inspect.clone(), root.halt.clone());
     let metrics = &context.metrics;
     let pause = Pause::default();
-    metrics.watch(&inspect, pause.clone());
+    metrics.watch(inspect.census(), pause.clone());
     let posting = metrics.posting();
     Arc::new(Shared {
         registry: Arc::new(registry),
@@ -216,7 +216,6 @@ fn spawn_review(shared: &Arc<Shared>, scope: Scope, insights: &Insights, root: &
                 (_, Some(namespace)) => rights::Leases::In(namespace.clone()),
             },
             installs_definitions: scanning.install_crds,
-            ..rights::Options::default()
         },
         insights: insights.clone(),
     };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-use crate::metrics::{Arrival, ResourceMetrics};
+use crate::metrics::{self, Arrival, ResourceMetrics};
 
 /// Shared by a stream and the mailboxes of its objects.
 #[derive(Debug, Default)]
@@ -19,6 +19,16 @@ pub(crate) struct Load {
     metrics: Option<Arc<ResourceMetrics>>,
 }
 
+impl metrics::Queued for Load {
+    fn entries(&self) -> usize {
+        self.entries.load(Ordering::Relaxed)
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
 impl Load {
     /// Creates an empty load that is measured for the resource.
     pub(crate) fn measured(metrics: Option<Arc<ResourceMetrics>>) -> Self {
@@ -26,16 +36,6 @@ impl Load {
             metrics,
             ..Self::default()
         }
-    }
-
-    /// Returns the number of queued entries.
-    pub(crate) fn entries(&self) -> usize {
-        self.entries.load(Ordering::Relaxed)
-    }
-
-    /// Returns the size of the queued entries.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Notes that a mailbox is not empty any more.
@@ -68,7 +68,7 @@ impl Load {
     /// Returns `true` if nothing is queued.
     #[cfg(test)]
     pub(crate) fn is_idle(&self) -> bool {
-        self.entries() == 0
+        self.entries.load(Ordering::Relaxed) == 0
             && self.events.load(Ordering::Acquire) == 0
             && self.bytes.load(Ordering::Acquire) == 0
     }

@@ -9,7 +9,6 @@ mod mailbox;
 mod routing;
 mod stream;
 
-pub(crate) use load::Load;
 pub(crate) use mailbox::{Mailbox, Queued};
 pub(crate) use routing::{Adopted, Processing};
 pub(crate) use stream::{Options, Stream};

@@ -76,7 +76,8 @@ impl<P: Processing> Stream<P> {
         sign.unlisted();
         Self {
             sign,
-            metrics: metrics.map(|metrics| StreamMetrics::new(metrics, Arc::clone(routing.load()))),
+            metrics: metrics
+                .map(|metrics| StreamMetrics::new(metrics, Arc::clone(routing.load()) as _)),
             routing,
             _open: inspect.count(Counted::Stream),
             unlisted: Some(inspect.count(Counted::Unlisted)),

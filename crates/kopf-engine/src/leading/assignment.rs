@@ -141,7 +141,9 @@ mod tests {
     }
 
     fn identity(number: u32) -> Identity {
-        let uid = format!("4fd8016e-c6c0-4710-8941-{number:012x}");
+        // Spread, as real ones are: the hash mixes the last characters little.
+        let spread = number.wrapping_mul(2_654_435_761);
+        let uid = format!("{spread:08x}-c6c0-4710-8941-{number:012x}");
         Identity::new(Some(&uid), None, None)
     }
 

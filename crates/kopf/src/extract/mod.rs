@@ -131,6 +131,13 @@ pub trait Extract: Sized {
 }
 
 /// What can be missing, and therefore be an `Option` as an argument.
+///
+/// ```compile_fail
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("things")]
+/// async fn create_fn(body: Option<Body>) {} // bodies are never absent
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is never absent, so that `Option<{Self}>` cannot be an argument of a handler",
     label = "not an optional extractor",

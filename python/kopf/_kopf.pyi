@@ -5,6 +5,7 @@ from typing import Any, final
 
 __all__ = [
     "BodySource",
+    "ReviewedSource",
     "Call",
     "Engine",
     "logger_names",

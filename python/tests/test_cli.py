@@ -294,8 +294,9 @@ def test_demo_ends_by_itself() -> None:
 
 
 def test_options_of_replicas_become_settings(calls: Calls) -> None:
-    settings = calls.options("--leader-elect-name", "op", "--leader-elect-namespace", "ns",
-                             env={"KOPF_RUN_SHARDS": "4"})["settings"]
+    calls.invoke("run", "--leader-elect-name", "op", "--leader-elect-namespace", "ns",
+                 env={"KOPF_RUN_SHARDS": "4"})
+    settings = calls[0]["settings"]
     assert settings.leading.enabled
     assert (settings.leading.name, settings.leading.namespace) == ("op", "ns")
     assert settings.leading.shards == 4

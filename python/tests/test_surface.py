@@ -50,13 +50,6 @@ ADDED_SETTINGS = {
     "scanning.review_permissions": "False",
     "persistence.field_manager": "None",
     "process.metrics": "True",
-}
-
-# Parameters that only this package has.
-ADDED_PARAMETERS = {
-    "run": ["kw metrics_endpoint=None"],
-    "operator": ["kw metrics_endpoint=None"],
-    "spawn_tasks": ["kw metrics_endpoint=None"],
     "leading.enabled": "False",
     "leading.name": "''",
     "leading.namespace": "None",
@@ -65,6 +58,13 @@ ADDED_PARAMETERS = {
     "leading.retry_period": "2.0",
     "leading.shards": "None",
     "leading.sharded_indices": "()",
+}
+
+# Parameters that only this package has.
+ADDED_PARAMETERS = {
+    "run": ["kw metrics_endpoint=None"],
+    "operator": ["kw metrics_endpoint=None"],
+    "spawn_tasks": ["kw metrics_endpoint=None"],
 }
 
 

@@ -26,7 +26,7 @@ class ProcessSettings:
 
     ultimate_exiting_timeout: float | None = 10 * 60
     """The process is killed after this time since the beginning of its exit; ``None``: never."""
-    metrics: bool = True
+    metrics: bool = dataclasses.field(default=True, repr=False)
     """Collects metrics, which are served at ``--metrics`` or at ``/metrics`` of ``--liveness``."""
 
 
@@ -165,9 +165,9 @@ class ScanningSettings:
 
     disabled: bool = False
     """Disables watching for new namespaces and custom resources."""
-    install_crds: bool = False
+    install_crds: bool = dataclasses.field(default=False, repr=False)
     """Creates or updates the CRDs of models (`@kopf.crd`) before resources are discovered."""
-    review_permissions: bool = False
+    review_permissions: bool = dataclasses.field(default=False, repr=False)
     """Logs all missing permissions at the start; `kopf run` enables it."""
 
 

@@ -81,12 +81,13 @@ def resolve_obj(
         try:
             if isinstance(value, collections.abc.Mapping):
                 value = value[key]
+            elif hasattr(type(value), "attribute_map"):
+                names = {api: own for own, api in type(value).attribute_map.items()}
+                value = getattr(value, names.get(key, key))
             elif isinstance(value, collections.abc.Iterable):
                 raise TypeError(f"cannot get {key!r}: expected a dict or a model, got {value!r}")
             else:
-                mapped = getattr(type(value), "attribute_map", {})
-                names = {api: own for own, api in mapped.items()}
-                value = getattr(value, names.get(key, key))
+                value = getattr(value, key)
         except (KeyError, AttributeError, TypeError):
             if default is _UNSET.token:
                 raise

@@ -129,12 +129,17 @@ fn place(url: &str) -> ClientConfig {
     }
 }
 
-/// Of the right form only: nobody connects in these cases.
+/// A certificate of nobody: it is valid, and nobody connects in these cases.
 const CERTIFICATE: &str = "\
 -----BEGIN CERTIFICATE-----
-MIIBdjCCAR2gAwIBAgIUMU1HzOaIbDZ2u3uP8oWqBcIuYeUwCgYIKoZIzj0EAwIw
-ETEPMA0GA1UEAwwGdGVzdGVyMB4XDTI2MDEwMTAwMDAwMFoXDTM2MDEwMTAwMDAw
-MFowETEPMA0GA1UEAwwGdGVzdGVyMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE
+MIIBeTCCAR+gAwIBAgIUBK6owEZ0I2KVgNT8elrZ2C8nbv8wCgYIKoZIzj0EAwIw
+ETEPMA0GA1UEAwwGdGVzdGVyMCAXDTI2MTExNjA1MDcyMVoYDzIxMjYxMDIzMDUw
+NzIxWjARMQ8wDQYDVQQDDAZ0ZXN0ZXIwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
+AASMtp0+G0UKDrqLvRx0v9gnHXCvkCUhgyspDeS7DJoUibluKKBlmvmUxqOPgwCx
+P6LVIKb7na+Uq2Ztb9qGgI7uo1MwUTAdBgNVHQ4EFgQUhp3wkw4+Shb0KHhBU9cN
+eQP++pEwHwYDVR0jBBgwFoAUhp3wkw4+Shb0KHhBU9cNeQP++pEwDwYDVR0TAQH/
+BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiAFLWqMw5ixnX6K+Mo7BtE2yRy5dIvJ
+n+tS1w+VK2AGQAIhAOBlyZXdp2X+zl2+41JeG7qUJoKL3THvalPlt8BwRHe3
 -----END CERTIFICATE-----
 ";
 

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 /// How long anything may take before a test gives up on it. Generous, because it is only ever
 /// spent by a test that fails.
-pub const PATIENCE: Duration = Duration::from_secs(180);
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Repeats an attempt until it gives something; fails the test when it never does.
 ///

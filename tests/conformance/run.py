@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 NODES = HERE / "nodes.yaml"
 
-# What lets the suite start without nodes, and without a cloud.
+# Flags that let the suite start without nodes and without a cloud.
 FLAGS = [
     "--provider=skeleton", "--allowed-not-ready-nodes=-1", "--minStartupPods=-1", "--num-nodes=0",
     "--node-schedulable-timeout=5s", "--system-pods-startup-timeout=5s",

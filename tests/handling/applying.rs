@@ -89,7 +89,7 @@ fn children_are_written_only_if_something_changes() {
             .merge("obj", json!({"spec": {"n": 2, "size": "big"}}))
             .await;
         effect(2, Effect::Written).await;
-        // What others add is theirs, and what they change is restored only by force.
+        // Fields of other managers stay; fields that they have changed are restored only by force.
         let path = stage.api.ns_path("configmaps/child");
         stage
             .api

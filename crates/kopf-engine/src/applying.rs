@@ -19,7 +19,7 @@ use crate::invocation::OperatorContext;
 pub struct Applied {
     /// The child as the server has it.
     pub object: Value,
-    /// What was done.
+    /// The effect of the call.
     pub effect: Effect,
 }
 

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::Webhooks;
 
-    /// What Helm does with the expressions of these charts.
+    /// Renders the expressions of these charts as Helm does.
     fn rendered(text: &str) -> Vec<Value> {
         let text = text
             .replace(NAME, "rel")

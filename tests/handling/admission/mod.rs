@@ -129,7 +129,7 @@ fn place(url: &str) -> ClientConfig {
     }
 }
 
-/// A certificate of nobody: it is valid, and nobody connects in these cases.
+/// A valid certificate. No connections are made in these cases.
 const CERTIFICATE: &str = "\
 -----BEGIN CERTIFICATE-----
 MIIBeTCCAR+gAwIBAgIUBK6owEZ0I2KVgNT8elrZ2C8nbv8wCgYIKoZIzj0EAwIw

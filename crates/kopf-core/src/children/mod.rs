@@ -4,7 +4,7 @@
 //! tell: the server adds defaults and normalises values. Instead, the manifest carries its own digest
 //! in an annotation, and `metadata.managedFields` show whether the operator still owns every field of
 //! the manifest. The digest detects changes of the manifest. The ownership detects changes by others:
-//! whoever changes a value takes the field over. Nothing is sent from here.
+//! a manager that changes a value becomes the owner of the field. This module sends no requests.
 
 mod conflict;
 mod coverage;

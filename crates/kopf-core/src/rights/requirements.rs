@@ -45,7 +45,7 @@ pub struct Demand<'a, F> {
     pub scope: &'a Scope,
     /// The known resources.
     pub resources: Vec<&'a Resource>,
-    /// Whether these are all resources.
+    /// The completeness of these resources.
     pub knowledge: Knowledge,
     /// Other options.
     pub options: &'a Options,

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::admission::{
-    Activity, ClientConfig, Configured, Content, Decision, OWNER_ANNOTATION, Owner, Reason,
-    Relation, Restorations, Situation, WebhookType, decide, releases, webhooks,
+    ClientConfig, Configured, Content, Decision, OWNER_ANNOTATION, Owner, Reason, Restorations,
+    WebhookType, decide, releases, webhooks,
 };
 use kopf_core::body::Body;
 use serde_json::{Value, json};
@@ -22,10 +22,10 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use super::Error;
 use super::kinds::Kinds;
 use super::object::{ConfigurationObject, configurations};
 use super::watcher::{Present, Seen, Watcher};
+use super::{Error, situation};
 use crate::observation::Insights;
 use crate::shared::Shared;
 
@@ -195,24 +195,7 @@ impl Manager {
             Seen::Absent { .. } => (None, Content::Absent),
             Seen::Present(present) => (present.owner.as_ref(), managed.content(present, desired)),
         };
-        let is_peer = owner.is_some_and(|owner| self.shared.known_peers.has(owner.identity()));
-        let decision = decide(
-            &self.me,
-            Situation {
-                content,
-                owner,
-                relation: if is_peer {
-                    Relation::Peer
-                } else {
-                    Relation::Stranger
-                },
-                activity: if self.shared.pause.is_paused() {
-                    Activity::Paused
-                } else {
-                    Activity::Working
-                },
-            },
-        );
+        let decision = decide(&self.me, situation(&self.shared, owner, content));
         match (decision, &managed.written) {
             // Nothing of this operator is restored before its first write.
             (Decision::Write(_), None) => Decision::Write(Reason::Outdated),

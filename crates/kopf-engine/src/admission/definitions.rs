@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use kopf_client::patching::{PatchKind, PatchResponse, Target};
 use kopf_core::admission::{
-    Activity, ClientConfig, Content, Decision, OWNER_ANNOTATION, Owner, Relation, Situation,
-    decide, releases,
+    ClientConfig, Content, Decision, OWNER_ANNOTATION, Owner, decide, releases,
 };
 use kopf_core::body::Body;
 use kopf_core::conversion::{is_configured, no_strategy, strategy};
@@ -23,6 +22,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use super::situation;
 use super::{CLEANING, Error};
 use crate::invocation::Function;
 use crate::observation::Insights;
@@ -152,24 +152,7 @@ impl Manager {
             (_, false) => Content::Outdated,
         };
         let owner = owner.as_ref();
-        let is_peer = owner.is_some_and(|owner| self.shared.known_peers.has(owner.identity()));
-        let decision = decide(
-            &self.me,
-            Situation {
-                content,
-                owner,
-                relation: if is_peer {
-                    Relation::Peer
-                } else {
-                    Relation::Stranger
-                },
-                activity: if self.shared.pause.is_paused() {
-                    Activity::Paused
-                } else {
-                    Activity::Working
-                },
-            },
-        );
+        let decision = decide(&self.me, situation(&self.shared, owner, content));
         let Decision::Write(reason) = decision else {
             return Ok(is_mine);
         };

@@ -22,7 +22,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_client::discovery::Groups;
-use kopf_core::admission::{ClientConfig, Owner, WebhookServer, WebhookType};
+use kopf_core::admission::{
+    Activity, ClientConfig, Content, Owner, Relation, Situation, WebhookServer, WebhookType,
+};
 use kopf_core::handler::{HandlerId, HandlerKind};
 use kopf_core::settings::{Admission as Settings, Settings as AllSettings};
 use tokio::sync::watch;
@@ -40,6 +42,25 @@ use crate::shared::Shared;
 
 /// API group of webhook configurations.
 const GROUP: &str = "admissionregistration.k8s.io";
+
+/// Returns the situation in which an object of the cluster is found that this operator manages.
+fn situation<'a>(shared: &Shared, owner: Option<&'a Owner>, content: Content) -> Situation<'a> {
+    let is_peer = owner.is_some_and(|owner| shared.known_peers.has(owner.identity()));
+    Situation {
+        content,
+        owner,
+        relation: if is_peer {
+            Relation::Peer
+        } else {
+            Relation::Stranger
+        },
+        activity: if shared.pause.is_paused() {
+            Activity::Paused
+        } else {
+            Activity::Working
+        },
+    }
+}
 
 /// Errors of admission webhooks that end the operator.
 #[derive(Debug, thiserror::Error)]

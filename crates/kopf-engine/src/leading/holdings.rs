@@ -94,10 +94,12 @@ impl Holdings {
     pub(super) fn take_drained(&mut self) -> Vec<u32> {
         let mut drained = Vec::new();
         self.draining.retain(|shard, tenure| {
-            if tenure.is_drained() {
+            // Asked once: it can change meanwhile.
+            let is_drained = tenure.is_drained();
+            if is_drained {
                 drained.push(*shard);
             }
-            !tenure.is_drained()
+            !is_drained
         });
         drained
     }

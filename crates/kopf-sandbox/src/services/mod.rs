@@ -1,4 +1,4 @@
-//! What the server assigns to services: cluster IPs, IP families and node ports.
+//! Cluster IPs, IP families and node ports, which the server assigns to services.
 
 pub(crate) mod pool;
 mod ports;

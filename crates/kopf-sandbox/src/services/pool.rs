@@ -17,7 +17,7 @@ pub(crate) const PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 /// Ports up to this one are only taken by services that ask for them.
 const FIRST_PORT: u16 = 30_086;
 
-/// What one service has.
+/// The addresses and ports of one service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Holdings {
     pub(crate) addresses: BTreeSet<Ipv4Addr>,

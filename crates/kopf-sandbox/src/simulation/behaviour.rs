@@ -11,7 +11,7 @@ use crate::object::meta;
 /// The annotation with the behaviour of an object. It also applies to what the object controls.
 pub(super) const ANNOTATION: &str = "sandbox.kopf.dev/simulate";
 
-/// What an object does instead of becoming ready.
+/// A scripted failure, instead of becoming ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Behaviour {

@@ -29,7 +29,7 @@ pub(crate) struct Simulator {
     counter: Mutex<u32>,
 }
 
-/// What a kubelet remembers of a pod.
+/// The state of a pod that a kubelet would keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Track {
     pub(super) behaviour: Option<Behaviour>,

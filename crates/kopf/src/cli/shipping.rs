@@ -297,6 +297,6 @@ fn describe(error: &dyn std::error::Error) -> String {
 
 /// Writes a line for people: stdout is for the manifests.
 fn say(line: &str) {
-    // Nobody may be there to read it.
+    // The reader may have closed the pipe.
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

@@ -6,7 +6,8 @@ set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 cd "$root"
-max_bytes=$((8 * 1024 * 1024))
+# 10.6 MB are expected: see docs/python.md.
+max_bytes=$((12 * 1024 * 1024))
 
 say() { echo "wheel: $*" >&2; }
 die() { say "$*"; exit 1; }

@@ -251,7 +251,7 @@ fn mandatory_peering_is_waited_for() {
             .start()
             .await;
         assert!(who_works(stage, "a").await.is_empty(), "without the kinds");
-        let missing = "The kinds of peering objects are not found.";
+        let missing = "The CRDs of peering objects are not found.";
         assert_eq!(says(stage, Level::WARN, missing), 1);
         stage.define_peerings().await;
         stage.pass(60.0).await;
@@ -410,32 +410,38 @@ fn operators_are_frozen_and_resumed_by_commands() {
         let (service, _line) = stage.recorder.record(stage.api.client().clone());
         let client = kopf_client::Client::from_service(service, "default");
         let _one = peer(stage, "one", 10).await;
-        let told = freeze(&client, command("default"), &here(stage), "me@here")
+        let outcome = freeze(&client, command("default"), &here(stage), "me@here")
             .await
             .unwrap();
         let place = format!("'default' in '{}'", stage.api.namespace());
-        assert_eq!(told.places, [place.as_str()]);
-        assert!(told.others.is_empty() && told.vain.is_empty(), "{told:?}");
+        assert_eq!(outcome.changed, [place.as_str()]);
+        assert!(
+            outcome.others.is_empty() && outcome.unchanged.is_empty(),
+            "{outcome:?}"
+        );
         stage.settled().await;
         let peers = stage.peers().await;
         assert_eq!(peers["me@here"]["priority"], 100);
         assert_eq!(peers["me@here"]["lifetime"], 600);
         assert!(who_works(stage, "a").await.is_empty());
         let back = async || {
-            let told = resume(&client, command("default"), &here(stage), "me@here").await;
-            told.unwrap()
+            let outcome = resume(&client, command("default"), &here(stage), "me@here").await;
+            outcome.unwrap()
         };
-        let told = back().await;
-        assert_eq!(told.places, [place.as_str()]);
-        assert!(told.others.is_empty() && told.vain.is_empty(), "{told:?}");
+        let outcome = back().await;
+        assert_eq!(outcome.changed, [place.as_str()]);
+        assert!(
+            outcome.others.is_empty() && outcome.unchanged.is_empty(),
+            "{outcome:?}"
+        );
         stage.settled().await;
         assert_eq!(stage.journal.ids(), ["one"]);
         assert_eq!(stage.peer_names().await, ["one"]);
         // There is nothing to take back, but somebody else is there.
-        let told = back().await;
-        assert_eq!(told.vain, [place.as_str()]);
-        assert!(told.places.is_empty(), "{told:?}");
-        assert_eq!(told.others[0].identity, "one");
+        let outcome = back().await;
+        assert_eq!(outcome.unchanged, [place.as_str()]);
+        assert!(outcome.changed.is_empty(), "{outcome:?}");
+        assert_eq!(outcome.others[0].identity, "one");
     });
 }
 
@@ -448,8 +454,8 @@ fn those_who_are_not_frozen_are_told() {
         stage.put_peer("equal", 100, 60, 0).await;
         let (service, _line) = stage.recorder.record(stage.api.client().clone());
         let client = kopf_client::Client::from_service(service, "default");
-        let told = freeze(&client, command("default"), &here(stage), "me").await;
-        let others = told.unwrap().others;
+        let outcome = freeze(&client, command("default"), &here(stage), "me").await;
+        let others = outcome.unwrap().others;
         let names: Vec<_> = others.iter().map(|peer| peer.identity.as_str()).collect();
         assert_eq!(names, ["high"]);
     });
@@ -480,33 +486,38 @@ fn commands_say_what_is_missing() {
     sandboxed(async |stage| {
         let (service, _line) = stage.recorder.record(stage.api.client().clone());
         let client = kopf_client::Client::from_service(service, "default");
-        let told = freeze(&client, command("default"), &here(stage), "me").await;
+        let outcome = freeze(&client, command("default"), &here(stage), "me").await;
         assert!(
             matches!(
-                told,
+                outcome,
                 Err(CommandError::NoKind {
                     plural: "kopfpeerings"
                 })
             ),
-            "{told:?}"
+            "{outcome:?}"
         );
-        let told = freeze(&client, command("default"), &Scope::Cluster, "me").await;
-        let Err(error) = told else { panic!("{told:?}") };
+        let outcome = freeze(&client, command("default"), &Scope::Cluster, "me").await;
+        let Err(error) = outcome else {
+            panic!("{outcome:?}")
+        };
         assert!(
             error.to_string().contains("no clusterkopfpeerings"),
             "{error}"
         );
         stage.define_peerings().await;
-        let told = freeze(&client, command("default"), &here(stage), "me").await;
+        let outcome = freeze(&client, command("default"), &here(stage), "me").await;
         assert!(
-            matches!(told, Err(CommandError::NotFound { .. })),
-            "{told:?}"
+            matches!(outcome, Err(CommandError::NotFound { .. })),
+            "{outcome:?}"
         );
-        let told = freeze(&client, command("default"), &Scope::Cluster, "me").await;
-        assert_eq!(told.unwrap().places, ["'default' cluster-wide"]);
+        let outcome = freeze(&client, command("default"), &Scope::Cluster, "me").await;
+        assert_eq!(outcome.unwrap().changed, ["'default' cluster-wide"]);
         let nowhere = Scope::Namespaces(vec!["no-such-*".parse().unwrap()]);
-        let told = freeze(&client, command("default"), &nowhere, "me").await;
-        assert!(matches!(told, Err(CommandError::NoNamespace)), "{told:?}");
+        let outcome = freeze(&client, command("default"), &nowhere, "me").await;
+        assert!(
+            matches!(outcome, Err(CommandError::NoNamespace)),
+            "{outcome:?}"
+        );
     });
 }
 
@@ -585,6 +596,6 @@ fn an_outage_of_peerings_is_not_waited_for_forever() {
             .await;
         stage.pass(100.0).await;
         assert_eq!(stage.journal.ids(), ["one"]);
-        assert!(!operator.inspect().health().is_alive(), "it is told");
+        assert!(!operator.inspect().health().is_alive(), "it is reported");
     });
 }

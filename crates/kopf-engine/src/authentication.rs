@@ -1,9 +1,9 @@
-//! How an operator gets to the API: by a client that it is given, or by logging in itself.
+//! Access of an operator to the API: by a given client, or by its own login.
 //!
-//! With a login, all its requests, and those of its handlers, go through a vault of credentials. A
-//! task of the operator fills it when it is empty and somebody needs it; when that is not possible
-//! any more, the operator ends. The credentials come from the login handlers; if there are none, from
-//! the kubeconfig or the service account.
+//! With a login, all requests of the operator and its handlers use a vault of credentials. A task of
+//! the operator refills the vault when it is empty; if that fails permanently, the operator ends. The
+//! credentials come from the login handlers, or from the kubeconfig or the service account if there
+//! are no such handlers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use crate::clock::Clock;
 use crate::execution::BlockingPool;
 use crate::invocation::{OperatorContext, Registry};
 
-/// How an operator gets to the API.
+/// Access of an operator to the API.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Access {
-    /// By its login handlers; if there are none, with the kubeconfig or the service account,
-    /// whichever is there.
+    /// Login by the login handlers. Without such handlers: by the kubeconfig or the service account,
+    /// whichever exists.
     #[default]
     Login,
-    /// In this way. Login handlers are not called.
+    /// Login in this way. Login handlers are not called.
     Custom(Arc<dyn Login>),
-    /// By this client: whoever has made it has logged in. Login handlers are not called.
+    /// A client with its own credentials. Login handlers are not called.
     Client(Client),
 }
 
@@ -149,7 +149,7 @@ mod tests {
 
     type Try = Result<Option<Credentials>, HandlerError>;
 
-    /// A login handler that comes to this in its attempts; the last one repeats.
+    /// Returns a login handler with these outcomes of its attempts; the last one repeats.
     struct Function(Vec<Try>);
 
     impl Invoke for Function {
@@ -181,7 +181,7 @@ mod tests {
         Arc::new(context)
     }
 
-    /// Asks once, while it is logged in.
+    /// Sends one request while the login task runs.
     async fn ask(registry: &Registry) -> Result<(), kopf_client::Error> {
         let authentication = Authentication::new(Access::Login, Clock::system());
         let client = authentication.client().clone();

@@ -1,4 +1,4 @@
-//! What a test has logged.
+//! Log records of a test.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, Once};
@@ -8,7 +8,7 @@ use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-/// One record.
+/// One log record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) level: Level,
@@ -17,16 +17,16 @@ pub(crate) struct Record {
     pub(crate) fields: Vec<(&'static str, String)>,
 }
 
-/// Everything that this thread logs while it lives.
+/// The records that this thread logs until this is dropped.
 pub(crate) struct Captured {
     records: Arc<Mutex<Vec<Record>>>,
     _guard: DefaultGuard,
 }
 
-/// Begins to capture what this thread logs, from this level on.
+/// Starts to capture the records of this thread, at this level and above.
 pub(crate) fn capture(level: Level) -> Captured {
-    // Without anybody who listens everywhere, what is first logged by another thread in this very
-    // moment can be taken for what nobody is ever interested in.
+    // Without a global subscriber, `tracing` can cache a call site that is first used by another
+    // thread at this moment as disabled.
     static EVERYWHERE: Once = Once::new();
     EVERYWHERE.call_once(|| {
         let nobody = tracing_subscriber::registry().with(Indifferent);
@@ -49,7 +49,7 @@ impl Captured {
         self.records.lock().unwrap().clone()
     }
 
-    /// Messages of this level.
+    /// Returns the messages of this level.
     pub(crate) fn messages(&self, level: Level) -> Vec<String> {
         let records = self.records().into_iter();
         let records = records.filter(|record| record.level == level);
@@ -57,7 +57,7 @@ impl Captured {
     }
 }
 
-/// Wants to hear everything, and does nothing with it.
+/// A subscriber that enables all call sites and drops all records.
 struct Indifferent;
 
 impl<S: Subscriber> Layer<S> for Indifferent {}

@@ -1,21 +1,21 @@
-//! The operator's time: UTC that follows tokio's clock from the moment it was anchored.
+//! The clock of the operator: UTC, anchored to tokio's clock.
 //!
-//! Everything that is written to objects or compared with what was written there comes from here,
-//! so that a test with a paused runtime decides about the time of the whole operator. Deadlines
-//! and delays are tokio's own business; nothing else in the engine reads the time of the system.
+//! All timestamps that are written to objects, or compared with those, come from here, so that a test
+//! with a paused runtime controls the time of the whole operator. Deadlines and delays use tokio's
+//! clock directly. Nothing else in the engine reads the system time.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// How far the system's time can be from this one: it is adjusted by small steps all the time.
+/// Tolerated difference from the system time, which is adjusted in small steps.
 const TOLERANCE: Duration = Duration::from_secs(5);
 
-/// How far tokio's clock can be from the system's if it is not in a test's hands.
+/// Tolerated difference between tokio's clock and the monotonic system clock outside of tests.
 const IN_STEP: Duration = Duration::from_secs(1);
 
-/// UTC anchored at a moment of tokio's clock. Copies show the same time.
+/// UTC anchored at an instant of tokio's clock. Copies show the same time.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     anchor: Instant,
@@ -24,12 +24,11 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that shows the system's time now, and goes on with tokio's.
+    /// Returns a clock that starts at the system time and advances with tokio's clock.
     ///
-    /// Small steps of the system's time are not followed: what was written before stays in order with
-    /// what is written after. If it is far away, such as after the machine was suspended, or if it was
-    /// wrong in the beginning, this clock follows it: others look at what is written, too. It does
-    /// not while tokio's time is paused or advanced by a test.
+    /// Small steps of the system time are ignored, so that timestamps stay in order. Large steps, such
+    /// as after a suspension of the machine, are followed, because other clients compare the timestamps
+    /// with their time; not while a test pauses or advances tokio's time.
     pub fn system() -> Self {
         Self {
             follows_system: true,
@@ -37,7 +36,7 @@ impl Clock {
         }
     }
 
-    /// A clock that shows `utc` now, and goes on with tokio's: for tests.
+    /// Returns a clock that starts at `utc` and advances with tokio's clock, for tests.
     pub fn starting_at(utc: Timestamp) -> Self {
         Self {
             anchor: Instant::now(),
@@ -46,7 +45,7 @@ impl Clock {
         }
     }
 
-    /// The time.
+    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         let now = Instant::now();
         let passed = now.duration_since(self.anchor);
@@ -59,7 +58,7 @@ impl Clock {
     }
 }
 
-/// Whether this moment of tokio's clock is now, and not where a test wants it.
+/// Returns `true` if tokio's clock is not controlled by a test.
 fn is_in_step(tokio: Instant) -> bool {
     // The only place where both are compared.
     #[allow(clippy::disallowed_methods)]
@@ -69,7 +68,7 @@ fn is_in_step(tokio: Instant) -> bool {
     apart < IN_STEP
 }
 
-/// The anchored time, unless the system's is too far away from it.
+/// Returns the anchored time, or the system time if the difference is too large.
 fn follow(anchored: Timestamp, system: Timestamp) -> Timestamp {
     if anchored.duration_since(system).unsigned_abs() > TOLERANCE {
         system

@@ -1,4 +1,4 @@
-//! A small API server in the process of a test: a function answers the requests.
+//! A small API server in the process of a test: a function returns the responses.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tower::Service;
 
-/// A request, taken apart.
+/// A parsed request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Asked {
     pub(crate) method: String,
@@ -36,17 +36,17 @@ impl Asked {
     }
 }
 
-/// An answer.
+/// A response.
 pub(crate) enum Answer {
     Json(u16, Value),
-    /// Lines that come for as long as somebody holds the other end.
+    /// Lines that are sent until the sender is dropped.
     Lines(mpsc::UnboundedReceiver<Value>),
-    /// It does not come.
+    /// No response.
     Never,
 }
 
 impl Answer {
-    /// A refusal.
+    /// Returns an error response.
     pub(crate) fn status(code: u16) -> Self {
         let message = format!("this is {code}");
         let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure",
@@ -54,7 +54,7 @@ impl Answer {
         Self::Json(code, status)
     }
 
-    /// A listing of objects.
+    /// Returns a list of objects.
     pub(crate) fn list(kind: &str, items: &[Value]) -> Self {
         let list = json!({"apiVersion": "v1", "kind": format!("{kind}List"),
                           "metadata": {"resourceVersion": "100"}, "items": items});
@@ -62,7 +62,7 @@ impl Answer {
     }
 }
 
-/// A kind for tests: namespaced, with all verbs.
+/// Returns a resource for tests: namespaced, with all verbs.
 pub(crate) fn kind(group: &str, plural: &str) -> Resource {
     let verbs = [
         "create", "delete", "get", "list", "patch", "update", "watch",
@@ -80,7 +80,7 @@ pub(crate) fn kind(group: &str, plural: &str) -> Resource {
     }
 }
 
-/// What a server that has these kinds tells about them, if that is the question.
+/// Returns the response to a discovery request of a server with these resources.
 pub(crate) fn discover(asked: &Asked, kinds: &[Resource]) -> Option<Answer> {
     let groups: BTreeSet<&str> = kinds.iter().map(|kind| &*kind.group).collect();
     let answer = match asked.path.as_str() {
@@ -118,7 +118,7 @@ pub(crate) fn discover(asked: &Asked, kinds: &[Resource]) -> Option<Answer> {
     Some(Answer::Json(200, answer))
 }
 
-/// What was asked so far.
+/// The requests so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<Asked>>>);
 
@@ -127,7 +127,7 @@ impl Log {
         self.0.lock().unwrap().clone()
     }
 
-    /// How often this was asked for, watches aside.
+    /// Returns the number of requests for this path, without watches.
     pub(crate) fn count(&self, path: &str) -> usize {
         let asked = self.all();
         asked
@@ -137,7 +137,7 @@ impl Log {
     }
 }
 
-/// A client of a server that answers like this, and what it was asked.
+/// Returns a client of a server with this function, and the record of its requests.
 pub(crate) fn serve(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> (Client, Log) {
     let log = Log::default();
     let server = Server {
@@ -147,7 +147,7 @@ pub(crate) fn serve(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -
     (Client::from_service(server, "credentials"), log)
 }
 
-/// The same as what comes from a login.
+/// Returns the same as the result of a login.
 pub(crate) fn credentials(
     answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
 ) -> (Credentials, Log) {

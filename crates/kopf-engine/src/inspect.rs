@@ -14,7 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::health::{Health, Vitals};
 use crate::metrics::{Census, Format, Metrics};
 
-/// A window into a running operator. Cheap to clone: clones look at the same operator.
+/// The observable state of a running operator. Cheap to clone: clones share the operator.
 #[derive(Debug, Clone, Default)]
 pub struct Inspect(Arc<Counters>);
 
@@ -37,30 +37,30 @@ struct Counters {
     metrics: OnceLock<Metrics>,
 }
 
-/// The numbers at one moment.
+/// A snapshot of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// Streams of events that are open.
+    /// Open watch streams.
     pub streams: usize,
-    /// Those of them whose first listing is not over yet.
+    /// Watch streams whose first listing is not complete.
     pub unlisted: usize,
     /// Objects that the operator knows.
     pub objects: usize,
-    /// Objects that it works on now, or whose written changes it has not seen come back yet.
+    /// Objects in a cycle, or with a written change whose watch event has not arrived yet.
     pub working: usize,
     /// Objects that wait for the next attempt of a handler.
     pub sleeping: usize,
     /// Objects that wait after a failure of the framework, a conflict, or a cycle without progress.
     pub backing_off: usize,
-    /// Daemons that run, or are about to: one for each object and handler.
+    /// Running or starting daemons: one for each object and handler.
     pub daemons: usize,
-    /// Timers that run, or wait for their time: one for each object and handler.
+    /// Running or sleeping timers: one for each object and handler.
     pub timers: usize,
 }
 
 impl Inspect {
-    /// The numbers now.
+    /// Returns the current numbers.
     pub fn snapshot(&self) -> Snapshot {
         let read = |counter: &AtomicUsize| counter.load(Ordering::SeqCst);
         Snapshot {
@@ -82,16 +82,15 @@ impl Inspect {
         now.unlisted == 0 && now.working == 0
     }
 
-    /// The settings it runs with: as the startup handlers have left them. `None` until then.
+    /// Returns the settings as changed by the startup handlers; `None` until those have finished.
     pub fn settings(&self) -> Option<&Arc<Settings>> {
         self.0.settings.get()
     }
 
-    /// Waits until the operator begins to end, for whatever reason: because it is stopped, or because
-    /// of an error.
+    /// Waits until the operator begins to stop, on request or because of an error.
     ///
     /// # Cancellation
-    /// Can be dropped at any moment.
+    /// Cancel-safe.
     pub async fn stopping(&self) {
         self.0.stopping.cancelled().await;
     }
@@ -101,7 +100,7 @@ impl Inspect {
     /// blocked thread blocks the caller as well.
     ///
     /// # Cancellation
-    /// Can be dropped at any time.
+    /// Cancel-safe.
     pub(crate) async fn responds(&self) {
         let runtime = self.0.runtime.get();
         if let Some(runtime) = runtime.filter(|runtime| runtime.id() != Handle::current().id()) {
@@ -120,12 +119,12 @@ impl Inspect {
         self.0.stopping.clone().drop_guard()
     }
 
-    /// Whether it hears from the cluster.
+    /// Returns the state of the watch streams.
     pub fn health(&self) -> Health {
         self.0.vitals.health()
     }
 
-    /// Where probes are answered; `None` if they are not, or not yet.
+    /// Returns the address of the endpoint for probes; `None` if there is none, or not yet.
     pub fn probed_at(&self) -> Option<SocketAddr> {
         self.0.probed_at.get().copied()
     }
@@ -220,7 +219,7 @@ impl Inspect {
     }
 }
 
-/// What is counted for as long as a [`Guard`] lives.
+/// A counted state of an object or task; see [`Guard`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counted {
     Stream,
@@ -232,7 +231,7 @@ pub(crate) enum Counted {
     Timer,
 }
 
-/// Counts one until it is dropped.
+/// Increments a counter, and decrements it when dropped.
 #[derive(Debug)]
 pub(crate) struct Guard {
     inspect: Inspect,
@@ -240,7 +239,7 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Counts as something else from now on, without a moment in between at which it is nothing.
+    /// Moves to another counter. The new one is incremented before the old one is decremented.
     pub(crate) fn becomes(&mut self, what: Counted) {
         if self.what != what {
             self.inspect.counter(what).fetch_add(1, Ordering::SeqCst);

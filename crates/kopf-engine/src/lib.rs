@@ -1,7 +1,7 @@
 //! Runs operators: streams of events, queues of objects, handling cycles, handlers, patches, shutdown.
 //!
-//! What is decided is decided in `kopf-core`; what is said to Kubernetes is said by `kopf-client`.
-//! The fronts are behind [`invocation`].
+//! The rules are in `kopf-core`, the requests to Kubernetes in `kopf-client`. The fronts are behind
+//! [`invocation`].
 
 #![warn(clippy::too_many_lines)]
 

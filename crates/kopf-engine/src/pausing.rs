@@ -1,8 +1,7 @@
-//! Whether the operator is paused: it then starts nothing new until all who paused it let it go on.
+//! Pausing: a paused operator starts no cycles, daemons or timers.
 //!
-//! There can be several reasons at once, such as a conflict in each of several namespaces. Everyone
-//! who may pause the operator holds a [`Flag`] of their own; the operator is paused while any flag is
-//! on. Streams, daemons and health look at the sum of them.
+//! There can be several reasons at once, such as conflicts in several namespaces. Each source of pauses
+//! has its own [`Flag`]; the operator is paused while any flag is set.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,11 +9,11 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// The pause of one operator. Cheap to clone: clones are of the same pause.
+/// The pause of one operator. Cheap to clone: clones share the flags.
 #[derive(Debug, Clone)]
 pub(crate) struct Pause(Arc<watch::Sender<Flags>>);
 
-/// The flags that are on, with their names.
+/// The names of the set flags, by their numbers.
 #[derive(Debug, Default)]
 struct Flags {
     on: BTreeMap<u64, Arc<str>>,
@@ -28,7 +27,7 @@ impl Default for Pause {
 }
 
 impl Pause {
-    /// One more reason to be paused, off at first. The name is for the logs.
+    /// Creates a flag, which is not set at first. The name is used in logs.
     pub(crate) fn flag(&self, name: impl Into<Arc<str>>) -> Flag {
         let mut id = 0;
         self.0.send_if_modified(|flags| {
@@ -44,29 +43,29 @@ impl Pause {
         }
     }
 
-    /// Whether any flag is on.
+    /// Returns `true` if any flag is set.
     pub(crate) fn is_paused(&self) -> bool {
         !self.0.borrow().on.is_empty()
     }
 
-    /// Waits until any flag is on; not at all if one is. Cancel-safe.
+    /// Waits until any flag is set; returns at once if one is. Cancel-safe.
     pub(crate) async fn paused(&self) {
         self.wait_for(true).await;
     }
 
-    /// Waits until all flags are off; not at all if they are. Cancel-safe.
+    /// Waits until no flag is set; returns at once if none is. Cancel-safe.
     pub(crate) async fn resumed(&self) {
         self.wait_for(false).await;
     }
 
     async fn wait_for(&self, paused: bool) {
         let mut flags = self.0.subscribe();
-        // The sender is held here: it cannot be closed meanwhile.
+        // The sender is owned by `self`, so the channel cannot be closed.
         let _ = flags.wait_for(|flags| flags.on.is_empty() != paused).await;
     }
 }
 
-/// The names of the flags that are on.
+/// The names of the set flags.
 impl fmt::Display for Pause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let flags = self.0.borrow();
@@ -78,7 +77,7 @@ impl fmt::Display for Pause {
     }
 }
 
-/// A reason to be paused, while it is on. Dropping it turns it off.
+/// A reason for a pause while it is set. Dropping it clears it.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Flag {
@@ -89,12 +88,12 @@ pub(crate) struct Flag {
 }
 
 impl Flag {
-    /// Whether this one is on.
+    /// Returns `true` if this flag is set.
     pub(crate) fn is_on(&self) -> bool {
         self.is_on
     }
 
-    /// Turns it on or off.
+    /// Sets or clears the flag.
     pub(crate) fn set(&mut self, on: bool) {
         if self.is_on == on {
             return;

@@ -18,24 +18,24 @@ use crate::engine::{describe, scope};
 pub(crate) fn freeze(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<Vec<(i32, String)>> {
     let (settings, scope, identity) = read(options)?;
     let (priority, lifetime) = (settings.peering.priority, settings.peering.lifetime);
-    let told = run(py, |client| {
+    let outcome = run(py, |client| {
         let (settings, scope, identity) = (settings, scope, identity.clone());
         async move { peering::freeze(&client, settings, &scope, &identity).await }
     })?;
-    let (places, seconds) = (told.places.join(", "), lifetime.as_secs());
+    let (places, seconds) = (outcome.changed.join(", "), lifetime.as_secs());
     let mut remarks = vec![(
         20,
         format!(
             "Operators are frozen in the peering {places} by {identity}, for {seconds} seconds."
         ),
     )];
-    if !told.others.is_empty() {
+    if !outcome.others.is_empty() {
         remarks.push((
             30,
             format!(
                 "These operators go on, since their priority is higher than {priority}: {}. Freeze \
                  them by a higher --priority, or by --dev.",
-                listed(&told.others)
+                listed(&outcome.others)
             ),
         ));
     }
@@ -46,20 +46,20 @@ pub(crate) fn freeze(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<Ve
 #[pyfunction]
 pub(crate) fn resume(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<Vec<(i32, String)>> {
     let (settings, scope, identity) = read(options)?;
-    let told = run(py, |client| {
+    let outcome = run(py, |client| {
         let (settings, scope, identity) = (settings, scope, identity.clone());
         async move { peering::resume(&client, settings, &scope, &identity).await }
     })?;
     let mut remarks = Vec::new();
-    if !told.places.is_empty() {
-        let places = told.places.join(", ");
+    if !outcome.changed.is_empty() {
+        let places = outcome.changed.join(", ");
         remarks.push((
             20,
             format!("Operators are resumed in the peering {places} by {identity}, unless somebody else pauses them."),
         ));
     }
-    if !told.vain.is_empty() {
-        let places = told.vain.join(", ");
+    if !outcome.unchanged.is_empty() {
+        let places = outcome.unchanged.join(", ");
         remarks.push((
             30,
             format!(
@@ -89,9 +89,9 @@ fn read(options: &Bound<'_, PyDict>) -> PyResult<Order> {
 fn run<F>(
     py: Python<'_>,
     give: impl FnOnce(kopf_client::Client) -> F + Send,
-) -> PyResult<peering::Told>
+) -> PyResult<peering::CommandOutcome>
 where
-    F: Future<Output = Result<peering::Told, peering::CommandError>>,
+    F: Future<Output = Result<peering::CommandOutcome, peering::CommandError>>,
 {
     let given = py.detach(|| -> Result<_, String> {
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -1,8 +1,8 @@
-//! The operator's own life: its handlers of startup, cleanup, authentication, probing.
+//! Activities of the operator: startup, cleanup, authentication, probing.
 //!
-//! An activity is over when all its handlers are: they are called one after another, those that are
-//! to be tried again in the next round, when the first of them is due. Their progress is in memory
-//! only. If any of them fails for good, the activity fails, after the others had their say.
+//! The handlers of an activity are called one after another. Handlers to be retried are called in the
+//! next round, when the first of them is due. Their progress is kept in memory only. The activity ends
+//! when all its handlers have finished; it fails if any of them has failed permanently.
 
 mod life;
 mod outcome;
@@ -42,13 +42,12 @@ impl Activities {
         self.handlers.is_empty()
     }
 
-    /// Calls all handlers until all are finished. What they have returned is in their order; without
-    /// handlers, it is nothing.
+    /// Calls all handlers until all are finished. Returns their results in the order of the handlers.
     ///
-    /// The context is asked for before every call: it can change from one to the other.
+    /// `context` is called before every attempt, because the context can change between attempts.
     ///
     /// # Cancellation
-    /// Dropping the future leaves out the calls that are not made yet, and aborts the current one.
+    /// Dropping the future aborts the current call and skips the others.
     pub(crate) async fn run(
         &self,
         mut context: impl FnMut() -> Arc<OperatorContext>,
@@ -72,7 +71,7 @@ impl Activities {
     }
 }
 
-/// A handler on its way to the end of the activity.
+/// An unfinished handler of an activity.
 struct Step<'a> {
     handler: &'a Arc<Handler>,
     started: Option<Timestamp>,
@@ -81,7 +80,7 @@ struct Step<'a> {
 }
 
 enum State {
-    /// To be called then.
+    /// The time of the next attempt.
     Due(Instant),
     Finished {
         outcome: Box<Outcome>,
@@ -145,7 +144,7 @@ impl<'a> Step<'a> {
     }
 }
 
-/// A moment after a delay; after a very long time, if the delay is absurd.
+/// Returns the time after a delay. Delays that overflow are capped.
 fn later(delay: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(delay)

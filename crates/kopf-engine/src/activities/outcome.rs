@@ -1,4 +1,4 @@
-//! What comes out of an activity.
+//! Results of activities.
 
 use std::fmt;
 
@@ -9,23 +9,23 @@ use serde_json::Value;
 
 use crate::invocation::Slot;
 
-/// What the handlers of an activity have returned, in their order: all of them have succeeded, or
-/// their errors do not matter.
+/// Results of the handlers of an activity, in the order of the handlers. Handlers whose errors are
+/// ignored are included.
 #[derive(Debug, Default)]
 pub struct Finished(Vec<Returned>);
 
-/// What one handler of an activity has returned.
+/// Result of one handler of an activity.
 #[derive(Debug)]
 pub struct Returned {
     /// The handler.
     pub id: HandlerId,
-    /// Its JSON, if it has returned any.
+    /// The returned JSON, if any.
     pub value: Option<Value>,
-    /// What it has returned that is no JSON.
+    /// Returned values that are not JSON.
     pub slot: Slot,
 }
 
-/// Handlers of an activity have failed for good.
+/// Permanent failure of an activity.
 #[derive(Debug)]
 pub struct Error {
     activity: Activity,
@@ -61,12 +61,12 @@ impl Finished {
         }
     }
 
-    /// The results, in the order of the handlers.
+    /// Returns the results in the order of the handlers.
     pub fn iter(&self) -> impl Iterator<Item = &Returned> {
         self.0.iter()
     }
 
-    /// Takes what was put into the slots and is of this type, by the ids of the handlers.
+    /// Takes the values of this type out of the slots, with the ids of their handlers.
     pub fn take<T: Send + 'static>(&self) -> Vec<(HandlerId, T)> {
         let taken = self.0.iter().map(|returned| {
             let value = returned.slot.take::<T>();
@@ -77,17 +77,17 @@ impl Finished {
 }
 
 impl Error {
-    /// What has failed.
+    /// Returns the failed activity.
     pub fn activity(&self) -> Activity {
         self.activity
     }
 
-    /// Which handlers have failed, and why.
+    /// Returns the ids of the failed handlers with their errors.
     pub fn failures(&self) -> &[(HandlerId, String)] {
         &self.failures
     }
 
-    /// What the other handlers have returned.
+    /// Returns the results of the other handlers.
     pub fn succeeded(&self) -> &Finished {
         &self.succeeded
     }
@@ -99,7 +99,7 @@ impl fmt::Display for Error {
         for (index, (id, error)) in self.failures.iter().enumerate() {
             let before = if index == 0 { ": " } else { "; " };
             let title = wording::activity(id).to_string();
-            // Limits are told with the name already.
+            // Messages about exceeded limits already contain the name.
             if error.starts_with(&title) {
                 write!(f, "{before}{error}")?;
             } else {

@@ -25,7 +25,7 @@ impl Invoke for Function {
     }
 }
 
-/// Handlers to be called, and the calls: who, at which second, the number of the attempt.
+/// Handlers to be called, and a record of the calls: id, second, number of the attempt.
 #[derive(Default)]
 struct Play {
     registry: Registry,
@@ -33,7 +33,7 @@ struct Play {
 }
 
 impl Play {
-    /// Adds a handler that comes to this in its attempts; the last one repeats.
+    /// Adds a handler with these outcomes of its attempts; the last one repeats.
     fn handler(self, id: &str, retrying: Retrying, results: Vec<HandlerResult>) -> Self {
         let number = self.registry.handlers().len() as u64;
         self.numbered(id, number, retrying, results)
@@ -263,7 +263,7 @@ async fn results_can_be_anything() {
     assert_eq!(taken, [("fn1", 1), ("fn2", 2)]);
 }
 
-/// An operator with one handler of an object, and those of its own life; and what has happened.
+/// An operator with one handler of objects and handlers of activities, and a record of the calls.
 mod life {
     use kopf_core::selector::Selector;
     use tokio_util::sync::CancellationToken;
@@ -273,7 +273,7 @@ mod life {
 
     type Steps = Arc<Mutex<Vec<String>>>;
 
-    /// A handler that notes its name, and comes to this.
+    /// Returns a handler that records its name and has this outcome.
     fn handler(
         activity: Activity,
         id: &str,
@@ -313,7 +313,7 @@ mod life {
         Ok(None)
     }
 
-    /// Runs it on a server that refuses everything: the operator ends by an error.
+    /// Runs the operator on a server that rejects all requests: it ends with an error.
     async fn run(operator: Operator, steps: &Steps) -> (Result<(), operator::Error>, Vec<String>) {
         let asked = Arc::clone(steps);
         let (client, _) = serve(move |_| {

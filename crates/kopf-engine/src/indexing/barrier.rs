@@ -1,10 +1,10 @@
-//! The barrier: nothing but indexing happens before all indices are filled.
+//! The barrier: before all indices are filled, objects are only indexed.
 //!
-//! Whoever may still have something to be indexed holds a [`Blocker`]: the orchestration until all
-//! first streams are started, a stream of an indexed kind until its first listing is over, an
-//! object of such a kind until its index handlers were called once. When there are none, the barrier
-//! is lifted for all who wait. A stream that has seen it lifted does not wait again, whatever comes
-//! later; streams of kinds that appear later wait for each other only.
+//! [`Blocker`]s are held by the orchestration until the first streams are started, by a stream of an
+//! indexed resource until its first listing is complete, and by an object of such a resource until
+//! its index handlers were called once. When the last blocker is dropped, the barrier is lifted for
+//! all waiting streams. A stream does not wait again after that; streams of resources that appear
+//! later wait only for each other.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// Cheap to clone: clones are the same barrier.
+/// The barrier. Cheap to clone: clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Barrier(Arc<Inner>);
 
@@ -37,11 +37,10 @@ impl Barrier {
         self.0.blockers.load(Ordering::SeqCst) == 0
     }
 
-    /// Waits for a moment without blockers. It may be over again when this returns: in a busy
-    /// cluster, it would never last. Cancel-safe.
+    /// Waits until the number of blockers is zero. There may be new ones when this returns. Cancel-safe.
     pub(crate) async fn lifted(&self) {
         let mut lifted = pin!(self.0.lifted.notified());
-        // From here on, no moment is missed.
+        // Subscribed before the check, so that no notification is missed.
         lifted.as_mut().enable();
         if !self.is_lifted() {
             lifted.await;
@@ -78,7 +77,7 @@ mod tests {
         tokio::join!(waiting, async {
             tokio::task::yield_now().await;
             drop(other);
-            // For those who wait, it was lifted nevertheless.
+            // The waiting streams were notified nevertheless.
             let _later = barrier.block();
             tokio::task::yield_now().await;
         });

@@ -1,4 +1,4 @@
-//! All indices of an operator, whatever is in them.
+//! The indices of an operator, independent of the types of their entries.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -10,32 +10,32 @@ use kopf_core::registry::KindHandlers;
 
 use super::ObjectKey;
 
-/// What a function has returned for an index: of a type that the front and its index agree on.
+/// Result of an index handler, of a type that is defined by the front.
 ///
-/// It goes to the `slot` of the call, as this very type. If a handler
-/// of an index has succeeded and has left nothing there, the former entries of its object are kept.
+/// The front stores it in the `slot` of the call, as this type. If a handler succeeds and the slot is
+/// empty, the former entries of the object are kept.
 pub type Entries = Box<dyn Any + Send>;
 
-/// An index as the engine sees it. Its keys and values are the front's business.
+/// An index. The types of its keys and values are defined by the front.
 ///
-/// It is called in the order of the versions of one object, and from several threads for several
-/// objects. It must not block for long, and must not call functions of users that could.
+/// Calls for one object are in the order of its versions; calls for several objects can come from
+/// several threads. Implementations must not block.
 pub trait AnyIndex: Any + Send + Sync {
-    /// Makes these the entries of the object, instead of those before.
+    /// Replaces the entries of the object.
     ///
     /// # Errors
-    /// If they are not what this index can keep.
+    /// If the entries are of another type than those of the index.
     fn replace(&self, object: &ObjectKey, entries: Entries) -> Result<(), Mismatch>;
 
     /// Removes all entries of the object.
     fn discard(&self, object: &ObjectKey);
 }
 
-/// Entries that an index cannot keep: two handlers of one index return different things.
+/// Type mismatch of entries: two handlers of one index return different types.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the index keeps entries of the type {expected}, and was given something else")]
 pub struct Mismatch {
-    /// The type of the entries that it keeps.
+    /// The type of the entries of the index.
     pub expected: &'static str,
 }
 
@@ -44,17 +44,17 @@ pub struct Mismatch {
 pub struct Indices(Arc<HashMap<HandlerId, Arc<dyn AnyIndex>>>);
 
 impl Indices {
-    /// The index of this name.
+    /// Returns the index of this name.
     pub fn get(&self, id: &str) -> Option<&Arc<dyn AnyIndex>> {
         self.0.get(id)
     }
 
-    /// The names of all indices, in no particular order.
+    /// Returns the names of all indices, in no particular order.
     pub fn names(&self) -> impl Iterator<Item = &HandlerId> {
         self.0.keys()
     }
 
-    /// Those which the handlers of one kind write to.
+    /// Returns the indices of the handlers of one resource.
     pub(crate) fn of_kind<F>(&self, handlers: &KindHandlers<F>) -> KindIndices {
         let mut indices: Vec<(HandlerId, Arc<dyn AnyIndex>)> = Vec::new();
         for handler in &handlers.indexing {
@@ -83,7 +83,7 @@ impl fmt::Debug for Indices {
     }
 }
 
-/// The indices which objects of one kind can be in.
+/// The indices of one resource.
 #[derive(Clone, Default)]
 pub(crate) struct KindIndices(Vec<(HandlerId, Arc<dyn AnyIndex>)>);
 
@@ -96,7 +96,7 @@ impl KindIndices {
         self.0.iter()
     }
 
-    /// The object is gone, or nobody knows any more.
+    /// Removes the entries of an object that is deleted or no longer watched.
     pub(crate) fn discard(&self, object: &ObjectKey) {
         for (_, index) in &self.0 {
             index.discard(object);

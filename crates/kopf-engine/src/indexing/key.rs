@@ -1,4 +1,4 @@
-//! Whose entries they are.
+//! Keys of objects in indices.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::identity::Identity;
 pub struct ObjectKey(Identity);
 
 impl ObjectKey {
-    /// Uids tell all objects of a cluster apart; names only those of one kind.
+    /// Uids are unique in a cluster; names only within one resource.
     pub(crate) fn new(identity: &Identity, resource: &Resource) -> Self {
         Self(match identity {
             Identity::Uuid(_) => identity.clone(),
@@ -19,7 +19,7 @@ impl ObjectKey {
         })
     }
 
-    /// A key that is like no key of an object: for indices that are made by hand, as in tests.
+    /// Returns a unique key that belongs to no object, for indices in tests.
     pub fn numbered(number: usize) -> Self {
         Self(Identity::Text(format!("#{number}").into()))
     }

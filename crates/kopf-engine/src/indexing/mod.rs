@@ -1,11 +1,10 @@
-//! Indices: what handlers of one kind of objects have prepared for handlers of any kind.
+//! Indices: in-memory maps that index handlers fill and all handlers can read.
 //!
-//! Index handlers are called on every version of an object; what they return are the entries of
-//! that object, by key. What keys and values are is a matter of the front: to the engine, an index
-//! is an [`AnyIndex`], and entries are [`Entries`]. A front that has typed keys and values, as Rust
-//! has, uses [`Index`] for it.
+//! Index handlers are called for every version of an object and return its entries. The types of keys
+//! and values are defined by the front: the engine uses [`AnyIndex`] and [`Entries`]. [`Index`] is an
+//! implementation with typed keys and values.
 //!
-//! Nothing else is done to any object before all indices are filled: see [`barrier`].
+//! Other handlers run only after all indices are filled: see [`barrier`].
 
 pub(crate) mod barrier;
 mod index;

@@ -1,8 +1,7 @@
 //! The values under one key of an index: at most one of each object.
 //!
-//! A store that was handed out never changes. Handing out costs nothing; changing what was handed
-//! out costs a copy of a small part of it: values are kept in shards of a bounded size, which are
-//! shared for as long as they are the same.
+//! Snapshots are immutable and cheap. Values are kept in shards of a bounded size that are shared
+//! between snapshots; a change copies one shard.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
@@ -10,38 +9,38 @@ use std::sync::Arc;
 
 use super::ObjectKey;
 
-/// How many values a shard has on average, at most.
+/// Upper bound for the average number of values per shard.
 const SHARD: usize = 32;
 
-/// The values under one key of an index, as they were at one moment. Cheap to clone.
+/// A snapshot of the values under one key of an index. Cheap to clone.
 pub struct Store<V>(Arc<Root<V>>);
 
 struct Root<V> {
     len: usize,
-    /// A power of two of them.
+    /// The shards; their number is a power of two.
     shards: Vec<Arc<Shard<V>>>,
 }
 
 type Shard<V> = Vec<(ObjectKey, Arc<V>)>;
 
 impl<V> Store<V> {
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.0.len
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no values.
     pub fn is_empty(&self) -> bool {
         self.0.len == 0
     }
 
-    /// The values, in no particular order.
+    /// Returns the values, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &V> {
         let shards = self.0.shards.iter();
         shards.flat_map(|shard| shard.iter().map(|(_, value)| &**value))
     }
 
-    /// Whether any of the values is like this one.
+    /// Returns `true` if any of the values equals this one.
     pub fn contains(&self, value: &V) -> bool
     where
         V: PartialEq,
@@ -49,7 +48,7 @@ impl<V> Store<V> {
         self.iter().any(|other| other == value)
     }
 
-    /// Puts the value of an object. Returns the former one, to be dropped where no lock is held.
+    /// Sets the value of an object. Returns the former one, to be dropped after the lock is released.
     pub(super) fn insert(&mut self, object: &ObjectKey, value: V) -> Option<Arc<V>> {
         let root = Arc::make_mut(&mut self.0);
         let shard = Arc::make_mut(root.shard(object)?);
@@ -65,7 +64,7 @@ impl<V> Store<V> {
         None
     }
 
-    /// Takes the value of an object away.
+    /// Removes the value of an object.
     pub(super) fn remove(&mut self, object: &ObjectKey) -> Option<Arc<V>> {
         let root = Arc::make_mut(&mut self.0);
         let shard = Arc::make_mut(root.shard(object)?);
@@ -82,7 +81,7 @@ impl<V> Root<V> {
         self.shards.get_mut(position)
     }
 
-    /// Twice as many shards, each half as large.
+    /// Doubles the number of shards.
     fn grow(&mut self) {
         let count = self.shards.len() * 2;
         let mut shards: Vec<Shard<V>> = (0..count).map(|_| Vec::new()).collect();
@@ -99,7 +98,7 @@ impl<V> Root<V> {
 
 fn place(object: &ObjectKey, count: usize) -> usize {
     let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(object);
-    // The count is a power of two, and the low bits are all that is needed.
+    // The number of shards is a power of two, so the low bits select one.
     #[expect(clippy::cast_possible_truncation, reason = "any bits will do")]
     let hash = hash as usize;
     hash & (count - 1)

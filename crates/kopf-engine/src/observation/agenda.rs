@@ -1,26 +1,25 @@
-//! Which groups of kinds have to be looked at again, and when.
+//! The schedule for scanning API groups again.
 //!
-//! A group is looked at when something is said to have changed in it, and a few times after that: a
-//! server tells what kinds it has a bit later than it tells of their definitions. A group that
-//! could not be looked at is tried again, with growing delays, for as long as it takes.
+//! A group is scanned when one of its CRDs has changed, and a few times after that, because discovery
+//! lags behind the CRDs. A group whose scan has failed is retried with growing delays.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// When to look again after a change, counted from the previous look each.
+/// Delays between the scans after a change.
 const CONFIRMATIONS: [Duration; 3] = [
     Duration::from_secs(1),
     Duration::from_secs(5),
     Duration::from_secs(30),
 ];
 
-/// When to try again after the first failure; doubled with every one.
+/// Delay after the first failure; doubled with every other one.
 const RETRY: Duration = Duration::from_secs(5);
 const RETRY_LIMIT: Duration = Duration::from_secs(300);
 
-/// The plan for all groups.
+/// The schedule of all groups.
 #[derive(Debug, Default)]
 pub(super) struct Agenda(BTreeMap<String, Visit>);
 
@@ -32,7 +31,7 @@ struct Visit {
 }
 
 impl Agenda {
-    /// Something has changed there.
+    /// Schedules scans of a changed group.
     pub(super) fn changed(&mut self, group: &str, now: Instant) {
         let failures = self.failures(group);
         let visit = Visit {
@@ -43,7 +42,7 @@ impl Agenda {
         self.0.insert(group.to_owned(), visit);
     }
 
-    /// The group was looked at. Whether it is the first time after failures.
+    /// Records a successful scan. Returns `true` if it is the first one after failures.
     pub(super) fn succeeded(&mut self, group: &str, now: Instant) -> bool {
         let Some(visit) = self.0.get_mut(group) else {
             return false;
@@ -61,27 +60,27 @@ impl Agenda {
         has_failed
     }
 
-    /// The group could not be looked at. Whether it is the first time.
+    /// Records a failed scan. Returns `true` if it is the first failure.
     pub(super) fn failed(&mut self, group: &str, now: Instant) -> bool {
         let failures = self.failures(group);
         let delay = RETRY.saturating_mul(2_u32.saturating_pow(failures));
         let visit = Visit {
             at: now + delay.min(RETRY_LIMIT),
             failures: failures.saturating_add(1),
-            // When it comes back, it is as good as known.
+            // The scans after a change are not needed: a retry follows.
             confirmed: CONFIRMATIONS.len(),
         };
         self.0.insert(group.to_owned(), visit);
         failures == 0
     }
 
-    /// What to look at now.
+    /// Returns the groups that are due.
     pub(super) fn due(&self, now: Instant) -> BTreeSet<String> {
         let due = self.0.iter().filter(|(_, visit)| visit.at <= now);
         due.map(|(group, _)| group.clone()).collect()
     }
 
-    /// When something becomes due. Cancel-safe.
+    /// Waits until a group is due. Cancel-safe.
     pub(super) async fn wait(&self) {
         match self.0.values().map(|visit| visit.at).min() {
             Some(at) => tokio::time::sleep_until(at).await,

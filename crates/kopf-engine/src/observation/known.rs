@@ -1,4 +1,4 @@
-//! What is known of the kinds of the cluster, and of what has to be looked at again.
+//! The known resources of the cluster, and the groups to scan again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tracing::{debug, info, warn};
 
 use super::agenda::Agenda;
 
-/// The name on the agenda for all groups at once; groups are never called so.
+/// The agenda's name for all groups at once; not a valid name of a group.
 const EVERYTHING: &str = "*";
 
-/// Kinds are equal by their names, but here also the details matter.
+/// Compares resources with all details. `==` compares names only.
 pub(super) fn is_identical(one: &BTreeSet<Arc<Resource>>, other: &BTreeSet<Arc<Resource>>) -> bool {
     let is_same = |(one, other): (&Arc<Resource>, &Arc<Resource>)| {
         one.kind == other.kind
@@ -31,13 +31,13 @@ pub(super) fn is_identical(one: &BTreeSet<Arc<Resource>>, other: &BTreeSet<Arc<R
     one == other && one.iter().zip(other).all(is_same)
 }
 
-/// What is known of the cluster.
+/// The known resources.
 #[derive(Debug)]
 pub(super) struct Known {
     wanted: Groups,
     groups: BTreeMap<String, BTreeSet<Arc<Resource>>>,
     pub(super) agenda: Agenda,
-    /// Whether something could have been missed before definitions are listed the next time.
+    /// `true` if events of CRDs may be lost until the next listing.
     is_stale: bool,
 }
 
@@ -51,12 +51,12 @@ impl Known {
         }
     }
 
-    /// All kinds.
+    /// Returns all resources.
     pub(super) fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.groups.values().flatten()
     }
 
-    /// What to look at now, if anything.
+    /// Returns the groups to scan now, if any.
     pub(super) fn due(&self) -> Option<Groups> {
         let due = self.agenda.due(Instant::now());
         if due.contains(EVERYTHING) {
@@ -66,7 +66,7 @@ impl Known {
         }
     }
 
-    /// Takes over what was found in these groups.
+    /// Stores the results of a scan of these groups.
     pub(super) fn take(&mut self, groups: &Groups, scan: Result<Scan, Error>) {
         let now = Instant::now();
         let Scan {
@@ -80,7 +80,7 @@ impl Known {
             let group = found.entry(resource.group.clone()).or_default();
             group.insert(Arc::new(resource));
         }
-        // What could not be asked for is as it was.
+        // Resources of groups whose scan has failed are kept.
         for (part, _) in &failed {
             let (group, version) = group_and_version(part);
             let before = self.groups.get(group).into_iter().flatten();
@@ -116,7 +116,7 @@ impl Known {
         }
     }
 
-    /// Nothing could be asked for.
+    /// Records the failure of a whole scan.
     fn fail(&mut self, error: &Error) {
         let now = Instant::now();
         for group in self.agenda.due(now) {
@@ -132,22 +132,22 @@ impl Known {
         }
     }
 
-    /// Definitions were listed.
+    /// Handles the end of a listing of CRDs.
     pub(super) fn listed(&mut self) {
-        // What has happened between two listings was seen by nobody.
+        // Changes between the two listings are unknown.
         if std::mem::replace(&mut self.is_stale, true) {
             self.agenda.changed(EVERYTHING, Instant::now());
         }
     }
 
-    /// Definitions could not be listed or watched.
+    /// Handles a failed listing or watch of CRDs.
     pub(super) fn missed(&mut self) {
         self.is_stale = true;
     }
 
-    /// Something has happened to a definition, or it was listed.
+    /// Handles an event of a CRD, or a listed one.
     pub(super) fn definition(&mut self, item: &Item) {
-        // Definitions are always named so.
+        // CRDs are always named `plural.group`.
         let name = item.key.name.as_deref().unwrap_or_default();
         let Some((plural, group)) = name.split_once('.') else {
             return;
@@ -155,7 +155,7 @@ impl Known {
         if !self.wanted.contain(group) {
             return;
         }
-        // Those of the listing are known already, unless they came after the kinds were discovered.
+        // Listed CRDs are known already, unless they were created after the discovery.
         let is_news = item.event != EventType::Listed
             || !self
                 .groups
@@ -167,7 +167,7 @@ impl Known {
     }
 }
 
-/// Failures are told of versions of groups, or of whole groups; the core group has no name.
+/// Returns the group of a failed scan of a group or of a version. The name of the core group is empty.
 fn group_and_version(part: &str) -> (&str, Option<&str>) {
     match part.split_once('/') {
         Some((group, version)) => (group, Some(version)),

@@ -1,4 +1,4 @@
-//! The namespaces that match the operator's patterns, as they come and go.
+//! The namespaces that match the patterns of the operator.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use super::{Complaints, Namespaces, builtin};
 use crate::health::Vitals;
 
-/// Lists and watches namespaces; publishes those to be served.
+/// Lists and watches namespaces, and publishes the served ones.
 #[derive(Debug)]
 pub(crate) struct NamespaceObserver {
     pub(crate) client: Client,
@@ -26,7 +26,7 @@ pub(crate) struct NamespaceObserver {
 }
 
 impl NamespaceObserver {
-    /// Observes until it is dropped.
+    /// Runs until the future is dropped.
     pub(crate) async fn run(self) {
         let patterns = match self.scope {
             Scope::Cluster => {
@@ -92,7 +92,7 @@ fn publish(findings: &watch::Sender<Option<Namespaces>>, namespaces: Namespaces)
     });
 }
 
-/// Patterns that are plain names.
+/// Returns the patterns that are plain names.
 fn literals(patterns: &[NamespacePattern]) -> BTreeSet<String> {
     let names = patterns.iter().filter_map(NamespacePattern::literal);
     names.map(str::to_owned).collect()
@@ -101,11 +101,11 @@ fn literals(patterns: &[NamespacePattern]) -> BTreeSet<String> {
 #[derive(Debug)]
 struct Served {
     patterns: Vec<NamespacePattern>,
-    /// What is served now; none until it is known.
+    /// The served namespaces; `None` until the first listing.
     names: Option<BTreeSet<String>>,
-    /// What the current listing has brought so far.
+    /// The matching namespaces of the current listing.
     listing: Option<BTreeSet<String>>,
-    /// Whether what is served has changed since it was last told.
+    /// `true` if the served namespaces have changed since they were last published.
     has_changed: bool,
 }
 
@@ -119,7 +119,7 @@ impl Served {
         }
     }
 
-    /// What is served, if that has changed.
+    /// Returns the served namespaces if they have changed.
     fn news(&mut self) -> Option<BTreeSet<String>> {
         let has_changed = std::mem::take(&mut self.has_changed);
         has_changed.then(|| self.names.clone()).flatten()
@@ -135,12 +135,12 @@ impl Served {
         let fate = match item.event {
             EventType::Deleted => Fate::Gone,
             EventType::Listed | EventType::Added | EventType::Modified => {
-                // What cannot be read is there nevertheless.
+                // A malformed namespace exists nevertheless.
                 Body::parse(&item.raw).map_or(Fate::Alive, |body| Fate::of(&body))
             }
         };
-        // While it is terminating, its objects are still to be released, also by an operator that
-        // comes to it only then.
+        // Finalizers of its objects must be removed while it is terminating, even if the operator
+        // starts only then.
         let is_served = fate != Fate::Gone;
         let (names, is_listing) = match (&mut self.listing, &mut self.names) {
             (Some(listing), _) => (listing, true),
@@ -155,7 +155,7 @@ impl Served {
         self.has_changed |= has_changed && !is_listing;
     }
 
-    /// The listing is complete: what it has not brought is gone.
+    /// Handles the end of a listing: namespaces that are missing in it are gone.
     fn listed(&mut self) {
         if let Some(listing) = self.listing.take() {
             if self.names.is_none() {
@@ -166,7 +166,7 @@ impl Served {
         }
     }
 
-    /// At first, what is asked for and not there is more often a mistake than a plan.
+    /// Warns of patterns without namespaces at the start, which are usually mistakes.
     fn warn_of_nothing(&self, there: &BTreeSet<String>) {
         let is_vain = |pattern: &&NamespacePattern| !there.iter().any(|name| pattern.matches(name));
         let vain: Vec<_> = self
@@ -183,7 +183,7 @@ impl Served {
         }
     }
 
-    /// Namespaces cannot be listed.
+    /// Handles missing permissions to list namespaces.
     fn assume(&mut self) {
         let names = literals(&self.patterns);
         tracing::warn!(
@@ -195,7 +195,7 @@ impl Served {
     }
 }
 
-/// What is becoming of a namespace.
+/// The lifecycle phase of a namespace.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     Alive,
@@ -209,7 +209,7 @@ impl Fate {
             Some(Value::Array(conditions)) => conditions.as_slice(),
             _ => &[],
         };
-        // Marking for deletion is not enough: the cluster has to begin with it.
+        // A deletion timestamp is not enough: the phase must be `Terminating`.
         if !body.is_deleting() || conditions.is_empty() {
             return Self::Alive;
         }
@@ -246,7 +246,7 @@ mod tests {
     use crate::captured::capture;
     use crate::fake_api::{Answer, Asked, Log, serve};
 
-    /// An observer of a cluster that answers like this.
+    /// Returns an observer of a cluster with these responses.
     struct Play {
         published: watch::Receiver<Option<Namespaces>>,
         log: Log,
@@ -313,7 +313,7 @@ mod tests {
         names.iter().map(|&name| name.to_owned()).collect()
     }
 
-    /// A cluster with these namespaces, and lines to be sent to one watcher.
+    /// Returns a cluster with these namespaces, and a sender of watch events.
     fn cluster(
         listed: Vec<Value>,
     ) -> (

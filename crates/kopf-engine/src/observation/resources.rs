@@ -1,7 +1,7 @@
-//! The kinds that the cluster has, as they come and go with their definitions.
+//! The resources of the cluster, which change with their CRDs.
 //!
-//! The server itself is asked what kinds it has; definitions only say when to ask again, and in
-//! which group. Groups that cannot be asked are left as they were known, and asked again later.
+//! Resources come from discovery; events of CRDs only trigger new scans of their groups. The resources
+//! of groups whose scan fails are kept, and the scan is retried.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::known::{Known, is_identical};
 use super::{Complaints, Resources, builtin};
 use crate::health::Vitals;
 
-/// How many events are taken together at most, so that a cluster that never rests is served, too.
+/// Maximum number of events before a scan, so that a constant stream of events cannot delay scans.
 const BATCH: usize = 1_000;
 
-/// The groups that the handlers ask for.
+/// Returns the API groups that the handlers select.
 pub(crate) fn wanted_groups<'a>(selectors: impl Iterator<Item = &'a Selector>) -> Groups {
     let groups: Option<BTreeSet<String>> = selectors
         .map(|selector| selector.group().map(str::to_owned))
@@ -30,7 +30,7 @@ pub(crate) fn wanted_groups<'a>(selectors: impl Iterator<Item = &'a Selector>) -
     groups.map_or(Groups::All, Groups::Only)
 }
 
-/// Discovers kinds, and watches their definitions; publishes what kinds there are.
+/// Discovers resources, watches CRDs, and publishes the resources.
 #[derive(Debug)]
 pub(crate) struct ResourceObserver {
     pub(crate) client: Client,
@@ -41,7 +41,7 @@ pub(crate) struct ResourceObserver {
 }
 
 impl ResourceObserver {
-    /// Observes until it is dropped. Fails only if there was nothing to begin with.
+    /// Runs until the future is dropped. Returns an error only if the first scan fails.
     pub(crate) async fn run(self) -> Result<(), Error> {
         let scan = discovery::scan(&self.client, &self.groups).await?;
         let mut known = Known::new(self.groups.clone());
@@ -59,7 +59,7 @@ impl ResourceObserver {
                 () = known.agenda.wait() => {}
                 signal = next(&mut stream) => notice(signal, &mut known, stream.as_mut()),
             }
-            // Definitions often come in numbers, and several times each: one look is enough.
+            // CRDs often change in bursts: one scan is enough.
             for _ in 0..BATCH {
                 match next(&mut stream).now_or_never() {
                     Some(signal) => notice(signal, &mut known, stream.as_mut()),
@@ -103,7 +103,7 @@ impl ResourceObserver {
     }
 }
 
-/// The stream of definitions.
+/// Starts the watch of CRDs.
 struct Definitions {
     observer: Observer,
     complaints: Complaints,
@@ -154,13 +154,13 @@ mod tests {
 
     const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-    /// A cluster whose kinds can be changed.
+    /// A cluster whose resources can be changed.
     #[derive(Default)]
     struct Cluster {
         kinds: Vec<Resource>,
-        /// Paths that are refused, and how.
+        /// Rejected paths with their responses.
         refused: BTreeMap<String, u16>,
-        /// Names of the definitions to be listed.
+        /// Names of the listed CRDs.
         listed: Vec<String>,
         watcher: Option<mpsc::UnboundedReceiver<Value>>,
     }

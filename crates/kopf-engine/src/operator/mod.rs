@@ -19,9 +19,9 @@
 //! An operator knows nothing of processes and signals: it runs until its token is cancelled, or
 //! until it cannot go on. Several operators can run in one process.
 
+mod duplicate_ids;
 mod error;
-mod haste;
-mod namesakes;
+mod immediate_retries;
 mod root;
 mod starting;
 #[cfg(test)]
@@ -393,7 +393,7 @@ impl Operator {
         }
         check_ids(&self.registry, &self.settings)?;
         admission::check(&self.registry, &self.settings.admission)?;
-        haste::warn(&self.registry, &self.settings);
+        immediate_retries::warn(&self.registry, &self.settings);
         Ok(())
     }
 
@@ -407,7 +407,7 @@ impl Operator {
                 return Err(Error::NoIndex { id });
             }
         }
-        namesakes::warn(&self.registry);
+        duplicate_ids::warn(&self.registry);
         Ok(())
     }
 }

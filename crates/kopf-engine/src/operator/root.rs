@@ -34,18 +34,18 @@ const LINGERING: Duration = Duration::from_secs(2);
 pub(crate) struct Root {
     tasks: JoinSet<Result<(), Error>>,
     names: HashMap<Id, &'static str>,
-    /// Cancelled first: by those who react.
+    /// Stops the tasks that react to events. Cancelled first.
     pub(crate) halt: CancellationToken,
-    /// Cancelled last: by those who are needed until then.
+    /// Stops the tasks that the others depend on. Cancelled last.
     pub(crate) halt_last: CancellationToken,
-    /// How long those who react can take to end.
+    /// Time limit for the tasks that react to events.
     pub(crate) grace: Duration,
-    /// The requests for admission that are answered now, if anybody is told to send them.
+    /// The admission requests in progress, if webhook configurations are managed.
     reviews: Option<TaskTracker>,
 }
 
 impl Root {
-    /// A task that can be dropped when it is told to halt.
+    /// Spawns a task that is dropped when it is stopped.
     pub(crate) fn spawn<T>(&mut self, name: &'static str, halt: CancellationToken, task: T)
     where
         T: Future<Output = Result<(), Error>> + Send + 'static,
@@ -55,7 +55,7 @@ impl Root {
         });
     }
 
-    /// A task that knows itself when to end.
+    /// Spawns a task that handles its stop token itself.
     pub(crate) fn spawn_graceful<T>(&mut self, name: &'static str, task: T)
     where
         T: Future<Output = Result<(), Error>> + Send + 'static,
@@ -87,7 +87,7 @@ impl Root {
         self.spawn_graceful(SERVER, async { Ok(webhooks.serve(stop).await?) });
     }
 
-    /// Waits for a task that ends while none of them should.
+    /// Waits until a task ends unexpectedly.
     pub(crate) async fn failure(&mut self) -> Error {
         match self.ended().await {
             Some((task, Ok(()))) => {
@@ -102,7 +102,7 @@ impl Root {
         }
     }
 
-    /// Ends all tasks: those that react first, then those that they need for it.
+    /// Stops all tasks: first those that react to events, then those that they depend on.
     pub(crate) async fn stop(mut self) {
         self.halt.cancel();
         let limit = self.grace.saturating_add(HUNG);

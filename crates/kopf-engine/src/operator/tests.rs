@@ -1,4 +1,4 @@
-//! Operators with a server in this process that says what it is told to.
+//! Operators with a fake API server.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn operator() -> Operator {
     Operator::new(registry)
 }
 
-/// A cluster with one empty kind, whose streams never say anything.
+/// Returns a cluster with one resource without objects and silent watch streams.
 fn quiet(asked: &Asked) -> Answer {
     if asked.is_watch() {
         return Answer::Never;
@@ -129,7 +129,7 @@ async fn doubtful_handlers_are_warned_of_at_the_start() {
     }
 }
 
-/// What it has said of its parts that have ended, in their order.
+/// Returns the log records about ended tasks, in their order.
 fn ended(captured: &Captured) -> Vec<String> {
     let mut messages = captured.messages(Level::DEBUG);
     messages.retain(|message| message.ends_with("is cancelled."));
@@ -175,7 +175,7 @@ async fn what_it_cannot_do_without_ends_it() {
     assert_eq!(captured.messages(Level::ERROR).len(), 1);
 }
 
-/// A login with a client, as long as the list lasts.
+/// Returns a login that uses the clients of the list in turn.
 struct Given(std::sync::Mutex<Vec<kopf_client::vault::Credentials>>);
 
 impl kopf_client::vault::Login for Given {

@@ -142,8 +142,8 @@ impl Resolution {
     }
 }
 
-/// A kind whose definition is being deleted is no longer said to accept changes, except deletions. It
-/// does accept them, and its objects cannot go without their handlers.
+/// While a CRD is being deleted, discovery lists only the deletion verbs for its resource. Patches are
+/// still accepted, and the objects cannot be deleted without their handlers.
 fn is_ending(resource: &Resource) -> bool {
     let has = |verb: &str| resource.verbs.contains(verb);
     has("delete") && has("deletecollection") && !has("create") && !has("update")

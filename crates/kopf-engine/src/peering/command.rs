@@ -1,4 +1,4 @@
-//! Freezing and resuming: a record of somebody who is no operator, and is not renewed.
+//! The commands `freeze` and `resume`: a peer record of a person or script, which is not renewed.
 
 use std::sync::Arc;
 
@@ -10,66 +10,66 @@ use kopf_core::peering::{Assessment, GROUPS, Peer};
 use kopf_core::settings::Settings;
 use tracing::{debug, warn};
 
-use super::board::Board;
+use super::peering_object::PeeringObject;
 use super::{kinds, places};
 use crate::clock::Clock;
 use crate::health::Vitals;
 use crate::observation::{Findings, NamespaceObserver, ResourceObserver, insights};
 
-/// Why operators were not told.
+/// Error of a `freeze` or `resume` command.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server does not tell what kinds it has.
+    /// The discovery of resources failed.
     #[error("the resources of the cluster cannot be discovered")]
     Discovery(#[source] Box<kopf_client::Error>),
-    /// There is nothing to write to.
+    /// The CRD of peering objects does not exist.
     #[error("cannot find the peering resource: there are no {plural} in the cluster")]
     NoKind {
-        /// The missing kind.
+        /// The plural name of the missing resource.
         plural: &'static str,
     },
-    /// There are kinds of peering objects, but no namespaces.
+    /// No namespace matches the selection.
     #[error("no namespace is selected")]
     NoNamespace,
-    /// There is no such peering object anywhere.
+    /// The peering object does not exist in any of the places.
     #[error("the peering {name:?} is not found {places}")]
     NotFound {
-        /// The name that was looked for.
+        /// The name of the peering.
         name: String,
-        /// Where it was looked for.
+        /// The places that were searched.
         places: String,
     },
-    /// The server does not accept it.
-    #[error("the peering {board} cannot be changed")]
+    /// The server rejected the change.
+    #[error("the peering {object} cannot be changed")]
     Refused {
-        /// Which one.
-        board: String,
-        /// Why.
+        /// The peering object.
+        object: String,
+        /// The cause.
         #[source]
         source: Box<kopf_client::Error>,
     },
 }
 
-/// Where operators were told, and what has come of it.
+/// Result of a `freeze` or `resume` command.
 #[derive(Debug, Default)]
 #[non_exhaustive]
-pub struct Told {
-    /// Where: texts such as `'default' in 'ns'`.
-    pub places: Vec<String>,
-    /// Where there was nothing to take back.
-    pub vain: Vec<String>,
-    /// Those who are there, too: when freezing, those of a higher priority, who go on; when there was
-    /// nothing to take back, all others.
+pub struct CommandOutcome {
+    /// Changed peering objects, such as `'default' in 'ns'`.
+    pub changed: Vec<String>,
+    /// Peering objects without a record to remove.
+    pub unchanged: Vec<String>,
+    /// Other live peers. For `freeze`: those of a higher priority, which are not paused. For `resume`:
+    /// all peers, if there was no record to remove.
     pub others: Vec<Peer>,
 }
 
-/// Who gives the commands, if nobody is named: `POD_ID`, or the person at the machine.
+/// Returns the default identity for commands: `POD_ID`, or the current user and host.
 pub fn own_identity() -> String {
     super::own_identity::detect_manual()
 }
 
-/// Pauses all operators of a lower priority, for as long as `settings.peering.lifetime` says.
+/// Pauses all operators of a lower priority for `settings.peering.lifetime`.
 ///
 /// The peering, the priority and the lifetime are those of the settings.
 pub async fn freeze(
@@ -77,79 +77,82 @@ pub async fn freeze(
     settings: Settings,
     scope: &Scope,
     identity: &str,
-) -> Result<Told, Error> {
-    tell(client, settings, scope, identity, Command::Freeze).await
+) -> Result<CommandOutcome, Error> {
+    execute(client, settings, scope, identity, Command::Freeze).await
 }
 
-/// Takes back what [`freeze`] has done under the same identity.
+/// Ends a [`freeze`] of the same identity.
 pub async fn resume(
     client: &Client,
     settings: Settings,
     scope: &Scope,
     identity: &str,
-) -> Result<Told, Error> {
-    tell(client, settings, scope, identity, Command::Resume).await
+) -> Result<CommandOutcome, Error> {
+    execute(client, settings, scope, identity, Command::Resume).await
 }
 
-/// A command to other operators.
+/// The commands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Command {
     Freeze,
     Resume,
 }
 
-async fn tell(
+async fn execute(
     client: &Client,
     mut settings: Settings,
     scope: &Scope,
     identity: &str,
     command: Command,
-) -> Result<Told, Error> {
+) -> Result<CommandOutcome, Error> {
     settings.peering.clusterwide = matches!(scope, Scope::Cluster);
     settings.peering.standalone = false;
     let settings = Arc::new(settings);
     let client = client.with_networking(&settings.networking);
-    let boards = boards(&client, &settings, scope).await?;
+    let objects = peering_objects(&client, &settings, scope).await?;
     let peering = &settings.peering;
     let now = Clock::system().now();
     let peer = Peer::new(identity, peering.priority, peering.lifetime, now);
-    let (mut told, mut absent) = (Told::default(), Vec::new());
-    for board in boards {
-        let is_found = told.tell(&board, &peer, command, now).await;
+    let (mut outcome, mut absent) = (CommandOutcome::default(), Vec::new());
+    for object in objects {
+        let is_found = outcome.apply(&object, &peer, command, now).await;
         let is_found = is_found.map_err(|source| Error::Refused {
-            board: board.to_string(),
+            object: object.to_string(),
             source: Box::new(source),
         })?;
         if !is_found {
-            absent.push(board);
+            absent.push(object);
         }
     }
     // There can be two peering resources, of which one is used.
-    told.vain.retain(|place| !told.places.contains(place));
-    let is_told = |place: &String| told.places.contains(place) || told.vain.contains(place);
-    absent.retain(|board| !is_told(&board.to_string()));
-    if told.places.is_empty() && told.vain.is_empty() {
+    outcome
+        .unchanged
+        .retain(|place| !outcome.changed.contains(place));
+    let is_reported =
+        |place: &String| outcome.changed.contains(place) || outcome.unchanged.contains(place);
+    absent.retain(|object| !is_reported(&object.to_string()));
+    if outcome.changed.is_empty() && outcome.unchanged.is_empty() {
         return Err(not_found(&peering.name, &absent));
     }
-    for board in absent {
-        warn!("The peering {board} is not found.");
+    for object in absent {
+        warn!("The peering {object} is not found.");
     }
-    Ok(told)
+    Ok(outcome)
 }
 
-impl Told {
-    /// Sends the command by one peering object. Returns `false` if there is no such object.
-    async fn tell(
+impl CommandOutcome {
+    /// Applies the command to one peering object. Returns `false` if it does not exist.
+    async fn apply(
         &mut self,
-        board: &Board,
+        object: &PeeringObject,
         peer: &Peer,
         command: Command,
         now: Timestamp,
     ) -> Result<bool, kopf_client::Error> {
         let identity = &*peer.identity;
         let status = match command {
-            Command::Freeze => board.exchange(peer).await?,
-            Command::Resume => board.look().await?,
+            Command::Freeze => object.exchange(peer).await?,
+            Command::Resume => object.records().await?,
         };
         let Some(status) = status else {
             return Ok(false);
@@ -161,16 +164,16 @@ impl Told {
             Command::Freeze => others.retain(|other| other.priority > peer.priority),
             Command::Resume if is_there => {
                 others.clear();
-                board.remove([identity]).await?;
+                object.remove([identity]).await?;
             }
             Command::Resume => {}
         }
-        debug!("Keep-alive in {board}: ok.");
-        let place = board.to_string();
+        debug!("Keep-alive in {object}: ok.");
+        let place = object.to_string();
         let places = if is_there {
-            &mut self.places
+            &mut self.changed
         } else {
-            &mut self.vain
+            &mut self.unchanged
         };
         if !places.contains(&place) {
             places.push(place);
@@ -180,8 +183,8 @@ impl Told {
     }
 }
 
-fn not_found(name: &str, absent: &[Board]) -> Error {
-    let places = absent.iter().map(|board| match &board.namespace {
+fn not_found(name: &str, absent: &[PeeringObject]) -> Error {
+    let places = absent.iter().map(|object| match &object.namespace {
         Some(namespace) => format!("in '{namespace}'"),
         None => "cluster-wide".to_owned(),
     });
@@ -193,12 +196,12 @@ fn not_found(name: &str, absent: &[Board]) -> Error {
     }
 }
 
-/// All objects to write to, whether they exist or not.
-async fn boards(
+/// Returns all selected peering objects, which may or may not exist.
+async fn peering_objects(
     client: &Client,
     settings: &Arc<Settings>,
     scope: &Scope,
-) -> Result<Vec<Board>, Error> {
+) -> Result<Vec<PeeringObject>, Error> {
     let (findings, mut insights) = insights();
     let Findings {
         resources,
@@ -244,11 +247,11 @@ async fn boards(
     if places.is_empty() {
         return Err(Error::NoNamespace);
     }
-    let boards = places.into_iter().map(|place| Board {
+    let objects = places.into_iter().map(|place| PeeringObject {
         client: client.clone(),
         resource: place.resource,
         namespace: place.namespace,
         name: peering.name.clone(),
     });
-    Ok(boards.collect())
+    Ok(objects.collect())
 }

@@ -1,19 +1,18 @@
-//! Peering: several operators for the same objects agree on who of them works.
+//! Peering: of several operators for the same objects, only the one with the highest priority works.
 //!
 //! ```text
-//! Peerings ── for every peering kind × served namespace ─┬─ Outlook        reads, pauses
+//! Peerings ── for every peering kind × served namespace ─┬─ PeerWatcher    reads, pauses
 //!                                                        └─ Participation  writes
 //! ```
 //!
-//! What the others mean is decided in `kopf_core::peering`. Everything that is paused looks at
-//! [`pausing`](crate::pausing) and knows nothing of peers. [`freeze`] and [`resume`] are for
-//! commands: they pause the operators of a cluster without being one.
+//! The rules are in `kopf_core::peering`. Other modules depend on [`pausing`](crate::pausing) only.
+//! [`freeze`] and [`resume`] implement the commands that pause the operators of a cluster.
 
-mod board;
 mod command;
-mod outlook;
 mod own_identity;
 mod participation;
+mod peer_watcher;
+mod peering_object;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,13 +27,13 @@ use kopf_core::settings::{Peering, Settings};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use self::board::Board;
 pub use self::command::{
-    Error as CommandError, Told, freeze, own_identity as command_identity, resume,
+    CommandOutcome, Error as CommandError, freeze, own_identity as command_identity, resume,
 };
-use self::outlook::Outlook;
 pub(crate) use self::own_identity::detect as detect_own_identity;
-use self::participation::{Participation, Wishes};
+use self::participation::{Participation, WriteRequests};
+use self::peer_watcher::PeerWatcher;
+use self::peering_object::PeeringObject;
 use crate::ensemble::{Ensemble, Error, Place};
 use crate::observation::{Namespaces, Resources};
 use crate::pausing::{Flag, Pause};
@@ -45,10 +44,10 @@ type Start = Box<dyn Fn(Place, CancellationToken) -> BoxFuture<'static, ()> + Se
 /// All peerings of one operator.
 pub(crate) struct Peerings {
     settings: Arc<Settings>,
-    /// On while the kinds of peering objects are missing, but needed.
+    /// Set while peering is mandatory and its CRD does not exist.
     missing: Flag,
     ensemble: Ensemble<Start>,
-    /// Whether the operator has not begun to work yet.
+    /// `true` until the operator starts to handle objects.
     is_first: Arc<AtomicBool>,
     is_warned: bool,
 }
@@ -71,7 +70,7 @@ impl Peerings {
         }
     }
 
-    /// For streams without an operator.
+    /// Creates the peerings of a standalone operator.
     #[cfg(test)]
     pub(crate) fn none() -> Self {
         let mut settings = Settings::default();
@@ -85,7 +84,7 @@ impl Peerings {
         }
     }
 
-    /// Takes part in all peerings that there are, and in no other ones.
+    /// Starts and stops participations so that they match the existing peerings.
     pub(crate) async fn adjust(
         &mut self,
         resources: &Resources,
@@ -97,7 +96,7 @@ impl Peerings {
         let is_missing = peering.mandatory && !peering.standalone && places.is_empty();
         if is_missing && !self.missing.is_on() {
             let what = if kinds.is_empty() {
-                "The kinds of peering objects are not found"
+                "The CRDs of peering objects are not found"
             } else {
                 "There is no place for peering objects"
             };
@@ -121,7 +120,7 @@ impl Peerings {
         Ok(())
     }
 
-    /// Waits for a peering that ends by itself. Cancel-safe.
+    /// Waits until a participation fails. Cancel-safe.
     pub(crate) async fn failure(&mut self) -> Error {
         self.ensemble.failure().await
     }
@@ -132,7 +131,7 @@ impl Peerings {
     }
 }
 
-/// The groups to look into, with those of peerings.
+/// Returns the API groups to discover, including those of peerings.
 pub(crate) fn with_peerings(groups: Groups, peering: &Peering) -> Groups {
     match groups {
         Groups::Only(mut groups) if !peering.standalone => {
@@ -143,7 +142,7 @@ pub(crate) fn with_peerings(groups: Groups, peering: &Peering) -> Groups {
     }
 }
 
-/// The kinds in which the operator agrees with others.
+/// Returns the peering resources that the settings select.
 fn kinds(peering: &Peering, resources: &Resources) -> Vec<Arc<Resource>> {
     let plural = if peering.clusterwide {
         CLUSTER_PLURAL
@@ -161,7 +160,7 @@ fn kinds(peering: &Peering, resources: &Resources) -> Vec<Arc<Resource>> {
     resources.iter().filter(is_peering).cloned().collect()
 }
 
-/// Where the operator agrees with others. Objects in no namespace are for the whole cluster.
+/// Returns the resources and namespaces of peering objects. Cluster-scoped objects have no namespace.
 fn places(kinds: &[Arc<Resource>], namespaces: &Namespaces) -> BTreeSet<Place> {
     let mut places = BTreeSet::new();
     for resource in kinds {
@@ -180,7 +179,7 @@ fn places(kinds: &[Arc<Resource>], namespaces: &Namespaces) -> BTreeSet<Place> {
     places
 }
 
-/// How to take part in one more peering.
+/// Starts participations in peerings.
 struct Starting {
     shared: Arc<Shared>,
     identity: String,
@@ -193,7 +192,7 @@ impl Starting {
         let peering = context.settings.peering.clone();
         let flag = self.flag(&self.shared.pause, &peering, place.namespace.as_deref());
         let me = Participation {
-            board: Board {
+            object: PeeringObject {
                 client: context.client.clone(),
                 resource: Arc::clone(&place.resource),
                 namespace: place.namespace.clone(),
@@ -202,7 +201,7 @@ impl Starting {
             settings: peering,
             clock: context.clock,
             identity: self.identity.clone(),
-            wishes: Wishes::default(),
+            requests: WriteRequests::default(),
             assignments: self.shared.assignments.clone(),
             exiting: self.shared.ending.clone(),
         };
@@ -216,14 +215,16 @@ impl Starting {
                 place.namespace.clone(),
                 &context.settings.watching,
             );
-            let reading = Outlook::new(&me, flag, sign).noting(known).run(observer);
+            let reading = PeerWatcher::new(&me, flag, sign)
+                .noting(known)
+                .run(observer);
             me.run(reading, &stop).await;
             debug!("Stopping the watch-stream for {place}.");
         })
     }
 
-    /// Before an operator begins to work, it looks whether others do. When a peering appears later,
-    /// only those who cannot do without it wait for that look.
+    /// Creates the pause flag of a peering. It is set at the start of the operator, until the first
+    /// listing; for peerings that appear later, only if peering is mandatory.
     fn flag(&self, pause: &Pause, peering: &Peering, namespace: Option<&str>) -> Flag {
         let name = &peering.name;
         let mut flag = pause.flag(match namespace {

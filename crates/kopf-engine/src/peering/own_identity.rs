@@ -1,5 +1,4 @@
-//! How this operator is called among its peers, if nobody has given it a name: by its pod, or by the
-//! person and the machine that run it.
+//! The default identity of an operator in peerings: its pod, or the user and host that run it.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -7,7 +6,7 @@ use kopf_core::peering::{descriptive_host, generated_identity, manual_identity};
 
 use crate::clock::Clock;
 
-/// Names that can be told apart even if several operators are started at once.
+/// Returns an identity with a random part, so that several operators can start at the same time.
 pub(crate) fn detect(clock: Clock) -> String {
     pod().unwrap_or_else(|| {
         let random = RandomState::new().hash_one(0);
@@ -15,7 +14,7 @@ pub(crate) fn detect(clock: Clock) -> String {
     })
 }
 
-/// For commands: the same whenever the same person gives them on the same machine.
+/// Returns the identity for commands: constant for one user on one host.
 pub(super) fn detect_manual() -> String {
     pod().unwrap_or_else(|| manual_identity(&user(), &host()))
 }

@@ -1,7 +1,7 @@
-//! One operator at one peering object: it keeps its record fresh, looks at the others, and pauses.
+//! The participation of one operator in one peering: renews its record and removes expired ones.
 //!
-//! Reading and writing go on side by side: a slow write does not delay the decision, and decisions
-//! are made on what the server tells, never on what is left of an older telling.
+//! Reading and writing run concurrently, so that a slow write does not delay a decision. Decisions
+//! use the records of the latest watch event.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -16,58 +16,58 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::board::Board;
+use super::peering_object::PeeringObject;
 use crate::clock::Clock;
 use crate::leading::{Assignments, Pass};
 
-/// How long an exiting operator may take to remove its record. If it fails, the record expires.
+/// Time limit for removing the record at exit. A record that is left expires.
 const EXITING: Duration = Duration::from_secs(3);
 
-/// When to write again what could not be written, if the lifetime allows for so long.
+/// Delay after a failed write, and the least time between renewals of a removed record.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// See the module.
+/// The writing side of a peering.
 #[derive(Debug)]
 pub(super) struct Participation {
-    pub(super) board: Board,
+    pub(super) object: PeeringObject,
     pub(super) settings: Peering,
     pub(super) clock: Clock,
     pub(super) identity: String,
-    pub(super) wishes: Wishes,
-    /// Of several replicas, only one writes.
+    pub(super) requests: WriteRequests,
+    /// The leases of this replica: only one replica of a group writes.
     pub(super) assignments: Assignments,
     /// Cancelled when the operator exits.
     pub(super) exiting: CancellationToken,
 }
 
-/// What the reading side wants to be written, and what it has to know of the writing.
+/// Requests of the reading side, and the state of the writing side.
 #[derive(Debug, Default)]
-pub(super) struct Wishes {
+pub(super) struct WriteRequests {
     dead: Mutex<BTreeSet<String>>,
     touch: AtomicBool,
-    /// Whether somebody else has removed the own record.
+    /// `true` if another client has removed the own record.
     is_lost: AtomicBool,
     news: Notify,
-    /// Whether there was no object to write to.
+    /// `true` if the peering object did not exist at the last write.
     is_absent: AtomicBool,
-    /// Whether it is not permitted to write.
+    /// `true` if the last write was forbidden.
     is_forbidden: AtomicBool,
 }
 
-impl Wishes {
-    /// Says once more that this operator is there.
+impl WriteRequests {
+    /// Requests a renewal of the own record.
     pub(super) fn touch(&self) {
         self.touch.store(true, Ordering::Release);
         self.news.notify_one();
     }
 
-    /// Writes the own record again, which somebody else has removed.
+    /// Requests that a removed own record is written again.
     pub(super) fn restore(&self) {
         self.is_lost.store(true, Ordering::Release);
         self.news.notify_one();
     }
 
-    /// Removes the records of those that are dead.
+    /// Requests the removal of expired records.
     pub(super) fn remove(&self, dead: Vec<String>) {
         let mut wanted = self.dead.lock().unwrap_or_else(PoisonError::into_inner);
         wanted.extend(dead);
@@ -91,7 +91,7 @@ impl Wishes {
 }
 
 impl Participation {
-    /// Writes until it is stopped, then removes the own record. `reading` goes on meanwhile.
+    /// Writes until stopped, then removes the own record. Runs `reading` concurrently.
     pub(super) async fn run(&self, reading: impl Future<Output = ()>, stop: &CancellationToken) {
         let mut writing = pin!(self.write(stop));
         tokio::select! {
@@ -99,15 +99,15 @@ impl Participation {
             () = &mut writing => {}
             () = reading => {}
             () = stop.cancelled() => {
-                // A request that is on its way is waited for: it must not come after the last one.
+                // A request in flight must not arrive after the removal of the record.
                 if timeout(EXITING, &mut writing).await.is_err() {
-                    warn!("Couldn't remove self from the peering {} in time. Ignoring.", self.board);
+                    warn!("Couldn't remove self from the peering {} in time. Ignoring.", self.object);
                 }
             }
         }
     }
 
-    /// Writes while this replica acts for its group; all replicas are one peer.
+    /// Writes while this replica acts for its group. All replicas of a group are one peer.
     async fn write(&self, stop: &CancellationToken) {
         while let Some(pass) = stop.run_until_cancelled(self.assignments.first()).await {
             self.write_as(&pass, stop).await;
@@ -117,8 +117,8 @@ impl Participation {
         }
     }
 
-    /// Keeps the record fresh until it is stopped or another replica acts for the group. The record
-    /// is removed at the exit, and left to the next replica otherwise.
+    /// Renews the record until stopped or until another replica acts for the group. At exit, the
+    /// record is removed; otherwise the next replica continues it.
     async fn write_as(&self, pass: &Pass, stop: &CancellationToken) {
         let mut random = seed(&self.identity);
         // An exiting replica is a peer until its last handler has ended.
@@ -128,9 +128,9 @@ impl Participation {
             random = random
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
-            self.wishes.is_lost.store(false, Ordering::Release);
+            self.requests.is_lost.store(false, Ordering::Release);
             let written = Instant::now();
-            let until = written + wait.min(super::outlook::A_LIFETIME);
+            let until = written + wait.min(super::peer_watcher::MAX_DURATION);
             tokio::select! {
                 () = self.serve(written + RETRY, until, stop) => {}
                 () = pass.ended(), if !exits() => {}
@@ -139,38 +139,38 @@ impl Participation {
         if !stop.is_cancelled() || !pass.may_write() {
             return;
         }
-        match self.board.remove([self.identity.as_str()]).await {
+        match self.object.remove([self.identity.as_str()]).await {
             Ok(found) => self.log(found),
             Err(error) => warn!("Couldn't remove self from the peering. Ignoring. {error}"),
         }
     }
 
-    /// Renews the own record. When to do it again.
+    /// Renews the own record. Returns the delay until the next renewal.
     async fn keep_alive(&self, random: u64) -> Duration {
         let Peering {
             priority, lifetime, ..
         } = self.settings;
         let wait = keepalive_interval(lifetime, random >> 32);
         let peer = Peer::new(&self.identity, priority, lifetime, self.clock.now());
-        match self.board.touch(&peer).await {
+        match self.object.touch(&peer).await {
             Ok(found) => {
-                self.wishes.is_absent.store(!found, Ordering::Release);
-                self.wishes.is_forbidden.store(false, Ordering::Release);
+                self.requests.is_absent.store(!found, Ordering::Release);
+                self.requests.is_forbidden.store(false, Ordering::Release);
                 self.log(found);
                 wait
             }
             Err(error) if error.is_forbidden() => {
-                let board = &self.board;
-                if !self.wishes.is_forbidden.swap(true, Ordering::AcqRel) {
+                let object = &self.object;
+                if !self.requests.is_forbidden.swap(true, Ordering::AcqRel) {
                     warn!(
-                        "Keep-alive in {board} is not possible, other operators do not see this \
+                        "Keep-alive in {object} is not possible, other operators do not see this \
                          one: {error}"
                     );
                 }
                 wait
             }
             Err(error) => {
-                warn!("Keep-alive in {} has failed: {error}", self.board);
+                warn!("Keep-alive in {} has failed: {error}", self.object);
                 wait.min(RETRY)
             }
         }
@@ -178,25 +178,24 @@ impl Participation {
 
     fn log(&self, found: bool) {
         if !found {
-            debug!("Keep-alive in {}: not found.", self.board);
+            debug!("Keep-alive in {}: not found.", self.object);
         } else if !self.settings.stealth {
-            debug!("Keep-alive in {}: ok.", self.board);
+            debug!("Keep-alive in {}: ok.", self.object);
         }
     }
 
-    /// Does what is wished for, until it is time for the own record, or that is wished for. A record
-    /// that is removed by somebody is not written in haste: whoever removes it, because of a wrong clock,
-    /// does so again.
+    /// Processes requests until the next renewal is due or requested. A record that another client
+    /// has removed is renewed at `earliest`: a client with a wrong clock removes it repeatedly.
     async fn serve(&self, earliest: Instant, mut until: Instant, stop: &CancellationToken) {
         loop {
-            if self.wishes.is_lost.swap(false, Ordering::AcqRel) {
+            if self.requests.is_lost.swap(false, Ordering::AcqRel) {
                 until = until.min(earliest);
             }
-            let (dead, touch) = self.wishes.take();
+            let (dead, touch) = self.requests.take();
             if !dead.is_empty()
-                && let Err(error) = self.board.remove(dead.iter().map(String::as_str)).await
+                && let Err(error) = self.object.remove(dead.iter().map(String::as_str)).await
             {
-                debug!("Dead peers in {} are not removed: {error}", self.board);
+                debug!("Dead peers in {} are not removed: {error}", self.object);
             }
             if touch {
                 return;
@@ -204,13 +203,13 @@ impl Participation {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = sleep_until(until) => return,
-                () = self.wishes.news.notified() => {}
+                () = self.requests.news.notified() => {}
             }
         }
     }
 }
 
-/// Operators differ by their names, and so do their times; for the same name, they are the same.
+/// Returns a seed for the jitter of renewals: deterministic, and different for each identity.
 fn seed(identity: &str) -> u64 {
     identity.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)

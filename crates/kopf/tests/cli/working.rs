@@ -277,7 +277,7 @@ pub(crate) fn a_mandatory_peering_is_waited_for() {
     let folder = folder("default", "{}");
     let arguments = [&SANDBOX[..], &["--peering", "special", "--dev"]].concat();
     let mut running = Running::start(&mut operator(&folder, &arguments));
-    running.until("The kinds of peering objects are not found. Operations are paused");
+    running.until("The CRDs of peering objects are not found. Operations are paused");
     running.signal("-TERM");
     let (code, _, log) = running.end();
     assert_eq!(code, Some(0), "{log}");

@@ -14,7 +14,7 @@ use kopf_client::connection;
 use kopf_core::namespace::Scope;
 use kopf_core::peering::listed;
 use kopf_core::settings::{Peering, Settings};
-use kopf_engine::peering::{self, CommandError, Told};
+use kopf_engine::peering::{self, CommandError, CommandOutcome};
 use tracing::{info, warn};
 
 pub(super) use self::args::LoggingArgs;
@@ -159,7 +159,7 @@ impl Order {
         });
         self.settings
             .validate()
-            .map_err(|error| Failure::new("The operators cannot be told", &error))?;
+            .map_err(|error| Failure::new("The operators cannot be reached", &error))?;
         let client = connection::infer().await.map_err(|error| {
             Failure::new("There is no cluster to work with", &error)
                 .advise("set KUBECONFIG, or run it in a pod with a service account")
@@ -168,48 +168,48 @@ impl Order {
         let peering = self.settings.peering.clone();
         let settings = self.settings;
         if self.is_freezing {
-            let told = peering::freeze(&client, settings, &scope, &identity).await;
+            let outcome = peering::freeze(&client, settings, &scope, &identity).await;
             report_freezing(
-                &told.map_err(|error| explain(true, &error))?,
+                &outcome.map_err(|error| explain(true, &error))?,
                 &peering,
                 &identity,
             );
         } else {
-            let told = peering::resume(&client, settings, &scope, &identity).await;
-            report_resuming(&told.map_err(|error| explain(false, &error))?, &identity);
+            let outcome = peering::resume(&client, settings, &scope, &identity).await;
+            report_resuming(&outcome.map_err(|error| explain(false, &error))?, &identity);
         }
         Ok(())
     }
 }
 
-fn report_freezing(told: &Told, peering: &Peering, identity: &str) {
-    let (places, seconds) = (told.places.join(", "), peering.lifetime.as_secs());
+fn report_freezing(outcome: &CommandOutcome, peering: &Peering, identity: &str) {
+    let (places, seconds) = (outcome.changed.join(", "), peering.lifetime.as_secs());
     info!("Operators are frozen in the peering {places} by {identity}, for {seconds} seconds.");
-    if !told.others.is_empty() {
+    if !outcome.others.is_empty() {
         let priority = peering.priority;
         warn!(
             "These operators go on, since their priority is higher than {priority}: {}. Freeze \
              them by a higher --priority, or by --dev.",
-            listed(&told.others)
+            listed(&outcome.others)
         );
     }
 }
 
-fn report_resuming(told: &Told, identity: &str) {
-    if !told.places.is_empty() {
-        let places = told.places.join(", ");
+fn report_resuming(outcome: &CommandOutcome, identity: &str) {
+    if !outcome.changed.is_empty() {
+        let places = outcome.changed.join(", ");
         info!(
             "Operators are resumed in the peering {places} by {identity}, unless somebody else \
              pauses them."
         );
     }
-    if !told.vain.is_empty() {
-        let places = told.vain.join(", ");
+    if !outcome.unchanged.is_empty() {
+        let places = outcome.unchanged.join(", ");
         warn!("Nothing is resumed in the peering {places}: nothing is frozen by {identity} there.");
-        if !told.others.is_empty() {
+        if !outcome.others.is_empty() {
             warn!(
                 "Others are there: {}. Who has frozen operators is named by --id.",
-                listed(&told.others)
+                listed(&outcome.others)
             );
         }
     }

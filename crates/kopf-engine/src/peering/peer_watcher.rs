@@ -1,4 +1,4 @@
-//! What the others say, and what is made of it: whether this operator is paused.
+//! The watcher of one peering object: pauses and resumes this operator according to the records of its peers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,37 +16,38 @@ use crate::health::Sign;
 use crate::known_peers::KnownPeers;
 use crate::pausing::Flag;
 
-/// How long the others are looked for before an operator that need not agree with them begins.
+/// Time to wait for the first listing if peering is optional and the peering object cannot be watched.
 const FIRST_LOOK: Duration = Duration::from_secs(10);
 
-/// How long to wait for the server to tell anew what it has told.
-const ANSWER: Duration = Duration::from_secs(10);
+/// Time to wait for the watch event of the own record that was written on expiry.
+const ECHO_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Longer than any operator runs, and short enough to be added to any time.
-pub(super) const A_LIFETIME: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+/// Upper bound for durations; adding it to a timestamp cannot overflow.
+pub(super) const MAX_DURATION: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
-/// The reading side of a participation.
+/// The reading side of a [`Participation`].
 #[derive(Debug)]
-#[allow(clippy::struct_excessive_bools)] // facts that have nothing to do with each other
-pub(super) struct Outlook<'a> {
+#[allow(clippy::struct_excessive_bools)] // independent flags
+pub(super) struct PeerWatcher<'a> {
     me: &'a Participation,
     flag: Flag,
     state: State,
-    /// Whether the listing that goes on has had the object.
+    /// `true` if the current listing contained the peering object.
     is_listed: bool,
-    /// What was last told.
+    /// The latest status of the peering object: the records of all peers.
     status: Value,
-    /// When the first of those that matter is presumably dead.
+    /// Time at which the first relevant record expires.
     deadline: Option<Instant>,
-    /// Whether the server was asked to tell of them anew, and did not yet.
-    is_asked: bool,
-    /// What was complained about.
+    /// `true` after an expiry until the next event of the peering object.
+    is_awaiting_echo: bool,
+    /// Malformed records that were already logged.
     garbage: BTreeSet<String>,
+    /// `true` after a failure of the watch until the next listing.
     is_troubled: bool,
-    /// Whether the own record was among what was last told.
+    /// `true` if the latest status contained the own record.
     is_present: bool,
     began: Instant,
-    /// What it tells to those who ask how the operator is.
+    /// The state of the watch for health probes.
     sign: Sign,
     /// Identities of all peers that were seen.
     known: KnownPeers,
@@ -54,18 +55,18 @@ pub(super) struct Outlook<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nothing was seen yet.
+    /// No listing has arrived yet.
     Unknown,
-    /// There is no such object.
+    /// The peering object does not exist.
     Absent,
-    /// Nobody is in the way.
+    /// No peer requires a pause.
     Clear,
-    /// Somebody is.
+    /// A peer requires a pause.
     Paused,
 }
 
-impl<'a> Outlook<'a> {
-    /// The flag is as it is until the others are seen for the first time.
+impl<'a> PeerWatcher<'a> {
+    /// Creates a watcher. The flag is left unchanged until the first listing.
     pub(super) fn new(me: &'a Participation, flag: Flag, sign: Sign) -> Self {
         Self {
             me,
@@ -74,7 +75,7 @@ impl<'a> Outlook<'a> {
             is_listed: false,
             status: Value::Null,
             deadline: None,
-            is_asked: false,
+            is_awaiting_echo: false,
             garbage: BTreeSet::new(),
             is_troubled: false,
             is_present: false,
@@ -84,12 +85,12 @@ impl<'a> Outlook<'a> {
         }
     }
 
-    /// Adds the identities of all peers to these.
+    /// Collects the identities of all seen peers in `known`.
     pub(super) fn noting(self, known: KnownPeers) -> Self {
         Self { known, ..self }
     }
 
-    /// Looks at what is told, until it is dropped.
+    /// Processes the signals of the observer until the future is dropped.
     pub(super) async fn run(mut self, mut observer: Observer) {
         self.sign.listening(observer.pulse());
         loop {
@@ -121,15 +122,15 @@ impl<'a> Outlook<'a> {
             Signal::Failure {
                 error, permanent, ..
             } => {
-                let (resource, board) = (&self.me.board.resource, &self.me.board);
+                let (resource, object) = (&self.me.object.resource, &self.me.object);
                 if !std::mem::replace(&mut self.is_troubled, true) {
-                    let fate = if permanent {
+                    let state = if permanent {
                         "not possible"
                     } else {
                         "interrupted"
                     };
                     warn!(
-                        "Watching of {resource} {board} is {fate}, other operators are not \
+                        "Watching of {resource} {object} is {state}, other operators are not \
                          noticed; trying again: {error}"
                     );
                 }
@@ -138,7 +139,7 @@ impl<'a> Outlook<'a> {
                 } else {
                     self.sign.troubled(error.to_string());
                 }
-                // Who need not agree with others is not kept from working by that for long.
+                // Optional peering must not keep the operator from starting.
                 let is_over = permanent || self.began.elapsed() >= FIRST_LOOK;
                 if self.state == State::Unknown && !self.me.settings.mandatory && is_over {
                     self.flag.set(false);
@@ -148,7 +149,7 @@ impl<'a> Outlook<'a> {
     }
 
     fn look(&mut self, item: &Item) {
-        if item.key.name.as_deref() != Some(&*self.me.board.name) {
+        if item.key.name.as_deref() != Some(&*self.me.object.name) {
             return;
         }
         self.is_listed = true;
@@ -163,34 +164,34 @@ impl<'a> Outlook<'a> {
                 self.known.add(others.map(String::as_str));
                 self.assess();
             }
-            Err(error) => warn!("The peering {} cannot be read: {error}", self.me.board),
+            Err(error) => warn!("The peering {} cannot be read: {error}", self.me.object),
         }
         let own = self.status.get(&self.me.identity);
         let is_present = own.is_some_and(|record| !record.is_null());
         if std::mem::replace(&mut self.is_present, is_present) && !is_present {
             debug!(
-                "The own record in {} is removed by somebody else.",
-                self.me.board
+                "The own record in {} was removed by another client.",
+                self.me.object
             );
-            self.me.wishes.restore();
+            self.me.requests.restore();
         }
-        if self.me.wishes.is_absent() {
-            // It has come into being, and the others are to know who is here.
-            self.me.wishes.touch();
+        if self.me.requests.is_absent() {
+            // The peering object was created: announce this operator to its peers.
+            self.me.requests.touch();
         }
     }
 
-    /// There is no such object, or none any more: nobody is in the way.
+    /// Handles the absence of the peering object: resumes unless peering is mandatory.
     fn vanish(&mut self) {
         (self.deadline, self.status) = (None, Value::Null);
-        (self.is_asked, self.is_present) = (false, false);
+        (self.is_awaiting_echo, self.is_present) = (false, false);
         let before = std::mem::replace(&mut self.state, State::Absent);
         if self.me.settings.mandatory {
             if before != State::Absent {
                 warn!(
                     "The peering {} is not found. Operations are paused until it is there, since \
                      peering is mandatory.",
-                    self.me.board
+                    self.me.object
                 );
             }
             self.flag.set(true);
@@ -203,7 +204,7 @@ impl<'a> Outlook<'a> {
     }
 
     fn assess(&mut self) {
-        self.is_asked = false;
+        self.is_awaiting_echo = false;
         let me = self.me;
         let now = me.clock.now();
         let mut found = Assessment::of(&self.status, &me.identity, me.settings.priority, now);
@@ -212,15 +213,12 @@ impl<'a> Outlook<'a> {
         }
         for key in found.garbage {
             if !self.garbage.contains(&key) {
-                debug!(
-                    "Ignoring what is no record of an operator in {}: {key}",
-                    me.board
-                );
+                debug!("Ignoring a malformed peer record in {}: {key}", me.object);
                 self.garbage.insert(key);
             }
         }
         if !found.dead.is_empty() {
-            me.wishes.remove(found.dead);
+            me.requests.remove(found.dead);
         }
         match &found.verdict {
             Verdict::Outranked(peers) => {
@@ -252,20 +250,20 @@ impl<'a> Outlook<'a> {
         self.flag.set(is_paused);
         self.deadline = found.deadline.map(|deadline| {
             let left = deadline.duration_since(now).unsigned_abs();
-            Instant::now() + left.min(A_LIFETIME)
+            Instant::now() + left.min(MAX_DURATION)
         });
     }
 
-    /// Somebody has not been seen for too long, as far as it was told. A change of the own record
-    /// makes the server tell it once more; if it does not, because that cannot be changed, what it
-    /// has told must do.
+    /// Handles the expiry of a record. The stored status can be outdated, so the own record is
+    /// renewed, which makes the server send the current one. If that is impossible or takes longer
+    /// than [`ECHO_TIMEOUT`], the stored status decides.
     fn expire(&mut self) {
-        self.me.wishes.touch();
-        if self.is_asked || self.me.wishes.is_forbidden() {
+        self.me.requests.touch();
+        if self.is_awaiting_echo || self.me.requests.is_forbidden() {
             self.assess();
         } else {
-            self.is_asked = true;
-            self.deadline = Some(Instant::now() + ANSWER);
+            self.is_awaiting_echo = true;
+            self.deadline = Some(Instant::now() + ECHO_TIMEOUT);
         }
     }
 }

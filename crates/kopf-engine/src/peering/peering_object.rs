@@ -1,4 +1,4 @@
-//! A peering object, as one writes to it.
+//! Requests that read and change a peering object.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,33 +9,33 @@ use kopf_core::peering::{Peer, removing, touching};
 use kopf_core::resource::Resource;
 use serde_json::{Value, json};
 
-/// Where operators leave records of themselves.
+/// A peering object: its status has one record per operator.
 #[derive(Debug, Clone)]
-pub(super) struct Board {
+pub(super) struct PeeringObject {
     pub(super) client: Client,
     pub(super) resource: Arc<Resource>,
     pub(super) namespace: Option<String>,
     pub(super) name: String,
 }
 
-impl Board {
-    /// Leaves or renews a record. Whether there is such an object.
+impl PeeringObject {
+    /// Writes or renews a record. Returns `false` if the object does not exist.
     pub(super) async fn touch(&self, peer: &Peer) -> Result<bool, Error> {
         Ok(self.exchange(peer).await?.is_some())
     }
 
-    /// Leaves or renews a record. All records after that, if there is such an object.
+    /// Writes or renews a record. Returns all records, or `None` if the object does not exist.
     pub(super) async fn exchange(&self, peer: &Peer) -> Result<Option<Value>, Error> {
         self.patch(&touching(peer)).await
     }
 
-    /// All records, if there is such an object. By a patch of nothing: operators need not be permitted to
-    /// get single objects.
-    pub(super) async fn look(&self) -> Result<Option<Value>, Error> {
+    /// Returns all records, or `None` if the object does not exist. Sends an empty patch, because
+    /// operators may lack the permission to get single objects.
+    pub(super) async fn records(&self) -> Result<Option<Value>, Error> {
         self.patch(&json!({"status": {}})).await
     }
 
-    /// Removes records. Whether there is such an object.
+    /// Removes records. Returns `false` if the object does not exist.
     pub(super) async fn remove<'a>(
         &self,
         identities: impl IntoIterator<Item = &'a str>,
@@ -57,7 +57,7 @@ impl Board {
 }
 
 /// `'default' in 'ns'`, as in the original's logs.
-impl fmt::Display for Board {
+impl fmt::Display for PeeringObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.namespace {
             Some(namespace) => write!(f, "'{}' in '{namespace}'", self.name),

@@ -1,5 +1,4 @@
-//! Functions with the same id: what is known of handlers is known by their ids, so that the second one of
-//! them may never be called.
+//! Warnings about duplicate handler ids. Progress is stored by id, so the second handler may never run.
 
 use std::collections::{HashMap, HashSet};
 use std::mem::{Discriminant, discriminant};
@@ -8,7 +7,7 @@ use kopf_core::handler::{Activity, FunctionId, HandlerId, HandlerKind};
 
 use crate::invocation::Registry;
 
-/// Warns of functions that are in each other's way.
+/// Warns of functions with the same id for the same objects.
 pub(crate) fn warn(registry: &Registry) {
     let is_at_stake = |kind: HandlerKind| {
         let is_probe = kind == HandlerKind::Activity(Activity::Probe);
@@ -45,7 +44,7 @@ mod tests {
     use crate::captured::capture;
     use crate::invocation::Nothing;
 
-    /// How often it is warned of handlers like these: kind, id, function, resource.
+    /// Returns the number of warnings about these handlers: kind, id, function, resource.
     fn warnings(handlers: &[(HandlerKind, &str, u64, &str)]) -> usize {
         let captured = capture(Level::WARN);
         let handlers = handlers.iter().map(|(kind, id, function, resource)| {

@@ -214,7 +214,7 @@ mod tests {
         backoff(Duration::from_millis(100))
     }
 
-    /// The bounds of the jitter around a delay.
+    /// Returns `true` if a delay is within the jitter of the expected one.
     fn is_about(delay: Duration, expected: Duration) -> bool {
         delay >= expected * 3 / 4 && delay <= expected * 5 / 4
     }
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_wait_for_the_cap_at_once() {
+    fn rejections_have_the_maximum_delay() {
         let mut backoff = default();
         assert!(is_about(
             backoff.step(Input::Refused, Instant::now()),
@@ -385,9 +385,9 @@ mod tests {
             }
         }
 
-        /// Whatever happens, progress included, requests keep their distance.
+        /// Requests are spaced in any case, even with progress.
         #[test]
-        fn requests_are_spaced_whatever_happens(
+        fn requests_are_always_spaced(
             steps in steps(&[
                 Input::Opened, Input::Progress, Input::Listed, Input::Ended, Input::Failed,
                 Input::Relist, Input::Missing, Input::Refused,

@@ -1,4 +1,4 @@
-//! Servers that refuse, fail, forget, or fall silent.
+//! Tests of servers that reject, fail, compact, or stall.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::script::{Piece, Reply, Script, data, refusal, status, text};
 use crate::watching::{Observer, observe};
 
 #[tokio::test(start_paused = true)]
-async fn forgotten_versions_lead_to_a_new_listing() {
+async fn list_follows_410() {
     let gone = data(event("ERROR", &status(410)));
     let replies = [
         list(&["a"], "5"),
@@ -39,7 +39,7 @@ async fn forgotten_versions_lead_to_a_new_listing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn endless_forgetting_is_slowed_down() {
+async fn repeated_410_slows_down() {
     let mut replies = Vec::new();
     for _ in 0..20 {
         replies.extend([list(&[], "5"), refusal(410)]);
@@ -53,7 +53,7 @@ async fn endless_forgetting_is_slowed_down() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_errors_in_the_stream_are_told_and_all_is_listed_again() {
+async fn other_errors_in_the_stream_are_reported_and_followed_by_a_list() {
     let error = data(event("ERROR", &status(500)));
     let replies = [
         list(&[], "5"),
@@ -76,7 +76,7 @@ async fn other_errors_in_the_stream_are_told_and_all_is_listed_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_is_not_trusted() {
+async fn silent_streams_are_reopened() {
     let pause = |time| Piece::Pause(seconds(time));
     let replies = [
         list(&[], "5"),
@@ -107,8 +107,8 @@ async fn inactivity_limit_can_be_disabled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_of_the_listener_is_forgiven_once() {
-    // The event has come while nobody was listening.
+async fn unpolled_stream_gets_a_grace_time_once() {
+    // The event arrived while the stream was not polled.
     let replies = [
         list(&[], "5"),
         open(vec![Piece::Pause(seconds(72)), added("a", "6")]),
@@ -120,7 +120,7 @@ async fn silence_of_the_listener_is_forgiven_once() {
     tokio::time::sleep(seconds(80)).await;
     assert_eq!(next(&mut observer, 1).await, ["ADDED a"]);
     assert_eq!(script.left(), 1);
-    // The stream is dead, whoever comes and goes.
+    // The stream is dead, even if `next` is called and dropped repeatedly.
     let start = Instant::now();
     let signal = loop {
         if let Ok(signal) = timeout(seconds(1), observer.next()).await {
@@ -132,7 +132,7 @@ async fn silence_of_the_listener_is_forgiven_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_that_do_not_open_in_time_are_trouble() {
+async fn streams_that_do_not_open_in_time_fail() {
     let mut settings = Watching::default();
     settings.connect_timeout = Some(seconds(3));
     let replies = [list(&[], "5"), Reply::Never, open(vec![added("a", "6")])];
@@ -148,7 +148,7 @@ async fn streams_that_do_not_open_in_time_are_trouble() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusals_are_permanent_trouble_and_tried_again() {
+async fn rejections_are_permanent_failures_and_retried() {
     let replies = [
         refusal(403),
         refusal(403),
@@ -185,7 +185,7 @@ async fn refusals_are_permanent_trouble_and_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn brand_new_kinds_are_tried_soon() {
+async fn missing_resources_are_retried_soon() {
     let replies = [refusal(404), refusal(404), list(&[], "5"), open(vec![])];
     let (mut observer, _) = started(replies);
     let start = Instant::now();
@@ -212,7 +212,7 @@ async fn brand_new_kinds_are_tried_soon() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn absent_servers_are_asked_more_and_more_rarely() {
+async fn unreachable_servers_are_retried_with_growing_delays() {
     let run = |name: &'static str| async move {
         let (client, _) = Script::new(vec![Reply::Reset; 12]);
         let mut observer = observe(client, examples(), Some(name.into()), &Watching::default());
@@ -257,7 +257,7 @@ async fn throttling_is_obeyed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nonsense_is_trouble_and_does_not_stay() {
+async fn malformed_lines_fail_and_are_skipped() {
     let page = || open(vec![data("<html>\n<body>Bad gateway</body>\n</html>\n")]);
     let replies = [
         list(&[], "5"),
@@ -285,7 +285,7 @@ async fn nonsense_is_trouble_and_does_not_stay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn doubtful_versions_are_given_up() {
+async fn unusable_versions_are_dropped_after_failures() {
     // After a restored backup, the version is from the future: the server cannot serve it yet.
     let mut replies = vec![list(&[], "500")];
     replies.extend(vec![refusal(504); 3]);
@@ -304,7 +304,7 @@ async fn doubtful_versions_are_given_up() {
             "listed 1"
         ]
     );
-    // A version that makes no sense to the server.
+    // A version that the server rejects.
     let replies = [list(&[], "x"), refusal(400), list(&[], "7")];
     let (mut observer, _) = started(replies);
     assert_eq!(
@@ -314,7 +314,7 @@ async fn doubtful_versions_are_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn impossible_scopes_are_permanent_trouble() {
+async fn invalid_scopes_are_permanent_failures() {
     let (client, script) = Script::new([]);
     let nodes = Resource {
         version: "v1".into(),

@@ -48,7 +48,7 @@ pub enum Error {
     },
 
     /// The response did not arrive in time.
-    #[error("no answer within {} seconds", after.as_secs_f64())]
+    #[error("no response within {} seconds", after.as_secs_f64())]
     Timeout {
         /// The timeout.
         after: Duration,

@@ -489,7 +489,7 @@ async fn watches_survive_new_logins() {
                 server.know(&format!("t{number}"));
             }
         };
-        let trouble = async {
+        let failure = async {
             loop {
                 match observer.next().await {
                     Signal::Failure { error, .. } if !matches!(error, Error::Ended { .. }) => {
@@ -501,7 +501,7 @@ async fn watches_survive_new_logins() {
         };
         tokio::select! {
             () = changing => {}
-            error = trouble => panic!("{error}"),
+            error = failure => panic!("{error}"),
         }
         assert_eq!(plan.count(), 9, "one for each change but the last");
     })

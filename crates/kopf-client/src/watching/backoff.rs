@@ -11,7 +11,7 @@
 //! | re-listings | every `Relist` and `Missing` | [`STEADY`] between the end of a listing and the next re-listing |
 //!
 //! Events do not reset the counter of re-listings: a server that forgets versions faster than they
-//! are read would otherwise be asked for everything again and again.
+//! are read would otherwise be listed in a tight loop.
 
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ pub(super) struct Backoff {
 impl Backoff {
     /// Creates a machine without failures. Observers with different seeds get different jitter.
     pub(super) fn new(settings: &Watching, seed: u64) -> Self {
-        // A limit that is shorter than `STEADY` ends watches early because the settings say so.
+        // A limit that is shorter than `STEADY` ends watches early because of the settings.
         // Half of it, because the server starts counting before the client does.
         let limits = [
             settings.server_timeout,

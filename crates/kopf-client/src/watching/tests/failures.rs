@@ -8,7 +8,7 @@ use kopf_core::settings::Watching;
 use tokio::time::{Instant, timeout};
 
 use super::{
-    added, bookmark, brief, event, examples, list, next, open, quiet, seconds, started, trouble,
+    added, bookmark, brief, event, examples, failure, list, next, open, quiet, seconds, started,
     watch,
 };
 use crate::script::{Piece, Reply, Script, data, refusal, status, text};
@@ -67,7 +67,7 @@ async fn other_errors_in_the_stream_are_reported_and_followed_by_a_list() {
         [
             "listing",
             "listed 0",
-            "trouble 500",
+            "failure 500",
             "listing",
             "- a",
             "listed 1"
@@ -141,7 +141,11 @@ async fn streams_that_do_not_open_in_time_fail() {
     let start = Instant::now();
     assert_eq!(
         next(&mut observer, 3).await,
-        ["listing", "listed 0", "trouble no answer within 3 seconds"]
+        [
+            "listing",
+            "listed 0",
+            "failure no response within 3 seconds"
+        ]
     );
     assert_eq!(start.elapsed(), seconds(3));
     assert_eq!(next(&mut observer, 1).await, ["ADDED a"]);
@@ -160,7 +164,7 @@ async fn rejections_are_permanent_failures_and_retried() {
     ];
     let (mut observer, script) = started(replies);
     let refused = async |observer: &mut Observer, code: u16| {
-        let (error, retry_in, permanent) = trouble(observer).await;
+        let (error, retry_in, permanent) = failure(observer).await;
         assert!(
             error.starts_with(&format!("refused with {code}")),
             "{error}"
@@ -193,9 +197,9 @@ async fn missing_resources_are_retried_soon() {
         next(&mut observer, 6).await,
         [
             "listing",
-            "permanent trouble 404",
+            "permanent failure 404",
             "listing",
-            "permanent trouble 404",
+            "permanent failure 404",
             "listing",
             "listed 0"
         ]
@@ -206,7 +210,7 @@ async fn missing_resources_are_retried_soon() {
     let mut last = Duration::ZERO;
     for _ in 0..20 {
         assert_eq!(next(&mut observer, 1).await, ["listing"]);
-        last = trouble(&mut observer).await.1;
+        last = failure(&mut observer).await.1;
     }
     assert!(last >= seconds(22), "{last:?}");
 }
@@ -219,7 +223,7 @@ async fn unreachable_servers_are_retried_with_growing_delays() {
         assert_eq!(next(&mut observer, 1).await, ["listing"]);
         let mut waits = Vec::new();
         for _ in 0..12 {
-            let (_, retry_in, permanent) = trouble(&mut observer).await;
+            let (_, retry_in, permanent) = failure(&mut observer).await;
             assert!(!permanent);
             waits.push(retry_in);
         }
@@ -242,9 +246,9 @@ async fn throttling_is_obeyed() {
         next(&mut observer, 5).await,
         [
             "listing",
-            "trouble 429",
+            "failure 429",
             "listed 0",
-            "trouble 429",
+            "failure 429",
             "ADDED a"
         ]
     );
@@ -267,11 +271,11 @@ async fn malformed_lines_fail_and_are_skipped() {
         open(vec![added("b", "10")]),
     ];
     let (mut observer, _) = started(replies);
-    let nonsense = "trouble unexpected response";
+    let malformed = "failure unexpected response";
     assert_eq!(
         next(&mut observer, 8).await,
         [
-            "listing", "listed 0", nonsense, nonsense, "listing", "- a", "listed 1", "ADDED b"
+            "listing", "listed 0", malformed, malformed, "listing", "- a", "listed 1", "ADDED b"
         ]
     );
 
@@ -279,7 +283,7 @@ async fn malformed_lines_fail_and_are_skipped() {
     assert_eq!(
         next(&mut observer, 6).await,
         [
-            "listing", nonsense, "listing", nonsense, "listing", "listed 0"
+            "listing", malformed, "listing", malformed, "listing", "listed 0"
         ]
     );
 }
@@ -296,9 +300,9 @@ async fn unusable_versions_are_dropped_after_failures() {
         [
             "listing",
             "listed 0",
-            "trouble 504",
-            "trouble 504",
-            "trouble 504",
+            "failure 504",
+            "failure 504",
+            "failure 504",
             "listing",
             "- a",
             "listed 1"
@@ -309,7 +313,7 @@ async fn unusable_versions_are_dropped_after_failures() {
     let (mut observer, _) = started(replies);
     assert_eq!(
         next(&mut observer, 5).await,
-        ["listing", "listed 0", "trouble 400", "listing", "listed 0"]
+        ["listing", "listed 0", "failure 400", "listing", "listed 0"]
     );
 }
 
@@ -328,7 +332,7 @@ async fn invalid_scopes_are_permanent_failures() {
         &Watching::default(),
     );
     for _ in 0..3 {
-        let (error, _, permanent) = trouble(&mut observer).await;
+        let (error, _, permanent) = failure(&mut observer).await;
         assert!(error.contains("cluster-scoped"), "{error}");
         assert!(permanent);
     }

@@ -1,8 +1,8 @@
 //! Observers of a scripted server, in paused time.
 
+mod failures;
 mod rate;
 mod restricted;
-mod trouble;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,7 +115,7 @@ fn brief(signal: &Signal) -> String {
             };
             let what = what.split(['(', ':']).next().unwrap_or_default().trim();
             format!(
-                "{}trouble {what}",
+                "{}failure {what}",
                 if *permanent { "permanent " } else { "" }
             )
         }
@@ -138,7 +138,7 @@ async fn quiet(observer: &mut Observer, for_time: Duration) {
     }
 }
 
-async fn trouble(observer: &mut Observer) -> (String, Duration, bool) {
+async fn failure(observer: &mut Observer) -> (String, Duration, bool) {
     match observer.next().await {
         Signal::Failure {
             error,
@@ -220,8 +220,8 @@ async fn failed_pages_are_requested_again() {
         [
             "listing",
             "- a",
-            "trouble 500",
-            "trouble connection failed",
+            "failure 500",
+            "failure connection failed",
             "- b",
             "listed 2"
         ]
@@ -373,7 +373,7 @@ async fn dropping_next_loses_nothing() {
         [
             "listing",
             "- a",
-            "trouble connection failed",
+            "failure connection failed",
             "- b",
             "listed 2",
             "ADDED c",

@@ -47,7 +47,7 @@ async fn requests_without_credentials_are_rejected() {
 async fn wrong_credentials_are_rejected() {
     let api = Api::start_over_tls().await;
     for header in [
-        "Bearer nonsense",
+        "Bearer invalid",
         "Bearer ",
         "Basic YWRtaW46YWRtaW4=",
         "nonsense",

@@ -242,7 +242,7 @@ async fn object_selector_matches_the_old_or_the_new_object() {
     assert_eq!(
         called(&webhook),
         ["/labels"],
-        "what goes has its labels to the end"
+        "a deleted object is matched by its labels"
     );
     api.finish().await;
 }

@@ -17,7 +17,7 @@ async fn definition(api: &Api, crd: &Crd<'_>) -> Value {
 }
 
 async fn await_condition(api: &Api, path: &str, name: &str, status: &str) -> Value {
-    eventually("the condition to come", async || {
+    eventually("the condition to be set", async || {
         let crd = api.get(path).await.expect_code(200).json;
         (condition(&crd, name) == Some(status)).then_some(crd)
     })
@@ -119,7 +119,10 @@ async fn late_reader_gets_the_last_events_of_a_recreated_crd() {
 
     assert_eq!(watch.next_change().await.brief(), ("ADDED", "a"));
     assert_eq!(watch.next_change().await.brief(), ("DELETED", "a"));
-    assert!(watch.closed().await.is_empty(), "b is none of its business");
+    assert!(
+        watch.closed().await.is_empty(),
+        "events of the recreated CRD are not sent"
+    );
     assert_eq!(api.get(&again.path()).await.ok().item_names(), ["b"]);
     api.finish().await;
 }

@@ -60,7 +60,7 @@ async fn crd_is_accepted_and_established() {
         condition(&definition.json, "Established"),
         pair("True", "InitialNamesAccepted")
     );
-    assert_eq!(definition.generation(), 1, "the status is none of it");
+    assert_eq!(definition.generation(), 1, "the status is excluded");
     api.finish().await;
 }
 
@@ -162,10 +162,7 @@ async fn invalid_crds_are_rejected() {
         assert_eq!(refused.details()["kind"], "CustomResourceDefinition");
     }
     let list = api.get(CRDS).await.ok();
-    assert!(
-        !list.text().contains(&api.group()),
-        "nothing of it is there"
-    );
+    assert!(!list.text().contains(&api.group()), "nothing is stored");
     api.finish().await;
 }
 
@@ -296,7 +293,7 @@ async fn used_short_name_is_a_conflict() {
 }
 
 async fn gone(api: &Api, crd: &Crd<'_>) {
-    eventually("the definition to be gone", async || {
+    eventually("the CRD to be deleted", async || {
         (api.get(&crd.definition_path()).await.code == 404).then_some(())
     })
     .await;

@@ -158,7 +158,7 @@ async fn storage_version_can_be_changed() {
     api.put(&crd.definition_path(), &definition)
         .await
         .expect_code(200);
-    eventually("the old version to be gone", async || {
+    eventually("the old version to be removed", async || {
         (api.get(&path(&api, &crd, "v1", "widgets")).await.code == 404).then_some(())
     })
     .await;

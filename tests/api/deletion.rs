@@ -199,10 +199,7 @@ async fn unscheduled_pod_is_deleted_immediately() {
     let api = Api::start().await;
     api.create(&api.ns_path("pods"), &pod("p")).await.ok();
     let deleted = api.delete(&api.ns_path("pods/p")).await.expect_code(200);
-    assert_eq!(
-        deleted.json["kind"], "Pod",
-        "pods are answered with what they were"
-    );
+    assert_eq!(deleted.json["kind"], "Pod", "the response contains the pod");
     assert_eq!(deleted.name(), "p");
     api.get(&api.ns_path("pods/p"))
         .await

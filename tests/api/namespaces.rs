@@ -109,7 +109,7 @@ async fn finalizers_of_objects_block_a_terminating_namespace() {
     api.merge(&format!("{maps}/held"), &released)
         .await
         .expect_code(200);
-    eventually("the namespace to be gone", async || {
+    eventually("the namespace to be deleted", async || {
         (api.get(&path).await.code == 404).then_some(())
     })
     .await;

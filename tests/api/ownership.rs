@@ -211,7 +211,7 @@ async fn jobs_and_replication_controllers_orphan_by_default() {
         assert_eq!(deleted.json["kind"], object["kind"]);
         assert_eq!(deleted.at("/metadata/finalizers"), &json!(["orphan"]));
         assert_eq!(deleted.warnings(), warnings);
-        eventually("the owner to be gone", async || {
+        eventually("the owner to be deleted", async || {
             (api.get(&path).await.code == 404).then_some(())
         })
         .await;
@@ -277,7 +277,7 @@ async fn namespace_deletion_does_not_wait_for_dependents() {
     family.gone("owner").await;
     api.get(&family.path("child")).await.expect_code(200);
     family.release("child").await;
-    eventually("the namespace to be gone", async || {
+    eventually("the namespace to be deleted", async || {
         (api.get(&namespace).await.code == 404).then_some(())
     })
     .await;
@@ -297,7 +297,7 @@ async fn webhooks_are_not_called_for_the_deletion_of_a_crd() {
         .expect_code(201);
     api.delete(&crd.path_of("held")).await.expect_code(400);
     api.delete(&crd.definition_path()).await.expect_code(200);
-    eventually("the definition to be gone", async || {
+    eventually("the CRD to be deleted", async || {
         (api.get(&crd.definition_path()).await.code == 404).then_some(())
     })
     .await;
@@ -340,7 +340,7 @@ async fn stalled_webhook_does_not_block_the_collector() {
     let mut free = config_map("free", Value::Null);
     free["metadata"]["ownerReferences"] = json!([absent]);
     api.create(&elsewhere, &free).await.expect_code(201);
-    eventually("the free one to be gone", async || {
+    eventually("the object without finalizers to be deleted", async || {
         (api.get(&format!("{elsewhere}/free")).await.code == 404).then_some(())
     })
     .await;

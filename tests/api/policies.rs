@@ -185,7 +185,7 @@ async fn policies_have_parameters() {
     let allowed = objects::config_map("one", json!({"n": "4"}));
     api.create(&maps, &allowed).await.expect_code(201);
     api.delete(&crd.path_of("limits")).await.ok();
-    eventually("the parameters to be gone", async || {
+    eventually("the parameters to be deleted", async || {
         let object = objects::config_map("two", json!({"n": "4"}));
         let response = api.create(&format!("{maps}?dryRun=All"), &object).await;
         (response.code == 422).then_some(())

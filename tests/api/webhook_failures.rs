@@ -149,7 +149,7 @@ async fn webhook_of_an_unknown_authority_is_rejected() {
     })
     .await;
     create(&api, "a").await.expect_failure(500, "InternalError");
-    assert!(webhook.calls().is_empty(), "nothing was told to it");
+    assert!(webhook.calls().is_empty(), "it received no request");
     api.finish().await;
 }
 

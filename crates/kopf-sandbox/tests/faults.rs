@@ -41,7 +41,7 @@ async fn latency_delays_a_request() {
     {
         let mut creation = std::pin::pin!(api.create(CONFIG_MAPS, &two));
         let early = timeout(Duration::from_millis(6_999), &mut creation).await;
-        assert!(early.is_err(), "answered before its time");
+        assert!(early.is_err(), "the response is too early");
         api.get(&format!("{CONFIG_MAPS}/two")).await.expect(404);
         creation.await.expect(201);
     }

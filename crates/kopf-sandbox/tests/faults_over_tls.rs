@@ -108,7 +108,7 @@ async fn frozen_connections_resume() {
         assert!(new.is_err(), "new connections are not served either");
         assert!(timeout(A_WHILE, watch.line()).await.is_err());
         faults.freeze_connections(false);
-        in_time("the answer", call).await.unwrap().expect(200);
+        in_time("the response", call).await.unwrap().expect(200);
     }
     setup.create("two").await;
     assert_eq!(watch.event().await.name(), "two");

@@ -249,7 +249,7 @@ async fn list(api: &Api) -> Objects {
         .collect()
 }
 
-/// Returns the objects that a client knows after a watch.
+/// Returns the objects in the cache of a client after a watch.
 fn replay(events: &[Event]) -> Objects {
     let mut objects = Objects::new();
     let mut last = 0;

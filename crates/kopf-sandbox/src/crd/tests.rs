@@ -52,7 +52,7 @@ fn responses_match_a_real_server() {
         failures.len(),
         failures.join("\n")
     );
-    assert!(count > 100, "only {count} answers");
+    assert!(count > 100, "only {count} responses");
 }
 
 fn established() -> Value {

@@ -66,10 +66,10 @@ mod tests {
 
     #[test]
     fn display_contains_all_causes() {
-        let error = Error::new("a is there twice");
-        assert_eq!(error.to_string(), "a is there twice");
+        let error = Error::new("duplicate a");
+        assert_eq!(error.to_string(), "duplicate a");
         let error = error.because("f\ng").because("h").advise("remove one");
-        assert_eq!(error.to_string(), "a is there twice: f, g; h");
+        assert_eq!(error.to_string(), "duplicate a: f, g; h");
         assert_eq!(error.advice(), Some("remove one"));
     }
 }

@@ -86,7 +86,7 @@ fn responses_match_a_real_server() {
         failures.len(),
         failures.join("\n")
     );
-    assert!(count > 250, "only {count} answers");
+    assert!(count > 250, "only {count} responses");
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn creation_requires_its_parents() {
 
     fixture.remove("parents", "p");
     let late = fixture.create("children", "b", std::slice::from_ref(&parent));
-    assert_eq!(late, Err(Unexpected::NoParent), "it is gone");
+    assert_eq!(late, Err(Unexpected::NoParent), "the parent is deleted");
 
     fixture.create("parents", "p", &[]).unwrap();
     let late = fixture.create("children", "b", std::slice::from_ref(&parent));

@@ -155,7 +155,7 @@ impl Connection {
     /// Opens a watch, which occupies the connection.
     pub(crate) async fn watch(&mut self, path: &str) -> Watch<Incoming> {
         let response = self.open(request(Method::GET, path, None, "")).await;
-        let response = response.expect("an answer");
+        let response = response.expect("a response");
         assert_eq!(response.status(), 200, "{path}");
         Watch {
             body: response.into_body(),

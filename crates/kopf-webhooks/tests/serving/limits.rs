@@ -297,7 +297,7 @@ async fn clients_that_hold_all_memory_do_not_block_others() {
         let mut client = connecting.connect().await.unwrap();
         let response = client.review("/check", &asked);
         let response = tokio::time::timeout(Duration::from_secs(60), response).await;
-        let response = response.expect("it is answered").unwrap();
+        let response = response.expect("it gets a response").unwrap();
         assert_eq!(response.status, 200);
     }
 }

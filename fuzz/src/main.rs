@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use kopf_fuzz::Target;
 
-/// Inputs do not grow beyond this.
+/// Maximum size of inputs, in bytes.
 const MOST_BYTES: usize = 4096;
 
 /// The command line.
@@ -85,7 +85,7 @@ fn smoke(target: Target, time: Duration, seed: u64) {
     println!("{}: {count} inputs, no failure", target.name());
 }
 
-/// The input that is being run: written to a file when the thread panics.
+/// The current input: written to a file when the thread panics.
 #[derive(Default)]
 struct Last(std::cell::RefCell<Vec<u8>>);
 

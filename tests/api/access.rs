@@ -1,7 +1,7 @@
-//! Who may talk to the server at all, and whom it takes them for.
+//! Authentication: credentials and the resulting user.
 
 use http::Method;
-use kopf_tests::{Answer, Api};
+use kopf_tests::{Api, ApiResponse};
 use serde_json::{Value, json};
 
 const WHO_AM_I: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
@@ -11,7 +11,7 @@ fn who_am_i() -> Value {
 }
 
 #[tokio::test]
-async fn requests_without_credentials_are_refused() {
+async fn requests_without_credentials_are_rejected() {
     let api = Api::start_over_tls().await;
     let maps = api.ns_path("configmaps");
     for path in [
@@ -23,13 +23,17 @@ async fn requests_without_credentials_are_refused() {
         "/api/v1/pods",
         &maps,
     ] {
-        let refused = api.request_as_nobody(Method::GET, path).await.send().await;
+        let refused = api
+            .request_without_credentials(Method::GET, path)
+            .await
+            .send()
+            .await;
         let refused = refused.expect_failure(401, "Unauthorized");
         assert_eq!(refused.message(), "Unauthorized", "{path}");
     }
     let object = kopf_tests::objects::config_map("a", Value::Null);
     let post = api
-        .request_as_nobody(Method::POST, &maps)
+        .request_without_credentials(Method::POST, &maps)
         .await
         .json(&object)
         .send()
@@ -40,15 +44,15 @@ async fn requests_without_credentials_are_refused() {
 }
 
 #[tokio::test]
-async fn wrong_credentials_are_refused() {
+async fn wrong_credentials_are_rejected() {
     let api = Api::start_over_tls().await;
     for header in [
-        "Bearer nonsense",
+        "Bearer invalid",
         "Bearer ",
         "Basic YWRtaW46YWRtaW4=",
         "nonsense",
     ] {
-        let request = api.request_as_nobody(Method::GET, "/api").await;
+        let request = api.request_without_credentials(Method::GET, "/api").await;
         let refused = request.header("authorization", header).send().await;
         refused.expect_failure(401, "Unauthorized");
     }
@@ -56,7 +60,7 @@ async fn wrong_credentials_are_refused() {
 }
 
 #[tokio::test]
-async fn a_client_certificate_tells_who_one_is() {
+async fn client_certificate_identifies_the_user() {
     let api = Api::start_over_tls().await;
     let me = api.create(WHO_AM_I, &who_am_i()).await.expect_code(201);
     assert_ne!(me.at("/status/userInfo/username"), "");
@@ -68,7 +72,7 @@ async fn a_client_certificate_tells_who_one_is() {
 }
 
 #[tokio::test]
-async fn a_token_tells_who_one_is() {
+async fn token_identifies_the_user() {
     let api = Api::start_over_tls().await;
     let account = json!({
         "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"},
@@ -77,13 +81,15 @@ async fn a_token_tells_who_one_is() {
         .await
         .ok();
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"});
-    let answer = api
+    let response = api
         .create(&api.ns_path("serviceaccounts/robot/token"), &request)
         .await;
-    let answer = answer.expect_code(201);
-    let token = answer.at("/status/token").as_str().unwrap();
-    let with_token = async |token: &str| -> Answer {
-        let request = api.request_as_nobody(Method::POST, WHO_AM_I).await;
+    let response = response.expect_code(201);
+    let token = response.at("/status/token").as_str().unwrap();
+    let with_token = async |token: &str| -> ApiResponse {
+        let request = api
+            .request_without_credentials(Method::POST, WHO_AM_I)
+            .await;
         let request = request.header("authorization", &format!("Bearer {token}"));
         request.json(&who_am_i()).send().await
     };
@@ -116,7 +122,7 @@ async fn a_token_tells_who_one_is() {
 }
 
 #[tokio::test]
-async fn an_administrator_can_act_for_others() {
+async fn administrator_can_impersonate() {
     let api = Api::start().await;
     let me = api
         .request(Method::POST, WHO_AM_I)

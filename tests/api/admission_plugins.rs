@@ -24,7 +24,7 @@ fn pod_with(name: &str, cpu: &str) -> Value {
 }
 
 #[tokio::test]
-async fn limit_ranges_complete_and_bound_pods() {
+async fn limit_ranges_set_defaults_and_bounds() {
     let api = Api::start().await;
     api.create(&api.ns_path("limitranges"), &limit_range())
         .await
@@ -32,12 +32,12 @@ async fn limit_ranges_complete_and_bound_pods() {
     let pods = api.ns_path("pods");
     // A real server reads limit ranges from a cache.
     let refused = eventually("the limit range is effective", async || {
-        let answer = api.create(&pods, &pod_with("small", "10m")).await;
-        if answer.code == 201 {
+        let response = api.create(&pods, &pod_with("small", "10m")).await;
+        if response.code == 201 {
             api.delete(&api.ns_path("pods/small")).await;
             return None;
         }
-        Some(answer)
+        Some(response)
     })
     .await;
     let refused = refused.expect_failure(403, "Forbidden");
@@ -62,7 +62,7 @@ async fn limit_ranges_complete_and_bound_pods() {
 }
 
 #[tokio::test]
-async fn priorities_follow_the_class() {
+async fn priorities_are_set_by_the_class() {
     let api = Api::start().await;
     let mut pod = objects::pod("critical");
     pod["spec"]["priorityClassName"] = json!("system-cluster-critical");
@@ -87,7 +87,7 @@ async fn priorities_follow_the_class() {
 }
 
 #[tokio::test]
-async fn runtime_classes_must_exist_and_shape_the_pod() {
+async fn runtime_classes_must_exist_and_change_the_pod() {
     let api = Api::start().await;
     let name = api.unique("class");
     let mut pod = objects::pod("one");

@@ -1,4 +1,4 @@
-//! What an admission webhook is told about a request.
+//! Admission reviews: the content of requests to webhooks.
 
 use kopf_tests::{
     Api,
@@ -8,7 +8,7 @@ use kopf_tests::{
 };
 use serde_json::{Value, json};
 
-/// A webhook that lets everything pass and remembers it.
+/// Starts a webhook that allows and records everything.
 async fn witness(api: &Api, rules: &[Value]) -> Webhook {
     let webhook = Webhook::start(|_| Verdict::allow()).await;
     let hook = webhook.hook(api, "witness.example.com", "/seen", rules);
@@ -16,7 +16,7 @@ async fn witness(api: &Api, rules: &[Value]) -> Webhook {
     webhook
 }
 
-/// The only request which the webhook has seen since the last look.
+/// Returns the only request to the webhook since the last call.
 #[track_caller]
 fn only_request(webhook: &Webhook) -> Value {
     let calls = webhook.calls();
@@ -26,7 +26,7 @@ fn only_request(webhook: &Webhook) -> Value {
 }
 
 #[tokio::test]
-async fn a_creation_is_reviewed() {
+async fn creation_is_reviewed() {
     let api = Api::start().await;
     let webhook = witness(&api, &[rule("", "v1", &["configmaps"], &["*"])]).await;
     let created = api
@@ -75,7 +75,7 @@ async fn a_creation_is_reviewed() {
 }
 
 #[tokio::test]
-async fn the_review_tells_who_asks() {
+async fn review_contains_the_user() {
     let api = Api::start().await;
     let webhook = witness(&api, &[rule("", "v1", &["configmaps"], &["CREATE"])]).await;
     api.create(&api.ns_path("configmaps"), &config_map("a", Value::Null))
@@ -98,7 +98,7 @@ async fn the_review_tells_who_asks() {
 }
 
 #[tokio::test]
-async fn an_update_is_reviewed_with_the_old_and_the_new() {
+async fn review_of_an_update_has_both_objects() {
     let api = Api::start().await;
     let created = api
         .create(
@@ -109,7 +109,7 @@ async fn an_update_is_reviewed_with_the_old_and_the_new() {
     let version = created.ok().resource_version();
     let webhook = witness(&api, &[rule("", "v1", &["configmaps"], &["*"])]).await;
     let path = api.ns_path("configmaps/a");
-    let path = with_query(&path, &[("fieldManager", "somebody")]);
+    let path = with_query(&path, &[("fieldManager", "manager")]);
     api.merge(&path, &json!({"data": {"x": "2"}}))
         .await
         .expect_code(200);
@@ -129,12 +129,12 @@ async fn an_update_is_reviewed_with_the_old_and_the_new() {
     assert!(
         ["PatchOptions", "UpdateOptions"].contains(&request["options"]["kind"].as_str().unwrap())
     );
-    assert_eq!(request["options"]["fieldManager"], "somebody");
+    assert_eq!(request["options"]["fieldManager"], "manager");
     api.finish().await;
 }
 
 #[tokio::test]
-async fn a_deletion_is_reviewed_with_what_goes() {
+async fn review_of_a_deletion_has_the_old_object() {
     let api = Api::start().await;
     let created = api
         .create(
@@ -195,7 +195,7 @@ async fn each_object_of_a_deleted_collection_is_reviewed() {
 }
 
 #[tokio::test]
-async fn a_status_write_is_reviewed_as_a_subresource() {
+async fn status_write_is_reviewed_as_a_subresource() {
     let api = Api::start().await;
     api.create(&api.ns_path("pods"), &pod("p")).await.ok();
     let webhook = witness(&api, &[rule("", "v1", &["pods/status"], &["*"])]).await;
@@ -224,7 +224,7 @@ async fn a_status_write_is_reviewed_as_a_subresource() {
 }
 
 #[tokio::test]
-async fn a_scale_is_reviewed_as_a_scale() {
+async fn scale_is_reviewed_as_a_scale() {
     let api = Api::start().await;
     let crd = api.crd().with_scale().create().await;
     api.create(&crd.path(), &crd.object("a", json!({"replicas": 1})))
@@ -252,7 +252,7 @@ async fn a_scale_is_reviewed_as_a_scale() {
 }
 
 #[tokio::test]
-async fn a_dry_run_is_reviewed_as_such() {
+async fn review_of_a_dry_run_is_marked() {
     let api = Api::start().await;
     let webhook = Webhook::start(|_| Verdict::allow()).await;
     let rules = [rule("", "v1", &["configmaps"], &["*"])];
@@ -273,7 +273,7 @@ async fn a_dry_run_is_reviewed_as_such() {
 }
 
 #[tokio::test]
-async fn a_generated_name_is_made_before_the_review() {
+async fn generated_name_is_set_before_the_review() {
     let api = Api::start().await;
     let webhook = witness(&api, &[rule("", "v1", &["configmaps"], &["CREATE"])]).await;
     let object = json!({

@@ -1,4 +1,4 @@
-//! Which requests an admission webhook gets to see.
+//! Matching of requests to admission webhooks.
 
 use kopf_tests::{
     Api,
@@ -7,7 +7,7 @@ use kopf_tests::{
 };
 use serde_json::{Value, json};
 
-/// The paths called since the last look, sorted.
+/// Returns the paths called since the last call, sorted.
 fn called(webhook: &Webhook) -> Vec<String> {
     let mut paths = webhook.paths();
     webhook.forget();
@@ -15,7 +15,7 @@ fn called(webhook: &Webhook) -> Vec<String> {
     paths
 }
 
-/// One hook per rule; the path is the name of the case.
+/// Installs one hook per rule; the path is the name of the case.
 async fn listen(api: &Api, cases: &[(&str, Value)]) -> Webhook {
     let webhook = Webhook::start(|_| Verdict::allow()).await;
     let hooks: Vec<_> = cases
@@ -35,7 +35,7 @@ async fn listen(api: &Api, cases: &[(&str, Value)]) -> Webhook {
 }
 
 #[tokio::test]
-async fn operations_select() {
+async fn rules_match_by_operation() {
     let api = Api::start().await;
     let on = |operations: &[&str]| rule("", "v1", &["configmaps"], operations);
     let webhook = listen(
@@ -66,14 +66,14 @@ async fn operations_select() {
     api.cached(&path).await;
     api.get(&path).await.ok();
     api.get(&api.ns_path("configmaps")).await.ok();
-    assert!(called(&webhook).is_empty(), "reading is nobody's business");
+    assert!(called(&webhook).is_empty(), "reads are not reviewed");
     api.delete(&path).await.ok();
     assert_eq!(called(&webhook), ["/any", "/delete"]);
     api.finish().await;
 }
 
 #[tokio::test]
-async fn resources_and_subresources_select() {
+async fn rules_match_by_resource_and_subresource() {
     let api = Api::start().await;
     let on = |resource: &str| rule("", "v1", &[resource], &["CREATE", "UPDATE"]);
     let webhook = listen(
@@ -105,7 +105,7 @@ async fn resources_and_subresources_select() {
 }
 
 #[tokio::test]
-async fn groups_and_versions_select() {
+async fn rules_match_by_group_and_version() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let on = |group: &str, version: &str| rule(group, version, &["widgets"], &["CREATE"]);
@@ -129,7 +129,7 @@ async fn groups_and_versions_select() {
 }
 
 #[tokio::test]
-async fn the_scope_selects() {
+async fn rules_match_by_scope() {
     let api = Api::start().await;
     let namespaced = api.crd().create().await;
     let cluster = api
@@ -153,7 +153,7 @@ async fn the_scope_selects() {
         .await
         .ok();
     assert_eq!(called(&webhook), ["/both", "/inside"]);
-    // A namespace selector says nothing about what lives in no namespace.
+    // Namespace selectors do not apply to cluster-scoped objects.
     api.create(&cluster.path(), &cluster.object("a", json!({})))
         .await
         .ok();
@@ -162,7 +162,7 @@ async fn the_scope_selects() {
 }
 
 #[tokio::test]
-async fn the_namespace_selects() {
+async fn namespace_selector_matches_by_labels() {
     let api = Api::start().await;
     let webhook = listen(
         &api,
@@ -182,7 +182,7 @@ async fn the_namespace_selects() {
 }
 
 #[tokio::test]
-async fn the_namespace_itself_is_judged_by_its_own_labels() {
+async fn namespace_is_matched_by_its_own_labels() {
     let api = Api::start().await;
     let webhook = listen(
         &api,
@@ -207,7 +207,7 @@ async fn the_namespace_itself_is_judged_by_its_own_labels() {
 }
 
 #[tokio::test]
-async fn labels_of_the_old_or_the_new_object_select() {
+async fn object_selector_matches_the_old_or_the_new_object() {
     let api = Api::start().await;
     let webhook = Webhook::start(|_| Verdict::allow()).await;
     let rules = [rule("", "v1", &["configmaps"], &["*"])];
@@ -242,13 +242,13 @@ async fn labels_of_the_old_or_the_new_object_select() {
     assert_eq!(
         called(&webhook),
         ["/labels"],
-        "what goes has its labels to the end"
+        "a deleted object is matched by its labels"
     );
     api.finish().await;
 }
 
 #[tokio::test]
-async fn the_match_policy_decides_about_other_versions() {
+async fn match_policy_controls_equivalent_versions() {
     let api = Api::start().await;
     let crd = api
         .crd()
@@ -310,7 +310,7 @@ async fn the_match_policy_decides_about_other_versions() {
 }
 
 #[tokio::test]
-async fn any_matching_rule_suffices_and_calls_once() {
+async fn several_matching_rules_call_once() {
     let api = Api::start().await;
     let webhook = Webhook::start(|_| Verdict::allow()).await;
     let rules = [

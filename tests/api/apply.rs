@@ -1,24 +1,24 @@
-//! Server-side apply: merging, owning, conflicts.
+//! Server-side apply: merging, ownership, conflicts.
 
 use http::Method;
-use kopf_tests::{Answer, Api, PatchType, objects, with_query};
+use kopf_tests::{Api, ApiResponse, PatchType, objects, with_query};
 use serde_json::{Value, json};
 
 /// Applies a configuration as a manager.
-pub(crate) async fn apply(api: &Api, path: &str, manager: &str, config: &Value) -> Answer {
+pub(crate) async fn apply(api: &Api, path: &str, manager: &str, config: &Value) -> ApiResponse {
     let path = with_query(path, &[("fieldManager", manager)]);
     api.patch(&path, PatchType::Apply, config).await
 }
 
 /// Applies a configuration as a manager that takes fields from others.
-pub(crate) async fn force(api: &Api, path: &str, manager: &str, config: &Value) -> Answer {
+pub(crate) async fn force(api: &Api, path: &str, manager: &str, config: &Value) -> ApiResponse {
     let path = with_query(path, &[("fieldManager", manager), ("force", "true")]);
     api.patch(&path, PatchType::Apply, config).await
 }
 
 /// Returns the `fieldsV1` of a manager, or null.
-pub(crate) fn owned(answer: &Answer, manager: &str, operation: &str) -> Value {
-    let entries = answer.at("/metadata/managedFields").as_array().cloned();
+pub(crate) fn owned(response: &ApiResponse, manager: &str, operation: &str) -> Value {
+    let entries = response.at("/metadata/managedFields").as_array().cloned();
     let entries = entries.unwrap_or_default();
     let entry = entries
         .iter()
@@ -27,7 +27,7 @@ pub(crate) fn owned(answer: &Answer, manager: &str, operation: &str) -> Value {
 }
 
 #[tokio::test]
-async fn apply_creates_what_does_not_exist() {
+async fn apply_creates_absent_objects() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let config = objects::config_map("one", json!({"a": "1"}));
@@ -62,7 +62,7 @@ async fn fields_that_are_no_longer_applied_are_removed() {
 }
 
 #[tokio::test]
-async fn fields_that_others_own_stay() {
+async fn fields_of_other_managers_are_kept() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let config = |data| objects::config_map("one", data);
@@ -130,7 +130,7 @@ async fn conflicts_with_updates_name_the_version() {
 }
 
 #[tokio::test]
-async fn shared_fields_are_changed_by_nobody_alone() {
+async fn shared_fields_conflict_for_each_owner() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let config = |data| objects::config_map("one", data);
@@ -155,7 +155,7 @@ async fn shared_fields_are_changed_by_nobody_alone() {
 }
 
 #[tokio::test]
-async fn the_manager_is_required_and_force_is_for_applies() {
+async fn manager_is_required_and_force_is_only_for_applies() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let config = objects::config_map("one", json!({}));
@@ -221,7 +221,7 @@ async fn configurations_can_be_yaml() {
 }
 
 #[tokio::test]
-async fn configurations_that_do_not_fit_the_schema_are_refused() {
+async fn mistyped_configurations_are_rejected() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let config =

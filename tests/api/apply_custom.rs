@@ -33,7 +33,7 @@ async fn widgets(api: &Api) -> Crd<'_> {
 }
 
 #[tokio::test]
-async fn types_of_the_schema_decide_on_the_fields() {
+async fn schema_types_determine_field_ownership() {
     let api = Api::start().await;
     let crd = widgets(&api).await;
     let spec = json!({
@@ -117,7 +117,7 @@ async fn atomic_parts_have_one_owner() {
 }
 
 #[tokio::test]
-async fn unknown_and_ambiguous_fields_are_refused() {
+async fn unknown_and_ambiguous_fields_are_rejected() {
     let api = Api::start().await;
     let crd = widgets(&api).await;
     let path = crd.path_of("one");
@@ -151,7 +151,7 @@ async fn unknown_and_ambiguous_fields_are_refused() {
 }
 
 #[tokio::test]
-async fn subresources_have_managers_of_their_own() {
+async fn subresources_have_their_own_managers() {
     let api = Api::start().await;
     let crd = api
         .crd()

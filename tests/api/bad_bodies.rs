@@ -1,10 +1,10 @@
-//! Request bodies that are not what they should be.
+//! Malformed request bodies.
 
 use http::Method;
-use kopf_tests::{Answer, Api, objects::config_map};
+use kopf_tests::{Api, ApiResponse, objects::config_map};
 use serde_json::{Value, json};
 
-async fn post(api: &Api, content_type: &str, body: impl Into<Vec<u8>>) -> Answer {
+async fn post(api: &Api, content_type: &str, body: impl Into<Vec<u8>>) -> ApiResponse {
     let request = api.request(Method::POST, &api.ns_path("configmaps"));
     request
         .header("content-type", content_type)
@@ -13,7 +13,7 @@ async fn post(api: &Api, content_type: &str, body: impl Into<Vec<u8>>) -> Answer
         .await
 }
 
-async fn post_json(api: &Api, body: impl Into<Vec<u8>>) -> Answer {
+async fn post_json(api: &Api, body: impl Into<Vec<u8>>) -> ApiResponse {
     post(api, "application/json", body).await
 }
 
@@ -28,7 +28,7 @@ async fn assert_nothing_stored(api: &Api) {
 }
 
 #[tokio::test]
-async fn malformed_json_is_refused() {
+async fn malformed_json_is_rejected() {
     let api = Api::start().await;
     for body in [
         "",
@@ -53,18 +53,18 @@ async fn malformed_json_is_refused() {
     let crd = api.crd().create().await;
     for body in ["", "{broken", "[]", "1"] {
         let request = api.request(Method::POST, &crd.path());
-        let answer = request
+        let response = request
             .header("content-type", "application/json")
             .body(body)
             .send()
             .await;
-        answer.expect_failure(400, "BadRequest");
+        response.expect_failure(400, "BadRequest");
     }
     api.finish().await;
 }
 
 #[tokio::test]
-async fn deep_nesting_is_refused_and_harms_nobody() {
+async fn deep_nesting_is_rejected() {
     let api = Api::start().await;
     post_json(&api, "[".repeat(200_000))
         .await
@@ -86,7 +86,7 @@ async fn deep_nesting_is_refused_and_harms_nobody() {
 }
 
 #[tokio::test]
-async fn stray_bytes_in_texts_are_replaced() {
+async fn invalid_utf8_in_strings_is_replaced() {
     let api = Api::start().await;
     let mut body = b"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\"},\
                      \"data\":{\"x\":\""
@@ -98,7 +98,7 @@ async fn stray_bytes_in_texts_are_replaced() {
 }
 
 #[tokio::test]
-async fn another_kind_or_version_than_the_path_is_refused() {
+async fn kind_and_version_must_match_the_path() {
     let api = Api::start().await;
     let maps = api.ns_path("configmaps");
     for (version, kind) in [("v1", "Secret"), ("apps/v1", "ConfigMap"), ("v1", "Nosuch")] {
@@ -115,7 +115,7 @@ async fn another_kind_or_version_than_the_path_is_refused() {
     api.create(&crd.path(), &object)
         .await
         .expect_failure(400, "BadRequest");
-    // Custom resources have no types to decode into, so that it is found out later.
+    // Custom resources are not decoded into types, so the error is found later.
     let mut object = crd.object("a", json!({}));
     object["kind"] = json!("Gadget");
     let refused = api
@@ -129,7 +129,7 @@ async fn another_kind_or_version_than_the_path_is_refused() {
 }
 
 #[tokio::test]
-async fn the_kind_may_be_left_to_the_path() {
+async fn kind_defaults_to_that_of_the_path() {
     let api = Api::start().await;
     let body = json!({"metadata": {"name": "a"}, "data": {"x": "1"}});
     let created = api
@@ -142,7 +142,7 @@ async fn the_kind_may_be_left_to_the_path() {
 }
 
 #[tokio::test]
-async fn fields_of_a_wrong_type_are_refused() {
+async fn fields_of_a_wrong_type_are_rejected() {
     let api = Api::start().await;
     for (pointer, value) in [
         ("data", json!({"a": 1})),
@@ -163,7 +163,7 @@ async fn fields_of_a_wrong_type_are_refused() {
 }
 
 #[tokio::test]
-async fn a_namespace_other_than_that_of_the_path_is_refused() {
+async fn namespace_must_match_the_path() {
     let api = Api::start().await;
     let mut object = config_map("a", Value::Null);
     object["metadata"]["namespace"] = json!("default");
@@ -174,13 +174,13 @@ async fn a_namespace_other_than_that_of_the_path_is_refused() {
 }
 
 #[tokio::test]
-async fn huge_bodies_are_refused() {
+async fn huge_bodies_are_rejected() {
     let api = Api::start().await;
     let huge = config_map("a", json!({"x": "x".repeat(3 * 1024 * 1024 + 1)}));
     let refused = api.create(&api.ns_path("configmaps"), &huge).await;
     refused.expect_failure(413, "RequestEntityTooLarge");
     assert_nothing_stored(&api).await;
-    // The limit of what a ConfigMap holds is lower.
+    // The limit of the data of a ConfigMap is lower.
     let large = config_map("a", json!({"x": "x".repeat(1024 * 1024 + 1)}));
     let refused = api.create(&api.ns_path("configmaps"), &large).await;
     let refused = refused.expect_failure(422, "Invalid");
@@ -189,7 +189,7 @@ async fn huge_bodies_are_refused() {
 }
 
 #[tokio::test]
-async fn yaml_is_accepted_where_it_is_said_to_be_yaml() {
+async fn yaml_is_accepted_with_its_content_type() {
     let api = Api::start().await;
     let body =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  x: |\n    one\n    two\n";
@@ -225,7 +225,7 @@ async fn yaml_is_accepted_where_it_is_said_to_be_yaml() {
 }
 
 #[tokio::test]
-async fn unknown_formats_are_refused_in_both_directions() {
+async fn unknown_formats_are_rejected_in_both_directions() {
     let api = Api::start().await;
     let object = config_map("a", Value::Null).to_string();
     let refused = post(&api, "text/plain", object.clone()).await;

@@ -1,4 +1,4 @@
-//! Parameters, methods and paths that are not what they should be.
+//! Malformed parameters, methods and paths.
 
 use http::Method;
 use kopf_tests::{Api, objects::config_map, with_query};
@@ -16,7 +16,7 @@ async fn unknown_parameters_are_ignored() {
 }
 
 #[tokio::test]
-async fn broken_numbers_are_refused() {
+async fn invalid_numbers_are_rejected() {
     let api = Api::start().await;
     let maps = api.ns_path("configmaps");
     for name in ["limit", "timeoutSeconds"] {
@@ -47,7 +47,7 @@ async fn only_false_and_zero_are_false() {
 }
 
 #[tokio::test]
-async fn options_with_unknown_values_are_refused() {
+async fn options_with_unknown_values_are_rejected() {
     let api = Api::start().await;
     let maps = api.ns_path("configmaps");
     let path = api.ns_path("configmaps/a");
@@ -100,7 +100,7 @@ async fn options_with_unknown_values_are_refused() {
 }
 
 #[tokio::test]
-async fn methods_that_a_path_does_not_have_are_refused() {
+async fn unsupported_methods_are_rejected() {
     let api = Api::start().await;
     let maps = api.ns_path("configmaps");
     let path = api.ns_path("configmaps/a");
@@ -120,7 +120,7 @@ async fn methods_that_a_path_does_not_have_are_refused() {
 }
 
 #[tokio::test]
-async fn the_scope_of_a_kind_is_part_of_its_path() {
+async fn scope_of_a_kind_is_part_of_its_path() {
     let api = Api::start().await;
     for path in [
         &api.ns_path("nodes"),
@@ -146,7 +146,7 @@ async fn the_scope_of_a_kind_is_part_of_its_path() {
 }
 
 #[tokio::test]
-async fn odd_paths_lead_nowhere() {
+async fn malformed_paths_are_not_found() {
     let api = Api::start().await;
     api.create(&api.ns_path("configmaps"), &config_map("a", Value::Null))
         .await
@@ -171,7 +171,7 @@ async fn odd_paths_lead_nowhere() {
 }
 
 #[tokio::test]
-async fn paths_are_decoded_and_a_last_slash_means_nothing() {
+async fn paths_are_decoded_and_a_trailing_slash_is_ignored() {
     let api = Api::start().await;
     api.create(&api.ns_path("configmaps"), &config_map("a", Value::Null))
         .await
@@ -188,7 +188,7 @@ async fn paths_are_decoded_and_a_last_slash_means_nothing() {
     assert_eq!(slash.name(), "a");
     let slash = api.get(&api.ns_path("configmaps/")).await.expect_code(200);
     assert_eq!(slash.item_names(), ["a"]);
-    // A name that nothing can have is still only a name.
+    // An impossible name is not an error of the path.
     let upper = api.get(&api.ns_path("configmaps/Not_A_Name")).await;
     assert_eq!(
         upper.expect_failure(404, "NotFound").details()["name"],
@@ -198,14 +198,18 @@ async fn paths_are_decoded_and_a_last_slash_means_nothing() {
 }
 
 #[tokio::test]
-async fn timeouts_need_a_unit() {
+async fn timeouts_without_a_unit_are_rejected() {
     let api = Api::start().await;
     let maps = api.ns_path("configmaps");
     for bad in ["invalid", "5", "5x"] {
-        let answer = api.get(&format!("{maps}?timeout={bad}")).await;
-        let answer = answer.expect_failure(400, "BadRequest");
+        let response = api.get(&format!("{maps}?timeout={bad}")).await;
+        let response = response.expect_failure(400, "BadRequest");
         let begin = "invalid timeout specified in the request URL";
-        assert!(answer.message().starts_with(begin), "{}", answer.message());
+        assert!(
+            response.message().starts_with(begin),
+            "{}",
+            response.message()
+        );
     }
     api.get(&format!("{maps}?timeout=5s"))
         .await

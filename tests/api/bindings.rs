@@ -1,10 +1,10 @@
-//! Pods being bound to nodes; grace periods, which matter only there; answers to deletions.
+//! Binding of pods to nodes, grace periods, and responses to deletions.
 
 use kopf_tests::{Api, PatchType, objects};
 use serde_json::json;
 
 #[tokio::test]
-async fn a_binding_puts_a_pod_on_a_node() {
+async fn binding_assigns_a_pod_to_a_node() {
     let api = Api::start().await;
     let path = api.ns_path("pods/one");
     let mut object = objects::pod("one");
@@ -70,7 +70,7 @@ async fn a_binding_puts_a_pod_on_a_node() {
 }
 
 #[tokio::test]
-async fn a_missing_pod_cannot_be_bound() {
+async fn binding_of_a_missing_pod_is_rejected() {
     let api = Api::start().await;
     let binding = json!({
         "apiVersion": "v1",
@@ -84,7 +84,7 @@ async fn a_missing_pod_cannot_be_bound() {
 }
 
 #[tokio::test]
-async fn a_negative_grace_period_of_a_bound_pod_is_one_second() {
+async fn negative_grace_period_of_a_bound_pod_is_one_second() {
     let api = Api::start().await;
     let path = api.ns_path("pods/one");
     let mut object = objects::pod("one");
@@ -105,7 +105,7 @@ async fn a_negative_grace_period_of_a_bound_pod_is_one_second() {
 }
 
 #[tokio::test]
-async fn clients_cannot_give_a_living_object_a_grace_period() {
+async fn grace_period_without_a_deletion_is_ignored() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     for (all, object) in [
@@ -135,7 +135,7 @@ async fn clients_cannot_give_a_living_object_a_grace_period() {
 }
 
 #[tokio::test]
-async fn a_deleted_storage_class_is_its_own_answer() {
+async fn deletion_of_a_storage_class_returns_the_object() {
     let api = Api::start().await;
     let all = "/apis/storage.k8s.io/v1/storageclasses";
     let name = api.unique("class");
@@ -156,7 +156,7 @@ async fn a_deleted_storage_class_is_its_own_answer() {
 }
 
 #[tokio::test]
-async fn ephemeral_containers_are_added_and_stay() {
+async fn ephemeral_containers_can_only_be_added() {
     let api = Api::start().await;
     let path = api.ns_path("pods/one/ephemeralcontainers");
     let pod = objects::pod("one");
@@ -202,7 +202,7 @@ async fn containers_are_resized() {
         resized.at("/spec/containers/0/image"),
         &pod["spec"]["containers"][0]["image"]
     );
-    // Not by the pod itself.
+    // Not by a write to the pod itself.
     let direct = json!({"spec": {"containers": [
         {"name": name, "resources": {"requests": {"cpu": "3"}}},
     ]}});

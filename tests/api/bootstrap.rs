@@ -1,10 +1,10 @@
-//! Objects that a server makes at its start.
+//! Initial objects of a server.
 
 use kopf_tests::Api;
 use serde_json::json;
 
 #[tokio::test]
-async fn the_service_of_the_api_exists() {
+async fn kubernetes_service_exists() {
     let api = Api::start().await;
     let service = api
         .get("/api/v1/namespaces/default/services/kubernetes")
@@ -21,7 +21,7 @@ async fn the_service_of_the_api_exists() {
 }
 
 #[tokio::test]
-async fn the_range_of_service_addresses_exists() {
+async fn service_cidr_exists() {
     let api = Api::start().await;
     let range = api
         .get("/apis/networking.k8s.io/v1/servicecidrs/kubernetes")

@@ -1,10 +1,10 @@
-//! Rules of single built-in kinds which operators rely on.
+//! Validation of single built-in kinds that operators rely on.
 
 use kopf_tests::{Api, objects};
 use serde_json::json;
 
 #[tokio::test]
-async fn an_immutable_config_map_keeps_its_data() {
+async fn immutable_config_map_keeps_its_data() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let mut object = objects::config_map("one", json!({"key": "1"}));
@@ -13,12 +13,12 @@ async fn an_immutable_config_map_keeps_its_data() {
         .await
         .expect_code(201);
 
-    let answer = api.merge(&path, &json!({"data": {"key": "2"}})).await;
-    let answer = answer.expect_failure(422, "Invalid");
-    assert_eq!(answer.causes(), [("FieldValueForbidden", "data")]);
-    let answer = api.merge(&path, &json!({"immutable": null})).await;
-    let answer = answer.expect_failure(422, "Invalid");
-    assert_eq!(answer.causes(), [("FieldValueForbidden", "immutable")]);
+    let response = api.merge(&path, &json!({"data": {"key": "2"}})).await;
+    let response = response.expect_failure(422, "Invalid");
+    assert_eq!(response.causes(), [("FieldValueForbidden", "data")]);
+    let response = api.merge(&path, &json!({"immutable": null})).await;
+    let response = response.expect_failure(422, "Invalid");
+    assert_eq!(response.causes(), [("FieldValueForbidden", "immutable")]);
     api.merge(&path, &json!({"metadata": {"labels": {"a": "b"}}}))
         .await
         .expect_code(200);
@@ -27,7 +27,7 @@ async fn an_immutable_config_map_keeps_its_data() {
 }
 
 #[tokio::test]
-async fn an_immutable_secret_keeps_its_data() {
+async fn immutable_secret_keeps_its_data() {
     let api = Api::start().await;
     let path = api.ns_path("secrets/one");
     let mut object = objects::secret("one", json!({"key": "MQ=="}));
@@ -35,11 +35,11 @@ async fn an_immutable_secret_keeps_its_data() {
     api.create(&api.ns_path("secrets"), &object)
         .await
         .expect_code(201);
-    let answer = api.merge(&path, &json!({"data": {"key": "Mg=="}})).await;
-    let answer = answer.expect_failure(422, "Invalid");
-    assert_eq!(answer.causes(), [("FieldValueForbidden", "data")]);
-    let answer = api.merge(&path, &json!({"stringData": {"key": "2"}})).await;
-    answer.expect_failure(422, "Invalid");
+    let response = api.merge(&path, &json!({"data": {"key": "Mg=="}})).await;
+    let response = response.expect_failure(422, "Invalid");
+    assert_eq!(response.causes(), [("FieldValueForbidden", "data")]);
+    let response = api.merge(&path, &json!({"stringData": {"key": "2"}})).await;
+    response.expect_failure(422, "Invalid");
     api.finish().await;
 }
 
@@ -72,25 +72,25 @@ async fn string_data_of_a_secret_becomes_data() {
 async fn data_of_a_secret_is_base64() {
     let api = Api::start().await;
     let object = objects::secret("one", json!({"key": "not base64!"}));
-    let answer = api.create(&api.ns_path("secrets"), &object).await;
-    answer.expect_failure(400, "BadRequest");
+    let response = api.create(&api.ns_path("secrets"), &object).await;
+    response.expect_failure(400, "BadRequest");
     api.finish().await;
 }
 
 #[tokio::test]
-async fn the_type_of_a_secret_never_changes() {
+async fn type_of_a_secret_is_immutable() {
     let api = Api::start().await;
     api.create(&api.ns_path("secrets"), &objects::secret("one", json!({})))
         .await
         .expect_code(201);
-    let answer = api
+    let response = api
         .merge(
             &api.ns_path("secrets/one"),
             &json!({"type": "example.com/x"}),
         )
         .await;
-    let answer = answer.expect_failure(422, "Invalid");
-    assert_eq!(answer.causes()[0], ("FieldValueInvalid", "type"));
+    let response = response.expect_failure(422, "Invalid");
+    assert_eq!(response.causes()[0], ("FieldValueInvalid", "type"));
     api.finish().await;
 }
 
@@ -99,15 +99,15 @@ async fn keys_of_a_config_map_are_file_names() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     for key in ["", "sp ace", "sl/ash", "..", "."] {
-        let answer = api
+        let response = api
             .create(&path, &objects::config_map("one", json!({key: "x"})))
             .await;
-        let answer = answer.expect_failure(422, "Invalid");
-        assert_eq!(answer.causes()[0].0, "FieldValueInvalid", "{key:?}");
+        let response = response.expect_failure(422, "Invalid");
+        assert_eq!(response.causes()[0].0, "FieldValueInvalid", "{key:?}");
         assert!(
-            answer.causes()[0].1.starts_with("data["),
+            response.causes()[0].1.starts_with("data["),
             "{key:?}: {}",
-            answer.text()
+            response.text()
         );
     }
     let good = json!({"Key_1.txt-2": ""});
@@ -118,7 +118,7 @@ async fn keys_of_a_config_map_are_file_names() {
 }
 
 #[tokio::test]
-async fn fields_of_built_in_kinds_have_their_types() {
+async fn fields_of_wrong_types_are_rejected() {
     let api = Api::start().await;
     let path = api.group_path("apps/v1", "deployments");
     for (pointer, value) in [
@@ -135,15 +135,20 @@ async fn fields_of_built_in_kinds_have_their_types() {
         let mut object = objects::deployment("one");
         object["metadata"]["labels"] = json!({});
         *object.pointer_mut(pointer).unwrap() = value.clone();
-        let answer = api.create(&path, &object).await;
-        assert_eq!(answer.code, 400, "{pointer} = {value}: {}", answer.text());
-        answer.expect_failure(400, "BadRequest");
+        let response = api.create(&path, &object).await;
+        assert_eq!(
+            response.code,
+            400,
+            "{pointer} = {value}: {}",
+            response.text()
+        );
+        response.expect_failure(400, "BadRequest");
     }
     api.finish().await;
 }
 
 #[tokio::test]
-async fn a_namespace_is_active_and_labelled_with_its_name() {
+async fn namespace_is_active_and_labelled_with_its_name() {
     let api = Api::start().await;
     let path = format!("/api/v1/namespaces/{}", api.namespace());
     let namespace = api.get(&path).await.expect_code(200);
@@ -155,7 +160,7 @@ async fn a_namespace_is_active_and_labelled_with_its_name() {
 }
 
 #[tokio::test]
-async fn the_usual_namespaces_exist() {
+async fn default_namespaces_exist() {
     let api = Api::start().await;
     for name in ["default", "kube-system", "kube-public"] {
         api.get(&format!("/api/v1/namespaces/{name}"))
@@ -166,7 +171,7 @@ async fn the_usual_namespaces_exist() {
 }
 
 #[tokio::test]
-async fn an_event_must_be_about_something_in_its_namespace() {
+async fn event_must_refer_to_an_object_in_its_namespace() {
     let api = Api::start().await;
     let mut event = objects::event("one", api.namespace(), "x", "Normal", "Because");
     api.create(&api.ns_path("events"), &event)
@@ -174,16 +179,16 @@ async fn an_event_must_be_about_something_in_its_namespace() {
         .expect_code(201);
     event["metadata"]["name"] = json!("two");
     event["involvedObject"]["namespace"] = json!("default");
-    let answer = api
+    let response = api
         .create(&api.ns_path("events"), &event)
         .await
         .expect_failure(422, "Invalid");
-    assert_eq!(answer.causes()[0].1, "involvedObject.namespace");
+    assert_eq!(response.causes()[0].1, "involvedObject.namespace");
     api.finish().await;
 }
 
 #[tokio::test]
-async fn events_are_the_same_objects_in_both_of_their_groups() {
+async fn events_of_both_groups_are_the_same_objects() {
     let api = Api::start().await;
     let event = objects::event("one", api.namespace(), "x", "Normal", "Because");
     let made = api

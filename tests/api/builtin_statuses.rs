@@ -1,4 +1,4 @@
-//! What else than the status a write through the status of a built-in kind may change.
+//! Fields beside the status that a status write of a built-in kind can change.
 
 use kopf_tests::{Api, objects};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn with_labels(status: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_status_write_of_a_deployment_leaves_its_labels_alone() {
+async fn status_write_ignores_the_labels_of_a_deployment() {
     let api = Api::start().await;
     let all = api.group_path("apps/v1", "deployments");
     let mut object = objects::deployment("one");
@@ -34,7 +34,7 @@ async fn a_status_write_of_a_deployment_leaves_its_labels_alone() {
 }
 
 #[tokio::test]
-async fn other_workloads_take_labels_through_their_status() {
+async fn status_write_changes_the_labels_of_other_workloads() {
     let api = Api::start().await;
     for (all, object, status) in [
         (
@@ -66,7 +66,7 @@ async fn other_workloads_take_labels_through_their_status() {
 }
 
 #[tokio::test]
-async fn a_status_write_of_a_pod_keeps_its_owners() {
+async fn status_write_of_a_pod_keeps_its_owners() {
     let api = Api::start().await;
     let owner = api
         .create(

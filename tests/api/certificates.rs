@@ -1,4 +1,4 @@
-//! Requests for certificates: who asks is recorded, and only approval changes them.
+//! Certificate signing requests: the requester is recorded, and only approval changes them.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kopf_tests::Api;
@@ -22,17 +22,17 @@ fn request(name: &str) -> Value {
         "metadata": {"name": name},
         "spec": {
             "request": STANDARD.encode(pem()),
-            // A signer that no controller plays.
+            // A signer without a controller.
             "signerName": "example.com/tests",
             "usages": ["client auth"],
-            "username": "somebody-else",
+            "username": "another-user",
         },
         "status": {"conditions": [{"type": "Approved", "status": "True", "reason": "Own"}]},
     })
 }
 
 #[tokio::test]
-async fn requests_name_their_user_and_are_not_approved() {
+async fn requests_record_their_user_and_are_not_approved() {
     let api = Api::start().await;
     let name = api.unique("csr");
     let created = api.create(REQUESTS, &request(&name)).await.expect_code(201);
@@ -93,12 +93,12 @@ async fn only_approval_changes_a_request() {
 }
 
 #[tokio::test]
-async fn wrong_requests_are_refused() {
+async fn invalid_requests_are_rejected() {
     let api = Api::start().await;
     let mut no_request = request(&api.unique("csr"));
     no_request["spec"]["request"] = json!(STANDARD.encode("not a request"));
     let mut no_signer = request(&api.unique("csr"));
-    no_signer["spec"]["signerName"] = json!("nobody");
+    no_signer["spec"]["signerName"] = json!("unqualified");
     let mut no_usages = request(&api.unique("csr"));
     no_usages["spec"]["usages"] = json!([]);
     for (object, field) in [

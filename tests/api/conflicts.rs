@@ -1,11 +1,11 @@
-//! Optimistic locking, and writes that meet what they did not expect.
+//! Optimistic locking and conflicting writes.
 
 use futures::future::join_all;
 use kopf_tests::{Api, PatchType, objects};
 use serde_json::json;
 
 #[tokio::test]
-async fn an_update_of_an_old_version_is_a_conflict() {
+async fn update_of_an_old_version_is_a_conflict() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let path = api.group_path("apps/v1", "deployments/one");
@@ -17,17 +17,17 @@ async fn an_update_of_an_old_version_is_a_conflict() {
     api.merge(&path, &json!({"spec": {"replicas": 2}}))
         .await
         .expect_code(200);
-    let answer = api
+    let response = api
         .put(&path, &old.json)
         .await
         .expect_failure(409, "Conflict");
-    assert_eq!(answer.details()["name"], "one");
-    assert_eq!(answer.details()["group"], "apps");
-    assert_eq!(answer.details()["kind"], "deployments");
+    assert_eq!(response.details()["name"], "one");
+    assert_eq!(response.details()["group"], "apps");
+    assert_eq!(response.details()["kind"], "deployments");
     assert!(
-        answer.message().contains("the object has been modified"),
+        response.message().contains("the object has been modified"),
         "{}",
-        answer.message()
+        response.message()
     );
 
     let old = api
@@ -37,17 +37,17 @@ async fn an_update_of_an_old_version_is_a_conflict() {
     api.merge(&crd.path_of("one"), &json!({"spec": {"a": 2}}))
         .await
         .expect_code(200);
-    let answer = api
+    let response = api
         .put(&crd.path_of("one"), &old.json)
         .await
         .expect_failure(409, "Conflict");
-    assert_eq!(answer.details()["group"], crd.group());
-    assert_eq!(answer.details()["kind"], "widgets");
+    assert_eq!(response.details()["group"], crd.group());
+    assert_eq!(response.details()["kind"], "widgets");
     api.finish().await;
 }
 
 #[tokio::test]
-async fn an_update_of_the_current_version_succeeds() {
+async fn update_of_the_current_version_succeeds() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({}));
@@ -63,7 +63,7 @@ async fn an_update_of_the_current_version_succeeds() {
 }
 
 #[tokio::test]
-async fn built_in_objects_are_updated_without_a_version_and_custom_ones_are_not() {
+async fn only_custom_objects_require_a_version_for_updates() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let path = api.ns_path("configmaps");
@@ -78,19 +78,19 @@ async fn built_in_objects_are_updated_without_a_version_and_custom_ones_are_not(
     api.create(&crd.path(), &crd.object("one", json!({})))
         .await
         .expect_code(201);
-    let answer = api
+    let response = api
         .put(&crd.path_of("one"), &crd.object("one", json!({"a": 1})))
         .await;
-    let answer = answer.expect_failure(422, "Invalid");
+    let response = response.expect_failure(422, "Invalid");
     assert_eq!(
-        answer.causes(),
+        response.causes(),
         [("FieldValueInvalid", "metadata.resourceVersion")]
     );
     api.finish().await;
 }
 
 #[tokio::test]
-async fn a_patch_may_insist_on_a_version() {
+async fn patch_can_require_a_version() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({}));
@@ -101,12 +101,12 @@ async fn a_patch_may_insist_on_a_version() {
     let patch = |value: &str| json!({"metadata": {"resourceVersion": made.resource_version()}, "data": {"key": value}});
     api.merge(&path, &patch("1")).await.expect_code(200);
     for kind in [PatchType::Merge, PatchType::Strategic] {
-        let answer = api
+        let response = api
             .patch(&path, kind, &patch("2"))
             .await
             .expect_failure(409, "Conflict");
-        assert_eq!(answer.details()["name"], "one");
-        assert_eq!(answer.details()["kind"], "configmaps");
+        assert_eq!(response.details()["name"], "one");
+        assert_eq!(response.details()["kind"], "configmaps");
     }
     let json_patch = json!([
         {"op": "replace", "path": "/metadata/resourceVersion", "value": made.resource_version()},
@@ -120,7 +120,7 @@ async fn a_patch_may_insist_on_a_version() {
 }
 
 #[tokio::test]
-async fn a_patch_of_a_custom_object_may_insist_on_a_version_and_a_uid() {
+async fn patch_of_a_custom_object_can_require_a_version_and_a_uid() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
     let made = api
@@ -147,31 +147,34 @@ async fn a_patch_of_a_custom_object_may_insist_on_a_version_and_a_uid() {
 }
 
 #[tokio::test]
-async fn an_existing_object_is_not_created_again() {
+async fn creation_of_an_existing_object_is_rejected() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let path = api.group_path("apps/v1", "deployments");
     api.create(&path, &objects::deployment("one"))
         .await
         .expect_code(201);
-    let answer = api.create(&path, &objects::deployment("one")).await;
-    let answer = answer.expect_failure(409, "AlreadyExists");
-    assert_eq!(answer.details()["name"], "one");
-    assert_eq!(answer.details()["group"], "apps");
-    assert_eq!(answer.details()["kind"], "deployments");
-    assert_eq!(answer.message(), r#"deployments.apps "one" already exists"#);
+    let response = api.create(&path, &objects::deployment("one")).await;
+    let response = response.expect_failure(409, "AlreadyExists");
+    assert_eq!(response.details()["name"], "one");
+    assert_eq!(response.details()["group"], "apps");
+    assert_eq!(response.details()["kind"], "deployments");
+    assert_eq!(
+        response.message(),
+        r#"deployments.apps "one" already exists"#
+    );
 
     api.create(&crd.path(), &crd.object("one", json!({})))
         .await
         .expect_code(201);
-    let answer = api.create(&crd.path(), &crd.object("one", json!({}))).await;
-    let answer = answer.expect_failure(409, "AlreadyExists");
-    assert_eq!(answer.details()["kind"], "widgets");
+    let response = api.create(&crd.path(), &crd.object("one", json!({}))).await;
+    let response = response.expect_failure(409, "AlreadyExists");
+    assert_eq!(response.details()["kind"], "widgets");
     api.finish().await;
 }
 
 #[tokio::test]
-async fn a_missing_object_is_not_created_by_an_update_or_a_patch() {
+async fn update_and_patch_of_a_missing_object_are_rejected() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let path = api.ns_path("configmaps/one");
@@ -199,7 +202,7 @@ async fn a_missing_object_is_not_created_by_an_update_or_a_patch() {
 }
 
 #[tokio::test]
-async fn an_update_meant_for_a_former_object_does_not_hit_its_successor() {
+async fn update_of_a_recreated_object_is_a_conflict() {
     let api = Api::start().await;
     let all = api.ns_path("configmaps");
     let path = api.ns_path("configmaps/one");
@@ -216,25 +219,25 @@ async fn an_update_meant_for_a_former_object_does_not_hit_its_successor() {
         .as_object_mut()
         .unwrap()
         .remove("resourceVersion");
-    let answer = api
+    let response = api
         .put(&path, &update)
         .await
         .expect_failure(409, "Conflict");
-    assert!(answer.message().contains("UID"), "{}", answer.message());
+    assert!(response.message().contains("UID"), "{}", response.message());
     api.finish().await;
 }
 
 #[tokio::test]
-async fn a_version_is_not_given_at_creation() {
+async fn creation_with_a_version_is_rejected() {
     let api = Api::start().await;
     let mut object = objects::config_map("one", json!({}));
     object["metadata"]["resourceVersion"] = json!("5");
-    let answer = api
+    let response = api
         .create(&api.ns_path("configmaps"), &object)
         .await
         .expect_code(500);
     assert_eq!(
-        answer.message(),
+        response.message(),
         "resourceVersion should not be set on objects to be created"
     );
     api.get(&api.ns_path("configmaps/one"))
@@ -251,12 +254,12 @@ async fn concurrent_patches_of_different_keys_are_all_kept() {
     api.create(&api.ns_path("configmaps"), &object)
         .await
         .expect_code(201);
-    // The server retries a patch which lost a race, but only so often: stay below that.
+    // The server retries a conflicting patch a limited number of times; this stays below the limit.
     let keys = ["a", "b", "c", "d"];
     let patches = keys.map(|key| json!({"data": {key: key}}));
-    let answers = join_all(patches.iter().map(|patch| api.merge(&path, patch))).await;
-    for answer in answers {
-        answer.expect_code(200);
+    let responses = join_all(patches.iter().map(|patch| api.merge(&path, patch))).await;
+    for response in responses {
+        response.expect_code(200);
     }
     let data = api.get(&path).await;
     assert_eq!(
@@ -267,7 +270,7 @@ async fn concurrent_patches_of_different_keys_are_all_kept() {
 }
 
 #[tokio::test]
-async fn of_concurrent_updates_of_one_version_exactly_one_succeeds() {
+async fn exactly_one_of_concurrent_updates_succeeds() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({}));
@@ -282,8 +285,8 @@ async fn of_concurrent_updates_of_one_version_exactly_one_succeeds() {
             update
         })
         .collect();
-    let answers = join_all(updates.iter().map(|update| api.put(&path, update))).await;
-    let mut codes: Vec<_> = answers.iter().map(|answer| answer.code).collect();
+    let responses = join_all(updates.iter().map(|update| api.put(&path, update))).await;
+    let mut codes: Vec<_> = responses.iter().map(|response| response.code).collect();
     codes.sort_unstable();
     assert_eq!(codes, [200, 409, 409, 409, 409, 409, 409, 409]);
     api.finish().await;

@@ -2,12 +2,12 @@
 
 use http::StatusCode;
 use kopf_tests::{
-    Answer, Api, Crd, PatchType, eventually,
+    Api, ApiResponse, Crd, PatchType, eventually,
     webhook::{Call, Verdict, Webhook, rule},
 };
 use serde_json::{Value, json};
 
-/// Turns `spec.size` of v1 ("3x4") into `spec.width` and `spec.height` of v2, or back.
+/// Converts `spec.size` of v1 ("3x4") to `spec.width` and `spec.height` of v2, or back.
 fn converted(object: &Value, wanted: &str) -> Value {
     let mut object = object.clone();
     object["apiVersion"] = json!(wanted);
@@ -85,7 +85,7 @@ fn path(api: &Api, crd: &Crd<'_>, version: &str, rest: &str) -> String {
     api.group_path(&format!("{}/{version}", crd.group()), rest)
 }
 
-async fn apply(api: &Api, path: &str, config: &Value) -> Answer {
+async fn apply(api: &Api, path: &str, config: &Value) -> ApiResponse {
     api.patch(path, PatchType::Apply, config).await
 }
 
@@ -124,7 +124,7 @@ async fn objects_are_converted_to_the_version_of_the_request() {
 }
 
 #[tokio::test]
-async fn the_review_has_the_object_and_the_version() {
+async fn conversion_review_has_the_object_and_the_version() {
     let api = Api::start().await;
     let webhook = Webhook::start(|call| success(call, |_| {})).await;
     let crd = install(&api, &webhook).await;
@@ -267,7 +267,7 @@ async fn applies_in_different_versions_conflict() {
 }
 
 #[tokio::test]
-async fn selectors_see_the_converted_object() {
+async fn selectors_match_the_converted_object() {
     let api = Api::start().await;
     let webhook = Webhook::start(|call| success(call, |_| {})).await;
     let crd = install(&api, &webhook).await;
@@ -354,7 +354,7 @@ async fn old_objects_stay_readable_after_a_change_of_the_storage_version() {
 }
 
 #[tokio::test]
-async fn of_the_metadata_only_labels_and_annotations_are_converted() {
+async fn conversion_changes_only_labels_and_annotations_of_metadata() {
     let api = Api::start().await;
     let webhook = Webhook::start(|call| {
         success(call, |object| {
@@ -398,7 +398,7 @@ async fn admission_webhooks_get_the_version_of_their_rule() {
     api.finish().await;
 }
 
-/// A wrong response, by the name of the object.
+/// Returns an invalid response, by the name of the object.
 fn garble(call: &Call) -> Verdict {
     let request = call.request();
     let review = |response: Value| {
@@ -446,7 +446,7 @@ fn garble(call: &Call) -> Verdict {
 }
 
 #[tokio::test]
-async fn wrong_responses_are_refused() {
+async fn invalid_conversion_responses_are_rejected() {
     let api = Api::start().await;
     let webhook = Webhook::start(garble).await;
     let crd = install(&api, &webhook).await;
@@ -535,7 +535,7 @@ async fn wrong_responses_are_refused() {
 }
 
 #[tokio::test]
-async fn a_broken_webhook_does_not_concern_the_storage_version() {
+async fn failing_conversion_webhook_does_not_affect_the_storage_version() {
     let api = Api::start().await;
     let webhook = Webhook::start(garble).await;
     let crd = install(&api, &webhook).await;

@@ -1,10 +1,10 @@
-//! The status and scale of custom resources, and how both count in the generation.
+//! The status and scale subresources of custom resources, and their effect on the generation.
 
 use kopf_tests::Api;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn with_a_status_subresource_main_writes_leave_the_status_alone() {
+async fn main_writes_ignore_the_status_with_its_subresource() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
     let mut object = crd.object("a", json!({"x": 1}));
@@ -37,7 +37,7 @@ async fn with_a_status_subresource_main_writes_leave_the_status_alone() {
 }
 
 #[tokio::test]
-async fn status_writes_leave_everything_else_alone() {
+async fn status_writes_ignore_other_fields() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
     api.create(&crd.path(), &crd.object("a", json!({"x": 1})))
@@ -78,7 +78,7 @@ async fn status_writes_leave_everything_else_alone() {
 }
 
 #[tokio::test]
-async fn a_status_is_validated_where_it_is_written() {
+async fn status_is_validated_where_it_is_written() {
     let api = Api::start().await;
     let schema = json!({
         "type": "object",
@@ -109,7 +109,7 @@ async fn a_status_is_validated_where_it_is_written() {
 }
 
 #[tokio::test]
-async fn without_the_subresource_the_status_is_a_field_like_others() {
+async fn status_without_its_subresource_is_a_plain_field() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let mut object = crd.object("a", json!({}));
@@ -133,7 +133,7 @@ async fn without_the_subresource_the_status_is_a_field_like_others() {
 }
 
 #[tokio::test]
-async fn only_what_is_asked_for_counts_in_the_generation() {
+async fn generation_counts_effective_changes_only() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
     let path = crd.path_of("a");
@@ -181,7 +181,7 @@ async fn only_what_is_asked_for_counts_in_the_generation() {
 }
 
 #[tokio::test]
-async fn a_scale_shows_and_sets_the_replicas() {
+async fn scale_reads_and_writes_the_replicas() {
     let api = Api::start().await;
     let crd = api.crd().with_status().with_scale().create().await;
     let created = api

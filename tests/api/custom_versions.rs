@@ -1,9 +1,9 @@
-//! Custom resources in several versions: the same objects, under each version that is served.
+//! Custom resources in several versions: the same objects under each served version.
 
 use kopf_tests::{Api, Crd, CrdBuilder, eventually};
 use serde_json::{Value, json};
 
-/// Versions v1 (stored), v2 (served) and v3 (neither).
+/// Returns a CRD with the versions v1 (stored), v2 (served) and v3 (neither).
 fn three_versions(api: &Api) -> CrdBuilder<'_> {
     api.crd().edit(|crd| {
         let versions = crd["spec"]["versions"].as_array_mut().unwrap();
@@ -22,7 +22,7 @@ fn path(api: &Api, crd: &Crd<'_>, version: &str, rest: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_object_is_seen_under_each_served_version() {
+async fn object_is_readable_in_each_served_version() {
     let api = Api::start().await;
     let crd = three_versions(&api).create().await;
     let object = crd.object("a", json!({"x": 1}));
@@ -71,7 +71,7 @@ async fn an_object_is_seen_under_each_served_version() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_not_served_is_not_found() {
+async fn unserved_version_is_not_found() {
     let api = Api::start().await;
     let crd = three_versions(&api).create().await;
     api.get(&path(&api, &crd, "v3", "widgets"))
@@ -82,7 +82,7 @@ async fn a_version_that_is_not_served_is_not_found() {
     api.create(&path(&api, &crd, "v3", "widgets"), &object)
         .await
         .expect_code(404);
-    // The newest of the served ones is what clients should take.
+    // Clients should prefer the newest served version.
     let group = eventually("both versions to be listed", async || {
         let group = api.get(&format!("/apis/{}", crd.group())).await;
         (group.at("/versions/1") != &Value::Null).then_some(group)
@@ -99,7 +99,7 @@ async fn a_version_that_is_not_served_is_not_found() {
 }
 
 #[tokio::test]
-async fn the_body_must_speak_of_the_version_of_the_path() {
+async fn version_of_the_body_must_match_the_path() {
     let api = Api::start().await;
     let crd = three_versions(&api).create().await;
     let object = crd.object("a", json!({}));
@@ -111,7 +111,7 @@ async fn the_body_must_speak_of_the_version_of_the_path() {
 }
 
 #[tokio::test]
-async fn the_stored_version_can_be_switched() {
+async fn storage_version_can_be_changed() {
     let api = Api::start().await;
     let crd = three_versions(&api).create().await;
     api.create(&crd.path(), &crd.object("old", json!({"x": 1})))
@@ -138,7 +138,7 @@ async fn the_stored_version_can_be_switched() {
         assert_eq!(object.json["spec"], json!({"x": 1}));
     }
 
-    // There may still be objects in the old version, so that it cannot go...
+    // Objects may still be stored in the old version, so that it cannot be removed …
     let mut definition = switched.json.clone();
     definition["spec"]["versions"]
         .as_array_mut()
@@ -152,13 +152,13 @@ async fn the_stored_version_can_be_switched() {
         refused.causes(),
         [("FieldValueInvalid", "status.storedVersions[0]")]
     );
-    // ... but it can be hidden.
+    // … but it does not need to be served.
     let mut definition = switched.json;
     definition["spec"]["versions"][0]["served"] = json!(false);
     api.put(&crd.definition_path(), &definition)
         .await
         .expect_code(200);
-    eventually("the old version to be gone", async || {
+    eventually("the old version to be removed", async || {
         (api.get(&path(&api, &crd, "v1", "widgets")).await.code == 404).then_some(())
     })
     .await;

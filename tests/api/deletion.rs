@@ -1,4 +1,5 @@
-//! Deletion of single objects and of collections: finalizers, grace, preconditions, answers.
+//! Deletion of single objects and of collections: finalizers, grace periods, preconditions,
+//! responses.
 
 use http::Method;
 use kopf_tests::{
@@ -31,7 +32,7 @@ async fn finalizers_hold_an_object_until_the_last_one_is_removed() {
     let deleted = api.delete(&path).await.expect_code(200);
     assert_eq!(
         deleted.json["kind"], "ConfigMap",
-        "the object is still there, so it is the answer"
+        "the object is still there, so it is the response"
     );
     assert!(deleted.at("/metadata/deletionTimestamp").is_string());
     assert_eq!(deleted.at("/metadata/deletionGracePeriodSeconds"), 0);
@@ -54,7 +55,7 @@ async fn finalizers_hold_an_object_until_the_last_one_is_removed() {
 }
 
 #[tokio::test]
-async fn a_terminating_object_can_be_changed_and_deleted_again() {
+async fn terminating_object_can_be_changed_and_deleted_again() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/a");
     api.create(
@@ -112,7 +113,7 @@ async fn no_finalizer_can_be_added_to_a_terminating_object() {
 }
 
 #[tokio::test]
-async fn clients_neither_set_nor_unset_the_deletion_timestamp() {
+async fn deletion_timestamp_cannot_be_set_or_removed() {
     let api = Api::start().await;
     let all = api.ns_path("configmaps");
     let path = api.ns_path("configmaps/a");
@@ -156,7 +157,7 @@ async fn clients_neither_set_nor_unset_the_deletion_timestamp() {
 }
 
 #[tokio::test]
-async fn an_object_that_is_gone_at_once_is_answered_with_a_status() {
+async fn immediate_deletion_returns_a_status() {
     let api = Api::start().await;
     let created = api
         .create(&api.ns_path("configmaps"), &config_map("a", Value::Null))
@@ -194,14 +195,11 @@ async fn an_object_that_is_gone_at_once_is_answered_with_a_status() {
 }
 
 #[tokio::test]
-async fn a_pod_on_no_node_is_gone_at_once() {
+async fn unscheduled_pod_is_deleted_immediately() {
     let api = Api::start().await;
     api.create(&api.ns_path("pods"), &pod("p")).await.ok();
     let deleted = api.delete(&api.ns_path("pods/p")).await.expect_code(200);
-    assert_eq!(
-        deleted.json["kind"], "Pod",
-        "pods are answered with what they were"
-    );
+    assert_eq!(deleted.json["kind"], "Pod", "the response contains the pod");
     assert_eq!(deleted.name(), "p");
     api.get(&api.ns_path("pods/p"))
         .await
@@ -210,7 +208,7 @@ async fn a_pod_on_no_node_is_gone_at_once() {
 }
 
 #[tokio::test]
-async fn a_pod_on_a_node_gets_its_grace_period() {
+async fn scheduled_pod_gets_its_grace_period() {
     let api = Api::start().await;
     let path = api.ns_path("pods/p");
     let mut object = pod("p");
@@ -250,7 +248,7 @@ async fn a_pod_on_a_node_gets_its_grace_period() {
 }
 
 #[tokio::test]
-async fn preconditions_guard_a_deletion() {
+async fn preconditions_of_a_deletion_are_checked() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/a");
     let created = api
@@ -276,7 +274,7 @@ async fn preconditions_guard_a_deletion() {
 }
 
 #[tokio::test]
-async fn a_dry_run_deletes_nothing() {
+async fn dry_run_deletes_nothing() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/a");
     let created = api
@@ -307,7 +305,7 @@ async fn a_dry_run_deletes_nothing() {
 }
 
 #[tokio::test]
-async fn broken_delete_options_are_refused() {
+async fn invalid_delete_options_are_rejected() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/a");
     api.create(&api.ns_path("configmaps"), &config_map("a", Value::Null))
@@ -344,7 +342,7 @@ async fn broken_delete_options_are_refused() {
 }
 
 #[tokio::test]
-async fn watchers_see_the_mark_and_then_the_end() {
+async fn watchers_get_the_deletion_timestamp_and_then_the_deletion() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/a");
     let created = api
@@ -381,7 +379,7 @@ async fn watchers_see_the_mark_and_then_the_end() {
 }
 
 #[tokio::test]
-async fn a_collection_is_deleted_through_its_selector() {
+async fn collection_is_deleted_through_its_selector() {
     let api = Api::start().await;
     let all = api.ns_path("configmaps");
     for name in ["a", "b"] {

@@ -1,15 +1,15 @@
-//! What clients learn about the server before anything else: groups, versions and resources.
+//! Discovery: groups, versions and resources.
 
 use http::Method;
-use kopf_tests::{Answer, Api, eventually};
+use kopf_tests::{Api, ApiResponse, eventually};
 use serde_json::{Value, json};
 
-/// What kubectl sends to get everything in two requests.
+/// The `Accept` header of kubectl for aggregated discovery.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                           application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,\
                           application/json";
 
-fn resource<'a>(list: &'a Answer, name: &str) -> &'a Value {
+fn resource<'a>(list: &'a ApiResponse, name: &str) -> &'a Value {
     let resources = list.json["resources"].as_array().into_iter().flatten();
     resources
         .into_iter()
@@ -34,7 +34,7 @@ fn item<'a>(list: &'a Value, name: &str) -> &'a Value {
 }
 
 #[tokio::test]
-async fn the_core_versions_are_listed() {
+async fn core_versions_are_listed() {
     let api = Api::start().await;
     let versions = api.get("/api").await.expect_code(200);
     assert_eq!(versions.json["kind"], "APIVersions");
@@ -79,7 +79,7 @@ async fn all_groups_are_listed_with_their_versions() {
 }
 
 #[tokio::test]
-async fn a_group_tells_its_versions() {
+async fn group_lists_its_versions() {
     let api = Api::start().await;
     let group = api.get("/apis/autoscaling").await.expect_code(200);
     assert_eq!(
@@ -178,21 +178,21 @@ async fn assert_kinds(api: &Api, rows: &str) {
             "update",
             "watch",
         ];
-        // A collection of namespaces cannot be deleted: too much would go at once.
+        // The collection of namespaces cannot be deleted.
         verbs.retain(|verb| plural != "namespaces" || *verb != "deletecollection");
         assert_eq!(found["verbs"], json!(verbs), "{plural}");
     }
 }
 
 #[tokio::test]
-async fn the_core_kinds_have_their_names() {
+async fn core_kinds_have_their_names() {
     let api = Api::start().await;
     assert_kinds(&api, CORE).await;
     api.finish().await;
 }
 
 #[tokio::test]
-async fn the_kinds_of_other_groups_have_their_names() {
+async fn kinds_of_other_groups_have_their_names() {
     let api = Api::start().await;
     assert_kinds(&api, GROUPS).await;
     api.finish().await;
@@ -233,7 +233,7 @@ async fn subresources_are_listed_beside_their_kinds() {
 }
 
 #[tokio::test]
-async fn aggregated_discovery_is_given_to_those_who_ask() {
+async fn aggregated_discovery_is_returned_on_request() {
     let api = Api::start().await;
     let get = async |path| {
         api.request(Method::GET, path)
@@ -298,7 +298,7 @@ async fn aggregated_discovery_is_given_to_those_who_ask() {
 }
 
 #[tokio::test]
-async fn the_version_is_told() {
+async fn version_is_returned() {
     let api = Api::start().await;
     let version = api.get("/version").await.expect_code(200);
     assert_eq!(version.json["major"], "1");
@@ -314,12 +314,12 @@ async fn the_version_is_told() {
 }
 
 #[tokio::test]
-async fn the_health_endpoints_say_ok() {
+async fn health_endpoints_return_ok() {
     let api = Api::start().await;
     for path in ["/healthz", "/livez", "/readyz"] {
-        let answer = api.get(path).await.expect_code(200);
-        assert_eq!(answer.text(), "ok", "{path}");
-        assert_eq!(answer.content_type(), "text/plain", "{path}");
+        let response = api.get(path).await.expect_code(200);
+        assert_eq!(response.text(), "ok", "{path}");
+        assert_eq!(response.content_type(), "text/plain", "{path}");
     }
     api.finish().await;
 }
@@ -339,11 +339,11 @@ async fn unknown_groups_versions_and_resources_are_not_found() {
         "/api/v2",
         "/nosuch",
     ] {
-        let answer = api.get(path).await.expect_code(404);
-        // The server says it in plain text where it routes by path, and as a Status where
-        // it routes by resource; clients look at the code alone.
+        let response = api.get(path).await.expect_code(404);
+        // The server responds in plain text where it routes by path, and with a Status where it
+        // routes by resource; clients check only the code.
         assert!(
-            answer.json["kind"] == "Status" || answer.text().contains("404"),
+            response.json["kind"] == "Status" || response.text().contains("404"),
             "{path}"
         );
     }
@@ -351,7 +351,7 @@ async fn unknown_groups_versions_and_resources_are_not_found() {
 }
 
 #[tokio::test]
-async fn a_definition_comes_into_discovery_and_leaves_it() {
+async fn crd_appears_in_discovery_and_disappears() {
     let api = Api::start().await;
     let crd = api
         .crd()

@@ -1,4 +1,4 @@
-//! `dryRun=All`: everything is checked and answered, nothing is kept.
+//! `dryRun=All`: requests are validated and get a response, but nothing is stored.
 
 use kopf_tests::{Api, objects, with_query};
 use serde_json::json;
@@ -8,7 +8,7 @@ fn dry(path: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_dry_creation_answers_with_the_object_and_keeps_nothing() {
+async fn dry_run_creation_returns_the_object_and_stores_nothing() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let answer = api
@@ -25,7 +25,7 @@ async fn a_dry_creation_answers_with_the_object_and_keeps_nothing() {
 }
 
 #[tokio::test]
-async fn a_dry_creation_is_checked_as_a_real_one() {
+async fn dry_run_creation_is_validated() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let object = objects::config_map("one", json!({}));
@@ -41,7 +41,7 @@ async fn a_dry_creation_is_checked_as_a_real_one() {
 }
 
 #[tokio::test]
-async fn dry_updates_and_patches_change_nothing() {
+async fn dry_run_updates_and_patches_change_nothing() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({"key": "old"}));
@@ -64,7 +64,7 @@ async fn dry_updates_and_patches_change_nothing() {
 }
 
 #[tokio::test]
-async fn dry_writes_of_custom_objects_and_their_status_change_nothing() {
+async fn dry_run_writes_of_custom_objects_and_status_change_nothing() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
     let made = api
@@ -91,7 +91,7 @@ async fn dry_writes_of_custom_objects_and_their_status_change_nothing() {
 }
 
 #[tokio::test]
-async fn dry_deletions_delete_nothing() {
+async fn dry_run_deletions_delete_nothing() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({}));
@@ -115,7 +115,7 @@ async fn dry_deletions_delete_nothing() {
 }
 
 #[tokio::test]
-async fn dry_writes_send_no_events() {
+async fn dry_run_writes_send_no_events() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let made = api
@@ -142,7 +142,7 @@ async fn dry_writes_send_no_events() {
 }
 
 #[tokio::test]
-async fn only_all_is_a_valid_dry_run() {
+async fn dry_run_accepts_only_all() {
     let api = Api::start().await;
     let path = with_query(&api.ns_path("configmaps"), &[("dryRun", "Some")]);
     let answer = api

@@ -1,10 +1,10 @@
-//! `fieldValidation`: what happens to fields that nobody knows, and to those given twice.
+//! `fieldValidation`: unknown and duplicate fields.
 
 use http::Method;
-use kopf_tests::{Answer, Api, objects, with_query};
+use kopf_tests::{Api, ApiResponse, objects, with_query};
 use serde_json::json;
 
-async fn post(api: &Api, path: &str, validation: &str, body: &str) -> Answer {
+async fn post(api: &Api, path: &str, validation: &str, body: &str) -> ApiResponse {
     api.request(
         Method::POST,
         &with_query(path, &[("fieldValidation", validation)]),
@@ -21,52 +21,52 @@ const TWICE: &str = r#"{"apiVersion": "v1", "kind": "ConfigMap",
     "metadata": {"name": "one"}, "data": {"a": "1"}, "data": {"b": "2"}}"#;
 
 #[tokio::test]
-async fn strict_refuses_unknown_fields_of_built_in_kinds() {
+async fn strict_rejects_unknown_fields_of_built_in_kinds() {
     let api = Api::start().await;
-    let answer = post(&api, &api.ns_path("configmaps"), "Strict", UNKNOWN).await;
-    let answer = answer.expect_failure(400, "BadRequest");
+    let response = post(&api, &api.ns_path("configmaps"), "Strict", UNKNOWN).await;
+    let response = response.expect_failure(400, "BadRequest");
     assert!(
-        answer.message().contains("strict decoding error"),
+        response.message().contains("strict decoding error"),
         "{}",
-        answer.message()
+        response.message()
     );
     assert!(
-        answer.message().contains(r#"unknown field "dta""#),
+        response.message().contains(r#"unknown field "dta""#),
         "{}",
-        answer.message()
+        response.message()
     );
     assert!(
-        answer
+        response
             .message()
             .contains(r#"unknown field "metadata.colour""#),
         "{}",
-        answer.message()
+        response.message()
     );
     api.finish().await;
 }
 
 #[tokio::test]
-async fn strict_refuses_fields_given_twice() {
+async fn strict_rejects_duplicate_fields() {
     let api = Api::start().await;
-    let answer = post(&api, &api.ns_path("configmaps"), "Strict", TWICE).await;
-    let answer = answer.expect_failure(400, "BadRequest");
+    let response = post(&api, &api.ns_path("configmaps"), "Strict", TWICE).await;
+    let response = response.expect_failure(400, "BadRequest");
     assert!(
-        answer.message().contains(r#"duplicate field "data""#),
+        response.message().contains(r#"duplicate field "data""#),
         "{}",
-        answer.message()
+        response.message()
     );
     api.finish().await;
 }
 
 #[tokio::test]
-async fn warn_drops_unknown_fields_and_says_so() {
+async fn warn_drops_unknown_fields_with_a_warning() {
     let api = Api::start().await;
-    let answer = post(&api, &api.ns_path("configmaps"), "Warn", UNKNOWN)
+    let response = post(&api, &api.ns_path("configmaps"), "Warn", UNKNOWN)
         .await
         .expect_code(201);
-    assert!(answer.json["dta"].is_null());
-    assert!(answer.at("/metadata/colour").is_null());
-    let mut warnings = answer.warnings();
+    assert!(response.json["dta"].is_null());
+    assert!(response.at("/metadata/colour").is_null());
+    let mut warnings = response.warnings();
     warnings.sort_unstable();
     assert_eq!(
         warnings,
@@ -79,51 +79,51 @@ async fn warn_drops_unknown_fields_and_says_so() {
 }
 
 #[tokio::test]
-async fn warn_takes_the_last_of_two_fields_and_says_so() {
+async fn warn_uses_the_last_duplicate_field_with_a_warning() {
     let api = Api::start().await;
-    let answer = post(&api, &api.ns_path("configmaps"), "Warn", TWICE)
+    let response = post(&api, &api.ns_path("configmaps"), "Warn", TWICE)
         .await
         .expect_code(201);
-    assert_eq!(answer.at("/data/b"), "2");
-    assert_eq!(answer.warnings(), [r#"duplicate field "data""#]);
+    assert_eq!(response.at("/data/b"), "2");
+    assert_eq!(response.warnings(), [r#"duplicate field "data""#]);
     api.finish().await;
 }
 
 #[tokio::test]
-async fn warn_is_what_happens_without_the_parameter() {
+async fn warn_is_the_default() {
     let api = Api::start().await;
-    let answer = api
+    let response = api
         .request(Method::POST, &api.ns_path("configmaps"))
         .header("content-type", "application/json")
         .body(UNKNOWN)
         .send()
         .await
         .expect_code(201);
-    assert_eq!(answer.warnings().len(), 2);
+    assert_eq!(response.warnings().len(), 2);
     api.finish().await;
 }
 
 #[tokio::test]
 async fn ignore_drops_unknown_fields_silently() {
     let api = Api::start().await;
-    let answer = post(&api, &api.ns_path("configmaps"), "Ignore", UNKNOWN)
+    let response = post(&api, &api.ns_path("configmaps"), "Ignore", UNKNOWN)
         .await
         .expect_code(201);
-    assert!(answer.json["dta"].is_null());
-    assert_eq!(answer.warnings(), Vec::<String>::new());
+    assert!(response.json["dta"].is_null());
+    assert_eq!(response.warnings(), Vec::<String>::new());
     api.finish().await;
 }
 
 #[tokio::test]
-async fn other_words_than_the_three_are_refused() {
+async fn unknown_modes_are_rejected() {
     let api = Api::start().await;
-    let answer = post(&api, &api.ns_path("configmaps"), "Loose", UNKNOWN).await;
-    answer.expect_failure(422, "Invalid");
+    let response = post(&api, &api.ns_path("configmaps"), "Loose", UNKNOWN).await;
+    response.expect_failure(422, "Invalid");
     api.finish().await;
 }
 
 #[tokio::test]
-async fn unknown_fields_of_custom_objects_are_treated_alike() {
+async fn unknown_fields_of_custom_objects_follow_the_mode() {
     let api = Api::start().await;
     let crd = api
         .crd()
@@ -136,25 +136,27 @@ async fn unknown_fields_of_custom_objects_are_treated_alike() {
         object.to_string()
     };
 
-    let answer = post(&api, &crd.path(), "Strict", &body("strict")).await;
-    let answer = answer.expect_failure(400, "BadRequest");
+    let response = post(&api, &crd.path(), "Strict", &body("strict")).await;
+    let response = response.expect_failure(400, "BadRequest");
     assert!(
-        answer.message().contains("strict decoding error"),
+        response.message().contains("strict decoding error"),
         "{}",
-        answer.message()
+        response.message()
     );
     assert!(
-        answer.message().contains(r#"unknown field "spec.colour""#),
+        response
+            .message()
+            .contains(r#"unknown field "spec.colour""#),
         "{}",
-        answer.message()
+        response.message()
     );
 
-    let answer = post(&api, &crd.path(), "Warn", &body("warn"))
+    let response = post(&api, &crd.path(), "Warn", &body("warn"))
         .await
         .expect_code(201);
-    assert_eq!(answer.json["spec"], json!({"size": 1}));
-    assert!(answer.at("/metadata/shape").is_null());
-    let mut warnings = answer.warnings();
+    assert_eq!(response.json["spec"], json!({"size": 1}));
+    assert!(response.at("/metadata/shape").is_null());
+    let mut warnings = response.warnings();
     warnings.sort_unstable();
     assert_eq!(
         warnings,
@@ -164,16 +166,16 @@ async fn unknown_fields_of_custom_objects_are_treated_alike() {
         ]
     );
 
-    let answer = post(&api, &crd.path(), "Ignore", &body("ignore"))
+    let response = post(&api, &crd.path(), "Ignore", &body("ignore"))
         .await
         .expect_code(201);
-    assert_eq!(answer.json["spec"], json!({"size": 1}));
-    assert_eq!(answer.warnings(), Vec::<String>::new());
+    assert_eq!(response.json["spec"], json!({"size": 1}));
+    assert_eq!(response.warnings(), Vec::<String>::new());
     api.finish().await;
 }
 
 #[tokio::test]
-async fn fields_of_custom_objects_given_twice_are_noticed() {
+async fn duplicate_fields_of_custom_objects_follow_the_mode() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let body = format!(
@@ -181,23 +183,23 @@ async fn fields_of_custom_objects_given_twice_are_noticed() {
             "spec": {{"a": 1, "a": 2}}}}"#,
         crd.api_version()
     );
-    let answer = post(&api, &crd.path(), "Strict", &body).await;
-    let answer = answer.expect_failure(400, "BadRequest");
+    let response = post(&api, &crd.path(), "Strict", &body).await;
+    let response = response.expect_failure(400, "BadRequest");
     assert!(
-        answer.message().contains(r#"duplicate field "spec.a""#),
+        response.message().contains(r#"duplicate field "spec.a""#),
         "{}",
-        answer.message()
+        response.message()
     );
-    let answer = post(&api, &crd.path(), "Warn", &body)
+    let response = post(&api, &crd.path(), "Warn", &body)
         .await
         .expect_code(201);
-    assert_eq!(answer.at("/spec/a"), 2);
-    assert_eq!(answer.warnings(), [r#"duplicate field "spec.a""#]);
+    assert_eq!(response.at("/spec/a"), 2);
+    assert_eq!(response.warnings(), [r#"duplicate field "spec.a""#]);
     api.finish().await;
 }
 
 #[tokio::test]
-async fn strict_holds_for_updates_and_patches_as_well() {
+async fn strict_applies_to_updates_and_patches() {
     let api = Api::start().await;
     let path = api.group_path("apps/v1", "deployments");
     api.create(&path, &objects::deployment("one"))
@@ -209,23 +211,27 @@ async fn strict_holds_for_updates_and_patches_as_well() {
     );
     let mut update = objects::deployment("one");
     update["spec"]["colour"] = json!("red");
-    let answer = api
+    let response = api
         .put(&one, &update)
         .await
         .expect_failure(400, "BadRequest");
     assert!(
-        answer.message().contains(r#"unknown field "spec.colour""#),
+        response
+            .message()
+            .contains(r#"unknown field "spec.colour""#),
         "{}",
-        answer.message()
+        response.message()
     );
 
     let patch = json!({"spec": {"colour": "red"}});
-    let answer = api.merge(&one, &patch).await;
-    assert!((400..500).contains(&answer.code), "{}", answer.text());
+    let response = api.merge(&one, &patch).await;
+    assert!((400..500).contains(&response.code), "{}", response.text());
     assert!(
-        answer.message().contains(r#"unknown field "spec.colour""#),
+        response
+            .message()
+            .contains(r#"unknown field "spec.colour""#),
         "{}",
-        answer.message()
+        response.message()
     );
     api.finish().await;
 }
@@ -236,12 +242,16 @@ async fn strict_errors_of_built_in_kinds_are_in_the_order_of_the_document() {
     let body = r#"{"apiVersion": "v1", "kind": "ConfigMap", "zzz": 1,
         "metadata": {"name": "one", "name": "two", "colour": "red"},
         "data": {"a": "1", "a": "2"}, "aaa": 1}"#;
-    let answer = post(&api, &api.ns_path("configmaps"), "Strict", body).await;
-    let answer = answer.expect_failure(400, "BadRequest");
+    let response = post(&api, &api.ns_path("configmaps"), "Strict", body).await;
+    let response = response.expect_failure(400, "BadRequest");
     let expected = concat!(
         r#"strict decoding error: unknown field "zzz", duplicate field "metadata.name", "#,
         r#"unknown field "metadata.colour", duplicate field "data.a", unknown field "aaa""#,
     );
-    assert!(answer.message().ends_with(expected), "{}", answer.message());
+    assert!(
+        response.message().ends_with(expected),
+        "{}",
+        response.message()
+    );
     api.finish().await;
 }

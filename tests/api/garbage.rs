@@ -1,9 +1,9 @@
-//! Garbage collection: what becomes of the dependents when their owners go.
+//! Garbage collection of dependents.
 
 use kopf_tests::{Api, eventually, with_query};
 use serde_json::{Value, json};
 
-/// How the objects of a case hang together; all are ConfigMaps of the test's namespace.
+/// The objects of a case: ConfigMaps in the test's namespace.
 pub(crate) struct Family<'a> {
     pub(crate) api: &'a Api,
 }
@@ -13,7 +13,7 @@ impl Family<'_> {
         self.api.ns_path(&format!("configmaps/{name}"))
     }
 
-    /// Creates an object with these owners and finalizers, and gives a reference to it.
+    /// Creates an object with these owners and finalizers. Returns an owner reference to it.
     pub(crate) async fn add(&self, name: &str, owners: &[Value], finalizers: &[&str]) -> Value {
         let object = json!({
             "apiVersion": "v1",
@@ -55,7 +55,7 @@ pub(crate) fn blocking(mut owner: Value) -> Value {
 }
 
 #[tokio::test]
-async fn dependents_follow_their_owner() {
+async fn dependents_are_deleted_after_their_owner() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let owner = family.add("owner", &[], &[]).await;
@@ -73,7 +73,7 @@ async fn dependents_follow_their_owner() {
 }
 
 #[tokio::test]
-async fn a_deletion_without_a_policy_takes_the_dependents_too() {
+async fn default_policy_deletes_dependents() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let owner = family.add("owner", &[], &[]).await;
@@ -84,7 +84,7 @@ async fn a_deletion_without_a_policy_takes_the_dependents_too() {
 }
 
 #[tokio::test]
-async fn a_foreground_deletion_waits_for_blocking_dependents() {
+async fn foreground_deletion_waits_for_blocking_dependents() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let owner = family.add("owner", &[], &[]).await;
@@ -115,7 +115,7 @@ async fn a_foreground_deletion_waits_for_blocking_dependents() {
 }
 
 #[tokio::test]
-async fn a_foreground_deletion_does_not_wait_for_other_dependents() {
+async fn foreground_deletion_does_not_wait_for_other_dependents() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let owner = family.add("owner", &[], &[]).await;
@@ -136,7 +136,7 @@ async fn a_foreground_deletion_does_not_wait_for_other_dependents() {
 }
 
 #[tokio::test]
-async fn an_orphaning_deletion_cuts_the_dependents_loose() {
+async fn orphaning_deletion_removes_owner_references() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let owner = family.add("owner", &[], &[]).await;
@@ -153,15 +153,15 @@ async fn an_orphaning_deletion_cuts_the_dependents_loose() {
 }
 
 #[tokio::test]
-async fn the_last_owner_takes_the_dependent_along() {
+async fn dependent_is_deleted_with_its_last_owner() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let first = family.add("first", &[], &[]).await;
     let second = family.add("second", &[], &[]).await;
     family.add("child", &[first, second.clone()], &[]).await;
     family.delete("first", "Background").await;
-    // The reference to the owner which is gone is removed from the child: the collector has been
-    // there and has left it.
+    // The reference to the deleted owner is removed from the child: the collector has processed and
+    // kept it.
     eventually("the child to lose its first owner", async || {
         let child = api.get(&family.path("child")).await.expect_code(200);
         (child.at("/metadata/ownerReferences") == &json!([second])).then_some(())
@@ -173,14 +173,14 @@ async fn the_last_owner_takes_the_dependent_along() {
 }
 
 #[tokio::test]
-async fn a_dependent_of_an_owner_who_never_was_is_collected() {
+async fn dependent_of_a_nonexistent_owner_is_deleted() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let mut owner = family.add("owner", &[], &[]).await;
-    // The name is right, but it is another object by that name.
+    // Another object of the same name.
     owner["uid"] = json!("11111111-2222-3333-4444-555555555555");
     family.add("child", std::slice::from_ref(&owner), &[]).await;
-    owner["name"] = json!("nobody");
+    owner["name"] = json!("absent");
     owner["uid"] = json!("66666666-2222-3333-4444-555555555555");
     family.add("orphan", &[owner], &[]).await;
     family.gone("child").await;
@@ -190,7 +190,7 @@ async fn a_dependent_of_an_owner_who_never_was_is_collected() {
 }
 
 #[tokio::test]
-async fn a_cluster_wide_owner_takes_namespaced_dependents_along() {
+async fn cluster_scoped_owner_deletes_namespaced_dependents() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let name = api.unique("owner");
@@ -208,7 +208,7 @@ async fn a_cluster_wide_owner_takes_namespaced_dependents_along() {
 }
 
 #[tokio::test]
-async fn a_custom_owner_takes_its_dependents_along() {
+async fn custom_owner_deletes_its_dependents() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let crd = api.crd().create().await;
@@ -231,7 +231,7 @@ async fn a_custom_owner_takes_its_dependents_along() {
 }
 
 #[tokio::test]
-async fn broken_owner_references_are_refused() {
+async fn invalid_owner_references_are_rejected() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let owner = family.add("owner", &[], &[]).await;

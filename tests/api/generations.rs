@@ -1,9 +1,9 @@
-//! What `metadata.generation` counts for single built-in kinds.
+//! Changes counted by `metadata.generation` of built-in kinds.
 
 use kopf_tests::{Api, objects};
 use serde_json::{Value, json};
 
-/// Creates an object of a kind with a generation, which begins with one.
+/// Creates an object of a kind with a generation, which starts at one.
 async fn made(api: &Api, all: &str, object: Value) -> String {
     let made = api.create(all, &object).await.expect_code(201);
     assert_eq!(made.generation(), 1, "{}", made.text());
@@ -25,14 +25,14 @@ fn label() -> Value {
 }
 
 #[tokio::test]
-async fn annotations_of_a_deployment_count() {
+async fn annotations_of_a_deployment_increment_the_generation() {
     let api = Api::start().await;
     let all = api.group_path("apps/v1", "deployments");
     let path = made(&api, &all, objects::deployment("one")).await;
     assert_eq!(after(&api, &path, annotation()).await, 2);
     assert_eq!(after(&api, &path, annotation()).await, 2);
     assert_eq!(after(&api, &path, label()).await, 2);
-    // Of other workloads, they do not.
+    // Annotations of other workloads do not count.
     let all = api.group_path("apps/v1", "statefulsets");
     let path = made(&api, &all, objects::stateful_set("one")).await;
     assert_eq!(after(&api, &path, annotation()).await, 1);
@@ -43,7 +43,7 @@ async fn annotations_of_a_deployment_count() {
 }
 
 #[tokio::test]
-async fn labels_of_an_endpoint_slice_count() {
+async fn labels_of_an_endpoint_slice_increment_the_generation() {
     let api = Api::start().await;
     let all = api.group_path("discovery.k8s.io/v1", "endpointslices");
     let path = made(&api, &all, objects::endpoint_slice("one")).await;
@@ -55,7 +55,7 @@ async fn labels_of_an_endpoint_slice_count() {
 }
 
 #[tokio::test]
-async fn a_priority_class_stays_at_its_first_generation() {
+async fn priority_class_stays_at_its_first_generation() {
     let api = Api::start().await;
     let class = json!({
         "apiVersion": "scheduling.k8s.io/v1",
@@ -71,7 +71,7 @@ async fn a_priority_class_stays_at_its_first_generation() {
 }
 
 #[tokio::test]
-async fn ingress_classes_and_pod_templates_count_their_own_changes() {
+async fn ingress_classes_and_pod_templates_have_a_generation() {
     let api = Api::start().await;
     let class = json!({
         "apiVersion": "networking.k8s.io/v1",
@@ -99,7 +99,7 @@ async fn ingress_classes_and_pod_templates_count_their_own_changes() {
 }
 
 #[tokio::test]
-async fn a_pod_counts_changes_of_its_spec_and_its_deletion() {
+async fn pod_counts_changes_of_its_spec_and_its_deletion() {
     let api = Api::start().await;
     let mut object = objects::pod("one");
     object["spec"]["nodeName"] = json!("nowhere");
@@ -145,7 +145,7 @@ async fn some_kinds_have_no_generation_even_with_a_spec() {
     ] {
         let made = api.create(&all, &object).await.expect_code(201);
         assert!(made.at("/metadata/generation").is_null(), "{}", made.text());
-        // Claims get a finalizer on some servers, which would hold the namespace for ever.
+        // Some servers add a finalizer to claims, which would block the deletion of the namespace.
         let mut patch = label();
         patch["metadata"]["finalizers"] = Value::Null;
         let patched = api.merge(&format!("{all}/one"), &patch).await.ok();

@@ -1,10 +1,10 @@
-//! What the server gives to each object: uid, timestamp, generation, version, generated name.
+//! Server-controlled fields: uid, timestamps, generation, resource version, generated name.
 
 use kopf_tests::{Api, objects};
 use serde_json::json;
 
 #[tokio::test]
-async fn the_server_decides_on_uid_and_creation_time() {
+async fn uid_and_creation_time_are_server_controlled() {
     let api = Api::start().await;
     let mut object = objects::config_map("one", json!({}));
     object["metadata"]["uid"] = json!("11111111-2222-3333-4444-555555555555");
@@ -26,7 +26,7 @@ async fn the_server_decides_on_uid_and_creation_time() {
 }
 
 #[tokio::test]
-async fn an_object_created_again_is_another_object() {
+async fn recreated_object_has_another_uid() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let object = objects::config_map("one", json!({}));
@@ -40,7 +40,7 @@ async fn an_object_created_again_is_another_object() {
 }
 
 #[tokio::test]
-async fn the_generation_of_a_custom_object_counts_changes_of_its_spec() {
+async fn generation_of_a_custom_object_counts_changes_of_its_spec() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
     let path = crd.path_of("one");
@@ -111,7 +111,7 @@ async fn without_a_status_subresource_everything_but_metadata_counts() {
 }
 
 #[tokio::test]
-async fn the_generation_of_a_deployment_counts_changes_of_its_spec() {
+async fn generation_of_a_deployment_counts_changes_of_its_spec() {
     let api = Api::start().await;
     let path = api.group_path("apps/v1", "deployments/one");
     let all = api.group_path("apps/v1", "deployments");
@@ -149,14 +149,15 @@ async fn kinds_without_a_spec_have_no_generation() {
 }
 
 #[tokio::test]
-async fn versions_grow_with_every_write_of_whatever_kind() {
+async fn resource_versions_grow_with_every_write() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let maps = api.ns_path("configmaps");
     let secrets = api.ns_path("secrets");
     let one = api.ns_path("configmaps/one");
-    let version =
-        |answer: kopf_tests::Answer| answer.ok().resource_version().parse::<u64>().unwrap();
+    let version = |response: kopf_tests::ApiResponse| {
+        response.ok().resource_version().parse::<u64>().unwrap()
+    };
     let versions = [
         version(
             api.create(&maps, &objects::config_map("one", json!({})))
@@ -180,7 +181,7 @@ async fn versions_grow_with_every_write_of_whatever_kind() {
 }
 
 #[tokio::test]
-async fn a_generated_name_is_the_prefix_and_five_characters() {
+async fn generated_name_is_the_prefix_and_five_characters() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let object = json!({
@@ -199,7 +200,7 @@ async fn a_generated_name_is_the_prefix_and_five_characters() {
 }
 
 #[tokio::test]
-async fn a_generated_name_keeps_to_63_characters() {
+async fn generated_name_has_at_most_63_characters() {
     let api = Api::start().await;
     let object = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "x".repeat(80)},
@@ -213,7 +214,7 @@ async fn a_generated_name_keeps_to_63_characters() {
 }
 
 #[tokio::test]
-async fn a_given_name_wins_over_a_generated_one() {
+async fn name_takes_precedence_over_generate_name() {
     let api = Api::start().await;
     let mut object = objects::config_map("given", json!({}));
     object["metadata"]["generateName"] = json!("some-");

@@ -1,9 +1,9 @@
-//! Fields of built-in kinds that stay as they were created.
+//! Immutable fields of built-in kinds.
 
 use kopf_tests::{Api, objects};
 use serde_json::{Value, json};
 
-/// Creates the object and has the patch refused because of the field.
+/// Creates the object and asserts that the patch is rejected because of the field.
 async fn refuses(api: &Api, all: &str, object: Value, patch: Value, cause: (&str, &str)) {
     let made = api.create(all, &object).await.expect_code(201);
     let path = format!("{all}/{}", made.name());
@@ -16,7 +16,7 @@ async fn refuses(api: &Api, all: &str, object: Value, patch: Value, cause: (&str
 }
 
 #[tokio::test]
-async fn the_template_of_a_job_stays() {
+async fn template_of_a_job_is_immutable() {
     let api = Api::start().await;
     let all = api.group_path("batch/v1", "jobs");
     let containers = json!([{"name": "main", "image": "example.com/main:2"}]);
@@ -30,7 +30,7 @@ async fn the_template_of_a_job_stays() {
 }
 
 #[tokio::test]
-async fn the_service_name_of_a_stateful_set_stays() {
+async fn service_name_of_a_stateful_set_is_immutable() {
     let api = Api::start().await;
     let all = api.group_path("apps/v1", "statefulsets");
     let patch = json!({"spec": {"serviceName": "other"}});
@@ -43,10 +43,10 @@ async fn the_service_name_of_a_stateful_set_stays() {
 }
 
 #[tokio::test]
-async fn the_address_of_a_service_stays() {
+async fn cluster_ip_of_a_service_is_immutable() {
     let api = Api::start().await;
     let all = api.ns_path("services");
-    // All tests on one server share its few addresses: whichever is still free.
+    // All tests on one server share its few addresses: takes a free one.
     let unique = api.unique("");
     let start = usize::from_str_radix(&unique[unique.len() - 4..], 16).unwrap();
     let mut taken = None;
@@ -54,9 +54,9 @@ async fn the_address_of_a_service_stays() {
         let address = format!("10.0.0.{}", 2 + (start + attempt) % 250);
         let mut object = objects::service("one");
         object["spec"]["clusterIP"] = json!(address);
-        let answer = api.create(&all, &object).await;
-        if answer.code != 422 {
-            taken = Some((address, answer.expect_code(201)));
+        let response = api.create(&all, &object).await;
+        if response.code != 422 {
+            taken = Some((address, response.expect_code(201)));
             break;
         }
     }
@@ -85,7 +85,7 @@ async fn the_address_of_a_service_stays() {
 }
 
 #[tokio::test]
-async fn the_spec_of_a_pod_stays_except_for_its_images() {
+async fn spec_of_a_pod_is_immutable_except_for_images() {
     let api = Api::start().await;
     let all = api.ns_path("pods");
     let patch = json!({"spec": {"hostname": "other"}});
@@ -102,7 +102,7 @@ async fn the_spec_of_a_pod_stays_except_for_its_images() {
 }
 
 #[tokio::test]
-async fn the_access_modes_of_a_claim_stay() {
+async fn access_modes_of_a_claim_are_immutable() {
     let api = Api::start().await;
     let claim = json!({
         "apiVersion": "v1",
@@ -117,7 +117,7 @@ async fn the_access_modes_of_a_claim_stay() {
     let cause = ("FieldValueForbidden", "spec");
     let all = api.ns_path("persistentvolumeclaims");
     refuses(&api, &all, claim, patch, cause).await;
-    // Claims get a finalizer on some servers, which would hold the namespace for ever.
+    // Some servers add a finalizer to claims, which would block the deletion of the namespace.
     let patch = json!({"metadata": {"finalizers": null}});
     api.merge(&format!("{all}/one"), &patch)
         .await
@@ -126,7 +126,7 @@ async fn the_access_modes_of_a_claim_stay() {
 }
 
 #[tokio::test]
-async fn the_address_type_of_an_endpoint_slice_stays() {
+async fn address_type_of_an_endpoint_slice_is_immutable() {
     let api = Api::start().await;
     let all = api.group_path("discovery.k8s.io/v1", "endpointslices");
     let patch = json!({"addressType": "IPv6"});
@@ -136,7 +136,7 @@ async fn the_address_type_of_an_endpoint_slice_stays() {
 }
 
 #[tokio::test]
-async fn the_value_of_a_priority_class_stays() {
+async fn value_of_a_priority_class_is_immutable() {
     let api = Api::start().await;
     let name = api.unique("class");
     let classes = "/apis/scheduling.k8s.io/v1/priorityclasses";

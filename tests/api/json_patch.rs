@@ -1,6 +1,6 @@
 //! JSON patches (RFC 6902).
 
-use kopf_tests::{Answer, Api, PatchType, objects};
+use kopf_tests::{Api, ApiResponse, PatchType, objects};
 use serde_json::{Value, json};
 
 async fn start() -> (Api, String) {
@@ -13,7 +13,7 @@ async fn start() -> (Api, String) {
     (api, path)
 }
 
-async fn patch(api: &Api, path: &str, operations: Value) -> Answer {
+async fn patch(api: &Api, path: &str, operations: Value) -> ApiResponse {
     api.patch(path, PatchType::Json, &operations).await
 }
 
@@ -40,7 +40,7 @@ async fn json_patch_operations_are_applied_in_order() {
 }
 
 #[tokio::test]
-async fn a_failed_test_of_a_json_patch_changes_nothing() {
+async fn failed_test_of_a_json_patch_changes_nothing() {
     let (api, path) = start().await;
     let before = api.get(&path).await;
     for operations in [
@@ -51,13 +51,13 @@ async fn a_failed_test_of_a_json_patch_changes_nothing() {
         json!([{"op": "test", "path": "/data/none", "value": "1"}]),
         json!([{"op": "test", "path": "/data/a", "value": 1}]),
     ] {
-        let answer = patch(&api, &path, operations)
+        let response = patch(&api, &path, operations)
             .await
             .expect_failure(422, "Invalid");
-        // Clients tell failed tests from denials and violations by these two.
+        // Clients distinguish failed tests from denials and violations by these two.
         let message = "the server rejected our request due to an error in our request";
-        assert_eq!(answer.message(), message);
-        assert_eq!(*answer.details(), json!({}));
+        assert_eq!(response.message(), message);
+        assert_eq!(*response.details(), json!({}));
     }
     assert_eq!(api.get(&path).await.json, before.json);
     api.finish().await;
@@ -83,8 +83,8 @@ async fn json_patch_paths_must_exist() {
 }
 
 #[tokio::test]
-async fn a_replacement_of_a_missing_key_adds_it() {
-    // The RFC wants an error here, and Kubernetes has never given one.
+async fn json_patch_replace_adds_a_missing_key() {
+    // The RFC requires an error here, which Kubernetes does not return.
     let (api, path) = start().await;
     let operations = json!([{"op": "replace", "path": "/data/none", "value": "1"}]);
     let patched = patch(&api, &path, operations).await.expect_code(200);
@@ -165,15 +165,15 @@ async fn json_patches_work_on_custom_objects_and_their_status() {
 }
 
 #[tokio::test]
-async fn what_a_json_patch_leads_to_is_checked() {
+async fn result_of_a_json_patch_is_validated() {
     let (api, path) = start().await;
     let labels = json!([
         {"op": "add", "path": "/metadata/labels", "value": {"bad key": "x"}},
     ]);
-    let answer = patch(&api, &path, labels)
+    let response = patch(&api, &path, labels)
         .await
         .expect_failure(422, "Invalid");
-    assert_eq!(answer.causes()[0].1, "metadata.labels");
+    assert_eq!(response.causes()[0].1, "metadata.labels");
     let types = json!([{"op": "replace", "path": "/data/a", "value": 5}]);
     patch(&api, &path, types)
         .await

@@ -18,7 +18,8 @@ fn places(items: &[Value]) -> Vec<(String, String)> {
 async fn lists_over_namespaces_are_in_the_order_of_their_paths() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
-    // A dash sorts before the slash that ends a namespace's name, so `x-b/…` comes before `x/…`.
+    // A dash sorts before the slash that ends the name of a namespace, so `x-b/…` comes before
+    // `x/…`.
     let first = format!("{}-b", api.namespace());
     let last = format!("{}0", api.namespace());
     api.create_namespace(&first).await;

@@ -1,16 +1,16 @@
-//! What clients can see of a Kubernetes API, asserted alike on the sandbox and on the real one.
+//! Behaviour of the Kubernetes API, with the same assertions for the sandbox and a real server.
 //!
 //! One file per topic, one function per behaviour. A case writes only into its own namespace and
-//! its own API group, because on the real control plane all of them run at once on one server.
+//! its own API group, because all cases share one real control plane and run concurrently.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helper functions of tests are tests, too"
+    reason = "helper functions of tests are tests"
 )]
 #![allow(
     clippy::needless_pass_by_value,
     clippy::similar_names,
-    reason = "helper functions take `json!(…)` as it is, and every patch has a path"
+    reason = "helper functions take `json!(…)` by value, and every patch has a path"
 )]
 
 mod access;
@@ -22,18 +22,18 @@ mod apply_custom;
 mod bad_bodies;
 mod bad_requests;
 mod bindings;
+mod body_syntax;
 mod bootstrap;
-mod both_forms;
 mod builtin_rules;
 mod builtin_statuses;
+mod builtin_validation;
 mod certificates;
 mod conflicts;
 mod conversion;
+mod crd_changes;
+mod crds;
 mod custom_subresources;
 mod custom_versions;
-mod deeper_rules;
-mod definition_changes;
-mod definitions;
 mod deletion;
 mod discovery;
 mod dry_run;
@@ -41,6 +41,7 @@ mod field_validation;
 mod garbage;
 mod generations;
 mod identity;
+mod idle_watches;
 mod immutable_fields;
 mod json_patch;
 mod list_order;
@@ -48,6 +49,8 @@ mod managers;
 mod merge_patch;
 mod metadata;
 mod metadata_only;
+mod multi_version_kinds;
+mod multi_version_requests;
 mod mutated_parts;
 mod mutating;
 mod names;
@@ -59,7 +62,6 @@ mod paging;
 mod policies;
 mod protobuf_responses;
 mod put_creates;
-mod quiet_watches;
 mod reviews;
 mod rights;
 mod rules;
@@ -75,11 +77,9 @@ mod streaming;
 mod subresources;
 mod tables;
 mod tokens;
-mod two_forms;
 mod validating;
 mod verbs;
 mod versions;
 mod watches;
 mod webhook_configurations;
 mod webhook_failures;
-mod written_forms;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::apply::{apply, owned};
 
 #[tokio::test]
-async fn creators_own_what_they_set_and_what_is_defaulted() {
+async fn creators_own_given_and_defaulted_fields() {
     let api = Api::start().await;
     let path = with_query(
         &api.group_path("apps/v1", "deployments"),
@@ -56,7 +56,7 @@ async fn changed_fields_change_their_manager() {
 }
 
 #[tokio::test]
-async fn managers_without_a_name_are_called_by_their_agent() {
+async fn default_manager_is_the_user_agent() {
     let api = Api::start().await;
     for (agent, name) in [
         ("kopf/1.0 (linux)", "kopf"),
@@ -111,19 +111,19 @@ async fn clients_can_write_the_managers() {
         owned(&patched, "other", "Update"),
         json!({"f:data": {".": {}, "f:a": {}}})
     );
-    // Nonsense is ignored.
+    // Malformed entries are ignored.
     let broken =
         json!([{"op": "replace", "path": "/metadata/managedFields/0/operation", "value": "x"}]);
-    let answer = api.patch(&path, PatchType::Json, &broken).await.ok();
+    let response = api.patch(&path, PatchType::Json, &broken).await.ok();
     assert_eq!(
-        owned(&answer, "other", "Update"),
+        owned(&response, "other", "Update"),
         json!({"f:data": {".": {}, "f:a": {}}})
     );
     api.finish().await;
 }
 
 #[tokio::test]
-async fn writes_that_change_nothing_leave_the_managers() {
+async fn writes_without_changes_keep_the_managers() {
     let api = Api::start().await;
     let maps = api.ns_path("configmaps");
     let object = objects::config_map("one", json!({"a": "1"}));
@@ -187,7 +187,7 @@ async fn scales_have_managers_in_the_scaled_object() {
 }
 
 #[tokio::test]
-async fn kubectl_takes_over_what_it_applied_on_its_side() {
+async fn kubectl_migrates_from_client_side_apply() {
     let api = Api::start().await;
     let maps = api.ns_path("configmaps");
     let annotation = "kubectl.kubernetes.io/last-applied-configuration";

@@ -1,11 +1,11 @@
-//! Merge patches (RFC 7386), and the patches that are none at all.
+//! Merge patches (RFC 7386), and malformed patches.
 
 use http::Method;
 use kopf_tests::{Api, PatchType, objects};
 use serde_json::json;
 
 #[tokio::test]
-async fn a_merge_patch_adds_replaces_and_removes() {
+async fn merge_patch_adds_replaces_and_removes() {
     let api = Api::start().await;
     let object = objects::config_map("one", json!({"kept": "1", "changed": "1", "removed": "1"}));
     api.create(&api.ns_path("configmaps"), &object)
@@ -28,7 +28,7 @@ async fn a_merge_patch_adds_replaces_and_removes() {
 }
 
 #[tokio::test]
-async fn a_merge_patch_replaces_lists_as_a_whole() {
+async fn merge_patch_replaces_lists_as_a_whole() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let spec = json!({"list": [{"name": "a"}, {"name": "b"}], "map": {"x": {"y": 1}}, "gone": {}});
@@ -46,7 +46,7 @@ async fn a_merge_patch_replaces_lists_as_a_whole() {
 }
 
 #[tokio::test]
-async fn nulls_inside_of_what_a_merge_patch_adds_are_dropped() {
+async fn nulls_in_added_values_of_a_merge_patch_are_dropped() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     api.create(&crd.path(), &crd.object("one", json!({})))
@@ -62,7 +62,7 @@ async fn nulls_inside_of_what_a_merge_patch_adds_are_dropped() {
 }
 
 #[tokio::test]
-async fn a_merge_patch_with_null_removes_whole_sections() {
+async fn merge_patch_with_null_removes_whole_sections() {
     let api = Api::start().await;
     let mut object = objects::config_map("one", json!({"a": "1"}));
     object["metadata"]["labels"] = json!({"a": "b"});
@@ -82,7 +82,7 @@ async fn a_merge_patch_with_null_removes_whole_sections() {
 }
 
 #[tokio::test]
-async fn what_a_merge_patch_leads_to_is_checked() {
+async fn result_of_a_merge_patch_is_validated() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({"a": "1"}));
@@ -106,7 +106,7 @@ async fn what_a_merge_patch_leads_to_is_checked() {
 }
 
 #[tokio::test]
-async fn broken_patches_are_bad_requests() {
+async fn malformed_patches_are_rejected() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({"a": "1"}));
@@ -126,14 +126,14 @@ async fn broken_patches_are_bad_requests() {
         ),
     ] {
         for body in bodies {
-            let answer = api
+            let response = api
                 .request(Method::PATCH, &path)
                 .header("content-type", kind.content_type())
                 .body(*body)
                 .send()
                 .await;
-            assert_eq!(answer.code, 400, "{kind:?} {body:?}: {}", answer.text());
-            answer.expect_failure(400, "BadRequest");
+            assert_eq!(response.code, 400, "{kind:?} {body:?}: {}", response.text());
+            response.expect_failure(400, "BadRequest");
         }
     }
     assert_eq!(api.get(&path).await.json, made.json);
@@ -141,7 +141,7 @@ async fn broken_patches_are_bad_requests() {
 }
 
 #[tokio::test]
-async fn a_patch_says_of_which_kind_it_is() {
+async fn patches_require_a_known_content_type() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     api.create(
@@ -155,13 +155,13 @@ async fn a_patch_says_of_which_kind_it_is() {
         "text/plain",
         "application/strategic+json",
     ] {
-        let answer = api
+        let response = api
             .request(Method::PATCH, &path)
             .header("content-type", content_type)
             .body("{}")
             .send()
             .await;
-        answer.expect_failure(415, "UnsupportedMediaType");
+        response.expect_failure(415, "UnsupportedMediaType");
     }
     let with_charset = api
         .request(Method::PATCH, &path)

@@ -1,19 +1,19 @@
-//! What metadata may hold, and which of it never changes.
+//! Validation of metadata, and its immutable fields.
 
 use kopf_tests::{Api, PatchType, objects};
 use serde_json::{Value, json};
 
-/// Creates a ConfigMap with this metadata besides its name and gives the causes of the refusal.
+/// Creates a ConfigMap with this metadata besides its name. Returns the causes of the rejection.
 async fn refused(api: &Api, metadata: Value) -> Vec<(String, String)> {
     let mut object = objects::config_map("one", json!({}));
     for (key, value) in metadata.as_object().unwrap() {
         object["metadata"][key] = value.clone();
     }
-    let answer = api.create(&api.ns_path("configmaps"), &object).await;
-    let answer = answer.expect_failure(422, "Invalid");
-    let causes = answer.causes().into_iter();
+    let response = api.create(&api.ns_path("configmaps"), &object).await;
+    let response = response.expect_failure(422, "Invalid");
+    let causes = response.causes().into_iter();
     let mut causes: Vec<_> = causes.map(|(r, f)| cause(r, f)).collect();
-    // One value may break several rules, and some rules are checked twice; that is incidental.
+    // One value can violate several rules, and some rules are checked twice; the test ignores that.
     causes.dedup();
     causes
 }
@@ -23,7 +23,7 @@ fn cause(reason: &str, field: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn labels_follow_their_rules() {
+async fn invalid_labels_are_rejected() {
     let api = Api::start().await;
     let invalid = [cause("FieldValueInvalid", "metadata.labels")];
     for labels in [
@@ -61,10 +61,10 @@ async fn label_values_are_strings() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     for value in [json!(1), json!(true), json!({}), json!([])] {
-        let answer = api
+        let response = api
             .create(&path, &objects::labelled("one", &json!({"key": value})))
             .await;
-        answer.expect_failure(400, "BadRequest");
+        response.expect_failure(400, "BadRequest");
     }
     api.finish().await;
 }
@@ -97,7 +97,7 @@ async fn annotations_have_qualified_keys_and_free_values() {
 }
 
 #[tokio::test]
-async fn annotations_have_at_most_256_kilobytes_together() {
+async fn annotations_have_at_most_256_kilobytes() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let mut object = objects::config_map("one", json!({}));
@@ -107,10 +107,10 @@ async fn annotations_have_at_most_256_kilobytes_together() {
     api.create(&path, &object).await.expect_code(201);
 
     let patch = json!({"metadata": {"annotations": {"c": ""}}});
-    let answer = api.merge(&api.ns_path("configmaps/one"), &patch).await;
-    let answer = answer.expect_failure(422, "Invalid");
+    let response = api.merge(&api.ns_path("configmaps/one"), &patch).await;
+    let response = response.expect_failure(422, "Invalid");
     assert_eq!(
-        answer.causes()[0],
+        response.causes()[0],
         ("FieldValueTooLong", "metadata.annotations")
     );
     api.finish().await;
@@ -134,7 +134,7 @@ async fn owner_references_are_complete() {
 }
 
 #[tokio::test]
-async fn an_object_has_one_controlling_owner_at_most() {
+async fn object_has_at_most_one_controller() {
     let api = Api::start().await;
     let owner = |uid| {
         json!({
@@ -150,7 +150,7 @@ async fn an_object_has_one_controlling_owner_at_most() {
 }
 
 #[tokio::test]
-async fn an_event_owns_nothing() {
+async fn event_cannot_be_an_owner() {
     let api = Api::start().await;
     let owner = json!({"apiVersion": "v1", "kind": "Event", "name": "owner", "uid": "u"});
     let causes = refused(&api, json!({"ownerReferences": [owner]})).await;
@@ -165,26 +165,26 @@ async fn finalizers_are_qualified_names() {
     for finalizer in ["sp ace", "a/b/c", "unqualified"] {
         let mut object = objects::config_map("one", json!({}));
         object["metadata"]["finalizers"] = json!([finalizer]);
-        let answer = api.create(&api.ns_path("configmaps"), &object).await;
-        let answer = answer.expect_failure(422, "Invalid");
+        let response = api.create(&api.ns_path("configmaps"), &object).await;
+        let response = response.expect_failure(422, "Invalid");
         assert!(
-            answer.causes()[0].1.starts_with("metadata.finalizers"),
+            response.causes()[0].1.starts_with("metadata.finalizers"),
             "{}",
-            answer.text()
+            response.text()
         );
     }
     let mut object = crd.object("one", json!({}));
     object["metadata"]["finalizers"] = json!(["a/b/c"]);
-    let answer = api
+    let response = api
         .create(&crd.path(), &object)
         .await
         .expect_failure(422, "Invalid");
-    assert_eq!(answer.causes()[0].1, "metadata.finalizers");
+    assert_eq!(response.causes()[0].1, "metadata.finalizers");
     api.finish().await;
 }
 
 #[tokio::test]
-async fn uid_and_creation_time_never_change() {
+async fn uid_and_creation_time_are_immutable() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({}));
@@ -199,13 +199,13 @@ async fn uid_and_creation_time_never_change() {
         .await
         .expect_failure(409, "Conflict");
     let patch = json!({"metadata": {"uid": "11111111-2222-3333-4444-555555555555"}});
-    let answer = api
+    let response = api
         .merge(&path, &patch)
         .await
         .expect_failure(422, "Invalid");
-    assert_eq!(answer.causes()[0], ("FieldValueInvalid", "metadata.uid"));
+    assert_eq!(response.causes()[0], ("FieldValueInvalid", "metadata.uid"));
 
-    // A forged time is not refused, but it does not get far.
+    // A wrong timestamp is not rejected, but ignored.
     let mut update = made.json.clone();
     update["metadata"]["creationTimestamp"] = json!("2001-02-03T04:05:06Z");
     api.put(&path, &update).await.expect_code(200);
@@ -217,7 +217,7 @@ async fn uid_and_creation_time_never_change() {
 }
 
 #[tokio::test]
-async fn the_name_and_the_namespace_never_change() {
+async fn name_and_namespace_are_immutable() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let path = api.ns_path("configmaps/one");
@@ -249,7 +249,7 @@ async fn the_name_and_the_namespace_never_change() {
 }
 
 #[tokio::test]
-async fn clients_cannot_mark_objects_as_being_deleted() {
+async fn deletion_timestamp_is_server_controlled() {
     let api = Api::start().await;
     let mut object = objects::config_map("one", json!({}));
     object["metadata"]["deletionTimestamp"] = json!("2030-02-03T04:05:06Z");
@@ -264,16 +264,16 @@ async fn clients_cannot_mark_objects_as_being_deleted() {
 }
 
 #[tokio::test]
-async fn kind_and_version_never_change() {
+async fn kind_and_version_are_immutable() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({}));
     api.create(&api.ns_path("configmaps"), &object)
         .await
         .expect_code(201);
-    let answer = api.merge(&path, &json!({"kind": "Secret"})).await;
-    assert!((400..500).contains(&answer.code), "{}", answer.text());
-    let answer = api.put(&path, &objects::secret("one", json!({}))).await;
-    answer.expect_failure(400, "BadRequest");
+    let response = api.merge(&path, &json!({"kind": "Secret"})).await;
+    assert!((400..500).contains(&response.code), "{}", response.text());
+    let response = api.put(&path, &objects::secret("one", json!({}))).await;
+    response.expect_failure(400, "BadRequest");
     api.finish().await;
 }

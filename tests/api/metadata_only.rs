@@ -1,4 +1,4 @@
-//! PartialObjectMetadata: objects without their bodies, as caches and collectors of garbage ask.
+//! PartialObjectMetadata: objects without their bodies, for caches and garbage collectors.
 
 use http::Method;
 use kopf_tests::{Api, objects, with_query};
@@ -8,7 +8,7 @@ const ONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 const LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 #[tokio::test]
-async fn an_object_is_read_as_metadata_only() {
+async fn get_returns_metadata_only() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let mut map = objects::config_map("one", json!({"a": "1"}));
@@ -21,24 +21,24 @@ async fn an_object_is_read_as_metadata_only() {
         (format!("{maps}/one"), made_map),
         (crd.path_of("one"), made_widget),
     ] {
-        let answer = api
+        let response = api
             .request(Method::GET, &path)
             .header("accept", ONE)
             .send()
             .await;
-        let answer = answer.expect_code(200);
-        assert_eq!(answer.content_type(), "application/json");
-        assert_eq!(answer.json["kind"], "PartialObjectMetadata");
-        assert_eq!(answer.json["apiVersion"], "meta.k8s.io/v1");
-        assert_eq!(answer.json["metadata"], made.json["metadata"]);
-        let keys: Vec<_> = answer.json.as_object().unwrap().keys().collect();
+        let response = response.expect_code(200);
+        assert_eq!(response.content_type(), "application/json");
+        assert_eq!(response.json["kind"], "PartialObjectMetadata");
+        assert_eq!(response.json["apiVersion"], "meta.k8s.io/v1");
+        assert_eq!(response.json["metadata"], made.json["metadata"]);
+        let keys: Vec<_> = response.json.as_object().unwrap().keys().collect();
         assert_eq!(keys, ["apiVersion", "kind", "metadata"]);
     }
     api.finish().await;
 }
 
 #[tokio::test]
-async fn objects_are_listed_as_metadata_only() {
+async fn list_returns_metadata_only() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let maps = api.ns_path("configmaps");
@@ -49,26 +49,26 @@ async fn objects_are_listed_as_metadata_only() {
         .await
         .expect_code(201);
     for path in [maps, crd.path()] {
-        let answer = api
+        let response = api
             .request(Method::GET, &path)
             .header("accept", LIST)
             .send()
             .await;
-        let answer = answer.expect_code(200);
-        assert_eq!(answer.json["kind"], "PartialObjectMetadataList");
-        assert_eq!(answer.json["apiVersion"], "meta.k8s.io/v1");
-        assert!(!answer.resource_version().is_empty());
-        assert_eq!(answer.item_names(), ["one"]);
-        assert_eq!(answer.at("/items/0/kind"), "PartialObjectMetadata");
-        assert_eq!(answer.at("/items/0/apiVersion"), "meta.k8s.io/v1");
-        assert!(answer.at("/items/0/data").is_null());
-        assert!(answer.at("/items/0/spec").is_null());
+        let response = response.expect_code(200);
+        assert_eq!(response.json["kind"], "PartialObjectMetadataList");
+        assert_eq!(response.json["apiVersion"], "meta.k8s.io/v1");
+        assert!(!response.resource_version().is_empty());
+        assert_eq!(response.item_names(), ["one"]);
+        assert_eq!(response.at("/items/0/kind"), "PartialObjectMetadata");
+        assert_eq!(response.at("/items/0/apiVersion"), "meta.k8s.io/v1");
+        assert!(response.at("/items/0/data").is_null());
+        assert!(response.at("/items/0/spec").is_null());
     }
     api.finish().await;
 }
 
 #[tokio::test]
-async fn objects_are_watched_as_metadata_only() {
+async fn watch_returns_metadata_only() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     api.create(&crd.path(), &crd.object("one", json!({"a": 1})))
@@ -93,7 +93,7 @@ async fn objects_are_watched_as_metadata_only() {
 }
 
 #[tokio::test]
-async fn bookmarks_of_metadata_only_watches_are_of_that_kind_too() {
+async fn bookmarks_of_metadata_only_watches_have_the_same_kind() {
     let api = Api::start().await;
     let parameters = [
         ("watch", "1"),
@@ -119,7 +119,7 @@ async fn bookmarks_of_metadata_only_watches_are_of_that_kind_too() {
 }
 
 #[tokio::test]
-async fn writes_answer_with_metadata_only_when_asked_to() {
+async fn writes_return_metadata_only_on_request() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let object = objects::config_map("one", json!({"a": "1"}));
@@ -147,29 +147,29 @@ async fn writes_answer_with_metadata_only_when_asked_to() {
 }
 
 #[tokio::test]
-async fn lists_are_no_objects_and_objects_are_no_lists() {
+async fn metadata_forms_of_lists_and_objects_are_not_interchangeable() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     api.create(&path, &objects::config_map("one", json!({})))
         .await
         .expect_code(201);
     for (path, accept) in [(path.clone(), ONE), (api.ns_path("configmaps/one"), LIST)] {
-        let answer = api
+        let response = api
             .request(Method::GET, &path)
             .header("accept", accept)
             .send()
             .await;
-        answer.expect_failure(406, "NotAcceptable");
+        response.expect_failure(406, "NotAcceptable");
     }
-    // What clients send which can do without.
+    // The `Accept` header of clients with a fallback.
     let accept = format!("{LIST},application/json");
-    let answer = api
+    let response = api
         .request(Method::GET, &path)
         .header("accept", &accept)
         .send()
         .await;
     assert_eq!(
-        answer.expect_code(200).json["kind"],
+        response.expect_code(200).json["kind"],
         "PartialObjectMetadataList"
     );
     api.finish().await;

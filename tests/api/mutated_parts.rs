@@ -1,4 +1,5 @@
-//! Which parts of an object a mutating webhook can reach, and what it sees of a new one.
+//! Parts of an object that a mutating webhook can change, and the object of a creation in its
+//! review.
 
 use kopf_tests::{
     Api, objects,
@@ -7,7 +8,7 @@ use kopf_tests::{
 use serde_json::json;
 
 #[tokio::test]
-async fn a_status_added_at_creation_is_dropped() {
+async fn status_added_at_creation_is_dropped() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
     let webhook = Webhook::start(|_| {
@@ -32,7 +33,7 @@ async fn a_status_added_at_creation_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_webhook_of_the_status_does_not_reach_the_spec() {
+async fn webhook_of_the_status_cannot_change_the_spec() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
     api.create(&crd.path(), &crd.object("a", json!({"x": 1})))
@@ -66,7 +67,7 @@ async fn a_webhook_of_the_status_does_not_reach_the_spec() {
 }
 
 #[tokio::test]
-async fn a_spec_changed_by_a_webhook_is_a_new_generation() {
+async fn change_of_the_spec_by_a_webhook_increments_the_generation() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
     let all = api.group_path("apps/v1", "deployments");
@@ -91,7 +92,7 @@ async fn a_spec_changed_by_a_webhook_is_a_new_generation() {
         let patched = api.merge(&path, &label).await.expect_code(200);
         assert_eq!(patched.at("/spec/replicas"), 5, "{path}");
         assert_eq!(patched.generation(), 2, "{path}");
-        // What the webhook takes back has never been.
+        // A change that the webhook reverts has no effect.
         let undone = api
             .merge(&path, &json!({"spec": {"replicas": 7}}))
             .await
@@ -104,7 +105,7 @@ async fn a_spec_changed_by_a_webhook_is_a_new_generation() {
 }
 
 #[tokio::test]
-async fn a_generated_name_is_not_yet_known_to_those_who_mutate() {
+async fn mutating_webhooks_get_no_generated_name() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let webhook = Webhook::start(|_| Verdict::allow()).await;

@@ -1,4 +1,4 @@
-//! Mutating admission webhooks: their patches, their order, and what comes after them.
+//! Mutating admission webhooks: patches, order, and later steps.
 
 use kopf_tests::{
     Api,
@@ -11,7 +11,7 @@ fn maps() -> Value {
     rule("", "v1", &["configmaps"], &["CREATE", "UPDATE"])
 }
 
-/// Adds `data[key]`, which tells what else was there before.
+/// Adds `data[key]` with the names of the existing keys.
 fn stamp(key: &str, request: &Value) -> Verdict {
     let seen: Vec<_> = request["object"]["data"]
         .as_object()
@@ -55,7 +55,7 @@ async fn patches_are_applied() {
 }
 
 #[tokio::test]
-async fn webhooks_mutate_in_the_order_of_names_and_are_judged_afterwards() {
+async fn webhooks_mutate_in_the_order_of_names_before_validation() {
     let api = Api::start().await;
     let webhook = Webhook::start(|call| match call.path.as_str() {
         "/validate" => Verdict::allow(),
@@ -66,7 +66,7 @@ async fn webhooks_mutate_in_the_order_of_names_and_are_judged_afterwards() {
         let full_name = format!("{name}.order.example.com");
         webhook.hook(&api, &full_name, &format!("/{name}"), &[maps()])
     };
-    // Configurations go by name, whichever came first; the hooks in one by their places.
+    // Configurations are ordered by name; their hooks by position.
     webhook
         .validate_with(&api, "a-judge", &[hook("validate")])
         .await;
@@ -119,7 +119,7 @@ async fn updates_and_custom_resources_are_mutated_as_well() {
 }
 
 #[tokio::test]
-async fn what_comes_out_must_fit_the_schema() {
+async fn mutated_objects_are_validated_against_the_schema() {
     let api = Api::start().await;
     let schema = json!({
         "type": "object", "properties": {"size": {"type": "integer", "maximum": 5}},
@@ -145,7 +145,7 @@ async fn what_comes_out_must_fit_the_schema() {
         .create(&crd.path(), &crd.object("unknown", json!({})))
         .await;
     assert_eq!(pruned.expect_code(201).json["spec"], json!({}));
-    // What does not fit is refused only after the webhooks had their chance to mend it.
+    // Objects are validated after the webhooks, which can fix them.
     webhook.forget();
     let bad = api
         .create(&crd.path(), &crd.object("other", json!({"size": 100})))
@@ -156,7 +156,7 @@ async fn what_comes_out_must_fit_the_schema() {
 }
 
 #[tokio::test]
-async fn built_in_kinds_are_revalidated_too() {
+async fn mutated_built_in_objects_are_validated() {
     let api = Api::start().await;
     let webhook = Webhook::start(|_| {
         Verdict::patch(&json!([{"op": "add", "path": "/metadata/labels", "value": {"a": "!!"}}]))
@@ -177,7 +177,7 @@ async fn built_in_kinds_are_revalidated_too() {
 }
 
 #[tokio::test]
-async fn a_patch_that_does_not_apply_fails_the_request() {
+async fn inapplicable_patch_fails_the_request() {
     let api = Api::start().await;
     let webhook = Webhook::start(|call| match call.request()["name"].as_str().unwrap() {
         "missing" => Verdict::patch(&json!([{"op": "replace", "path": "/no/such", "value": 1}])),
@@ -206,7 +206,7 @@ async fn a_patch_that_does_not_apply_fails_the_request() {
 }
 
 #[tokio::test]
-async fn a_mutating_webhook_can_refuse() {
+async fn mutating_webhook_can_deny() {
     let api = Api::start().await;
     let webhook = Webhook::start(|_| Verdict::deny("not like this")).await;
     let hook = webhook.hook(&api, "refuse.example.com", "/refuse", &[maps()]);
@@ -223,10 +223,10 @@ async fn a_mutating_webhook_can_refuse() {
 }
 
 #[tokio::test]
-async fn a_webhook_is_called_again_when_a_later_one_changed_something() {
+async fn webhook_is_reinvoked_after_later_changes() {
     let api = Api::start().await;
     let webhook = Webhook::start(|call| {
-        // A second call must lead to the same result, as it must for all webhooks.
+        // Webhooks must be idempotent, because they can be called twice.
         let key = call.path.trim_start_matches('/');
         let path = format!("/data/{key}");
         Verdict::patch(&json!([{"op": "add", "path": path, "value": "x"}]))
@@ -254,7 +254,7 @@ async fn a_webhook_is_called_again_when_a_later_one_changed_something() {
         created.json["data"],
         json!({"own": "", "first": "x", "never": "x", "last": "x"})
     );
-    // Nothing new comes of it now, so that nobody is asked twice.
+    // Nothing changes now, so that no webhook is called twice.
     webhook.forget();
     api.merge(&api.ns_path("configmaps/a"), &json!({"data": {"own": "y"}}))
         .await

@@ -1,4 +1,4 @@
-//! Which names are names, and that path and body agree on them.
+//! Validation of names, in the path and in the body.
 
 use kopf_tests::{Api, objects};
 use serde_json::json;
@@ -16,17 +16,17 @@ async fn names_are_lower_case_subdomains() {
         "sp ace",
         "slash/ed",
     ] {
-        let answer = api
+        let response = api
             .create(&path, &objects::config_map(name, json!({})))
             .await;
-        let answer = answer.expect_failure(422, "Invalid");
+        let response = response.expect_failure(422, "Invalid");
         assert_eq!(
-            answer.causes(),
+            response.causes(),
             [("FieldValueInvalid", "metadata.name")],
             "{name}"
         );
-        assert_eq!(answer.details()["name"], name);
-        assert_eq!(answer.details()["kind"], "ConfigMap");
+        assert_eq!(response.details()["name"], name);
+        assert_eq!(response.details()["kind"], "ConfigMap");
     }
     for name in ["a", "0", "a.b-c.d", "1.2.3"] {
         api.create(&path, &objects::config_map(name, json!({})))
@@ -45,28 +45,28 @@ async fn names_have_at_most_253_characters() {
         .await
         .expect_code(201);
     let longer = "x".repeat(254);
-    let answer = api
+    let response = api
         .create(&path, &objects::config_map(&longer, json!({})))
         .await;
-    let answer = answer.expect_failure(422, "Invalid");
-    assert_eq!(answer.causes()[0].1, "metadata.name");
+    let response = response.expect_failure(422, "Invalid");
+    assert_eq!(response.causes()[0].1, "metadata.name");
     api.finish().await;
 }
 
 #[tokio::test]
-async fn custom_objects_are_named_by_the_same_rules() {
+async fn names_of_custom_objects_follow_the_same_rules() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     for name in ["Upper", "under_score"] {
-        let answer = api.create(&crd.path(), &crd.object(name, json!({}))).await;
-        let answer = answer.expect_failure(422, "Invalid");
+        let response = api.create(&crd.path(), &crd.object(name, json!({}))).await;
+        let response = response.expect_failure(422, "Invalid");
         assert_eq!(
-            answer.causes(),
+            response.causes(),
             [("FieldValueInvalid", "metadata.name")],
             "{name}"
         );
-        assert_eq!(answer.details()["kind"], "Widget");
-        assert_eq!(answer.details()["group"], crd.group());
+        assert_eq!(response.details()["kind"], "Widget");
+        assert_eq!(response.details()["group"], crd.group());
     }
     api.create(&crd.path(), &crd.object("a.b", json!({})))
         .await
@@ -79,15 +79,15 @@ async fn namespaces_are_named_by_a_single_label() {
     let api = Api::start().await;
     for name in [api.unique("dotted.name"), "x".repeat(64)] {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        let answer = api.create("/api/v1/namespaces", &object).await;
-        let answer = answer.expect_failure(422, "Invalid");
-        assert_eq!(answer.causes()[0], ("FieldValueInvalid", "metadata.name"));
+        let response = api.create("/api/v1/namespaces", &object).await;
+        let response = response.expect_failure(422, "Invalid");
+        assert_eq!(response.causes()[0], ("FieldValueInvalid", "metadata.name"));
     }
     api.finish().await;
 }
 
 #[tokio::test]
-async fn roles_are_named_by_anything_that_fits_in_a_path() {
+async fn roles_are_named_by_any_path_segment() {
     let api = Api::start().await;
     let path = api.group_path("rbac.authorization.k8s.io/v1", "roles");
     let role = |name| {
@@ -102,41 +102,41 @@ async fn roles_are_named_by_anything_that_fits_in_a_path() {
     let one = api.group_path("rbac.authorization.k8s.io/v1", "roles/System:Some_Role");
     api.get(&one).await.expect_code(200);
     for name in ["a/b", "a%b", "..", "."] {
-        let answer = api
+        let response = api
             .create(&path, &role(name))
             .await
             .expect_failure(422, "Invalid");
-        assert_eq!(answer.causes()[0], ("FieldValueInvalid", "metadata.name"));
+        assert_eq!(response.causes()[0], ("FieldValueInvalid", "metadata.name"));
     }
     api.finish().await;
 }
 
 #[tokio::test]
-async fn an_object_needs_a_name() {
+async fn name_is_required() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let nameless = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}});
-    let answer = api.create(&api.ns_path("configmaps"), &nameless).await;
-    let answer = answer.expect_failure(422, "Invalid");
+    let response = api.create(&api.ns_path("configmaps"), &nameless).await;
+    let response = response.expect_failure(422, "Invalid");
     assert!(
-        answer
+        response
             .message()
             .contains("name or generateName is required"),
         "{}",
-        answer.message()
+        response.message()
     );
 
     let nameless = json!({"apiVersion": crd.api_version(), "kind": "Widget", "metadata": {}});
-    let answer = api
+    let response = api
         .create(&crd.path(), &nameless)
         .await
         .expect_failure(422, "Invalid");
     assert!(
-        answer
+        response
             .message()
             .contains("name or generateName is required"),
         "{}",
-        answer.message()
+        response.message()
     );
     api.finish().await;
 }
@@ -150,23 +150,23 @@ async fn path_and_body_must_agree_on_the_name() {
         .await
         .expect_code(201);
     let other = objects::config_map("two", json!({}));
-    let answer = api.put(&api.ns_path("configmaps/one"), &other).await;
-    let answer = answer.expect_failure(400, "BadRequest");
+    let response = api.put(&api.ns_path("configmaps/one"), &other).await;
+    let response = response.expect_failure(400, "BadRequest");
     assert!(
-        answer
+        response
             .message()
             .contains("does not match the name on the URL"),
         "{}",
-        answer.message()
+        response.message()
     );
 
     api.create(&crd.path(), &crd.object("one", json!({})))
         .await
         .expect_code(201);
-    let answer = api
+    let response = api
         .put(&crd.path_of("one"), &crd.object("two", json!({})))
         .await;
-    answer.expect_failure(400, "BadRequest");
+    response.expect_failure(400, "BadRequest");
     api.finish().await;
 }
 
@@ -176,41 +176,41 @@ async fn path_and_body_must_agree_on_the_namespace() {
     let path = api.ns_path("configmaps");
     let mut object = objects::config_map("one", json!({}));
     object["metadata"]["namespace"] = json!("default");
-    let answer = api
+    let response = api
         .create(&path, &object)
         .await
         .expect_failure(400, "BadRequest");
     assert!(
-        answer.message().contains("namespace"),
+        response.message().contains("namespace"),
         "{}",
-        answer.message()
+        response.message()
     );
 
     object["metadata"]["namespace"] = json!(api.namespace());
     api.create(&path, &object).await.expect_code(201);
     object["metadata"]["namespace"] = json!("default");
-    let answer = api.put(&api.ns_path("configmaps/one"), &object).await;
-    answer.expect_failure(400, "BadRequest");
+    let response = api.put(&api.ns_path("configmaps/one"), &object).await;
+    response.expect_failure(400, "BadRequest");
     api.finish().await;
 }
 
 #[tokio::test]
-async fn nothing_is_created_in_a_missing_namespace() {
+async fn creation_in_a_missing_namespace_is_rejected() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let missing = api.unique("missing");
     let path = format!("/api/v1/namespaces/{missing}/configmaps");
-    let answer = api
+    let response = api
         .create(&path, &objects::config_map("one", json!({})))
         .await;
-    let answer = answer.expect_failure(404, "NotFound");
-    assert_eq!(answer.details()["kind"], "namespaces");
-    assert_eq!(answer.details()["name"], missing);
+    let response = response.expect_failure(404, "NotFound");
+    assert_eq!(response.details()["kind"], "namespaces");
+    assert_eq!(response.details()["name"], missing);
 
     let path = format!("/apis/{}/namespaces/{missing}/widgets", crd.api_version());
-    let answer = api.create(&path, &crd.object("one", json!({}))).await;
-    let answer = answer.expect_failure(404, "NotFound");
-    assert_eq!(answer.details()["kind"], "namespaces");
+    let response = api.create(&path, &crd.object("one", json!({}))).await;
+    let response = response.expect_failure(404, "NotFound");
+    assert_eq!(response.details()["kind"], "namespaces");
 
     let list = api.get(&path).await.expect_code(200);
     assert_eq!(list.items().len(), 0);
@@ -238,9 +238,9 @@ async fn ip_addresses_are_named_by_canonical_addresses() {
     api.create(path, &address(&name)).await.expect_code(201);
     api.delete_at_end(format!("{path}/{name}"));
     for bad in ["not-an-address", "FE80::1", "10.0.0"] {
-        let answer = api.create(path, &address(bad)).await;
-        let answer = answer.expect_failure(422, "Invalid");
-        assert_eq!(answer.causes()[0].1, "metadata.name", "{bad}");
+        let response = api.create(path, &address(bad)).await;
+        let response = response.expect_failure(422, "Invalid");
+        assert_eq!(response.causes()[0].1, "metadata.name", "{bad}");
     }
     api.finish().await;
 }

@@ -1,10 +1,10 @@
-//! The life of a namespace: its defaults, and its end with everything in it.
+//! Lifecycle of namespaces: defaults, and deletion with their content.
 
 use kopf_tests::{Api, eventually, objects::config_map, with_query};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_namespace_starts_active_with_its_name_as_a_label() {
+async fn namespace_starts_active_with_its_name_as_a_label() {
     let api = Api::start().await;
     let namespace = api
         .get(&format!("/api/v1/namespaces/{}", api.namespace()))
@@ -20,7 +20,7 @@ async fn a_namespace_starts_active_with_its_name_as_a_label() {
 }
 
 #[tokio::test]
-async fn a_namespace_goes_with_everything_in_it() {
+async fn namespace_is_deleted_with_its_content() {
     let api = Api::start().await;
     let name = api.unique("doomed");
     api.create_namespace(&name).await;
@@ -61,7 +61,7 @@ async fn a_namespace_goes_with_everything_in_it() {
 }
 
 #[tokio::test]
-async fn finalizers_inside_hold_a_namespace_which_takes_nothing_new() {
+async fn finalizers_of_objects_block_a_terminating_namespace() {
     let api = Api::start().await;
     let name = api.unique("held");
     api.create_namespace(&name).await;
@@ -97,7 +97,7 @@ async fn finalizers_inside_hold_a_namespace_which_takes_nothing_new() {
     );
     assert_eq!(refused.details()["name"], "new");
     assert_eq!(refused.details()["kind"], "configmaps");
-    // What is there can still be changed: controllers must be able to clean up.
+    // Existing objects can still be changed: controllers must be able to clean up.
     let changed = api
         .merge(&format!("{maps}/held"), &json!({"data": {"a": "b"}}))
         .await;
@@ -109,7 +109,7 @@ async fn finalizers_inside_hold_a_namespace_which_takes_nothing_new() {
     api.merge(&format!("{maps}/held"), &released)
         .await
         .expect_code(200);
-    eventually("the namespace to be gone", async || {
+    eventually("the namespace to be deleted", async || {
         (api.get(&path).await.code == 404).then_some(())
     })
     .await;
@@ -117,7 +117,7 @@ async fn finalizers_inside_hold_a_namespace_which_takes_nothing_new() {
 }
 
 #[tokio::test]
-async fn nothing_can_be_created_in_a_namespace_that_is_not_there() {
+async fn creation_in_a_missing_namespace_is_rejected() {
     let api = Api::start().await;
     let name = api.unique("nosuch");
     let maps = format!("/api/v1/namespaces/{name}/configmaps");
@@ -132,7 +132,7 @@ async fn nothing_can_be_created_in_a_namespace_that_is_not_there() {
 }
 
 #[tokio::test]
-async fn the_system_namespaces_stay() {
+async fn system_namespaces_cannot_be_deleted() {
     let api = Api::start().await;
     for name in ["default", "kube-system", "kube-public"] {
         let refused = api.delete(&format!("/api/v1/namespaces/{name}")).await;

@@ -1,10 +1,10 @@
-//! Writes that change nothing: no new version, no event.
+//! Writes without changes: no new version, no event.
 
 use kopf_tests::{Api, PatchType, objects, with_query};
 use serde_json::json;
 
 #[tokio::test]
-async fn an_unchanged_built_in_object_keeps_its_version_and_sends_no_event() {
+async fn unchanged_built_in_object_keeps_its_version_and_sends_no_event() {
     let api = Api::start().await;
     let all = api.ns_path("configmaps");
     let path = api.ns_path("configmaps/one");
@@ -19,7 +19,7 @@ async fn an_unchanged_built_in_object_keeps_its_version_and_sends_no_event() {
         {"op": "test", "path": "/data/a", "value": "1"},
         {"op": "replace", "path": "/data/a", "value": "1"},
     ]);
-    for answer in [
+    for response in [
         api.put(&path, &made.json).await,
         api.put(&path, &object).await,
         api.merge(&path, &same).await,
@@ -29,7 +29,7 @@ async fn an_unchanged_built_in_object_keeps_its_version_and_sends_no_event() {
         api.patch(&path, PatchType::Json, &json!([])).await,
     ] {
         assert_eq!(
-            answer.expect_code(200).resource_version(),
+            response.expect_code(200).resource_version(),
             made.resource_version()
         );
     }
@@ -43,7 +43,7 @@ async fn an_unchanged_built_in_object_keeps_its_version_and_sends_no_event() {
 }
 
 #[tokio::test]
-async fn an_unchanged_custom_object_keeps_its_version_and_sends_no_event() {
+async fn unchanged_custom_object_keeps_its_version_and_sends_no_event() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
     let path = crd.path_of("one");
@@ -62,7 +62,7 @@ async fn an_unchanged_custom_object_keeps_its_version_and_sends_no_event() {
     let mut watch = api.watch(&from).await;
 
     let tested = json!([{"op": "test", "path": "/spec/a", "value": 1}]);
-    for answer in [
+    for response in [
         api.put(&path, &made.json).await,
         api.put(&status, &made.json).await,
         api.merge(&path, &json!({"spec": {"a": 1}})).await,
@@ -71,9 +71,9 @@ async fn an_unchanged_custom_object_keeps_its_version_and_sends_no_event() {
         api.merge(&status, &json!({"spec": {"a": 2}})).await,
         api.patch(&path, PatchType::Json, &tested).await,
     ] {
-        let answer = answer.expect_code(200);
-        assert_eq!(answer.resource_version(), made.resource_version());
-        assert_eq!(answer.generation(), made.generation());
+        let response = response.expect_code(200);
+        assert_eq!(response.resource_version(), made.resource_version());
+        assert_eq!(response.generation(), made.generation());
     }
 
     api.create(&crd.path(), &crd.object("two", json!({})))

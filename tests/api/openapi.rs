@@ -1,11 +1,11 @@
-//! The schemas that kubectl reads before it applies, patches or explains anything.
+//! OpenAPI schemas, which kubectl reads before it applies, patches or explains.
 
 use http::Method;
 use kopf_tests::{Api, eventually};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn the_index_leads_to_a_document_per_group() {
+async fn index_has_a_document_per_group() {
     let api = Api::start().await;
     let index = api.get("/openapi/v3").await.expect_code(200);
     for path in ["api/v1", "apis/apps/v1", "apis/apiextensions.k8s.io/v1"] {
@@ -25,11 +25,11 @@ async fn the_index_leads_to_a_document_per_group() {
 }
 
 #[tokio::test]
-async fn a_document_tells_what_kubectl_looks_for() {
+async fn document_has_the_fields_that_kubectl_reads() {
     let api = Api::start().await;
     let document = api.get("/openapi/v3/apis/apps/v1").await.expect_code(200);
     let path = &document.json["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"];
-    // kubectl asks this before it sends `fieldValidation` with a patch.
+    // kubectl checks this before it sends `fieldValidation` with a patch.
     let operation = &path["patch"];
     let parameters = operation["parameters"]
         .as_array()
@@ -46,7 +46,7 @@ async fn a_document_tells_what_kubectl_looks_for() {
         json!({"group": "apps", "version": "v1", "kind": "Deployment"})
     );
 
-    // By this it finds the schema, and by the merge keys it makes the patch.
+    // kubectl finds the schema by this extension, and builds the patch by the merge keys.
     let deployment = &document.json["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"];
     assert_eq!(
         deployment["x-kubernetes-group-version-kind"],
@@ -81,7 +81,7 @@ async fn kinds_fields_and_operations_are_described() {
 }
 
 #[tokio::test]
-async fn the_older_document_is_there_for_older_clients() {
+async fn openapi_v2_is_served() {
     let api = Api::start().await;
     let document = api
         .request(Method::GET, "/openapi/v2")
@@ -99,7 +99,7 @@ async fn the_older_document_is_there_for_older_clients() {
 }
 
 #[tokio::test]
-async fn kubectl_finds_in_protobuf_who_checks_fields() {
+async fn openapi_v2_protobuf_declares_field_validation() {
     let api = Api::start().await;
     let name = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     let document = api
@@ -121,7 +121,7 @@ async fn kubectl_finds_in_protobuf_who_checks_fields() {
 }
 
 #[tokio::test]
-async fn the_schema_of_a_definition_is_published() {
+async fn schema_of_a_crd_is_published() {
     let api = Api::start().await;
     let schema = json!({"type": "object", "properties": {"size": {"type": "integer"}}});
     let crd = api.crd().spec_schema(schema).create().await;

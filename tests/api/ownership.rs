@@ -1,4 +1,5 @@
-//! Garbage collection where it is less simple: owners that wait, circles, kinds that come and go.
+//! Special cases of garbage collection: waiting owners, cycles, and kinds that are added and
+//! removed.
 
 use kopf_tests::{Api, eventually, objects::config_map, webhook::Webhook, webhook::rule};
 use serde_json::{Value, json};
@@ -25,7 +26,7 @@ impl Family<'_> {
 }
 
 #[tokio::test]
-async fn a_waiting_owner_goes_when_a_dependent_has_another_one() {
+async fn waiting_owner_is_removed_when_a_dependent_has_another_owner() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let first = family.add("first", &[], &[]).await;
@@ -39,7 +40,7 @@ async fn a_waiting_owner_goes_when_a_dependent_has_another_one() {
 }
 
 #[tokio::test]
-async fn a_waiting_owner_goes_when_a_dependent_forgets_it() {
+async fn waiting_owner_is_removed_when_a_dependent_drops_its_reference() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let owner = family.add("owner", &[], &[]).await;
@@ -59,7 +60,7 @@ async fn a_waiting_owner_goes_when_a_dependent_forgets_it() {
 }
 
 #[tokio::test]
-async fn a_waiting_owner_goes_when_a_dependent_blocks_it_no_longer() {
+async fn waiting_owner_is_removed_when_a_dependent_stops_blocking() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let mut owner = family.add("owner", &[], &[]).await;
@@ -80,7 +81,7 @@ async fn a_waiting_owner_goes_when_a_dependent_blocks_it_no_longer() {
 }
 
 #[tokio::test]
-async fn a_circle_of_owners_ends() {
+async fn cycle_of_owners_is_deleted() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let first = family.add("first", &[], &[]).await;
@@ -96,7 +97,7 @@ async fn a_circle_of_owners_ends() {
 }
 
 #[tokio::test]
-async fn dependents_of_custom_objects_go_with_the_definition() {
+async fn dependents_of_custom_objects_are_deleted_with_the_crd() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let crd = api.crd().create().await;
@@ -107,10 +108,10 @@ async fn dependents_of_custom_objects_go_with_the_definition() {
     let owner = json!({
         "apiVersion": crd.api_version(), "kind": "Widget", "name": "owner", "uid": created.uid(),
     });
-    // With this one the collector shows on any server that it knows the new kind.
-    let mut nobody = owner.clone();
-    nobody["uid"] = json!("11111111-2222-3333-4444-555555555555");
-    family.add("stray", &[nobody], &[]).await;
+    // The deletion of this object shows that the collector has discovered the new kind.
+    let mut absent = owner.clone();
+    absent["uid"] = json!("11111111-2222-3333-4444-555555555555");
+    family.add("stray", &[absent], &[]).await;
     family.gone("stray").await;
     family.add("child", &[owner], &[]).await;
     api.delete(&crd.definition_path()).await.expect_code(200);
@@ -119,7 +120,7 @@ async fn dependents_of_custom_objects_go_with_the_definition() {
 }
 
 #[tokio::test]
-async fn owners_of_unknown_kinds_are_looked_up_when_the_kind_appears() {
+async fn owners_of_unknown_kinds_are_checked_when_the_kind_is_served() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let owner = json!({
@@ -135,7 +136,7 @@ async fn owners_of_unknown_kinds_are_looked_up_when_the_kind_appears() {
 }
 
 #[tokio::test]
-async fn an_owner_in_a_version_that_is_not_served_is_left_alone() {
+async fn dependent_of_an_owner_in_an_unserved_version_is_kept() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let unknown = json!({
@@ -144,18 +145,18 @@ async fn an_owner_in_a_version_that_is_not_served_is_left_alone() {
         "name": "owner",
         "uid": "11111111-2222-3333-4444-555555555555",
     });
-    let nobody = json!({
+    let absent = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "name": "nobody",
+        "name": "absent",
         "uid": "66666666-2222-3333-4444-555555555555",
     });
-    let both = [unknown.clone(), nobody.clone()];
+    let both = [unknown.clone(), absent.clone()];
     family
         .add("kept", std::slice::from_ref(&unknown), &[])
         .await;
     family.add("kept-entirely", &both, &[]).await;
-    family.add("lost", &[nobody], &[]).await;
+    family.add("lost", &[absent], &[]).await;
     family.gone("lost").await;
     assert_eq!(family.owners("kept").await, json!([unknown]));
     assert_eq!(family.owners("kept-entirely").await, json!(both));
@@ -167,7 +168,7 @@ const JOBS_WARNING: &str = "child pods are preserved by default when jobs are de
     or set propagationPolicy=Orphan to suppress this warning";
 
 #[tokio::test]
-async fn jobs_and_replication_controllers_leave_their_dependents_behind() {
+async fn jobs_and_replication_controllers_orphan_by_default() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let containers = json!([{"name": "main", "image": "example.com/main:1"}]);
@@ -210,7 +211,7 @@ async fn jobs_and_replication_controllers_leave_their_dependents_behind() {
         assert_eq!(deleted.json["kind"], object["kind"]);
         assert_eq!(deleted.at("/metadata/finalizers"), &json!(["orphan"]));
         assert_eq!(deleted.warnings(), warnings);
-        eventually("the owner to be gone", async || {
+        eventually("the owner to be deleted", async || {
             (api.get(&path).await.code == 404).then_some(())
         })
         .await;
@@ -220,10 +221,10 @@ async fn jobs_and_replication_controllers_leave_their_dependents_behind() {
 }
 
 #[tokio::test]
-async fn an_explicit_policy_suppresses_the_warning_for_jobs() {
+async fn explicit_policy_suppresses_the_warning_for_jobs() {
     let api = Api::start().await;
     let jobs = api.group_path("batch/v1", "jobs");
-    for (policy, answer) in [("Background", "Status"), ("Orphan", "Job")] {
+    for (policy, response) in [("Background", "Status"), ("Orphan", "Job")] {
         let job = json!({
             "apiVersion": "batch/v1",
             "kind": "Job",
@@ -236,14 +237,14 @@ async fn an_explicit_policy_suppresses_the_warning_for_jobs() {
         let created = api.create(&jobs, &job).await.expect_code(201);
         let path = format!("{jobs}/{}?propagationPolicy={policy}", created.name());
         let deleted = api.delete(&path).await.expect_code(200);
-        assert_eq!(deleted.json["kind"], answer);
+        assert_eq!(deleted.json["kind"], response);
         assert!(deleted.warnings().is_empty());
     }
     api.finish().await;
 }
 
 #[tokio::test]
-async fn events_know_no_policy() {
+async fn events_ignore_the_propagation_policy() {
     let api = Api::start().await;
     let event = json!({
         "apiVersion": "v1",
@@ -262,7 +263,7 @@ async fn events_know_no_policy() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_namespace_does_not_wait_for_dependents() {
+async fn namespace_deletion_does_not_wait_for_dependents() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let owner = family.add("owner", &[], &[]).await;
@@ -276,7 +277,7 @@ async fn the_end_of_a_namespace_does_not_wait_for_dependents() {
     family.gone("owner").await;
     api.get(&family.path("child")).await.expect_code(200);
     family.release("child").await;
-    eventually("the namespace to be gone", async || {
+    eventually("the namespace to be deleted", async || {
         (api.get(&namespace).await.code == 404).then_some(())
     })
     .await;
@@ -284,7 +285,7 @@ async fn the_end_of_a_namespace_does_not_wait_for_dependents() {
 }
 
 #[tokio::test]
-async fn webhooks_have_no_say_in_the_end_of_a_definition() {
+async fn webhooks_are_not_called_for_the_deletion_of_a_crd() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let webhook = Webhook::start(|_| kopf_tests::webhook::Verdict::deny("no")).await;
@@ -296,7 +297,7 @@ async fn webhooks_have_no_say_in_the_end_of_a_definition() {
         .expect_code(201);
     api.delete(&crd.path_of("held")).await.expect_code(400);
     api.delete(&crd.definition_path()).await.expect_code(200);
-    eventually("the definition to be gone", async || {
+    eventually("the CRD to be deleted", async || {
         (api.get(&crd.definition_path()).await.code == 404).then_some(())
     })
     .await;
@@ -304,14 +305,14 @@ async fn webhooks_have_no_say_in_the_end_of_a_definition() {
 }
 
 #[tokio::test]
-async fn a_silent_webhook_does_not_hold_up_the_collector_elsewhere() {
+async fn stalled_webhook_does_not_block_the_collector() {
     let api = Api::start().await;
     let family = Family { api: &api };
     let elsewhere = api.unique("elsewhere");
     api.create_namespace(&elsewhere).await;
     let elsewhere = format!("/api/v1/namespaces/{elsewhere}/configmaps");
 
-    // Connections are taken by the operating system and never served.
+    // Connections are accepted by the operating system and never served.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let webhook = Webhook::start(|_| kopf_tests::webhook::Verdict::allow()).await;
     let rules = [rule("", "v1", &["configmaps"], &["DELETE"])];
@@ -322,29 +323,29 @@ async fn a_silent_webhook_does_not_hold_up_the_collector_elsewhere() {
     hook["timeoutSeconds"] = json!(30);
     webhook.validate_with(&api, "silent", &[hook]).await;
 
-    let nobody = json!({
+    let absent = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "name": "nobody",
+        "name": "absent",
         "uid": "66666666-2222-3333-4444-555555555555",
     });
     let mut held = config_map("held", Value::Null);
-    held["metadata"]["ownerReferences"] = json!([nobody]);
+    held["metadata"]["ownerReferences"] = json!([absent]);
     held["metadata"]["labels"] = json!({"held": "yes"});
     api.create(&api.ns_path("configmaps"), &held)
         .await
         .expect_code(201);
-    // The collector asks the webhook, and goes on before that has given up.
+    // The collector calls the webhook, and continues before that times out.
     let (connection, _) = silent.accept().await.unwrap();
     let mut free = config_map("free", Value::Null);
-    free["metadata"]["ownerReferences"] = json!([nobody]);
+    free["metadata"]["ownerReferences"] = json!([absent]);
     api.create(&elsewhere, &free).await.expect_code(201);
-    eventually("the free one to be gone", async || {
+    eventually("the object without finalizers to be deleted", async || {
         (api.get(&format!("{elsewhere}/free")).await.code == 404).then_some(())
     })
     .await;
     let mut silent_still = [0_u8; 1];
-    // What has come is the beginning of a handshake, and not its end.
+    // The received data is the beginning of a handshake.
     while connection.try_read(&mut silent_still).is_ok_and(|n| n > 0) {}
     let end = connection.try_read(&mut silent_still);
     assert!(

@@ -1,4 +1,4 @@
-//! Lists in pieces: `limit` and `continue`.
+//! Paged lists: `limit` and `continue`.
 
 use kopf_tests::{Api, objects, with_query};
 use serde_json::json;
@@ -14,7 +14,7 @@ async fn start() -> (Api, String) {
     (api, path)
 }
 
-fn token(list: &kopf_tests::Answer) -> String {
+fn token(list: &kopf_tests::ApiResponse) -> String {
     list.at("/metadata/continue")
         .as_str()
         .unwrap_or_default()
@@ -22,7 +22,7 @@ fn token(list: &kopf_tests::Answer) -> String {
 }
 
 #[tokio::test]
-async fn a_limited_list_goes_on_where_it_stopped() {
+async fn list_continues_after_a_page() {
     let (api, path) = start().await;
     let first = api
         .get(&with_query(&path, &[("limit", "2")]))
@@ -52,7 +52,7 @@ async fn a_limited_list_goes_on_where_it_stopped() {
 }
 
 #[tokio::test]
-async fn custom_objects_are_listed_in_pieces_too() {
+async fn custom_objects_are_listed_in_pages() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     for name in ["a", "b", "c"] {
@@ -76,7 +76,7 @@ async fn custom_objects_are_listed_in_pieces_too() {
 }
 
 #[tokio::test]
-async fn a_list_that_fits_into_its_limit_does_not_go_on() {
+async fn list_within_its_limit_has_no_continue_token() {
     let (api, path) = start().await;
     for limit in ["5", "6", "0"] {
         let list = api
@@ -94,7 +94,7 @@ async fn a_list_that_fits_into_its_limit_does_not_go_on() {
 }
 
 #[tokio::test]
-async fn the_pieces_are_of_one_moment() {
+async fn pages_are_of_one_version() {
     let (api, path) = start().await;
     let first = api
         .get(&with_query(&path, &[("limit", "2")]))
@@ -124,7 +124,7 @@ async fn the_pieces_are_of_one_moment() {
 }
 
 #[tokio::test]
-async fn selected_lists_in_pieces_skip_the_others_and_do_not_count() {
+async fn pages_with_selectors_have_no_remaining_count() {
     let (api, path) = start().await;
     let parameters = [("limit", "2"), ("labelSelector", "colour=blue")];
     let first = api
@@ -147,7 +147,7 @@ async fn selected_lists_in_pieces_skip_the_others_and_do_not_count() {
 }
 
 #[tokio::test]
-async fn broken_limits_and_tokens_are_bad_requests() {
+async fn invalid_limits_and_tokens_are_rejected() {
     let (api, path) = start().await;
     let first = api
         .get(&with_query(&path, &[("limit", "2")]))
@@ -165,9 +165,9 @@ async fn broken_limits_and_tokens_are_bad_requests() {
             ("resourceVersion", "5"),
         ],
     ] {
-        let answer = api.get(&with_query(&path, parameters)).await;
-        assert_eq!(answer.code, 400, "{parameters:?}: {}", answer.text());
-        answer.expect_failure(400, "BadRequest");
+        let response = api.get(&with_query(&path, parameters)).await;
+        assert_eq!(response.code, 400, "{parameters:?}: {}", response.text());
+        response.expect_failure(400, "BadRequest");
     }
     api.finish().await;
 }

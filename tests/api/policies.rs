@@ -1,11 +1,11 @@
 //! Admission policies: expressions that accept, reject and change objects without webhooks.
 
-use kopf_tests::{Answer, Api, eventually, objects};
+use kopf_tests::{Api, ApiResponse, eventually, objects};
 use serde_json::{Value, json};
 
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// Rules for the ConfigMaps of the test's namespace.
+/// Returns constraints that match the ConfigMaps of the test's namespace.
 fn constraints(api: &Api) -> Value {
     json!({
         "resourceRules": [{
@@ -16,7 +16,7 @@ fn constraints(api: &Api) -> Value {
     })
 }
 
-async fn create(api: &Api, plural: &str, kind: &str, name: &str, spec: Value) -> Answer {
+async fn create(api: &Api, plural: &str, kind: &str, name: &str, spec: Value) -> ApiResponse {
     let object = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
         "metadata": {"name": name}, "spec": spec,
@@ -56,8 +56,8 @@ async fn validating(api: &Api, spec: Value, binding: Value) {
     eventually("the policy to be in force", async || {
         let probe = objects::config_map("probe", json!({"probe": "1"}));
         let path = format!("{}?dryRun=All", api.ns_path("configmaps"));
-        let answer = api.create(&path, &probe).await;
-        (answer.code == 422 || !answer.warnings().is_empty()).then_some(())
+        let response = api.create(&path, &probe).await;
+        (response.code == 422 || !response.warnings().is_empty()).then_some(())
     })
     .await;
 }
@@ -173,7 +173,7 @@ async fn policies_have_parameters() {
     });
     validating(&api, spec, binding).await;
     let maps = api.ns_path("configmaps");
-    // A real server finds new parameters after a while.
+    // A real server finds new parameters with a delay.
     let end = format!("at most 5 in {}", api.namespace());
     eventually("the parameters to be found", async || {
         let object = objects::config_map("one", json!({"n": "9"}));
@@ -185,10 +185,10 @@ async fn policies_have_parameters() {
     let allowed = objects::config_map("one", json!({"n": "4"}));
     api.create(&maps, &allowed).await.expect_code(201);
     api.delete(&crd.path_of("limits")).await.ok();
-    eventually("the parameters to be gone", async || {
+    eventually("the parameters to be deleted", async || {
         let object = objects::config_map("two", json!({"n": "4"}));
-        let answer = api.create(&format!("{maps}?dryRun=All"), &object).await;
-        (answer.code == 422).then_some(())
+        let response = api.create(&format!("{maps}?dryRun=All"), &object).await;
+        (response.code == 422).then_some(())
     })
     .await;
     api.finish().await;
@@ -229,8 +229,8 @@ async fn mutating_policies_change_objects() {
     let maps = api.ns_path("configmaps");
     let created = eventually("the policy to be in force", async || {
         let object = objects::config_map("one", json!({"team": "x"}));
-        let answer = api.create(&format!("{maps}?dryRun=All"), &object).await;
-        answer.at("/data/extra").is_string().then_some(answer)
+        let response = api.create(&format!("{maps}?dryRun=All"), &object).await;
+        response.at("/data/extra").is_string().then_some(response)
     })
     .await;
     assert_eq!(created.at("/metadata/labels/team"), "x");
@@ -246,7 +246,7 @@ async fn mutating_policies_change_objects() {
 }
 
 #[tokio::test]
-async fn policies_that_make_no_sense_are_refused() {
+async fn invalid_policies_are_rejected() {
     let api = Api::start().await;
     let name = api.unique("policy");
     for (validations, field) in [

@@ -1,4 +1,4 @@
-//! Responses in Kubernetes' protobuf form, for clients that accept nothing else.
+//! Responses in protobuf, for clients that accept no other form.
 
 use http::Method;
 use kopf_tests::{Api, objects};
@@ -11,7 +11,7 @@ fn contains(body: &[u8], part: &[u8]) -> bool {
 }
 
 #[tokio::test]
-async fn objects_and_lists_are_messages_in_an_envelope() {
+async fn objects_and_lists_are_encoded_in_an_envelope() {
     let api = Api::start().await;
     let maps = api.ns_path("configmaps");
     let map = objects::config_map("one", json!({"key": "some-value"}));
@@ -21,27 +21,27 @@ async fn objects_and_lists_are_messages_in_an_envelope() {
         (maps, "ConfigMapList"),
     ] {
         let request = api.request(Method::GET, &path).header("accept", PROTOBUF);
-        let answer = request.send().await.expect_code(200);
-        assert_eq!(answer.content_type(), PROTOBUF);
-        assert!(answer.bytes.starts_with(b"k8s\0"), "{path}");
+        let response = request.send().await.expect_code(200);
+        assert_eq!(response.content_type(), PROTOBUF);
+        assert!(response.bytes.starts_with(b"k8s\0"), "{path}");
         for part in [kind, "some-value", "one"] {
-            assert!(contains(&answer.bytes, part.as_bytes()), "{path}: {part}");
+            assert!(contains(&response.bytes, part.as_bytes()), "{path}: {part}");
         }
     }
     api.finish().await;
 }
 
 #[tokio::test]
-async fn failures_are_messages_as_well() {
+async fn errors_are_encoded_as_messages() {
     let api = Api::start().await;
     let request = api.request(Method::GET, &api.ns_path("configmaps/none"));
-    let answer = request
+    let response = request
         .header("accept", PROTOBUF)
         .send()
         .await
         .expect_code(404);
-    assert!(contains(&answer.bytes, b"NotFound"));
-    assert!(answer.bytes.starts_with(b"k8s\0"));
+    assert!(contains(&response.bytes, b"NotFound"));
+    assert!(response.bytes.starts_with(b"k8s\0"));
     api.finish().await;
 }
 

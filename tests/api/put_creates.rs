@@ -1,4 +1,4 @@
-//! PUT of an object that is not there: some kinds are created that way, most are not.
+//! PUT of an absent object: some kinds are created that way, most are not.
 
 use kopf_tests::{Api, objects};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ async fn creates(api: &Api, path: &str, object: Value) {
 }
 
 #[tokio::test]
-async fn some_kinds_are_created_by_a_put() {
+async fn put_creates_objects_of_some_kinds() {
     let api = Api::start().await;
     creates(&api, &api.ns_path("services/a"), objects::service("a")).await;
     let endpoints = json!({
@@ -51,7 +51,7 @@ async fn some_kinds_are_created_by_a_put() {
 }
 
 #[tokio::test]
-async fn other_kinds_must_be_there_before_a_put() {
+async fn put_of_an_absent_object_of_other_kinds_is_rejected() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     for (path, object) in [
@@ -74,7 +74,7 @@ async fn other_kinds_must_be_there_before_a_put() {
 }
 
 #[tokio::test]
-async fn what_a_put_creates_has_no_status_of_the_client() {
+async fn put_that_creates_drops_the_status() {
     let api = Api::start().await;
     let mut service = objects::service("a");
     service["status"] = json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}});

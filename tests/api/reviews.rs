@@ -1,4 +1,4 @@
-//! Reviews, by which clients ask the server who somebody is and what they may do.
+//! Reviews of users and their permissions.
 
 use http::Method;
 use kopf_tests::Api;
@@ -9,7 +9,7 @@ fn review(group: &str, kind: &str, spec: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_administrator_may_do_everything() {
+async fn administrator_has_all_rights() {
     let api = Api::start().await;
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     for attributes in [
@@ -22,10 +22,10 @@ async fn an_administrator_may_do_everything() {
             "SelfSubjectAccessReview",
             &attributes,
         );
-        let answer = api.create(path, &asked).await.expect_code(201);
-        assert_eq!(answer.json["kind"], "SelfSubjectAccessReview");
-        assert_eq!(answer.json["spec"], attributes);
-        assert_eq!(answer.at("/status/allowed"), true);
+        let response = api.create(path, &asked).await.expect_code(201);
+        assert_eq!(response.json["kind"], "SelfSubjectAccessReview");
+        assert_eq!(response.json["spec"], attributes);
+        assert_eq!(response.at("/status/allowed"), true);
     }
     let nothing = review(
         "authorization.k8s.io",
@@ -40,45 +40,45 @@ async fn an_administrator_may_do_everything() {
 }
 
 #[tokio::test]
-async fn the_rights_of_another_administrator_can_be_asked_for() {
+async fn rights_of_another_user_can_be_reviewed() {
     let api = Api::start().await;
     let spec = json!({
-        "user": "somebody",
+        "user": "other",
         "groups": ["system:masters"],
         "resourceAttributes": {"verb": "delete", "resource": "pods", "namespace": api.namespace()},
     });
     let asked = review("authorization.k8s.io", "SubjectAccessReview", &spec);
     let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-    let answer = api.create(path, &asked).await.expect_code(201);
-    assert_eq!(answer.at("/status/allowed"), true);
+    let response = api.create(path, &asked).await.expect_code(201);
+    assert_eq!(response.at("/status/allowed"), true);
     let local = review("authorization.k8s.io", "LocalSubjectAccessReview", &spec);
     let path = api.group_path("authorization.k8s.io/v1", "localsubjectaccessreviews");
-    let answer = api.create(&path, &local).await.expect_code(201);
-    assert_eq!(answer.at("/status/allowed"), true);
+    let response = api.create(&path, &local).await.expect_code(201);
+    assert_eq!(response.at("/status/allowed"), true);
     api.finish().await;
 }
 
 #[tokio::test]
-async fn the_rules_of_an_administrator_cover_everything() {
+async fn rules_review_of_an_administrator_covers_everything() {
     let api = Api::start().await;
     let spec = json!({"namespace": api.namespace()});
     let asked = review("authorization.k8s.io", "SelfSubjectRulesReview", &spec);
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
-    let answer = api.create(path, &asked).await.expect_code(201);
-    let rules = answer.at("/status/resourceRules").as_array().unwrap();
+    let response = api.create(path, &asked).await.expect_code(201);
+    let rules = response.at("/status/resourceRules").as_array().unwrap();
     let all = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});
     assert!(rules.contains(&all), "{rules:?}");
-    let rules = answer.at("/status/nonResourceRules").as_array().unwrap();
+    let rules = response.at("/status/nonResourceRules").as_array().unwrap();
     assert!(
         rules.contains(&json!({"verbs": ["*"], "nonResourceURLs": ["*"]})),
         "{rules:?}"
     );
-    assert_eq!(answer.at("/status/incomplete"), false);
+    assert_eq!(response.at("/status/incomplete"), false);
     api.finish().await;
 }
 
 #[tokio::test]
-async fn an_unknown_token_is_reviewed_as_such() {
+async fn review_of_an_unknown_token_is_not_authenticated() {
     let api = Api::start().await;
     let path = "/apis/authentication.k8s.io/v1/tokenreviews";
     let asked = review(
@@ -86,10 +86,10 @@ async fn an_unknown_token_is_reviewed_as_such() {
         "TokenReview",
         &json!({"token": "nonsense"}),
     );
-    let answer = api.create(path, &asked).await.expect_code(201);
-    assert_ne!(answer.at("/status/authenticated"), true);
-    assert_eq!(answer.at("/status/user"), &json!({}));
-    assert_ne!(answer.at("/status/error"), &Value::Null);
+    let response = api.create(path, &asked).await.expect_code(201);
+    assert_ne!(response.at("/status/authenticated"), true);
+    assert_eq!(response.at("/status/user"), &json!({}));
+    assert_ne!(response.at("/status/error"), &Value::Null);
     let empty = review(
         "authentication.k8s.io",
         "TokenReview",
@@ -102,23 +102,23 @@ async fn an_unknown_token_is_reviewed_as_such() {
 }
 
 #[tokio::test]
-async fn one_can_ask_who_one_is() {
+async fn self_subject_review_returns_the_user() {
     let api = Api::start().await;
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let asked = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-    let answer = api.create(path, &asked).await.expect_code(201);
+    let response = api.create(path, &asked).await.expect_code(201);
     assert!(
-        answer
+        response
             .at("/status/userInfo/username")
             .as_str()
             .is_some_and(|name| !name.is_empty())
     );
-    let groups = answer.at("/status/userInfo/groups").as_array().unwrap();
+    let groups = response.at("/status/userInfo/groups").as_array().unwrap();
     assert!(
         groups.contains(&json!("system:authenticated")),
         "{groups:?}"
     );
-    // Nothing is stored, so that there is nothing to read.
+    // Nothing is stored, so it cannot be read.
     api.request(Method::GET, path)
         .send()
         .await
@@ -134,12 +134,12 @@ async fn reviews_are_not_served_as_tables() {
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": {"nonResourceAttributes": {"verb": "get", "path": "/healthz"}},
     });
-    let answer = api
+    let response = api
         .request(Method::POST, path)
         .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
         .json(&review)
         .send()
         .await;
-    answer.expect_failure(406, "NotAcceptable");
+    response.expect_failure(406, "NotAcceptable");
     api.finish().await;
 }

@@ -1,13 +1,19 @@
-//! Roles and bindings: who may do what. Users are played by the administrator (`kubectl --as`).
+//! Roles and bindings. Users are impersonated by the administrator (`kubectl --as`).
 
 use http::Method;
-use kopf_tests::{Answer, Api, eventually, objects};
+use kopf_tests::{Api, ApiResponse, eventually, objects};
 use serde_json::{Value, json};
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
 /// Sends a request as another user.
-async fn send(api: &Api, user: &str, method: Method, path: &str, body: Option<&Value>) -> Answer {
+async fn send(
+    api: &Api,
+    user: &str,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+) -> ApiResponse {
     let request = api.request(method, path).header("impersonate-user", user);
     match body {
         Some(body) => request.json(body).send().await,
@@ -15,7 +21,7 @@ async fn send(api: &Api, user: &str, method: Method, path: &str, body: Option<&V
     }
 }
 
-async fn get(api: &Api, user: &str, path: &str) -> Answer {
+async fn get(api: &Api, user: &str, path: &str) -> ApiResponse {
     send(api, user, Method::GET, path, None).await
 }
 
@@ -41,7 +47,7 @@ async fn bind(api: &Api, user: &str, kind: &str, role: &str) {
         .expect_code(201);
 }
 
-/// A real server learns of new roles after a moment.
+/// Waits until a request is allowed: a real server reads new roles with a delay.
 async fn allowed(api: &Api, user: &str, path: &str) {
     eventually("the role to be in force", async || {
         (get(api, user, path).await.code == 200).then_some(())
@@ -50,7 +56,7 @@ async fn allowed(api: &Api, user: &str, path: &str) {
 }
 
 #[tokio::test]
-async fn users_without_roles_may_only_look_around() {
+async fn users_without_roles_can_only_discover() {
     let api = Api::start_with_rbac().await;
     let user = api.unique("user");
     for path in ["/api", "/apis", "/version", "/healthz", "/openapi/v3"] {
@@ -146,7 +152,7 @@ async fn rules_can_be_limited_to_names_and_subresources() {
 }
 
 #[tokio::test]
-async fn access_reviews_tell_the_truth() {
+async fn access_reviews_match_the_rights() {
     let api = Api::start_with_rbac().await;
     let user = api.unique("user");
     let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]);
@@ -160,23 +166,23 @@ async fn access_reviews_tell_the_truth() {
             "spec": {"resourceAttributes": attributes},
         });
         let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-        let answer = send(&api, &user, Method::POST, path, Some(&own))
+        let response = send(&api, &user, Method::POST, path, Some(&own))
             .await
             .expect_code(201);
-        assert_eq!(answer.at("/status/allowed"), allowed);
+        assert_eq!(response.at("/status/allowed"), allowed);
         let other = json!({
             "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
             "spec": {"user": user, "resourceAttributes": attributes},
         });
         let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-        let answer = api.create(path, &other).await.expect_code(201);
-        assert_eq!(answer.at("/status/allowed"), allowed);
+        let response = api.create(path, &other).await.expect_code(201);
+        assert_eq!(response.at("/status/allowed"), allowed);
     }
     api.finish().await;
 }
 
 #[tokio::test]
-async fn nobody_grants_more_than_they_have() {
+async fn escalation_is_rejected() {
     let api = Api::start_with_rbac().await;
     let user = api.unique("user");
     let rules = json!([
@@ -206,7 +212,7 @@ async fn nobody_grants_more_than_they_have() {
         json!({
             "apiVersion": RBAC, "kind": "RoleBinding", "metadata": {"name": role},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role},
-            "subjects": [{"kind": "User", "name": "anybody", "apiGroup": "rbac.authorization.k8s.io"}],
+            "subjects": [{"kind": "User", "name": "other", "apiGroup": "rbac.authorization.k8s.io"}],
         })
     };
     let bindings = api.group_path(RBAC, "rolebindings");

@@ -1,4 +1,4 @@
-//! `x-kubernetes-validations`: rules of CRDs that are expressions.
+//! `x-kubernetes-validations`: validation rules of CRDs in CEL.
 
 use kopf_tests::{Api, Crd};
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ async fn widgets(api: &Api) -> Crd<'_> {
 }
 
 #[tokio::test]
-async fn objects_that_obey_the_rules_are_stored() {
+async fn valid_objects_are_stored() {
     let api = Api::start().await;
     let crd = widgets(&api).await;
     let spec = json!({
@@ -70,7 +70,7 @@ async fn objects_that_obey_the_rules_are_stored() {
 }
 
 #[tokio::test]
-async fn each_broken_rule_is_reported_at_its_place() {
+async fn each_violated_rule_is_reported_with_its_path() {
     let api = Api::start().await;
     let crd = widgets(&api).await;
     for (spec, field, reason, message) in [
@@ -126,7 +126,7 @@ async fn each_broken_rule_is_reported_at_its_place() {
 }
 
 #[tokio::test]
-async fn transition_rules_compare_with_the_former_value() {
+async fn transition_rules_compare_with_the_old_value() {
     let api = Api::start().await;
     let crd = widgets(&api).await;
     let items =
@@ -181,7 +181,7 @@ async fn rules_are_not_checked_on_objects_of_wrong_types() {
 }
 
 #[tokio::test]
-async fn unchanged_values_may_break_new_rules() {
+async fn unchanged_values_may_violate_new_rules() {
     let api = Api::start().await;
     let schema = json!({"type": "object", "properties": {
         "a": {"type": "string"}, "b": {"type": "string"},
@@ -198,10 +198,10 @@ async fn unchanged_values_may_break_new_rules() {
     api.put(&crd.definition_path(), &changed).await.ok();
     kopf_tests::eventually("the rule to be in force", async || {
         let other = crd.object("two", json!({"a": "bad"}));
-        let answer = api
+        let response = api
             .create(&format!("{}?dryRun=All", crd.path()), &other)
             .await;
-        (answer.code == 422).then_some(())
+        (response.code == 422).then_some(())
     })
     .await;
     let path = crd.path_of("one");
@@ -217,7 +217,7 @@ async fn unchanged_values_may_break_new_rules() {
 }
 
 #[tokio::test]
-async fn rules_that_make_no_sense_are_refused_with_their_crd() {
+async fn crds_with_invalid_rules_are_rejected() {
     let api = Api::start().await;
     for (expression, part) in [
         ("self.x ==", "Syntax error"),

@@ -1,9 +1,9 @@
-//! What the schema of a definition does to its objects: validation, pruning, defaults.
+//! The schema of a CRD: validation, pruning, defaults.
 
 use kopf_tests::{Api, eventually};
 use serde_json::{Value, json};
 
-/// A schema with one property of each sort; nothing is required.
+/// Returns a schema with one property of each type; none is required.
 fn rich() -> Value {
     json!({
         "type": "object",
@@ -93,7 +93,7 @@ async fn each_rule_is_enforced_with_its_reason_and_field() {
 }
 
 #[tokio::test]
-async fn all_errors_of_an_object_are_told_at_once() {
+async fn all_errors_of_an_object_are_reported() {
     let api = Api::start().await;
     let crd = api.crd().spec_schema(rich()).create().await;
     let spec = json!({"size": 0, "color": "green", "on": 1});
@@ -117,7 +117,7 @@ async fn all_errors_of_an_object_are_told_at_once() {
 }
 
 #[tokio::test]
-async fn what_fits_the_schema_is_stored_as_it_came() {
+async fn valid_objects_are_stored_unchanged() {
     let api = Api::start().await;
     let crd = api.crd().spec_schema(rich()).create().await;
     let spec = json!({
@@ -266,14 +266,14 @@ async fn defaults_are_filled_in() {
         inside["list"],
         json!([{"name": "a", "weight": 1}, {"weight": 5}])
     );
-    // A null is a value where it is allowed to be one, and no value otherwise.
+    // A null is kept where it is allowed, and dropped otherwise.
     let null = create("null", json!({"mode": null, "note": null})).await;
     assert_eq!(null, json!({"mode": "auto", "note": null}));
     api.finish().await;
 }
 
 #[tokio::test]
-async fn a_changed_schema_takes_effect_on_old_objects() {
+async fn changed_schema_applies_to_old_objects() {
     let api = Api::start().await;
     let size = json!({"type": "object", "properties": {"size": {"type": "integer"}}});
     let crd = api.crd().spec_schema(size).create().await;
@@ -304,7 +304,7 @@ async fn a_changed_schema_takes_effect_on_old_objects() {
         "read, not written"
     );
     assert_eq!(read.generation(), 1);
-    // A real server answers with 429 until its cache is made anew.
+    // A real server responds with 429 until its cache is rebuilt.
     let listed = eventually("the objects to be listed again", async || {
         let listed = api.get(&crd.path()).await;
         (listed.code != 429).then(|| listed.ok())
@@ -319,7 +319,7 @@ async fn a_changed_schema_takes_effect_on_old_objects() {
 }
 
 #[tokio::test]
-async fn an_old_object_may_keep_what_a_new_rule_forbids() {
+async fn unchanged_values_may_violate_new_rules() {
     let api = Api::start().await;
     let size = json!({"type": "object", "properties": {"size": {"type": "integer"}}});
     let crd = api.crd().spec_schema(size).create().await;
@@ -334,10 +334,10 @@ async fn an_old_object_may_keep_what_a_new_rule_forbids() {
         .expect_code(200);
     eventually("the new schema to be in force", async || {
         let probe = crd.object("probe", json!({"size": 5}));
-        let answer = api
+        let response = api
             .create(&format!("{}?dryRun=All", crd.path()), &probe)
             .await;
-        (answer.code == 422).then_some(())
+        (response.code == 422).then_some(())
     })
     .await;
     let labels = json!({"metadata": {"labels": {"a": "b"}}});

@@ -13,7 +13,7 @@ async fn names(api: &Api, path: &str, kind: &str, selector: &str) -> Vec<String>
 }
 
 #[tokio::test]
-async fn label_selectors_know_all_operators() {
+async fn label_selectors_support_all_operators() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let maps = api.ns_path("configmaps");
@@ -60,7 +60,7 @@ async fn label_selectors_know_all_operators() {
 }
 
 #[tokio::test]
-async fn broken_label_selectors_are_bad_requests() {
+async fn invalid_label_selectors_are_rejected() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     for selector in [
@@ -84,9 +84,9 @@ async fn broken_label_selectors_are_bad_requests() {
         for path in [api.ns_path("configmaps"), crd.path()] {
             for watch in ["0", "1"] {
                 let parameters = [("labelSelector", selector), ("watch", watch)];
-                let answer = api.get(&with_query(&path, &parameters)).await;
-                assert_eq!(answer.code, 400, "{selector}: {}", answer.text());
-                answer.expect_failure(400, "BadRequest");
+                let response = api.get(&with_query(&path, &parameters)).await;
+                assert_eq!(response.code, 400, "{selector}: {}", response.text());
+                response.expect_failure(400, "BadRequest");
             }
         }
     }
@@ -94,7 +94,7 @@ async fn broken_label_selectors_are_bad_requests() {
 }
 
 #[tokio::test]
-async fn fields_of_metadata_select_everything() {
+async fn metadata_fields_are_selectable_for_all_kinds() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let maps = api.ns_path("configmaps");
@@ -169,7 +169,7 @@ async fn pods_are_selected_by_their_fields() {
             "{selector}"
         );
     }
-    // Nobody runs this pod, so that nobody would ever confirm its end.
+    // There is no kubelet to confirm the deletion of this pod.
     let at_once = json!({"gracePeriodSeconds": 0});
     api.delete_with(&api.ns_path("pods/bound"), &at_once)
         .await
@@ -241,7 +241,7 @@ async fn secrets_are_selected_by_their_type_and_namespaces_by_their_phase() {
 }
 
 #[tokio::test]
-async fn unknown_and_broken_field_selectors_are_bad_requests() {
+async fn unknown_and_invalid_field_selectors_are_rejected() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     for selector in [
@@ -253,9 +253,9 @@ async fn unknown_and_broken_field_selectors_are_bad_requests() {
         for path in [api.ns_path("configmaps"), api.ns_path("pods"), crd.path()] {
             for watch in ["0", "1"] {
                 let parameters = [("fieldSelector", selector), ("watch", watch)];
-                let answer = api.get(&with_query(&path, &parameters)).await;
-                assert_eq!(answer.code, 400, "{selector}: {}", answer.text());
-                answer.expect_failure(400, "BadRequest");
+                let response = api.get(&with_query(&path, &parameters)).await;
+                assert_eq!(response.code, 400, "{selector}: {}", response.text());
+                response.expect_failure(400, "BadRequest");
             }
         }
     }
@@ -263,7 +263,7 @@ async fn unknown_and_broken_field_selectors_are_bad_requests() {
 }
 
 #[tokio::test]
-async fn label_and_field_selectors_work_together() {
+async fn label_and_field_selectors_can_be_combined() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     for (name, colour) in [("a", "red"), ("b", "red"), ("c", "blue")] {

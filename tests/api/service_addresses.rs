@@ -17,7 +17,7 @@ fn port_of(service: &Value) -> u64 {
 }
 
 #[tokio::test]
-async fn services_get_a_cluster_ip_of_their_own() {
+async fn services_get_unique_cluster_ips() {
     let api = Api::start().await;
     let services = api.ns_path("services");
     let one = api.create(&services, &objects::service("one")).await;
@@ -41,7 +41,7 @@ async fn services_get_a_cluster_ip_of_their_own() {
 }
 
 #[tokio::test]
-async fn an_update_that_leaves_the_cluster_ip_out_keeps_it() {
+async fn update_without_a_cluster_ip_keeps_it() {
     let api = Api::start().await;
     let made = api
         .create(&api.ns_path("services"), &node_port_service("one", None))
@@ -102,7 +102,7 @@ async fn node_ports_are_unique_and_in_range() {
 }
 
 #[tokio::test]
-async fn a_change_of_the_type_assigns_and_releases() {
+async fn change_of_the_type_assigns_and_releases() {
     let api = Api::start().await;
     api.create(&api.ns_path("services"), &objects::service("one"))
         .await
@@ -122,10 +122,10 @@ async fn a_change_of_the_type_assigns_and_releases() {
 }
 
 #[tokio::test]
-async fn dry_runs_take_no_port() {
+async fn dry_runs_allocate_no_port() {
     let api = Api::start().await;
     let services = api.ns_path("services");
-    // Below the ports that are assigned, so that no other case gets it.
+    // Below the ports that are assigned automatically, so that no other case gets it.
     let port = 30_000 + u64::from(std::process::id() % 80);
     let service = node_port_service("one", Some(port));
     let dry = format!("{services}?dryRun=All");

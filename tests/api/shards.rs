@@ -1,4 +1,5 @@
-//! Shards: lists and watches of the objects whose uid or namespace hashes into a range (Kubernetes 1.36).
+//! Shards: lists and watches of objects whose uid or namespace hashes into a range (Kubernetes
+//! 1.36).
 
 use kopf_tests::{Api, Watch, objects::config_map};
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ fn query(path: &str, selector: &str) -> String {
     format!("{path}{separator}shardSelector={selector}")
 }
 
-/// The 64-bit FNV-1a hash, by which shards are defined.
+/// Returns the 64-bit FNV-1a hash, which defines shards.
 fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -31,12 +32,12 @@ fn is_low(object: &Value) -> bool {
     hash(object["metadata"]["uid"].as_str().unwrap()) < 1 << 63
 }
 
-/// Creates as many objects as it takes to have some in both halves.
+/// Creates objects until there are some in both halves.
 async fn fill(api: &Api, path: &str, object: impl Fn(&str) -> Value) -> Vec<Value> {
     let mut created = Vec::new();
     for number in 0..16 {
-        let answer = api.create(path, &object(&format!("o{number:02}"))).await;
-        created.push(answer.expect_code(201).json);
+        let response = api.create(path, &object(&format!("o{number:02}"))).await;
+        created.push(response.expect_code(201).json);
     }
     assert!(created.iter().any(is_low) && !created.iter().all(is_low));
     created
@@ -77,7 +78,7 @@ async fn lists_have_the_objects_of_the_shard() {
 }
 
 #[tokio::test]
-async fn shards_go_together_with_labels_and_pages() {
+async fn shards_can_be_combined_with_labels_and_pages() {
     let api = Api::start().await;
     let maps = api.ns_path("configmaps");
     let created = fill(&api, &maps, |name| {
@@ -159,7 +160,7 @@ async fn custom_resources_and_namespaces_have_shards() {
     let low = range("uid", START, MIDDLE);
     let list = api.get(&query(&crd.path(), &low)).await.ok();
     assert_eq!(names(list.items(), |_| true), names(&created, is_low));
-    // Lists of custom resources do not name their shard.
+    // Lists of custom resources do not contain their shard.
     assert_eq!(list.at("/metadata/shardInfo"), &Value::Null);
 
     let of_namespace = hash(api.namespace());
@@ -177,7 +178,7 @@ async fn custom_resources_and_namespaces_have_shards() {
 }
 
 #[tokio::test]
-async fn wrong_selectors_are_refused() {
+async fn invalid_shard_selectors_are_rejected() {
     let api = Api::start().await;
     let maps = api.ns_path("configmaps");
     let cases = [

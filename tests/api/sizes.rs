@@ -4,7 +4,7 @@ use kopf_tests::Api;
 use serde_json::json;
 
 #[tokio::test]
-async fn objects_above_the_limit_of_etcd_are_refused() {
+async fn objects_above_the_limit_of_etcd_are_rejected() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let text = |kilobytes: usize| "x".repeat(kilobytes << 10);

@@ -1,10 +1,10 @@
-//! Refusals: the code, the reason and the details that clients switch on.
+//! Errors: code, reason and details.
 
 use http::Method;
 use kopf_tests::{Api, objects};
 use serde_json::json;
 
-async fn posted(api: &Api, body: impl Into<bytes::Bytes>) -> kopf_tests::Answer {
+async fn posted(api: &Api, body: impl Into<bytes::Bytes>) -> kopf_tests::ApiResponse {
     api.request(Method::POST, &api.ns_path("configmaps"))
         .header("content-type", "application/json")
         .body(body)
@@ -13,41 +13,41 @@ async fn posted(api: &Api, body: impl Into<bytes::Bytes>) -> kopf_tests::Answer 
 }
 
 #[tokio::test]
-async fn a_missing_object_is_named_in_the_refusal() {
+async fn error_of_a_missing_object_names_it() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
-    let answer = api
+    let response = api
         .get(&api.ns_path("configmaps/none"))
         .await
         .expect_failure(404, "NotFound");
     assert_eq!(
-        answer.details(),
+        response.details(),
         &json!({"name": "none", "kind": "configmaps"})
     );
-    assert_eq!(answer.message(), r#"configmaps "none" not found"#);
+    assert_eq!(response.message(), r#"configmaps "none" not found"#);
 
-    let answer = api
+    let response = api
         .delete(&api.group_path("apps/v1", "deployments/none"))
         .await;
-    let answer = answer.expect_failure(404, "NotFound");
+    let response = response.expect_failure(404, "NotFound");
     assert_eq!(
-        answer.details(),
+        response.details(),
         &json!({"name": "none", "group": "apps", "kind": "deployments"})
     );
-    assert_eq!(answer.message(), r#"deployments.apps "none" not found"#);
+    assert_eq!(response.message(), r#"deployments.apps "none" not found"#);
 
-    let answer = api
+    let response = api
         .get(&crd.path_of("none"))
         .await
         .expect_failure(404, "NotFound");
-    assert_eq!(answer.details()["kind"], "widgets");
-    assert_eq!(answer.details()["group"], crd.group());
-    assert_eq!(answer.details()["name"], "none");
+    assert_eq!(response.details()["kind"], "widgets");
+    assert_eq!(response.details()["group"], crd.group());
+    assert_eq!(response.details()["name"], "none");
     api.finish().await;
 }
 
 #[tokio::test]
-async fn an_unknown_resource_or_group_is_not_found() {
+async fn unknown_resource_or_group_is_not_found() {
     let api = Api::start().await;
     let unknown = api.get(&api.ns_path("gadgets")).await;
     unknown.expect_failure(404, "NotFound");
@@ -62,7 +62,7 @@ async fn an_unknown_resource_or_group_is_not_found() {
 }
 
 #[tokio::test]
-async fn broken_bodies_are_bad_requests() {
+async fn malformed_bodies_are_rejected() {
     let api = Api::start().await;
     let deep = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
     for body in [
@@ -90,7 +90,7 @@ async fn broken_bodies_are_bad_requests() {
 }
 
 #[tokio::test]
-async fn an_object_of_another_kind_is_a_bad_request() {
+async fn object_of_another_kind_is_rejected() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let path = api.ns_path("configmaps");
@@ -111,7 +111,7 @@ async fn an_object_of_another_kind_is_a_bad_request() {
 }
 
 #[tokio::test]
-async fn kind_and_version_of_built_in_objects_may_be_left_out() {
+async fn kind_and_version_of_built_in_objects_are_optional() {
     let api = Api::start().await;
     let made = api
         .create(
@@ -126,29 +126,29 @@ async fn kind_and_version_of_built_in_objects_may_be_left_out() {
 }
 
 #[tokio::test]
-async fn unknown_formats_of_bodies_are_refused() {
+async fn unsupported_content_types_are_rejected() {
     let api = Api::start().await;
     let object = objects::config_map("one", json!({})).to_string();
-    let answer = api
+    let response = api
         .request(Method::POST, &api.ns_path("configmaps"))
         .header("content-type", "text/plain")
         .body(object)
         .send()
         .await;
-    answer.expect_failure(415, "UnsupportedMediaType");
+    response.expect_failure(415, "UnsupportedMediaType");
     api.finish().await;
 }
 
 #[tokio::test]
-async fn unknown_formats_of_answers_are_refused() {
+async fn unsupported_accept_headers_are_rejected() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
-    let answer = api
+    let response = api
         .request(Method::GET, &path)
         .header("accept", "text/html")
         .send()
         .await;
-    answer.expect_failure(406, "NotAcceptable");
+    response.expect_failure(406, "NotAcceptable");
     let several = "text/html, application/json;q=0.5";
     api.request(Method::GET, &path)
         .header("accept", several)
@@ -167,8 +167,8 @@ async fn unknown_formats_of_answers_are_refused() {
 async fn bodies_have_at_most_three_megabytes() {
     let api = Api::start().await;
     let object = objects::config_map("one", json!({"key": "x".repeat(3 * 1024 * 1024)}));
-    let answer = posted(&api, object.to_string()).await;
-    answer.expect_failure(413, "RequestEntityTooLarge");
+    let response = posted(&api, object.to_string()).await;
+    response.expect_failure(413, "RequestEntityTooLarge");
     api.finish().await;
 }
 
@@ -179,24 +179,24 @@ async fn data_of_a_config_map_has_at_most_one_megabyte() {
     let object = objects::config_map("one", json!({"key": "x".repeat(1024 * 1024)}));
     api.create(&path, &object).await.expect_code(201);
     let object = objects::config_map("two", json!({"key": "x".repeat(1024 * 1024 + 1)}));
-    let answer = api
+    let response = api
         .create(&path, &object)
         .await
         .expect_failure(422, "Invalid");
-    assert_eq!(answer.causes()[0].0, "FieldValueTooLong");
+    assert_eq!(response.causes()[0].0, "FieldValueTooLong");
     api.finish().await;
 }
 
 #[tokio::test]
-async fn an_invalid_object_is_refused_with_all_of_its_causes() {
+async fn invalid_object_is_rejected_with_all_causes() {
     let api = Api::start().await;
     let mut object = objects::config_map("Bad Name", json!({"bad key": "x"}));
     object["metadata"]["labels"] = json!({"bad label": "x"});
-    let answer = api.create(&api.ns_path("configmaps"), &object).await;
-    let answer = answer.expect_failure(422, "Invalid");
-    assert_eq!(answer.details()["kind"], "ConfigMap");
-    assert_eq!(answer.details()["name"], "Bad Name");
-    let mut fields: Vec<_> = answer
+    let response = api.create(&api.ns_path("configmaps"), &object).await;
+    let response = response.expect_failure(422, "Invalid");
+    assert_eq!(response.details()["kind"], "ConfigMap");
+    assert_eq!(response.details()["name"], "Bad Name");
+    let mut fields: Vec<_> = response
         .causes()
         .into_iter()
         .map(|(_, field)| field)
@@ -206,7 +206,7 @@ async fn an_invalid_object_is_refused_with_all_of_its_causes() {
         fields,
         ["data[bad key]", "metadata.labels", "metadata.name"]
     );
-    for cause in answer.details()["causes"].as_array().unwrap() {
+    for cause in response.details()["causes"].as_array().unwrap() {
         assert!(
             cause["message"]
                 .as_str()
@@ -214,7 +214,7 @@ async fn an_invalid_object_is_refused_with_all_of_its_causes() {
         );
     }
     assert!(
-        answer
+        response
             .message()
             .starts_with(r#"ConfigMap "Bad Name" is invalid: ["#)
     );
@@ -222,17 +222,17 @@ async fn an_invalid_object_is_refused_with_all_of_its_causes() {
 }
 
 #[tokio::test]
-async fn failures_are_statuses_in_json() {
+async fn errors_are_statuses_in_json() {
     let api = Api::start().await;
-    let answer = api
+    let response = api
         .get(&api.ns_path("configmaps/none"))
         .await
         .expect_code(404);
-    assert_eq!(answer.content_type(), "application/json");
-    assert_eq!(answer.json["kind"], "Status");
-    assert_eq!(answer.json["apiVersion"], "v1");
-    assert_eq!(answer.json["status"], "Failure");
-    assert_eq!(answer.json["metadata"], json!({}));
-    assert_eq!(answer.json["code"], 404);
+    assert_eq!(response.content_type(), "application/json");
+    assert_eq!(response.json["kind"], "Status");
+    assert_eq!(response.json["apiVersion"], "v1");
+    assert_eq!(response.json["status"], "Failure");
+    assert_eq!(response.json["metadata"], json!({}));
+    assert_eq!(response.json["code"], 404);
     api.finish().await;
 }

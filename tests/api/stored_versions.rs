@@ -1,9 +1,10 @@
-//! The versions in which custom objects are stored, and the other traces versions leave.
+//! Storage versions of custom objects, and deprecated versions.
 
 use kopf_tests::{Api, CrdBuilder, eventually};
 use serde_json::json;
 
-/// Versions v1 (stored), v2 (deprecated) and v3 (deprecated in its own words).
+/// Returns a CRD with the versions v1 (stored), v2 (deprecated) and v3 (deprecated with its own
+/// warning).
 fn versions(api: &Api) -> CrdBuilder<'_> {
     api.crd().edit(|crd| {
         let versions = crd["spec"]["versions"].as_array_mut().unwrap();
@@ -19,7 +20,7 @@ fn versions(api: &Api) -> CrdBuilder<'_> {
 }
 
 #[tokio::test]
-async fn an_unchanged_object_is_written_anew_after_the_stored_version_was_switched() {
+async fn unchanged_object_is_rewritten_after_a_change_of_the_storage_version() {
     let api = Api::start().await;
     let crd = versions(&api).create().await;
     let path = crd.path_of("a");
@@ -36,8 +37,8 @@ async fn an_unchanged_object_is_written_anew_after_the_stored_version_was_switch
     api.put(&crd.definition_path(), &definition)
         .await
         .expect_code(200);
-    // The server serves the changed definition in its own time.
-    let written = eventually("an unchanged object to be written anew", async || {
+    // The server serves the changed CRD with a delay.
+    let written = eventually("an unchanged object to be rewritten", async || {
         let put = api.put(&path, &made.json).await.expect_code(200);
         (put.resource_version() != made.resource_version()).then_some(put)
     })
@@ -51,7 +52,7 @@ async fn an_unchanged_object_is_written_anew_after_the_stored_version_was_switch
 }
 
 #[tokio::test]
-async fn a_version_no_longer_stored_is_dropped_through_the_status() {
+async fn stored_version_is_removed_through_the_status() {
     let api = Api::start().await;
     let crd = versions(&api).create().await;
     let mut definition = api.get(&crd.definition_path()).await.ok().json;
@@ -71,7 +72,7 @@ async fn a_version_no_longer_stored_is_dropped_through_the_status() {
     assert_eq!(patched.at("/status/storedVersions"), &json!(["v2"]));
     let mut definition = api.get(&crd.definition_path()).await.expect_code(200).json;
     assert_eq!(definition["status"]["storedVersions"], json!(["v2"]));
-    // And now the version itself can go.
+    // Now the version can be removed.
     let versions = definition["spec"]["versions"].as_array_mut().unwrap();
     versions.remove(0);
     let fewer = api
@@ -83,7 +84,7 @@ async fn a_version_no_longer_stored_is_dropped_through_the_status() {
 }
 
 #[tokio::test]
-async fn those_who_read_deprecated_versions_are_warned() {
+async fn deprecated_versions_return_a_warning() {
     let api = Api::start().await;
     let crd = versions(&api).create().await;
     api.create(&crd.path(), &crd.object("a", json!({})))
@@ -105,7 +106,7 @@ async fn those_who_read_deprecated_versions_are_warned() {
 }
 
 #[tokio::test]
-async fn those_who_read_endpoints_are_warned() {
+async fn endpoints_return_a_warning() {
     let api = Api::start().await;
     let endpoints = json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "a"}});
     let all = api.ns_path("endpoints");

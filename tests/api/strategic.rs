@@ -1,9 +1,9 @@
-//! Strategic merge patches: lists of built-in kinds merge by their keys, directives steer it.
+//! Strategic merge patches: lists of built-in kinds merge by their keys, controlled by directives.
 
-use kopf_tests::{Answer, Api, PatchType, objects};
+use kopf_tests::{Api, ApiResponse, PatchType, objects};
 use serde_json::{Value, json};
 
-/// A server with a deployment of two containers, and the path of the deployment.
+/// Starts a server with a deployment of two containers. Returns the path of the deployment as well.
 async fn start() -> (Api, String) {
     let api = Api::start().await;
     let mut object = objects::deployment("one");
@@ -28,17 +28,17 @@ async fn finish(api: Api, path: &str) {
     api.finish().await;
 }
 
-async fn patch(api: &Api, path: &str, patch: Value) -> Answer {
+async fn patch(api: &Api, path: &str, patch: Value) -> ApiResponse {
     api.patch(path, PatchType::Strategic, &patch).await
 }
 
-async fn patch_pods(api: &Api, path: &str, spec: Value) -> Answer {
+async fn patch_pods(api: &Api, path: &str, spec: Value) -> ApiResponse {
     patch(api, path, json!({"spec": {"template": {"spec": spec}}})).await
 }
 
-/// The values of one field in a list of objects.
-fn each(answer: &Answer, list: &str, field: &str) -> Vec<String> {
-    let list = answer.at(list).as_array().unwrap();
+/// Returns the values of one field in a list of objects.
+fn each(response: &ApiResponse, list: &str, field: &str) -> Vec<String> {
+    let list = response.at(list).as_array().unwrap();
     list.iter()
         .map(|item| item[field].as_str().unwrap_or_default().to_owned())
         .collect()
@@ -188,7 +188,7 @@ async fn set_element_order_sorts_the_result() {
 }
 
 #[tokio::test]
-async fn lists_of_words_merge_as_sets() {
+async fn lists_of_strings_merge_as_sets() {
     let (api, path) = start().await;
     let added = json!({"metadata": {"finalizers": ["example.com/b", "example.com/c"]}});
     let patched = patch(&api, &path, added).await.expect_code(200);
@@ -206,7 +206,7 @@ async fn lists_of_words_merge_as_sets() {
 }
 
 #[tokio::test]
-async fn delete_from_primitive_list_removes_words() {
+async fn delete_from_primitive_list_removes_strings() {
     let (api, path) = start().await;
     let removed =
         json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/a", "none"]}});
@@ -295,7 +295,7 @@ async fn owner_references_merge_by_uid() {
 }
 
 #[tokio::test]
-async fn senseless_strategic_patches_are_refused_and_change_nothing() {
+async fn invalid_strategic_patches_are_rejected_and_change_nothing() {
     let (api, path) = start().await;
     let before = api.get(&path).await;
     for spec in [
@@ -306,26 +306,26 @@ async fn senseless_strategic_patches_are_refused_and_change_nothing() {
         json!({"$setElementOrder/containers": [{"name": "side"}],
             "containers": [{"name": "main", "image": "main:2"}]}),
     ] {
-        let answer = patch_pods(&api, &path, spec.clone()).await;
+        let response = patch_pods(&api, &path, spec.clone()).await;
         assert!(
-            (400..600).contains(&answer.code),
+            (400..600).contains(&response.code),
             "{spec}: {}",
-            answer.text()
+            response.text()
         );
-        assert_eq!(answer.json["kind"], "Status", "{spec}");
+        assert_eq!(response.json["kind"], "Status", "{spec}");
     }
     assert_eq!(api.get(&path).await.json, before.json);
     finish(api, &path).await;
 }
 
 #[tokio::test]
-async fn custom_objects_take_no_strategic_patches() {
+async fn custom_objects_reject_strategic_patches() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     api.create(&crd.path(), &crd.object("one", json!({})))
         .await
         .expect_code(201);
-    let answer = patch(&api, &crd.path_of("one"), json!({"spec": {"a": 1}})).await;
-    answer.expect_failure(415, "UnsupportedMediaType");
+    let response = patch(&api, &crd.path_of("one"), json!({"spec": {"a": 1}})).await;
+    response.expect_failure(415, "UnsupportedMediaType");
     api.finish().await;
 }

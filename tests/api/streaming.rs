@@ -11,7 +11,7 @@ const STREAM: [(&str, &str); 3] = [
 const END: &str = "/metadata/annotations/k8s.io~1initial-events-end";
 
 #[tokio::test]
-async fn a_streaming_list_ends_with_a_marked_bookmark_and_goes_on_as_a_watch() {
+async fn streaming_list_ends_with_a_bookmark_and_continues_as_a_watch() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let maps = api.ns_path("configmaps");
@@ -42,7 +42,7 @@ async fn a_streaming_list_ends_with_a_marked_bookmark_and_goes_on_as_a_watch() {
         assert_eq!(bookmark.object["kind"], kind);
         assert_eq!(bookmark.object.pointer(END), Some(&json!("true")));
         assert!(bookmark.name().is_empty());
-        // The two kinds were written in turns, so that the last version is only a part's.
+        // The two kinds were written in turns, so that the last version belongs to one of them.
         let version: u64 = bookmark.resource_version().parse().unwrap();
         assert!(version + 1 >= last, "{version} after {last}");
 
@@ -58,7 +58,7 @@ async fn a_streaming_list_ends_with_a_marked_bookmark_and_goes_on_as_a_watch() {
 }
 
 #[tokio::test]
-async fn a_streaming_list_of_nothing_is_only_a_bookmark() {
+async fn empty_streaming_list_is_only_a_bookmark() {
     let api = Api::start().await;
     let mut watch = api
         .watch(&with_query(&api.ns_path("configmaps"), &STREAM))
@@ -71,7 +71,7 @@ async fn a_streaming_list_of_nothing_is_only_a_bookmark() {
 }
 
 #[tokio::test]
-async fn a_streaming_list_shows_what_was_written_before_it() {
+async fn streaming_list_includes_earlier_writes() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let made = api
@@ -91,7 +91,7 @@ async fn a_streaming_list_shows_what_was_written_before_it() {
 }
 
 #[tokio::test]
-async fn a_streaming_list_keeps_to_its_selector() {
+async fn streaming_list_applies_its_selector() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     for (name, colour) in [("a", "red"), ("b", "blue")] {
@@ -107,7 +107,7 @@ async fn a_streaming_list_keeps_to_its_selector() {
 }
 
 #[tokio::test]
-async fn initial_events_can_be_left_out() {
+async fn initial_events_can_be_disabled() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     api.create(&path, &objects::config_map("before", json!({})))
@@ -126,7 +126,7 @@ async fn initial_events_can_be_left_out() {
 }
 
 #[tokio::test]
-async fn initial_events_are_asked_for_properly() {
+async fn invalid_options_of_initial_events_are_rejected() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     for (parameters, field) in [
@@ -136,18 +136,18 @@ async fn initial_events_are_asked_for_properly() {
         ),
         (&[("sendInitialEvents", "true")][..], "sendInitialEvents"),
     ] {
-        let answer = api
+        let response = api
             .get(&with_query(&path, parameters))
             .await
             .expect_failure(422, "Invalid");
-        assert_eq!(answer.details()["kind"], "ListOptions");
-        assert_eq!(answer.causes()[0], ("FieldValueForbidden", field));
+        assert_eq!(response.details()["kind"], "ListOptions");
+        assert_eq!(response.causes()[0], ("FieldValueForbidden", field));
     }
     api.finish().await;
 }
 
 #[tokio::test]
-async fn a_bookmark_comes_before_a_watch_ends() {
+async fn watch_ends_with_a_bookmark() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let list = api.get(&path).await.expect_code(200);
@@ -175,7 +175,7 @@ async fn a_bookmark_comes_before_a_watch_ends() {
 }
 
 #[tokio::test]
-async fn no_bookmarks_come_unasked() {
+async fn bookmarks_are_sent_on_request_only() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let watch = api

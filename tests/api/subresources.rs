@@ -1,10 +1,10 @@
-//! `status` and `scale`: who may write what through which door.
+//! `status` and `scale`: the fields that each endpoint can change.
 
 use kopf_tests::{Api, PatchType, objects};
 use serde_json::json;
 
 #[tokio::test]
-async fn a_status_write_leaves_the_spec_of_a_custom_object_alone() {
+async fn status_write_ignores_the_spec_of_a_custom_object() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
     let made = api
@@ -38,7 +38,7 @@ async fn a_status_write_leaves_the_spec_of_a_custom_object_alone() {
 }
 
 #[tokio::test]
-async fn a_main_write_leaves_the_status_of_a_custom_object_alone() {
+async fn main_write_ignores_the_status_of_a_custom_object() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
     api.create(&crd.path(), &crd.object("one", json!({"a": 1})))
@@ -68,7 +68,7 @@ async fn a_main_write_leaves_the_status_of_a_custom_object_alone() {
 }
 
 #[tokio::test]
-async fn a_status_given_at_creation_is_dropped() {
+async fn status_of_a_creation_is_dropped() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
     let mut object = crd.object("one", json!({}));
@@ -85,7 +85,7 @@ async fn a_status_given_at_creation_is_dropped() {
 }
 
 #[tokio::test]
-async fn without_the_subresource_the_status_is_a_field_as_any_other() {
+async fn status_without_its_subresource_is_a_plain_field() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let mut object = crd.object("one", json!({}));
@@ -107,7 +107,7 @@ async fn without_the_subresource_the_status_is_a_field_as_any_other() {
 }
 
 #[tokio::test]
-async fn a_status_write_of_a_custom_object_leaves_its_labels_alone() {
+async fn status_write_ignores_the_labels_of_a_custom_object() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
     let mut object = crd.object("one", json!({}));
@@ -128,7 +128,7 @@ async fn a_status_write_of_a_custom_object_leaves_its_labels_alone() {
 }
 
 #[tokio::test]
-async fn spec_and_status_of_a_deployment_are_written_apart() {
+async fn spec_and_status_of_a_deployment_are_written_separately() {
     let api = Api::start().await;
     let main = api.group_path("apps/v1", "deployments/one");
     let status = format!("{main}/status");
@@ -156,7 +156,7 @@ async fn spec_and_status_of_a_deployment_are_written_apart() {
 }
 
 #[tokio::test]
-async fn the_phase_of_a_pod_is_written_through_its_status() {
+async fn phase_of_a_pod_is_written_through_its_status() {
     let api = Api::start().await;
     api.create(&api.ns_path("pods"), &objects::pod("one"))
         .await
@@ -186,7 +186,7 @@ async fn the_phase_of_a_pod_is_written_through_its_status() {
 }
 
 #[tokio::test]
-async fn the_scale_of_a_deployment_is_a_view_of_its_replicas() {
+async fn scale_of_a_deployment_is_a_view_of_its_replicas() {
     let api = Api::start().await;
     let main = api.group_path("apps/v1", "deployments/one");
     let scale = format!("{main}/scale");
@@ -227,7 +227,7 @@ async fn the_scale_of_a_deployment_is_a_view_of_its_replicas() {
 }
 
 #[tokio::test]
-async fn the_scale_of_a_custom_object_follows_the_paths_of_its_definition() {
+async fn scale_of_a_custom_object_uses_the_paths_of_its_crd() {
     let api = Api::start().await;
     let crd = api.crd().with_status().with_scale().create().await;
     api.create(&crd.path(), &crd.object("one", json!({"replicas": 3})))
@@ -261,16 +261,16 @@ async fn the_scale_of_a_custom_object_follows_the_paths_of_its_definition() {
 }
 
 #[tokio::test]
-async fn a_negative_scale_is_refused() {
+async fn negative_scale_is_rejected() {
     let api = Api::start().await;
     let path = api.group_path("apps/v1", "deployments");
     api.create(&path, &objects::deployment("one"))
         .await
         .expect_code(201);
     let scale = api.group_path("apps/v1", "deployments/one/scale");
-    let answer = api.merge(&scale, &json!({"spec": {"replicas": -1}})).await;
-    let answer = answer.expect_failure(422, "Invalid");
-    assert_eq!(answer.causes(), [("FieldValueInvalid", "spec.replicas")]);
+    let response = api.merge(&scale, &json!({"spec": {"replicas": -1}})).await;
+    let response = response.expect_failure(422, "Invalid");
+    assert_eq!(response.causes(), [("FieldValueInvalid", "spec.replicas")]);
     api.finish().await;
 }
 

@@ -1,8 +1,8 @@
-//! Tables, which the server draws for `kubectl get`.
+//! Tables, for `kubectl get`.
 
 use http::Method;
 use kopf_tests::{
-    Answer, Api,
+    Api, ApiResponse,
     objects::{config_map, deployment, pod},
     with_query,
 };
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
-async fn table(api: &Api, path: &str) -> Answer {
+async fn table(api: &Api, path: &str) -> ApiResponse {
     let table = api
         .request(Method::GET, path)
         .header("accept", TABLE)
@@ -22,7 +22,7 @@ async fn table(api: &Api, path: &str) -> Answer {
     table
 }
 
-/// The names of the columns that are shown by default.
+/// Returns the names of the columns with the priority 0.
 fn columns(table: &Value) -> Vec<&str> {
     let columns = table["columnDefinitions"].as_array().into_iter().flatten();
     let shown = columns.filter(|column| column["priority"] == 0);
@@ -32,7 +32,7 @@ fn columns(table: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_list_of_a_built_in_kind_becomes_a_table() {
+async fn list_of_a_built_in_kind_becomes_a_table() {
     let api = Api::start().await;
     let maps = api.ns_path("configmaps");
     api.create(&maps, &config_map("a", json!({"x": "1", "y": "2"})))
@@ -50,7 +50,7 @@ async fn a_list_of_a_built_in_kind_becomes_a_table() {
     assert_eq!(rows[0]["cells"][1], 2);
     assert!(rows[0]["cells"][2].is_string());
     assert_eq!(rows[1]["cells"][1], 0);
-    // The metadata of the object comes along, because kubectl shows labels and namespaces.
+    // The metadata of the object is included, because kubectl shows labels and namespaces.
     assert_eq!(rows[0]["object"]["kind"], "PartialObjectMetadata");
     assert_eq!(rows[0]["object"]["apiVersion"], "meta.k8s.io/v1");
     assert_eq!(rows[0]["object"]["metadata"]["name"], "a");
@@ -114,7 +114,7 @@ async fn built_in_kinds_have_columns_of_their_own() {
 }
 
 #[tokio::test]
-async fn the_client_says_what_comes_with_the_rows() {
+async fn include_object_selects_the_object_of_the_rows() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/a");
     let maps = api.ns_path("configmaps");
@@ -213,7 +213,7 @@ async fn printer_columns_replace_the_default_ones() {
 }
 
 #[tokio::test]
-async fn a_watch_sends_a_table_per_event() {
+async fn watch_sends_a_table_per_event() {
     let api = Api::start().await;
     let maps = api.ns_path("configmaps");
     api.create(&maps, &config_map("a", json!({"x": "1"})))
@@ -252,7 +252,7 @@ async fn a_watch_sends_a_table_per_event() {
 }
 
 #[tokio::test]
-async fn tables_of_an_unknown_version_are_refused_unless_there_is_another_wish() {
+async fn unknown_table_versions_fall_back_or_are_rejected() {
     let api = Api::start().await;
     let maps = api.ns_path("configmaps");
     let unknown = "application/json;as=Table;v=v9;g=meta.k8s.io";

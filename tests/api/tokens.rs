@@ -1,15 +1,15 @@
-//! Tokens of service accounts: their claims, their audiences, the objects they are bound to.
+//! Tokens of service accounts: claims, audiences, bound objects.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::Method;
-use kopf_tests::{Answer, Api, eventually};
+use kopf_tests::{Api, ApiResponse, eventually};
 use serde_json::{Value, json};
 
 const WHO_AM_I: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 const REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
 const THIS_SERVER: &str = "https://kubernetes.default.svc";
 
-async fn create_account(api: &Api) -> Answer {
+async fn create_account(api: &Api) -> ApiResponse {
     let account = json!({
         "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"},
     });
@@ -17,7 +17,7 @@ async fn create_account(api: &Api) -> Answer {
     api.create(&path, &account).await.expect_code(201)
 }
 
-async fn request(api: &Api, spec: Value) -> Answer {
+async fn request(api: &Api, spec: Value) -> ApiResponse {
     let request = json!({
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec,
     });
@@ -25,8 +25,8 @@ async fn request(api: &Api, spec: Value) -> Answer {
         .await
 }
 
-fn token(answer: &Answer) -> String {
-    answer.at("/status/token").as_str().unwrap().to_owned()
+fn token(response: &ApiResponse) -> String {
+    response.at("/status/token").as_str().unwrap().to_owned()
 }
 
 fn part(token: &str, number: usize) -> Value {
@@ -34,9 +34,9 @@ fn part(token: &str, number: usize) -> Value {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
 }
 
-async fn who_am_i(api: &Api, token: &str) -> Answer {
+async fn who_am_i(api: &Api, token: &str) -> ApiResponse {
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-    api.request_as_nobody(Method::POST, WHO_AM_I)
+    api.request_without_credentials(Method::POST, WHO_AM_I)
         .await
         .header("authorization", &format!("Bearer {token}"))
         .json(&review)
@@ -44,7 +44,7 @@ async fn who_am_i(api: &Api, token: &str) -> Answer {
         .await
 }
 
-async fn review(api: &Api, token: &str, audiences: Value) -> Answer {
+async fn review(api: &Api, token: &str, audiences: Value) -> ApiResponse {
     let review = json!({
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
         "spec": {"token": token, "audiences": audiences},
@@ -56,10 +56,10 @@ async fn review(api: &Api, token: &str, audiences: Value) -> Answer {
 async fn tokens_are_signed_claims() {
     let api = Api::start().await;
     let account = create_account(&api).await;
-    let answer = request(&api, json!({"expirationSeconds": 1200}))
+    let response = request(&api, json!({"expirationSeconds": 1200}))
         .await
         .expect_code(201);
-    let token = token(&answer);
+    let token = token(&response);
     assert_eq!(token.split('.').count(), 3);
     let header = part(&token, 0);
     assert!(["RS256", "ES256"].contains(&header["alg"].as_str().unwrap()));
@@ -84,13 +84,13 @@ async fn tokens_are_signed_claims() {
 }
 
 #[tokio::test]
-async fn a_token_of_another_audience_is_not_for_this_server() {
+async fn token_of_another_audience_is_rejected() {
     let api = Api::start_over_tls().await;
     create_account(&api).await;
-    let answer = request(&api, json!({"audiences": ["vault", "bank"]})).await;
-    let answer = answer.expect_code(201);
-    assert_eq!(answer.at("/spec/audiences"), &json!(["vault", "bank"]));
-    let token = token(&answer);
+    let response = request(&api, json!({"audiences": ["vault", "bank"]})).await;
+    let response = response.expect_code(201);
+    assert_eq!(response.at("/spec/audiences"), &json!(["vault", "bank"]));
+    let token = token(&response);
     assert_eq!(part(&token, 1)["aud"], json!(["vault", "bank"]));
     who_am_i(&api, &token)
         .await
@@ -106,7 +106,7 @@ async fn a_token_of_another_audience_is_not_for_this_server() {
 }
 
 #[tokio::test]
-async fn a_token_for_this_server_names_it_in_reviews() {
+async fn review_of_a_token_contains_the_audience() {
     let api = Api::start_over_tls().await;
     create_account(&api).await;
     let token = token(&request(&api, json!({})).await.expect_code(201));
@@ -124,7 +124,7 @@ async fn a_token_for_this_server_names_it_in_reviews() {
 }
 
 #[tokio::test]
-async fn forged_tokens_are_refused() {
+async fn forged_tokens_are_rejected() {
     let api = Api::start_over_tls().await;
     create_account(&api).await;
     let token = token(&request(&api, json!({})).await.expect_code(201));
@@ -146,7 +146,7 @@ async fn forged_tokens_are_refused() {
 }
 
 #[tokio::test]
-async fn tokens_end_with_their_account() {
+async fn tokens_are_revoked_with_their_account() {
     let api = Api::start_over_tls().await;
     create_account(&api).await;
     let token = token(&request(&api, json!({})).await.expect_code(201));

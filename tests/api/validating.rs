@@ -1,4 +1,4 @@
-//! Validating admission webhooks: their verdicts as clients see them.
+//! Validating admission webhooks: their decisions in the responses to clients.
 
 use kopf_tests::{
     Api,
@@ -12,7 +12,7 @@ fn maps() -> Value {
     rule("", "v1", &["configmaps"], &["*"])
 }
 
-/// One webhook over ConfigMaps with a scripted verdict by the name of the object.
+/// Installs a webhook for ConfigMaps with a scripted decision by the name of the object.
 async fn judge(api: &Api, verdict: impl Fn(&str) -> Verdict + Send + Sync + 'static) -> Webhook {
     let webhook =
         Webhook::start(move |call| verdict(call.request()["name"].as_str().unwrap_or_default()))
@@ -23,7 +23,7 @@ async fn judge(api: &Api, verdict: impl Fn(&str) -> Verdict + Send + Sync + 'sta
 }
 
 #[tokio::test]
-async fn a_refusal_reaches_the_client_as_it_was_said() {
+async fn denial_is_passed_to_the_client() {
     let api = Api::start().await;
     let refuse = |status: Value| Verdict::deny("").with("status", status);
     let _webhook = judge(&api, move |name| match name {
@@ -68,7 +68,7 @@ async fn a_refusal_reaches_the_client_as_it_was_said() {
 }
 
 #[tokio::test]
-async fn warnings_reach_the_client_with_either_verdict() {
+async fn warnings_are_passed_to_the_client() {
     let api = Api::start().await;
     let warn = json!(["beware", "of the \"dog\""]);
     let _webhook = judge(&api, move |name| match name {
@@ -93,7 +93,7 @@ async fn warnings_reach_the_client_with_either_verdict() {
 }
 
 #[tokio::test]
-async fn updates_and_deletions_can_be_refused() {
+async fn updates_and_deletions_can_be_denied() {
     let api = Api::start().await;
     let maps_path = api.ns_path("configmaps");
     let created = api
@@ -117,7 +117,7 @@ async fn updates_and_deletions_can_be_refused() {
 }
 
 #[tokio::test]
-async fn one_refusal_of_several_webhooks_suffices() {
+async fn one_denial_of_several_webhooks_suffices() {
     let api = Api::start().await;
     let webhook = Webhook::start(|call| match call.path.as_str() {
         "/refuse" => Verdict::deny("no"),
@@ -145,7 +145,7 @@ async fn one_refusal_of_several_webhooks_suffices() {
 }
 
 #[tokio::test]
-async fn a_validating_webhook_must_not_patch() {
+async fn validating_webhook_must_not_patch() {
     let api = Api::start().await;
     let _webhook = judge(&api, |_| {
         Verdict::patch(&json!([{"op": "add", "path": "/data", "value": {"x": "1"}}]))

@@ -1,11 +1,11 @@
-//! The verbs on whole objects, and the paths that do not take them.
+//! The verbs on whole objects, and paths that do not support them.
 
 use http::Method;
 use kopf_tests::{Api, objects, with_query};
 use serde_json::json;
 
 #[tokio::test]
-async fn a_created_object_can_be_read_back() {
+async fn created_object_can_be_read_back() {
     let api = Api::start().await;
     let made = api
         .create(
@@ -27,7 +27,7 @@ async fn a_created_object_can_be_read_back() {
 }
 
 #[tokio::test]
-async fn a_list_is_sorted_by_name_and_has_a_version() {
+async fn list_is_sorted_by_name_and_has_a_version() {
     let api = Api::start().await;
     for name in ["middle", "first", "last", "first-a"] {
         let path = api.ns_path("configmaps");
@@ -44,7 +44,7 @@ async fn a_list_is_sorted_by_name_and_has_a_version() {
 }
 
 #[tokio::test]
-async fn an_empty_list_has_items_and_a_version() {
+async fn empty_list_has_items_and_a_version() {
     let api = Api::start().await;
     let list = api.get(&api.ns_path("configmaps")).await.expect_code(200);
     assert_eq!(list.json["items"], json!([]));
@@ -53,7 +53,7 @@ async fn an_empty_list_has_items_and_a_version() {
 }
 
 #[tokio::test]
-async fn items_of_custom_lists_say_their_kind_and_those_of_built_in_lists_do_not() {
+async fn only_items_of_custom_lists_have_a_kind() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     api.create(&crd.path(), &crd.object("one", json!({})))
@@ -78,7 +78,7 @@ async fn items_of_custom_lists_say_their_kind_and_those_of_built_in_lists_do_not
 }
 
 #[tokio::test]
-async fn a_list_over_all_namespaces_sees_each_of_them() {
+async fn list_of_all_namespaces_has_their_objects() {
     let api = Api::start().await;
     let other = api.unique("other");
     api.create_namespace(&other).await;
@@ -106,7 +106,7 @@ async fn a_list_over_all_namespaces_sees_each_of_them() {
 }
 
 #[tokio::test]
-async fn an_update_replaces_the_whole_object() {
+async fn update_replaces_the_whole_object() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let mut object = objects::config_map("one", json!({"old": "1", "kept": "1"}));
@@ -130,7 +130,7 @@ async fn an_update_replaces_the_whole_object() {
 }
 
 #[tokio::test]
-async fn a_deletion_answers_with_a_success_that_names_the_object() {
+async fn deletion_returns_a_status_with_the_object() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps/one");
     let object = objects::config_map("one", json!({}));
@@ -139,18 +139,18 @@ async fn a_deletion_answers_with_a_success_that_names_the_object() {
         .await
         .expect_code(201);
 
-    let answer = api.delete(&path).await.expect_code(200);
-    assert_eq!(answer.json["kind"], "Status");
-    assert_eq!(answer.json["status"], "Success");
-    assert_eq!(answer.details()["name"], "one");
-    assert_eq!(answer.details()["kind"], "configmaps");
-    assert_eq!(answer.details()["uid"], made.uid());
+    let response = api.delete(&path).await.expect_code(200);
+    assert_eq!(response.json["kind"], "Status");
+    assert_eq!(response.json["status"], "Success");
+    assert_eq!(response.details()["name"], "one");
+    assert_eq!(response.details()["kind"], "configmaps");
+    assert_eq!(response.details()["uid"], made.uid());
     api.get(&path).await.expect_code(404);
     api.finish().await;
 }
 
 #[tokio::test]
-async fn a_collection_is_deleted_as_far_as_the_selector_goes() {
+async fn deletion_of_a_collection_applies_its_selector() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     for (name, colour) in [("a", "red"), ("b", "blue"), ("c", "red")] {
@@ -158,15 +158,15 @@ async fn a_collection_is_deleted_as_far_as_the_selector_goes() {
         api.create(&path, &object).await.expect_code(201);
     }
     let reds = with_query(&path, &[("labelSelector", "colour=red")]);
-    let answer = api.delete(&reds).await.expect_code(200);
-    assert_eq!(answer.json["kind"], "ConfigMapList");
-    assert_eq!(answer.item_names(), ["a", "c"]);
+    let response = api.delete(&reds).await.expect_code(200);
+    assert_eq!(response.json["kind"], "ConfigMapList");
+    assert_eq!(response.item_names(), ["a", "c"]);
     assert_eq!(api.get(&path).await.item_names(), ["b"]);
     api.finish().await;
 }
 
 #[tokio::test]
-async fn a_collection_of_custom_objects_is_deleted() {
+async fn collection_of_custom_objects_is_deleted() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     for name in ["a", "b", "c"] {
@@ -183,7 +183,7 @@ async fn a_collection_of_custom_objects_is_deleted() {
 }
 
 #[tokio::test]
-async fn methods_that_a_path_does_not_take_are_refused() {
+async fn unsupported_methods_are_rejected() {
     let api = Api::start().await;
     let object = objects::config_map("one", json!({}));
     let collection = api.ns_path("configmaps");
@@ -194,14 +194,14 @@ async fn methods_that_a_path_does_not_take_are_refused() {
         (Method::POST, "/api/v1/configmaps"),
         (Method::DELETE, "/api/v1/namespaces"),
     ] {
-        let answer = api.request(method, path).json(&object).send().await;
-        answer.expect_failure(405, "MethodNotAllowed");
+        let response = api.request(method, path).json(&object).send().await;
+        response.expect_failure(405, "MethodNotAllowed");
     }
     api.finish().await;
 }
 
 #[tokio::test]
-async fn yaml_is_as_good_as_json_in_both_directions() {
+async fn yaml_is_supported_in_both_directions() {
     let api = Api::start().await;
     let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: one\ndata:\n  key: \"1\"\n";
     let made = api
@@ -227,7 +227,7 @@ async fn yaml_is_as_good_as_json_in_both_directions() {
 }
 
 #[tokio::test]
-async fn the_field_manager_of_a_write_is_accepted() {
+async fn field_manager_of_a_write_is_accepted() {
     let api = Api::start().await;
     let managed = |path: &str| with_query(path, &[("fieldManager", "a-manager")]);
     let object = objects::config_map("one", json!({"key": "1"}));

@@ -1,9 +1,9 @@
-//! Reading at a version: `resourceVersion` and `resourceVersionMatch` of lists and gets.
+//! `resourceVersion` and `resourceVersionMatch` of lists and gets.
 
 use kopf_tests::{Api, objects, with_query};
 use serde_json::json;
 
-/// Far above what any server of these tests comes to.
+/// A version that no server reaches in these tests.
 const FUTURE: &str = "999999999999";
 
 #[tokio::test]
@@ -13,7 +13,7 @@ async fn version_zero_means_any_version() {
     api.create(&path, &objects::config_map("one", json!({})))
         .await
         .expect_code(201);
-    // Any version may as well be an older one, so that the object only comes eventually.
+    // Any version includes older ones, so that the object is listed eventually.
     kopf_tests::eventually("the object to be in the list", async || {
         let list = api
             .get(&with_query(&path, &[("resourceVersion", "0")]))
@@ -31,7 +31,7 @@ async fn version_zero_means_any_version() {
 }
 
 #[tokio::test]
-async fn an_exact_version_shows_the_past() {
+async fn list_at_an_exact_version_returns_old_objects() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     api.create(&path, &objects::config_map("one", json!({"a": "old"})))
@@ -74,7 +74,7 @@ async fn an_exact_version_shows_the_past() {
 }
 
 #[tokio::test]
-async fn a_list_not_older_than_a_write_shows_it() {
+async fn list_not_older_than_a_write_includes_it() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let made = api
@@ -100,7 +100,7 @@ async fn a_list_not_older_than_a_write_shows_it() {
 }
 
 #[tokio::test]
-async fn a_version_of_the_future_times_out() {
+async fn list_at_a_future_version_times_out() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     for path in [
@@ -108,33 +108,33 @@ async fn a_version_of_the_future_times_out() {
         crd.path(),
         api.ns_path("configmaps/one"),
     ] {
-        let answer = api
+        let response = api
             .get(&with_query(&path, &[("resourceVersion", FUTURE)]))
             .await;
-        let answer = answer.expect_failure(504, "Timeout");
+        let response = response.expect_failure(504, "Timeout");
         assert!(
-            answer.message().contains("Too large resource version"),
+            response.message().contains("Too large resource version"),
             "{}",
-            answer.message()
+            response.message()
         );
-        assert_eq!(answer.causes(), [("ResourceVersionTooLarge", "")]);
-        assert_eq!(answer.details()["retryAfterSeconds"], 1);
+        assert_eq!(response.causes(), [("ResourceVersionTooLarge", "")]);
+        assert_eq!(response.details()["retryAfterSeconds"], 1);
     }
     api.finish().await;
 }
 
 #[tokio::test]
-async fn a_version_is_a_number() {
+async fn malformed_versions_are_rejected() {
     let api = Api::start().await;
     for version in ["abc", "-1", "1.5", "99999999999999999999999"] {
         for path in [api.ns_path("configmaps"), api.ns_path("configmaps/one")] {
-            let answer = api
+            let response = api
                 .get(&with_query(&path, &[("resourceVersion", version)]))
                 .await;
             assert!(
-                (400..=500).contains(&answer.code) && answer.code != 404,
+                (400..=500).contains(&response.code) && response.code != 404,
                 "{version}: {}",
-                answer.text()
+                response.text()
             );
         }
         let list = with_query(&api.ns_path("configmaps"), &[("resourceVersion", version)]);
@@ -144,7 +144,7 @@ async fn a_version_is_a_number() {
 }
 
 #[tokio::test]
-async fn a_version_match_must_make_sense() {
+async fn invalid_version_matches_are_rejected() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     for parameters in [
@@ -154,12 +154,12 @@ async fn a_version_match_must_make_sense() {
         &[("resourceVersionMatch", "Newest"), ("resourceVersion", "1")],
         &[("resourceVersionMatch", "NotOlderThan"), ("watch", "1")],
     ] {
-        let answer = api.get(&with_query(&path, parameters)).await;
-        assert_eq!(answer.code, 422, "{parameters:?}: {}", answer.text());
-        let answer = answer.expect_failure(422, "Invalid");
-        assert_eq!(answer.details()["kind"], "ListOptions");
+        let response = api.get(&with_query(&path, parameters)).await;
+        assert_eq!(response.code, 422, "{parameters:?}: {}", response.text());
+        let response = response.expect_failure(422, "Invalid");
+        assert_eq!(response.details()["kind"], "ListOptions");
         assert_eq!(
-            answer.causes()[0].1,
+            response.causes()[0].1,
             "resourceVersionMatch",
             "{parameters:?}"
         );
@@ -168,16 +168,16 @@ async fn a_version_match_must_make_sense() {
 }
 
 #[tokio::test]
-async fn a_list_of_a_forgotten_version_is_gone() {
+async fn list_at_a_compacted_version_is_gone() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     api.compact().await;
-    // The real server remembers most of the built-in kinds on its own for a while; not the events.
+    // The real server caches the history of most built-in kinds, but not of events.
     for path in [api.ns_path("events"), crd.path()] {
         let exact = [("resourceVersion", "1"), ("resourceVersionMatch", "Exact")];
-        let answer = api.get(&with_query(&path, &exact)).await;
-        answer.expect_failure(410, "Expired");
-        // What is newer is as good, unless asked exactly.
+        let response = api.get(&with_query(&path, &exact)).await;
+        response.expect_failure(410, "Expired");
+        // Newer versions are accepted, unless the match is exact.
         let newer = with_query(&path, &[("resourceVersion", "1")]);
         api.get(&newer).await.expect_code(200);
     }

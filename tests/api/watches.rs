@@ -1,10 +1,10 @@
-//! Watches: what is sent when, and as what it appears.
+//! Watches: the events, and their order.
 
 use kopf_tests::{Api, objects, with_query};
 use serde_json::json;
 
 #[tokio::test]
-async fn a_watch_from_a_version_tells_what_happened_after_it() {
+async fn watch_from_a_version_sends_later_events() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let one = api.ns_path("configmaps/one");
@@ -37,7 +37,7 @@ async fn a_watch_from_a_version_tells_what_happened_after_it() {
     let version: u64 = event.resource_version().parse().unwrap();
     assert!(version > changed.resource_version().parse().unwrap());
 
-    // What comes after the history comes live.
+    // Later events follow the history.
     api.create(&path, &objects::config_map("after", json!({})))
         .await
         .expect_code(201);
@@ -46,7 +46,7 @@ async fn a_watch_from_a_version_tells_what_happened_after_it() {
 }
 
 #[tokio::test]
-async fn a_watch_of_custom_objects_tells_the_same() {
+async fn watch_of_custom_objects_sends_later_events() {
     let api = Api::start().await;
     let crd = api.crd().with_status().create().await;
     let list = api.get(&crd.path()).await.expect_code(200);
@@ -75,7 +75,7 @@ async fn a_watch_of_custom_objects_tells_the_same() {
 }
 
 #[tokio::test]
-async fn a_watch_from_nowhere_begins_with_what_exists() {
+async fn watch_without_a_version_starts_with_existing_objects() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     for name in ["a", "b"] {
@@ -100,7 +100,7 @@ async fn a_watch_from_nowhere_begins_with_what_exists() {
 }
 
 #[tokio::test]
-async fn through_a_label_selector_objects_appear_and_disappear() {
+async fn label_selector_converts_changes_to_added_and_deleted() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let one = api.ns_path("configmaps/one");
@@ -115,10 +115,10 @@ async fn through_a_label_selector_objects_appear_and_disappear() {
     let mut watch = api.watch(&with_query(&path, &parameters)).await;
     let label = |colour: &str| json!({"metadata": {"labels": {"colour": colour}}});
 
-    // Unseen: it never matches.
+    // Not sent: it never matches.
     let blue = objects::labelled("other", &json!({"colour": "blue"}));
     api.create(&path, &blue).await.expect_code(201);
-    // Unseen, then in, then changed inside, then out, then in again, then gone.
+    // Not sent, added, modified, removed from the selection, added again, deleted.
     let blue = objects::labelled("one", &json!({"colour": "blue"}));
     api.create(&path, &blue).await.expect_code(201);
     api.merge(&one, &label("red")).await.expect_code(200);
@@ -132,7 +132,7 @@ async fn through_a_label_selector_objects_appear_and_disappear() {
     assert_eq!(event.brief(), ("DELETED", "one"));
     assert_eq!(event.object["metadata"]["labels"]["colour"], "red");
     assert_eq!(event.resource_version(), out.resource_version());
-    // Unseen: a change outside.
+    // Not sent: a change outside of the selection.
     api.merge(&one, &json!({"data": {"a": "2"}}))
         .await
         .expect_code(200);
@@ -144,7 +144,7 @@ async fn through_a_label_selector_objects_appear_and_disappear() {
 }
 
 #[tokio::test]
-async fn through_a_field_selector_a_single_object_is_watched() {
+async fn field_selector_watches_a_single_object() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     api.create(&path, &objects::config_map("one", json!({})))
@@ -172,7 +172,7 @@ async fn through_a_field_selector_a_single_object_is_watched() {
 }
 
 #[tokio::test]
-async fn through_a_field_selector_pods_appear_and_disappear() {
+async fn field_selector_converts_changes_to_added_and_deleted() {
     let api = Api::start().await;
     let path = api.ns_path("pods");
     api.create(&path, &objects::pod("one"))
@@ -193,7 +193,7 @@ async fn through_a_field_selector_pods_appear_and_disappear() {
 }
 
 #[tokio::test]
-async fn a_watch_over_all_namespaces_sees_each_of_them() {
+async fn watch_of_all_namespaces_gets_their_events() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let other = api.unique("other");
@@ -216,7 +216,7 @@ async fn a_watch_over_all_namespaces_sees_each_of_them() {
 }
 
 #[tokio::test]
-async fn a_watch_of_one_namespace_sees_no_other() {
+async fn watch_of_one_namespace_gets_no_other_events() {
     let api = Api::start().await;
     let other = api.unique("other");
     api.create_namespace(&other).await;
@@ -234,7 +234,7 @@ async fn a_watch_of_one_namespace_sees_no_other() {
 }
 
 #[tokio::test]
-async fn a_watch_ends_in_its_time() {
+async fn watch_ends_after_its_timeout() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     api.create(&path, &objects::config_map("one", json!({})))
@@ -251,18 +251,18 @@ async fn a_watch_ends_in_its_time() {
             .collect::<Vec<_>>(),
         [("ADDED", "one")]
     );
-    let answer = api
+    let response = api
         .get(&with_query(
             &path,
             &[("watch", "1"), ("timeoutSeconds", "soon")],
         ))
         .await;
-    answer.expect_failure(400, "BadRequest");
+    response.expect_failure(400, "BadRequest");
     api.finish().await;
 }
 
 #[tokio::test]
-async fn the_watch_parameter_is_a_truth_value() {
+async fn watch_parameter_is_a_boolean() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     api.create(&path, &objects::config_map("one", json!({})))
@@ -284,7 +284,7 @@ async fn the_watch_parameter_is_a_truth_value() {
 }
 
 #[tokio::test]
-async fn a_named_object_is_read_and_not_watched() {
+async fn get_of_an_object_ignores_the_watch_parameter() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let made = api
@@ -297,7 +297,7 @@ async fn a_named_object_is_read_and_not_watched() {
 }
 
 #[tokio::test]
-async fn watches_come_in_json_lines() {
+async fn watch_events_are_json_lines() {
     let api = Api::start().await;
     let path = with_query(
         &api.ns_path("configmaps"),
@@ -309,20 +309,20 @@ async fn watches_come_in_json_lines() {
     )
     .await
     .expect_code(201);
-    let answer = api.get(&path).await.expect_code(200);
-    assert_eq!(answer.content_type(), "application/json");
-    let text = answer.text();
+    let response = api.get(&path).await.expect_code(200);
+    assert_eq!(response.content_type(), "application/json");
+    let text = response.text();
     assert!(text.ends_with("}\n"), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
     api.finish().await;
 }
 
 #[tokio::test]
-async fn a_watch_from_a_forgotten_version_is_told_so_and_ends() {
+async fn watch_from_a_compacted_version_ends_with_410() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     api.compact().await;
-    // The real server remembers most of the built-in kinds on its own for a while; not the events.
+    // The real server caches the history of most built-in kinds, but not of events.
     for path in [api.ns_path("events"), crd.path()] {
         let mut watch = api
             .watch(&with_query(&path, &[("resourceVersion", "1")]))

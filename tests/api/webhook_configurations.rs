@@ -1,4 +1,4 @@
-//! Webhook configurations as objects: their defaults, and what is refused.
+//! Webhook configurations as objects: defaults and validation.
 
 use kopf_tests::{
     Api,
@@ -18,7 +18,7 @@ fn valid_hook() -> Value {
 }
 
 #[tokio::test]
-async fn what_is_left_out_is_filled_in() {
+async fn omitted_fields_are_defaulted() {
     let api = Api::start().await;
     let name = api.unique("defaults");
     for kind in ["Validating", "Mutating"] {
@@ -46,7 +46,7 @@ async fn what_is_left_out_is_filled_in() {
 }
 
 #[tokio::test]
-async fn broken_configurations_are_refused() {
+async fn invalid_configurations_are_rejected() {
     let api = Api::start().await;
     let name = api.unique("broken");
     let url = |url: &str| json!({"url": url});
@@ -181,12 +181,12 @@ async fn broken_configurations_are_refused() {
 }
 
 #[tokio::test]
-async fn webhooks_have_no_say_in_webhook_configurations() {
+async fn webhook_configurations_are_exempt_from_webhooks() {
     let api = Api::start().await;
     let webhook = Webhook::start(|_| Verdict::deny("never")).await;
     let rules = [rule("admissionregistration.k8s.io", "*", &["*"], &["*"])];
     let mut hook = webhook.hook(&api, "greedy.example.com", "/greedy", &rules);
-    // On a server where this rule had an effect, it must not reach the other tests.
+    // If this rule has an effect on a server, it must not affect the other tests.
     hook["objectSelector"] = json!({"matchLabels": {"test": api.namespace()}});
     webhook.validate_with(&api, "greedy", &[hook]).await;
     let name = api.unique("other");
@@ -200,7 +200,7 @@ async fn webhooks_have_no_say_in_webhook_configurations() {
 }
 
 #[tokio::test]
-async fn a_deleted_configuration_is_out_of_force() {
+async fn deleted_configuration_has_no_effect() {
     let api = Api::start().await;
     let webhook = Webhook::start(|_| Verdict::deny("never")).await;
     let rules = [rule("", "v1", &["configmaps"], &["CREATE"])];

@@ -1,14 +1,14 @@
-//! What becomes of a request when its webhook does not answer properly.
+//! Failure policies: invalid responses of webhooks, and unreachable webhooks.
 
 use http::StatusCode;
 use kopf_tests::{
-    Answer, Api,
+    Api, ApiResponse,
     objects::config_map,
     webhook::{Verdict, Webhook, rule, unreachable_client_config},
 };
 use serde_json::{Value, json};
 
-/// A garbled answer by the name of the object.
+/// Returns an invalid response by the name of the object.
 fn garble(name: &str) -> Verdict {
     let review = |response: Value| {
         let review = json!({
@@ -41,12 +41,12 @@ const GARBLED: [&str; 8] = [
     "text", "error", "missing", "empty", "object", "absent", "uid", "version",
 ];
 
-async fn create(api: &Api, name: &str) -> Answer {
+async fn create(api: &Api, name: &str) -> ApiResponse {
     api.create(&api.ns_path("configmaps"), &config_map(name, Value::Null))
         .await
 }
 
-/// A webhook over ConfigMaps, changed before it is put in place.
+/// Installs a webhook for ConfigMaps, after a change of its configuration.
 async fn install(api: &Api, webhook: &Webhook, kind: &str, change: impl Fn(&mut Value)) {
     let rules = [rule("", "v1", &["configmaps"], &["CREATE"])];
     let mut hook = webhook.hook(api, "frail.example.com", "/frail", &rules);
@@ -59,7 +59,7 @@ async fn install(api: &Api, webhook: &Webhook, kind: &str, change: impl Fn(&mut 
 }
 
 #[tokio::test]
-async fn garbage_fails_the_request() {
+async fn invalid_response_fails_the_request() {
     let api = Api::start().await;
     let webhook =
         Webhook::start(|call| garble(call.request()["name"].as_str().unwrap_or_default())).await;
@@ -82,7 +82,7 @@ async fn garbage_fails_the_request() {
 }
 
 #[tokio::test]
-async fn garbage_can_be_ignored() {
+async fn invalid_response_can_be_ignored() {
     let api = Api::start().await;
     let webhook =
         Webhook::start(|call| garble(call.request()["name"].as_str().unwrap_or_default())).await;
@@ -97,7 +97,7 @@ async fn garbage_can_be_ignored() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_no_failure_to_ignore() {
+async fn denial_is_not_ignored() {
     let api = Api::start().await;
     let webhook = Webhook::start(|_| Verdict::deny("no")).await;
     install(&api, &webhook, "Validating", |hook| {
@@ -109,7 +109,7 @@ async fn a_refusal_is_no_failure_to_ignore() {
 }
 
 #[tokio::test]
-async fn an_unreachable_webhook_fails_the_request() {
+async fn unreachable_webhook_fails_the_request() {
     let api = Api::start().await;
     let nowhere = unreachable_client_config().await;
     let webhook = Webhook::start(|_| Verdict::allow()).await;
@@ -125,7 +125,7 @@ async fn an_unreachable_webhook_fails_the_request() {
 }
 
 #[tokio::test]
-async fn an_unreachable_webhook_can_be_ignored() {
+async fn unreachable_webhook_can_be_ignored() {
     let api = Api::start().await;
     let nowhere = unreachable_client_config().await;
     let webhook = Webhook::start(|_| Verdict::allow()).await;
@@ -139,7 +139,7 @@ async fn an_unreachable_webhook_can_be_ignored() {
 }
 
 #[tokio::test]
-async fn a_webhook_of_an_unknown_authority_is_not_trusted() {
+async fn webhook_of_an_unknown_authority_is_rejected() {
     let api = Api::start().await;
     let webhook = Webhook::start(|_| Verdict::allow()).await;
     let other = Webhook::start(|_| Verdict::allow()).await;
@@ -149,12 +149,12 @@ async fn a_webhook_of_an_unknown_authority_is_not_trusted() {
     })
     .await;
     create(&api, "a").await.expect_failure(500, "InternalError");
-    assert!(webhook.calls().is_empty(), "nothing was told to it");
+    assert!(webhook.calls().is_empty(), "it received no request");
     api.finish().await;
 }
 
 #[tokio::test]
-async fn a_silent_webhook_is_given_up() {
+async fn stalled_webhook_times_out() {
     let api = Api::start().await;
     let webhook = Webhook::start(|_| Verdict::Silence).await;
     install(&api, &webhook, "Validating", |hook| {

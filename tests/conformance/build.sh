@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds e2e.test, Kubernetes' end-to-end suite, from its published Go module, once, into a cache outside of
 # the source tree.
-# The last (and only) line of stdout is the folder of the programs; everything for people goes to stderr.
+# The only line of stdout is the folder of the programs; messages go to stderr.
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -18,10 +18,10 @@ go_needed="$(sed -nE 's|^go ([0-9.]+).*|\1|p' go.mod)"
 [ -n "$k8s_version" ] && [ -n "$go_needed" ] ||
     die "cannot read the versions of Kubernetes and Go in $here/go.mod"
 
-# Every input is in the name of the folder, so a change of any of them builds a new one.
+# The name of the folder contains a hash of all inputs, so that changes build a new one.
 inputs="$(cat go.mod go.sum build.sh | sha256sum | cut -c1-12)"
 target="$cache/$k8s_version-$inputs"
-# The folder appears by one rename when all is built: if it exists, it is complete.
+# The folder is created by a rename after the build: if it exists, it is complete.
 if [ -d "$target/bin" ]; then
     echo "$target/bin"
     exit 0
@@ -55,10 +55,10 @@ mkdir "$work/bin"
 
 say "Kubernetes' tests ($k8s_version) are built once into $target"
 say "downloading the modules"
-go mod download >&2 || die "the Go modules cannot be downloaded (see above)"
+go mod download >&2 || die "cannot download the Go modules (see above)"
 say "building e2e.test… this takes about ten minutes on two cores, once"
 go test -c -vet=off -trimpath -ldflags "$ldflags" -o "$work/bin/e2e.test" k8s.io/kubernetes/test/e2e >&2 ||
-    die "e2e.test cannot be built (see above)"
+    die "cannot build e2e.test (see above)"
 
 if ! mv -T "$work" "$target" 2>/dev/null; then
     [ -d "$target/bin" ] || die "cannot move the programs to $target"

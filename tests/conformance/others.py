@@ -53,14 +53,14 @@ def run(name: str, command: list[str], logs: Path, **options: object) -> str:
 
 
 def read_failing() -> dict[str, int]:
-    """Numbers of tests that are known to fail, by suite."""
+    """Returns the numbers of tests that are known to fail, by suite."""
     lines = (HERE / "failing-others.tsv").read_text(encoding="utf-8").splitlines()
     rows = (line.split("\t") for line in lines if line and not line.startswith("#"))
     return {name: int(number) for name, number, _ in rows}
 
 
 def controller_runtime(kopf: Path, logs: Path) -> dict[str, tuple[int, int]]:
-    """Passed and failed specs by package."""
+    """Returns passed and failed specs by package."""
     if shutil.which("go") is None:
         fail("'go' is not found: install Go (https://go.dev/doc/install)")
     environment = {**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": "-mod=readonly",
@@ -89,7 +89,7 @@ def controller_runtime(kopf: Path, logs: Path) -> dict[str, tuple[int, int]]:
 
 
 def kube_rs(kopf: Path, logs: Path) -> dict[str, tuple[int, int]]:
-    """Passed and failed tests by crate."""
+    """Returns passed and failed tests by crate."""
     listed = subprocess.run(
         ["cargo", "metadata", "--format-version=1", "--locked"], cwd=ROOT, text=True,
         stdout=subprocess.PIPE, check=True)

@@ -80,18 +80,18 @@ def read_specs() -> list[Spec]:
 
 
 def read_failing() -> dict[str, str]:
-    """Reasons by name of the specs that are known to fail on the sandbox."""
+    """Returns the reasons of the specs that are known to fail on the sandbox, by name."""
     lines = (HERE / "failing.tsv").read_text(encoding="utf-8").splitlines()
     return dict(line.split("\t") for line in lines if line and not line.startswith("#"))
 
 
 def pattern(name: str) -> str:
-    """A regular expression (of Go) that matches the whole name of one spec."""
+    """Returns a regular expression (of Go) that matches the whole name of one spec."""
     return re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", name) + "$"
 
 
 def reason(output: str) -> str:
-    """The first line by which a failed spec explains itself."""
+    """Returns the first line of the failure message of a spec."""
     found = re.search(r"^  \[FAILED\] (?!in \[)(.+)|^(\[FAILED\] no result.+)", output, re.MULTILINE)
     lines = [line for line in output.splitlines() if line.strip()]
     return ((found[1] or found[2]) if found else lines[-1] if lines else "no output").strip()[:200]
@@ -113,7 +113,7 @@ class Runner:
         ]
         if self.args.kubeconfig:
             return [*test, f"--kubeconfig={self.args.kubeconfig}"]
-        # As they are: new nodes get a taint until their kubelets report.
+        # Loaded as a dump: new nodes get a taint until their kubelets report.
         manifests = ["--dump", str(NODES)] if spec.needs_nodes else []
         return [str(self.args.kopf), "sandbox", *manifests, "--", *test]
 
@@ -145,7 +145,7 @@ class Runner:
 
     @staticmethod
     def kill(process: "subprocess.Popen[str]") -> None:
-        # The group: the sandbox, the suite and kubectl. Each spec is the leader of its own.
+        # Kills the process group: the sandbox, the suite and kubectl. Each spec has its own group.
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -160,7 +160,7 @@ class Runner:
 
 def run_all(runner: Runner, specs: list[Spec], jobs: int, expected: dict[str, str]) -> list[Result]:
     results: list[Result] = []
-    # A shared server cannot have a serial spec beside others; sandboxes are not shared.
+    # Serial specs must run alone on a shared server; sandboxes are not shared.
     shared = runner.args.kubeconfig is not None
     together = [spec for spec in specs if not (shared and spec.is_serial)]
     alone = [spec for spec in specs if shared and spec.is_serial]
@@ -188,7 +188,7 @@ def show(result: Result, number: int, total: int, expected: dict[str, str]) -> N
 
 
 def table(results: list[Result]) -> str:
-    """The result by area, in Markdown."""
+    """Returns the results by area, in Markdown."""
     lines = ["| area | passed | of which tagged as conformance |", "|---|---|---|"]
 
     def row(title: str, part: list[Result]) -> str:
@@ -214,7 +214,7 @@ def judge(results: list[Result], expected: dict[str, str]) -> int:
 
 @contextmanager
 def control_plane() -> Iterator[str]:
-    """A real control plane for the length of a run; yields its kubeconfig."""
+    """Runs a real control plane during the block; yields its kubeconfig."""
     process = subprocess.Popen(
         [str(ROOT / "tests/control-plane/run.sh"), "--until-stdin-ends"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -268,7 +268,7 @@ def main() -> None:
 
 
 def create_nodes(args: argparse.Namespace, specs: list[Spec]) -> None:
-    """Nodes are visible to all specs of a shared server; those that need none ignore them."""
+    """Creates nodes for all specs of a shared server; specs that need none ignore them."""
     if not any(spec.needs_nodes for spec in specs):
         return
     kubectl = [str(args.kubectl), f"--kubeconfig={args.kubeconfig}"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds what is needed, once, and runs Kubernetes' own specs on sandboxes. Options are those of run.py.
+# Builds the programs once, and runs Kubernetes' own specs on sandboxes. Options are those of run.py.
 # With OTHERS=1, the integration tests of controller-runtime and of kube-rs run instead.
 # KOPF is the kopf command.
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The example 17-admission as users see it with kubectl: what is denied, changed, warned of. Its webhooks
-# are for the whole cluster: nothing else that has objects of the examples can run beside it.
+# Tests the example 17-admission with kubectl: denials, mutations, warnings. Its webhooks apply to the whole
+# cluster, so it must not run concurrently with other users of the examples' resources.
 # Usage: admission.sh KUBECONFIG KUBECTL OPERATOR
 # Each check prints "ok" or "FAILED"; the last line counts them.
 set -uo pipefail
@@ -24,7 +24,7 @@ finish() {
     [ -z "$pid" ] || { kill -9 "$pid" && wait "$pid"; } 2>/dev/null
     kubectl delete --ignore-not-found "$configurations" auto.kopf.dev >/dev/null 2>&1
     kubectl delete --ignore-not-found clusterrolebinding "$ns" >/dev/null 2>&1
-    # Waits, so that the operators of the next checks do not see its objects.
+    # Waits, so that its objects do not affect the operators of the next checks.
     "$kubectl_binary" delete --ignore-not-found --timeout=60s namespace "$ns" >/dev/null 2>&1
     rm -rf "$work"
 }
@@ -36,26 +36,26 @@ explain() {
     tail -n 5 "$work/answer" | cut -c1-300 | sed 's/^/        > /'
     end_of_log "$work/operator.log"
 }
-# says WORDS COMMAND…: kubectl succeeds with these words among its own.
+# says WORDS COMMAND…: kubectl succeeds, and its output contains these words.
 says() {
     local words="$1"
     shift
     kubectl --namespace "$ns" "$@" >"$work/answer" 2>&1 && grep -qF -- "$words" "$work/answer"
 }
-# denied WORDS COMMAND…: kubectl fails with these words.
+# denied WORDS COMMAND…: kubectl fails, and its output contains these words.
 denied() {
     local words="$1"
     shift
     ! kubectl --namespace "$ns" "$@" >"$work/answer" 2>&1 && grep -qF -- "$words" "$work/answer"
 }
-# shows PATH VALUE: the object has it.
+# shows PATH VALUE: the object has this value.
 shows() { [ "$(kubectl --namespace "$ns" get kex kopf-example-1 --output jsonpath="$1")" = "$2" ]; }
 logged() { grep -qF -- "$1" "$work/operator.log"; }
-# webhooks KIND COUNT: so many are in the configuration.
+# webhooks KIND COUNT: the configuration has this number of webhooks.
 webhooks() {
     [ "$(kubectl get "$1" auto.kopf.dev --output jsonpath='{.webhooks[*].name}' | wc -w)" -eq "$2" ]
 }
-# asked: whether the server knows already whom to ask: a configuration is in force some time after it is stored.
+# asked: succeeds if the webhooks are called; a configuration takes effect with a delay.
 asked() {
     denied "This field is wrong." create --dry-run=server -f - <<'OBJECT'
 {"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": {"name": "probe"}, "spec": {"field": "wrong"}}
@@ -63,11 +63,11 @@ OBJECT
 }
 
 kubectl create namespace "$ns" >/dev/null || exit 1
-kubectl create clusterrolebinding "$ns" --clusterrole cluster-admin --user somebody >/dev/null || exit 1
+kubectl create clusterrolebinding "$ns" --clusterrole cluster-admin --user intern >/dev/null || exit 1
 kubectl apply -f "$root/examples/crd.yaml" >/dev/null 2>&1 || exit 1
 kubectl wait --for=condition=Established crd/kopfexamples.kopf.dev --timeout=30s >/dev/null || exit 1
 
-# Other checks leave a peering behind, in which the second copy would pause.
+# A peering object of other checks would pause the second copy.
 "$operator" run --standalone --all-namespaces --log-format plain >"$work/operator.log" 2>&1 &
 pid=$!
 within 30 webhooks validatingwebhookconfiguration 3
@@ -75,29 +75,29 @@ verdict "validating webhooks are configured" $?
 within 30 webhooks mutatingwebhookconfiguration 1
 verdict "the mutating webhook is configured" $?
 within 30 asked
-verdict "a creation is denied with the message, in a dry run, too" $?
+verdict "a creation is denied with the message, also in a dry run" $?
 
 says "Warning: the value is the one from the examples" apply -f - < <(
     sed '/duration: /d' "$root/examples/obj.yaml")
 verdict "a creation is admitted with a warning" $?
 shows '{.spec.duration}' 1m
-verdict "what is missing is filled in" $?
+verdict "missing fields are set" $?
 within 10 shows '{.metadata.labels.somelabel}' somevalue && ! shows '{.metadata.labels.creator}' ''
-verdict "a label is added, and others stay" $?
+verdict "a label is added, and others are kept" $?
 
 denied 'admission webhook "check.auto.kopf.dev" denied the request: This field is wrong.' \
     patch kex kopf-example-1 --type merge --patch '{"spec": {"field": "wrong"}}'
 verdict "a change is denied" $?
 shows '{.spec.field}' value
-verdict "what is denied is not stored" $?
+verdict "a denied change is not stored" $?
 kubectl --namespace "$ns" patch kex kopf-example-1 --type merge --patch '{"spec": {"field": "wrong"}}' -v 8 \
     >"$work/answer" 2>&1
 grep -qE '"code": ?499' "$work/answer"
-verdict "the code is that of the handler" $?
+verdict "the response has the code of the handler" $?
 
 says "patched" patch kex kopf-example-1 --type merge --patch '{"spec": {"field": "new"}}' --dry-run=server &&
     within 10 logged "Admitted; dry run: true." && shows '{.spec.field}' value
-verdict "a dry run is known to handlers, and changes nothing" $?
+verdict "handlers detect a dry run, which changes nothing" $?
 says "patched" patch kex kopf-example-1 --type merge --patch '{"spec": {"field": "new"}}' && shows '{.spec.field}' new
 verdict "a change is admitted" $?
 
@@ -109,11 +109,11 @@ says "patched" patch kex kopf-example-1 --subresource status --type merge --patc
 verdict "another status is admitted" $?
 
 kubectl --namespace "$ns" annotate kex kopf-example-1 keep=yes >/dev/null 2>&1
-denied "somebody may not delete kopf-example-1." delete kex kopf-example-1 --as somebody
-verdict "a deletion is denied to some users" $?
+denied "intern may not delete kopf-example-1." delete kex kopf-example-1 --as intern
+verdict "a deletion of an object with the annotation is denied" $?
 kubectl --namespace "$ns" annotate kex kopf-example-1 keep- >/dev/null 2>&1
-says "deleted" delete kex kopf-example-1 --as somebody
-verdict "a deletion of others is not" $?
+says "deleted" delete kex kopf-example-1 --as intern
+verdict "a deletion without the annotation is admitted" $?
 
 # A review that is nested too deeply for the operator is denied, not passed by an HTTP error. The object
 # itself is within the limit of the sandbox.
@@ -127,7 +127,7 @@ OBJECT
 deep
 verdict "an object that is nested too deeply is denied with the reason" $?
 
-# A second copy takes the webhooks over; when it exits, the first one has them back.
+# A second copy takes over the webhooks; when it exits, the first one restores its own.
 place() { kubectl get validatingwebhookconfiguration auto.kopf.dev --output jsonpath='{.webhooks[0].clientConfig.url}' 2>/dev/null; }
 first="$(place)"
 taken() { [ -n "$(place)" ] && [ "$(place)" != "$first" ]; }
@@ -135,18 +135,18 @@ returned() { [ "$(place)" = "$first" ]; }
 "$operator" run --standalone --all-namespaces --log-format plain >"$work/second.log" 2>&1 &
 second=$!
 within 30 taken
-verdict "a second copy of the operator takes the webhooks over" $?
+verdict "a second copy of the operator takes over the webhooks" $?
 kill -TERM "$second" && wait "$second"
-verdict "the second copy ends well" $?
+verdict "the second copy exits successfully" $?
 within 30 returned
-verdict "the first copy has its webhooks back" $?
+verdict "the first copy restores its webhooks" $?
 kubectl delete validatingwebhookconfiguration auto.kopf.dev >/dev/null
 within 30 returned
 verdict "a removed configuration is restored" $?
 within 30 asked
 verdict "the restored webhooks are called" $?
 
-# Requests go on while the operator exits: none of them is rejected.
+# Requests continue while the operator exits: none of them is rejected.
 asking() {
     while [ ! -e "$work/enough" ]; do
         kubectl --namespace "$ns" create --dry-run=server -f - >>"$work/meanwhile" 2>&1 <<'OBJECT'
@@ -158,22 +158,22 @@ asking &
 asker=$!
 sleep 1
 kill -TERM "$pid" && wait "$pid"
-verdict "the operator ends well" $?
+verdict "the operator exits successfully" $?
 pid=""
 sleep 1
 touch "$work/enough"
 wait "$asker"
 cp "$work/meanwhile" "$work/answer"
 grep -q created "$work/meanwhile" && ! grep -vq created "$work/meanwhile"
-verdict "nothing is denied while it ends" $?
+verdict "no request is denied while it exits" $?
 webhooks validatingwebhookconfiguration 0 && webhooks mutatingwebhookconfiguration 0
-verdict "its webhooks are taken back" $?
+verdict "its webhooks are removed" $?
 unasked() {
     kubectl --namespace "$ns" create -f - >"$work/answer" 2>&1 <<'OBJECT'
 {"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": {"name": "after"}, "spec": {"field": "wrong"}}
 OBJECT
 }
 within 30 unasked
-verdict "nobody is asked any more" $?
+verdict "no webhook is called any more" $?
 
 summary

@@ -1,5 +1,5 @@
-# What scripts with checks have in common; to be sourced. They define `explain`, which prints what helps
-# to understand a failure.
+# Common functions of scripts with checks, to be sourced. The scripts define `explain`, which prints details
+# of a failure.
 
 passed=0
 failed=0
@@ -14,7 +14,7 @@ verdict() {
         explain
     fi
 }
-# within SECONDS COMMAND…: until it succeeds.
+# within SECONDS COMMAND…: repeats the command until it succeeds.
 within() {
     local end=$((SECONDS + $1))
     shift
@@ -23,9 +23,9 @@ within() {
         sleep 0.2
     done
 }
-# end_of_log FILE: its last lines, as a quotation.
+# end_of_log FILE: prints the last lines, indented.
 end_of_log() { tail -n 15 "$1" | cut -c1-200 | sed 's/^/        | /'; }
-# The last line and the outcome of a script.
+# Prints the last line of a script and returns its result.
 summary() {
     echo "$passed passed, $failed failed"
     [ "$failed" -eq 0 ]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What people do with kubectl every day, with the same expectations on every server.
+# Tests common kubectl commands, with the same expectations on every server.
 # Usage: kubectl.sh KUBECONFIG KUBECTL
-# Each check prints "ok" or "FAILED" with what was expected; the last line counts them.
+# Each check prints "ok" or "FAILED" with the expectation; the last line counts them.
 set -uo pipefail
 
 [ $# -eq 2 ] || { echo "usage: kubectl.sh KUBECONFIG KUBECTL" >&2; exit 2; }
@@ -9,11 +9,11 @@ work="$(mktemp -d "${TMPDIR:-/tmp}/kopf-kubectl.XXXXXX")"
 cp "$1" "$work/kubeconfig" || exit 2
 export KUBECONFIG="$work/kubeconfig"
 kubectl_binary="$2"
-# Discovery is cached in the home folder by address and port: another server's must not be used.
+# kubectl caches discovery in the home folder by address and port: that of another server must not be used.
 export HOME="$work" KUBECACHEDIR="$work/cache" KUBE_EDITOR=true
 export NO_COLOR=1
 
-# Names of their own, so that the checks can share a server with others.
+# Unique names, so that the checks can share a server with others.
 id="$(printf %05x $((RANDOM * 32 + RANDOM % 32)))"
 ns="e2e-$id"
 group="e2e-$id.kopf.dev"
@@ -23,7 +23,7 @@ short="st$id"
 node="node-$id"
 
 kubectl() { "$kubectl_binary" --request-timeout=30s "$@"; }
-# In the namespace of these checks.
+# Runs kubectl in the namespace of these checks.
 k() { kubectl --namespace "$ns" "$@"; }
 
 background=()
@@ -32,7 +32,7 @@ finish() {
     for pid in ${background[@]+"${background[@]}"}; do
         kill "$pid" 2>/dev/null
     done
-    # Finalizers would keep the objects, and them the namespace.
+    # Finalizers would block the deletion of the objects and of the namespace.
     for name in $(k get configmaps --output name 2>/dev/null); do
         k patch "$name" --type merge --patch '{"metadata":{"finalizers":null}}' >/dev/null 2>&1
     done
@@ -47,7 +47,7 @@ trap finish EXIT
 passed=0
 failed=0
 
-# verdict NAME WRONG OUTPUT: WRONG is empty if all is well.
+# verdict NAME WRONG OUTPUT: the check passes if WRONG is empty.
 verdict() {
     if [ -z "$2" ]; then
         passed=$((passed + 1))
@@ -60,7 +60,7 @@ verdict() {
     fi
 }
 
-# run WANTED_CODE COMMAND…: sets $output (stdout and stderr), and $wrong if the code is another.
+# run WANTED_CODE COMMAND…: sets $output (stdout and stderr), and $wrong if the exit code differs.
 run() {
     local wanted="$1" code
     shift
@@ -71,9 +71,9 @@ run() {
 }
 
 # matches NAME PATTERN COMMAND…: it succeeds, and a line of the output matches the whole pattern.
-# Further patterns go before the command, each after "+"; "!" is for patterns which must not match.
+# Further patterns precede the command, each after "+"; "!" precedes patterns that must not match.
 matches() { judge 0 "$@"; }
-# refused NAME PATTERN COMMAND…: it fails with exit code 1, and says what the pattern says.
+# refused NAME PATTERN COMMAND…: it fails with exit code 1, and a line of the output matches the pattern.
 refused() { judge 1 "$@"; }
 
 judge() {
@@ -94,7 +94,7 @@ judge() {
     verdict "$name" "$wrong" "$output"
 }
 
-# equals NAME TEXT COMMAND…: it succeeds, and the output is exactly the text.
+# equals NAME TEXT COMMAND…: it succeeds, and the output equals the text.
 equals() {
     local name="$1" text="$2"
     shift 2
@@ -104,7 +104,7 @@ equals() {
     verdict "$name" "$wrong" "$output"
 }
 
-# until_equals NAME TEXT COMMAND…: like equals, but what happens in the background may take a while.
+# until_equals NAME TEXT COMMAND…: like equals, but waits for background operations.
 until_equals() {
     local name="$1" text="$2"
     shift 2
@@ -116,7 +116,7 @@ until_equals() {
     equals "$name" "$text" "$@"
 }
 
-# await_text FILE TEXT: until the file has it; the check after it says if it has not.
+# await_text FILE TEXT: waits until the file contains the text; the next check reports a timeout.
 await_text() {
     for _ in {1..100}; do
         grep -q -- "$2" "$1" 2>/dev/null && return
@@ -209,7 +209,7 @@ refused "create in a namespace which is not there" 'error: failed to create conf
     kubectl --namespace nowhere create configmap lost
 refused "create with a bad name" '.*metadata\.name: Invalid value: "Bad_Name": .*' k create configmap Bad_Name
 
-# --- Looking.
+# --- Reading.
 equals "get -o name" "pod/p1
 pod/p2
 pod/quick" k get pods -o name
@@ -235,8 +235,8 @@ matches "get -o json: a list" '    "kind": "List",' k get pods,configmaps -o jso
 equals "get --chunk-size: page by page" "pod/p1
 pod/p2
 pod/quick" k get pods --chunk-size=1 -o name
-refused "get: what is not there" 'Error from server \(NotFound\): pods "nobody" not found' k get pod nobody
-equals "get --ignore-not-found" "" k get pod nobody --ignore-not-found
+refused "get: an absent object" 'Error from server \(NotFound\): pods "absent" not found' k get pod absent
+equals "get --ignore-not-found" "" k get pod absent --ignore-not-found
 refused "get: an unknown kind" "error: the server doesn't have a resource type \"nothings\"" k get nothings
 matches "describe configmap" 'Name: +settings' + "Namespace: +$ns" + 'a:' + '1' k describe configmap settings
 matches "describe deployment" 'Selector: +app=web' + 'Replicas: +2 desired \| 0 updated .*' + ' +Image: +nginx' \
@@ -409,7 +409,7 @@ equals "create a custom resource definition" "customresourcedefinition.apiextens
     kubectl create -f "$work/crd.yaml"
 equals "wait: until it is established" "customresourcedefinition.apiextensions.k8s.io/$stones.$group condition met" \
     kubectl wait --for=condition=Established "crd/$stones.$group" --timeout=20s
-# The real server publishes the kind for clients a moment later.
+# The real server publishes the kind with a delay.
 for _ in {1..50}; do
     kubectl get --raw "/openapi/v3/apis/$group/v1" >/dev/null 2>&1 && break
     sleep 0.2
@@ -484,7 +484,7 @@ wait "$waiting"
 equals "wait --for=delete" 0 echo $?
 refused "delete: it is gone" 'Error from server \(NotFound\): configmaps "kept" not found' k get configmap kept
 
-# family NAME: an owner and a dependant.
+# family NAME: creates an owner and a dependent.
 family() {
     k create configmap "$1-owner" >/dev/null
     local uid

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The end-to-end tests and examples of the original Kopf, unmodified, from its published source
-# distribution, with the package `kopf` of a given Python and against a given cluster.
+# Runs the end-to-end tests and examples of the original Kopf, unmodified, from its published source
+# distribution, with the package `kopf` of a given Python on a given cluster.
 # Usage: original.sh KUBECONFIG KUBECTL PYTHON [PYTEST-ARGUMENTS…]
 #   PYTHON: an interpreter that has kopf-rs (or kopf), pytest, kubernetes and pykube-ng.
 # The source distribution is downloaded once, into $KOPF_CACHE.
@@ -28,8 +28,8 @@ if [ ! -e "$source/complete" ]; then
     mkdir -p "$source"
     "$python" -m pip download --quiet --disable-pip-version-check --no-deps \
         --no-binary :all: --dest "$source" "kopf==$version" ||
-        die "the source distribution cannot be downloaded (see above)"
-    # Not the package itself: pytest would import it instead of the installed one.
+        die "cannot download the source distribution (see above)"
+    # Without the package itself: pytest would import it instead of the installed one.
     tar -xzf "$source/kopf-$version.tar.gz" -C "$source" --strip-components=1 \
         "kopf-$version/examples" "kopf-$version/tests/e2e" "kopf-$version/peering.yaml"
     touch "$source/complete"

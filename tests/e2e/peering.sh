@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# An operator of this project and one of the original, for the same objects: they see and respect each
-# other by their priorities, and so do the commands of both. In a namespace of its own.
+# Tests peering of an operator of this project with one of the original for the same objects: priorities, and
+# the commands of both. Uses its own namespace.
 # Usage: peering.sh KUBECONFIG KUBECTL KOPF OPERATOR ORIGINAL
 #   KOPF: our command; OPERATOR: our example 06-peering, in Rust or in Python; ORIGINAL: the original's command.
 # Each check prints "ok" or "FAILED"; the last line counts them.
@@ -36,7 +36,7 @@ explain() {
         end_of_log "$log"
     done
 }
-# said LOG WORDS [TIMES]: whether the log has them, so many times at least.
+# said LOG WORDS [TIMES]: succeeds if the log contains the words at least this many times.
 said() { [ "$(grep -cF -- "$2" "$work/$1.log")" -ge "${3:-1}" ]; }
 # handles WHO OBJECT OTHER: the object is created; WHO handles it, and OTHER does not.
 handles() {
@@ -48,7 +48,7 @@ OBJECT
     ! said "$3" "[$ns/$2]"
 }
 peers() { kubectl get --namespace "$ns" kopfpeerings.kopf.dev default --output jsonpath='{.status}'; }
-# records NAMES…: whether there are exactly these records.
+# records NAMES…: succeeds if there are exactly these records.
 records() {
     local found
     found="$(peers | tr '{,' '\n\n' | sed -n 's/^"\([^"]*\)":$/\1/p' | sort | tr '\n' ' ')"
@@ -65,7 +65,7 @@ def handle(**_):
     pass
 PYTHON
 
-# --- What is needed. Objects of new kinds can be refused for a moment.
+# --- Setup. Objects of new kinds can be rejected for a moment.
 kubectl create namespace "$ns" >/dev/null || exit 1
 kinds() { sed '/^apiVersion: kopf.dev/,$d' "$root/crates/kopf/manifests/peering.yaml" | kubectl apply -f - >/dev/null 2>&1; }
 peering() {
@@ -94,7 +94,7 @@ touch "$work/ours.log" "$work/theirs.log"
 # --- The checks.
 ours
 within 20 records ours
-verdict "our record is there" $?
+verdict "our record exists" $?
 handles ours a theirs
 verdict "ours works alone" $?
 
@@ -102,12 +102,12 @@ theirs 20
 within 20 said ours "Pausing operations in favour of [<Peer theirs: priority=20, lifetime=60, lastseen='"
 verdict "ours pauses for theirs of a higher priority" $?
 within 10 records ours theirs
-verdict "both records are there" $?
+verdict "both records exist" $?
 handles theirs b ours
 verdict "theirs works instead" $?
 end "$their_pid"
 within 20 said ours "Resuming operations after the pause."
-verdict "ours goes on when theirs has ended" $?
+verdict "ours continues after theirs has exited" $?
 handles ours c theirs
 verdict "ours works again" $?
 
@@ -115,7 +115,7 @@ theirs 5
 within 20 said theirs "Pausing operations in favour of [<Peer ours: priority=10, lifetime=60, lastseen='"
 verdict "theirs pauses for ours of a higher priority" $?
 handles ours d theirs
-verdict "ours works on" $?
+verdict "ours continues" $?
 
 "$original" freeze --namespace "$ns" --peering default --lifetime 600 --id me >>"$work/commands.log" 2>&1
 within 20 said ours "Pausing operations in favour of [<Peer me: priority=100, lifetime=600, "
@@ -126,7 +126,7 @@ verdict "ours is resumed by our command" $?
 
 end "$our_pid"
 within 20 said theirs "Resuming operations after the pause."
-verdict "theirs goes on when ours has ended" $?
+verdict "theirs continues after ours has exited" $?
 handles theirs e ours
 verdict "theirs works instead" $?
 "$kopf" freeze --namespace "$ns" --peering default --lifetime 600 --id me >>"$work/commands.log" 2>&1
@@ -143,9 +143,9 @@ end "$their_pid"
 kubectl patch --namespace "$ns" kopfpeerings.kopf.dev default --type merge --patch \
     '{"status": {"crashed": {"priority": 999, "lifetime": 60, "lastseen": "2020-01-01T00:00:00"}}}' >/dev/null
 within 10 records ours
-verdict "the records of the ended and of the dead are removed" $?
+verdict "the records of exited and killed operators are removed" $?
 end "$our_pid"
 within 10 records ""
-verdict "nothing is left" $?
+verdict "no records are left" $?
 
 summary

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What operators in Python do with the official client, with the same expectations on every server.
+"""Tests common requests of the official Python client, with the same expectations on every server.
 
 Usage: python_client.py KUBECONFIG
 Each check prints "ok" or "FAILED" with the reason; the last line counts them.
@@ -39,7 +39,7 @@ def equal(found, expected):
 
 @contextlib.contextmanager
 def refused(status, reason):
-    """What is inside must be refused with this HTTP status and this reason in the body."""
+    """Asserts that the block fails with this HTTP status and this reason in the body."""
     try:
         yield
     except ApiException as error:
@@ -82,7 +82,7 @@ def names(objects):
 # --- The server.
 
 @check
-def version_is_told(server):
+def version_is_returned(server):
     equal(client.VersionApi().get_code().major, "1")
 
 
@@ -123,9 +123,9 @@ def existing_objects_are_409(server):
 @check
 def absent_objects_are_404(server):
     with refused(404, "NotFound"):
-        server.read("nobody")
+        server.read("absent")
     with refused(404, "NotFound"):
-        server.delete("nobody")
+        server.delete("absent")
 
 
 @check
@@ -210,7 +210,7 @@ def collections_are_deleted_by_label(server):
 # --- Patches.
 
 def patch(server, path, body, content_type):
-    # The other methods choose the content type by the type of the body.
+    # The other methods select the content type by the type of the body.
     request = dynamic.DynamicClient(server.core.api_client).request
     return json.loads(request("patch", path, body=body, content_type=content_type, serialize=False).data)
 
@@ -412,7 +412,7 @@ def definitions_are_established(server):
             raise AssertionError(f"it is not established: {conditions}")
         time.sleep(0.1)
     equal(conditions["NamesAccepted"], "True")
-    # A real server serves the kind a moment after it says so.
+    # A real server serves the kind with a delay after the condition is set.
     while time.monotonic() < deadline:
         with contextlib.suppress(ApiException):
             server.custom.list_namespaced_custom_object(GROUP, "v1", NAMESPACE, PLURAL)
@@ -482,7 +482,7 @@ def the_dynamic_client_works_with_custom_objects(server):
     equal(resource.get(name="dynamic", namespace=NAMESPACE).spec.size, 2)
     for expected, action in (
         (ConflictError, lambda: resource.create(body=shell("dynamic", size=1), namespace=NAMESPACE)),
-        (NotFoundError, lambda: resource.get(name="nobody", namespace=NAMESPACE)),
+        (NotFoundError, lambda: resource.get(name="absent", namespace=NAMESPACE)),
         (UnprocessibleEntityError, lambda: resource.create(body=shell("bad", size=0), namespace=NAMESPACE)),
     ):
         try:
@@ -517,7 +517,7 @@ def deleted_definitions_are_not_served(server):
     raise AssertionError("it is still served")
 
 
-# --- Reviews and leases: what operators ask for at their start.
+# --- Reviews and leases, which operators use at startup.
 
 @check
 def access_reviews_are_answered(server):
@@ -557,7 +557,7 @@ def namespaces_take_their_objects_with_them(server):
 
 
 def clean_up(server):
-    """Removes what is left when checks fail."""
+    """Removes the remaining objects after failed checks."""
     with contextlib.suppress(ApiException):
         server.extensions.delete_custom_resource_definition(f"{PLURAL}.{GROUP}")
     with contextlib.suppress(ApiException):

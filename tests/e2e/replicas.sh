@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Two processes of one operator with a leader election, then with shards: exits, kill -9, a frozen process, and
-# Leases that cannot be renewed (on the sandbox). In a namespace of its own.
+# Leases that cannot be renewed (on the sandbox). Uses its own namespace.
 # Usage: replicas.sh KUBECONFIG KUBECTL OPERATOR
 #   OPERATOR: the example 06-peering, in Rust or in Python.
 # Each check prints "ok" or "FAILED"; the last line counts them.
@@ -37,7 +37,7 @@ explain() {
         end_of_log "$log"
     done
 }
-# start NAME OPTIONS…: a replica; its process id is in $started.
+# start NAME OPTIONS…: starts a replica and sets $started to its process id.
 start() {
     local name="$1"
     shift
@@ -60,7 +60,7 @@ handles() {
     ! processed "$3" "$2"
 }
 holder() { kubectl get --namespace "$ns" leases op --output jsonpath='{.spec.holderIdentity}' 2>/dev/null; }
-# holds NAME: whether the Lease is held by this replica; by none if the name is empty.
+# holds NAME: succeeds if this replica holds the Lease; if the name is empty, if none does.
 holds() {
     case "$(holder)" in
     "$1"_?*) true ;;
@@ -90,7 +90,7 @@ verdict "only the leader handles" $?
 
 end "$one"
 within 10 holds two
-verdict "an exit hands over at once" $?
+verdict "an exit hands over immediately" $?
 handles two b one 20
 verdict "the other replica handles" $?
 
@@ -106,7 +106,7 @@ verdict "a killed leader is replaced" $?
 start two
 two=$started
 within 20 says two "Waiting as a standby" 2
-verdict "the killed one is back as a standby" $?
+verdict "a restarted replica is a standby" $?
 kill -STOP "$one"
 create d
 within 40 processed two d
@@ -116,10 +116,10 @@ create e
 within 20 processed two e
 kill -CONT "$one"
 within 20 says one "This replica is not the leader any longer"
-verdict "a continued process notices that it is not the leader" $?
+verdict "a resumed process detects that it is not the leader" $?
 sleep 3
 ! tail -n "+$before" "$work/one.log" | grep -qE "(Creation is processed|Merge-patching)"
-verdict "a continued process handles and patches nothing" $?
+verdict "a resumed process handles and patches nothing" $?
 
 if kubectl get --raw /kopf-sandbox/faults >/dev/null 2>&1; then
     echo '[{"fault": "error", "code": 500, "verbs": ["update"], "kind": "leases"}]' >"$work/faults.json"
@@ -138,7 +138,7 @@ fi
 end "$one"
 end "$two"
 within 10 holds ""
-verdict "the Lease is released in the end" $?
+verdict "the Lease is released on exit" $?
 
 # --- Shards.
 start one --shards 4

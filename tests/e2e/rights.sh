@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Operators with exactly the permissions that `rbac` prints for them, on a server that checks them. Each one runs
-# as its service account, and must handle an object without a refusal. Then permissions are taken away, and the
-# operator must report all missing ones at its start.
+# as its service account, and must handle an object without a denied request. Then permissions are removed, and
+# the operator must report all missing ones at startup.
 # Usage: rights.sh KUBECONFIG KUBECTL BINARIES KOPF
 #   BINARIES: the folder with the examples in Rust; KOPF: the `kopf` command of the Python package.
 # Each check prints "ok" or "FAILED"; the last line counts them.
@@ -46,7 +46,7 @@ login() {
     "$kubectl_binary" --kubeconfig "$work/robot" config set-credentials robot --token "$token" >/dev/null &&
         "$kubectl_binary" --kubeconfig "$work/robot" config set-context --current --user robot >/dev/null
 }
-# start COMMAND…: the operator, as the service account.
+# start COMMAND…: starts the operator as the service account.
 start() {
     KUBECONFIG="$work/robot" "$@" >"$work/operator.log" 2>&1 &
     pid=$!
@@ -79,7 +79,7 @@ handled() {
     verdict "$what: the object is released" $?
     stop
     ! refused
-    verdict "$what: nothing is refused" $?
+    verdict "$what: no request is denied" $?
 }
 
 kubectl create namespace "$ns" >/dev/null || exit 1
@@ -97,7 +97,7 @@ handled "15-timers" '{.metadata.finalizers}' "" "$binaries/15-timers"
 handled "01-minimal in Python" '{.status.create_fn}' "" "$kopf" "$root/examples/python/01-minimal/operator.py"
 handled "07-subhandlers in Python" '{.metadata.annotations.kopf\.zalando\.org/last-handled-configuration}' "" "$kopf" "$root/examples/python/07-subhandlers/operator.py"
 
-# All missing permissions at once, with the rules to add.
+# All missing permissions are reported at once, with the rules to add.
 kubectl --namespace "$ns" delete role,rolebinding "$ns" >/dev/null
 start "$binaries/01-minimal" run --namespace "$ns" --standalone --log-format plain
 within 20 logged "Add these rules to the roles of the operator"

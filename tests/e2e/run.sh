@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The end-to-end tests: one set of checks, two servers. Starts a real control plane and a sandbox,
-# and runs on both of them the kubectl checks, the Python client's checks, the original's operators
-# beside ours and instead of ours, its own tests with our Python package, and admission webhooks; on the
-# real one, also its recordings, the behaviours of the API and of operators, and the examples (on the sandbox, they are in `make test`).
-# Fails if anything is missing or wrong; nothing survives it.
+# End-to-end tests: starts a real control plane and a sandbox, and runs the same checks on both: kubectl, the
+# Python client, the original's operators beside ours and instead of ours, its own tests with our Python package,
+# and admission webhooks. On the real one, it also replays the recordings and runs the behaviour tests of the API
+# and of operators, and the examples (on the sandbox, they are in `make test`).
+# Fails if a tool is missing or a check fails; ends all processes that it started.
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -30,7 +30,7 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# await WHAT PID FILE TEXT: until the file has the text.
+# await WHAT PID FILE TEXT: waits until the file contains the text.
 await() {
     for _ in {1..1200}; do
         grep -qs -- "$4" "$3" && return
@@ -40,12 +40,12 @@ await() {
     die "$1 is not ready in two minutes"
 }
 
-# --- What is needed.
+# --- Setup.
 python="$(command -v python3 || true)"
 [ -n "$python" ] || die "'python3' is not found: install Python 3.9 or newer"
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' ||
     die "$("$python" --version) is too old: install Python 3.9 or newer"
-package_venv="$(python/build.sh | tail -n1)" || die "the Python package cannot be built (see above)"
+package_venv="$(python/build.sh | tail -n1)" || die "cannot build the Python package (see above)"
 # Python with our package, which is imported from the sources.
 printf '#!/bin/sh\nPYTHONPATH="%s${PYTHONPATH:+:$PYTHONPATH}" exec "%s" "$@"\n' "$root/python" "$package_venv/bin/python" >"$work/package-python"
 chmod +x "$work/package-python"
@@ -58,7 +58,7 @@ if [ ! -e "$venv/complete" ]; then
     rm -rf "$venv"
     "$python" -m venv "$venv" || die "the module 'venv' of Python is missing: install python3-venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$requirements" ||
-        die "the Python client cannot be installed (see above)"
+        die "cannot install the Python client (see above)"
     touch "$venv/complete"
 fi
 
@@ -66,7 +66,7 @@ say "building the kopf command"
 cargo build --quiet --bin kopf --package kopf-cli --package kopf-examples --bins
 target="$(cargo metadata --format-version 1 --no-deps | "$python" -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')"
 
-# The same commands in Python. The original must not find our package, hence no PYTHONPATH for all.
+# The same commands in Python. PYTHONPATH is not exported, because the original must not import our package.
 cat >"$work/kopf-python" <<END
 #!/bin/sh
 PYTHONPATH="$root/python" exec "$package_venv/bin/python" -m kopf "\$@"
@@ -88,7 +88,7 @@ pids+=($!)
 await "the sandbox" $! "$work/sandbox.out" "Ctrl-C ends it"
 await "the control plane" "$control_plane_pid" "$work/control-plane.out" "^ready$"
 
-# --- The checks. All run, so that one run shows all that is wrong.
+# --- The checks. All run, so that one run shows all failures.
 failed=()
 check() {
     local what="$1"
@@ -99,14 +99,14 @@ check() {
         { echo "--- $what"; grep -A 12 -E "FAILED|^ERROR|panicked at" "$work/output" | head -n 60; } >>"$work/failures"
     fi
 }
-# on_control_plane TEST: a test of the workspace that chooses its server by the environment.
+# on_control_plane TEST: runs a test of the workspace, which selects its server by the environment.
 on_control_plane() {
-    # They mostly wait for the server: more of them at once than there are processors.
+    # The tests mostly wait for the server, so that more of them than processors run concurrently.
     env KOPF_TEST_API=control-plane KOPF_TEST_KUBECONFIG="$work/control-plane/kubeconfig" \
         KOPF_TEST_ETCD="$(sed -n 's/^etcd=//p' "$work/control-plane.out")" \
         RUST_TEST_THREADS=8 cargo test --quiet --workspace --test "$1"
 }
-# On the sandbox, they are in `make test`. First of all, because their operators serve all kinds of the name
+# On the sandbox, they are in `make test`. They run first, because their operators serve all resources named
 # `things`, which others leave behind.
 check "the original's recordings on the real control plane" env PYTHONPATH="$root/python" KOPF_TEST_NATIVE=1 \
     KOPF_TEST_KUBECONFIG="$work/control-plane/kubeconfig" "$package_venv/bin/pytest" -q python/tests -k golden
@@ -133,13 +133,13 @@ for server in control-plane sandbox; do
         "$work/package-python" -m pytest -q examples/python
     check "manifests of the examples on the $server" tests/e2e/deploy.sh "$kubeconfig" "$bin/kubectl" "$target/debug"
 done
-# The sandbox of this script permits everything.
+# RBAC is disabled in the sandbox of this script.
 check "exact permissions on the real control plane" tests/e2e/rights.sh "$work/control-plane/kubeconfig" \
     "$bin/kubectl" "$target/debug" "$work/kopf-python"
 check "the types of the original's examples" tests/e2e/typing.sh "$package_venv" "$venv/bin/python"
 
 if [ "${#failed[@]}" -gt 0 ]; then
-    # Once more at the end, where it is found.
+    # Repeated at the end.
     cat "$work/failures" >&2
     for what in "${failed[@]}"; do
         say "FAILED: $what"

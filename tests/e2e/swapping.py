@@ -69,7 +69,7 @@ class Run:
         env = {**os.environ, "KUBECONFIG": kubeconfig}
         env.pop("PYTHONPATH", None)
         if who == "ours":
-            # The same package as in this process, whatever is installed and whatever the folder is.
+            # The same package as in this process, regardless of installed packages and the working folder.
             env["PYTHONPATH"] = str(pathlib.Path(kopf.__file__).parents[1])
         env |= {"SWAPPING_FOLDER": str(self.folder), "SWAPPING_WHO": who}
         program = str(HERE / "swapping_operator.py")
@@ -95,7 +95,7 @@ class Run:
             self._process.kill()
 
     def close(self) -> None:
-        """Ends and removes everything."""
+        """Ends the operators and removes the objects."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -181,7 +181,7 @@ class Checks:
 
 
 def is_steady(calls: list[dict[str, Any]], how: signal.Signals) -> bool:
-    """Returns `True` if the attempts are counted on.
+    """Returns `True` if the count of attempts continues.
 
     A killed operator can lose the record of its last attempt: it is repeated by the other one.
     """
@@ -232,7 +232,7 @@ def complete(run: Run, who: str) -> None:
 
 
 def check(run: Run, checks: Checks, prefix: str, second: str, how: signal.Signals) -> None:
-    """Compares with what one operator alone would have done."""
+    """Compares with the result of one operator alone."""
 
     def verdict(what: str, is_right: bool, explanation: Any = "") -> None:
         checks.verdict(f"{prefix}: {what}", is_right, explanation)
@@ -273,7 +273,7 @@ def check(run: Run, checks: Checks, prefix: str, second: str, how: signal.Signal
     for name, expected_status in results.items():
         status = run.get(name).get("status")
         verdict(f"the results of {name} are stored", status == expected_status, status)
-    # The original does not know our annotation, so it is left if the original finishes.
+    # The original ignores our annotation, so it is left if the original finishes.
     accepted = {LAST, OURS_ONLY} if second == "original" else {LAST}
     for name in ("retries", "subhandlers", "update", "downtime"):
         left = set(run.annotations(name)) - accepted
@@ -286,7 +286,7 @@ def check_return(run: Run, checks: Checks, prefix: str, first: str, calls: int) 
     """Checks that the first operator finds nothing to do, except for daemons and resuming."""
     run.until("the daemon runs again", lambda: len(run.calls("daemon", "guard", first)) == 2)
     run.until("it resumes again", lambda: run.calls("downtime", "up", first)[1:])
-    # Superfluous handling would follow at once.
+    # Superfluous handling would follow immediately.
     time.sleep(1)
     new = run.calls_file.read_text().splitlines()[calls:]
     handlers = {json.loads(line)["handler"] for line in new}
@@ -295,7 +295,7 @@ def check_return(run: Run, checks: Checks, prefix: str, first: str, calls: int) 
         handlers <= {"up", "guard", "guard-stopped"},
         new,
     )
-    # Its next write removes what the other one did not know.
+    # Its next write removes the annotations that the other one ignores.
     run.merge("update", {"spec": {"field": "c"}})
     run.until("the next update is handled", lambda: run.is_handled("update"))
     left = set(run.annotations("update")) - {LAST}
@@ -311,7 +311,7 @@ def check_return(run: Run, checks: Checks, prefix: str, first: str, calls: int) 
 
 
 def swap(run: Run, checks: Checks, kubeconfig: str, first: str, how: signal.Signals) -> None:
-    """Plays one direction with one signal."""
+    """Runs one direction with one signal."""
     second = {"ours": "original", "original": "ours"}[first]
     prefix = f"{first} to {second} by {how.name}"
     try:

@@ -17,12 +17,12 @@ examples="$cache/original-1.45.2/examples"
 work="$(mktemp -d "${TMPDIR:-/tmp}/kopf-typing.XXXXXX")"
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-# Many files have the same name: other names make them different modules for one run.
+# Many files have the same name: unique names make them different modules for one run.
 for file in "$examples"/*/*.py; do
     name="$(basename "$(dirname "$file")")_$(basename "$file")"
     cp "$file" "$work/e_${name//-/_}"
 done
-# The types of other packages are not the subject, and not equal in both environments.
+# The types of other packages are ignored: they differ between the environments.
 for package in kubernetes pykube pytest; do
     mkdir -p "typings/$package"
     printf 'from typing import Any\ndef __getattr__(name: str) -> Any: ...\n' >"typings/$package/__init__.pyi"
@@ -74,6 +74,6 @@ if "$venv/bin/pyright" --version >/dev/null 2>&1; then
     by_pyright "$original" "" >pyright.theirs
     compare pyright
 else
-    echo "typing: pyright cannot be run" >&2
+    echo "typing: cannot run pyright" >&2
 fi
 exit "$failed"

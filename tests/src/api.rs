@@ -1,4 +1,4 @@
-//! A test's own corner of an API server.
+//! An API server with a namespace and an API group for one test.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,15 +6,15 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    Answer, CrdBuilder, PatchType, RequestBuilder, Server, Watch,
+    ApiResponse, CrdBuilder, PatchType, RequestBuilder, Server, Watch,
     server::{Connection, Rbac},
     unique, with_query,
 };
 
-/// An API server together with a namespace and an API group that belong to one test alone.
+/// An API server with a namespace and an API group that belong to one test.
 ///
-/// Tests run concurrently on one control plane, so that a case must write only into its
-/// namespace and group, and must not count on being alone in lists over all namespaces.
+/// Tests run concurrently on one control plane: a case must write only into its namespace and
+/// group, and must expect objects of other cases in lists of all namespaces.
 pub struct Api {
     server: Server,
     connection: Connection,
@@ -33,18 +33,17 @@ impl std::fmt::Debug for Api {
 }
 
 impl Api {
-    /// Reaches the server that the environment asks for and creates the test's namespace there.
+    /// Connects to the server selected by the environment and creates the test's namespace.
     pub async fn start() -> Self {
         Self::start_on(Server::from_env(), Rbac::Off).await
     }
 
-    /// Starts with requests checked against roles and bindings, for cases about rights.
+    /// Starts with RBAC enabled, for cases about rights.
     pub async fn start_with_rbac() -> Self {
         Self::start_on(Server::from_env(), Rbac::On).await
     }
 
-    /// The same through a socket with TLS, for cases about connections and credentials: the
-    /// sandbox in process has neither.
+    /// Starts with a TLS connection, for cases about connections and credentials.
     pub async fn start_over_tls() -> Self {
         Self::start_on(Server::from_env().over_tls(), Rbac::Off).await
     }
@@ -62,9 +61,9 @@ impl Api {
         api
     }
 
-    /// Removes what the test left on a shared server, without waiting for its end.
+    /// Removes the objects of the test from a shared server, without waiting.
     ///
-    /// A test that fails never comes here; its leftovers have unique names and harm no one.
+    /// A failed test does not reach this; its remaining objects have unique names.
     pub async fn finish(self) {
         if self.server == Server::ControlPlane {
             let leftovers = std::mem::take(
@@ -74,72 +73,74 @@ impl Api {
                     .unwrap_or_else(PoisonError::into_inner),
             );
             for path in leftovers.iter().rev() {
-                let answer = self.delete(path).await;
+                let response = self.delete(path).await;
                 assert!(
-                    matches!(answer.code, 200 | 202 | 404 | 409),
+                    matches!(response.code, 200 | 202 | 404 | 409),
                     "cannot delete {path}: {}",
-                    answer.text()
+                    response.text()
                 );
             }
         }
         self.connection.close().await;
     }
 
-    /// Makes the server forget its history, at least of its very first version.
+    /// Compacts the history of the server, at least its first version.
     ///
-    /// More of it is not forgotten on a shared server, since other tests live in that history.
+    /// A shared server keeps later versions, which other tests use.
     pub async fn compact(&self) {
         self.connection.compact().await;
     }
 
-    /// The server under test.
+    /// Returns the server under test.
     pub fn server(&self) -> Server {
         self.server
     }
 
-    /// The client that everything goes through, for cases about kube-rs itself.
+    /// Returns the client, for cases about kube-rs itself.
     pub fn client(&self) -> &kube::Client {
         &self.connection.client
     }
 
-    /// The sandbox behind it, for cases about its faults; none on a real control plane.
+    /// Returns the sandbox, for cases about its faults; `None` on a real control plane.
     pub fn sandbox(&self) -> Option<&kopf_sandbox::Sandbox> {
         self.connection.sandbox()
     }
 
-    /// The file which leads other programs to the server, for as long as the test runs.
+    /// Returns a kubeconfig file for other programs. It exists for as long as the test runs.
     ///
-    /// Only for what [`start_over_tls`](Self::start_over_tls) gave.
+    /// Requires [`start_over_tls`](Self::start_over_tls).
     pub fn kubeconfig_path(&self) -> std::path::PathBuf {
         self.connection.kubeconfig_path()
     }
 
-    /// The test's own namespace.
+    /// Returns the test's own namespace.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// The test's own API group, for its custom resources.
+    /// Returns the test's own API group, for custom resources.
     pub fn group(&self) -> String {
         format!("g{}.example.com", self.suffix)
     }
 
-    /// A name that no other test has, for objects outside of the test's namespace.
+    /// Returns a unique name for objects outside of the test's namespace.
     pub fn unique(&self, prefix: &str) -> String {
         format!("{prefix}-{}", self.suffix)
     }
 
-    /// The path of a core resource in the test's namespace: `configmaps` or `configmaps/name`.
+    /// Returns the path of a core resource in the test's namespace: `configmaps` or
+    /// `configmaps/name`.
     pub fn ns_path(&self, rest: &str) -> String {
         format!("/api/v1/namespaces/{}/{rest}", self.namespace)
     }
 
-    /// The path of a resource of another group in the test's namespace: `apps/v1`, `deployments`.
+    /// Returns the path of a resource of another group in the test's namespace: `apps/v1`,
+    /// `deployments`.
     pub fn group_path(&self, group_version: &str, rest: &str) -> String {
         format!("/apis/{group_version}/namespaces/{}/{rest}", self.namespace)
     }
 
-    /// Has the object at this path deleted when the test ends.
+    /// Registers an object for deletion at the end of the test.
     pub fn delete_at_end(&self, path: impl Into<String>) {
         self.leftovers
             .lock()
@@ -147,7 +148,7 @@ impl Api {
             .push(path.into());
     }
 
-    /// Creates one more namespace, which goes away when the test ends.
+    /// Creates another namespace, which is deleted at the end of the test.
     pub async fn create_namespace(&self, name: &str) {
         let namespace = json!({
             "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name},
@@ -158,32 +159,32 @@ impl Api {
         self.delete_at_end(format!("/api/v1/namespaces/{name}"));
     }
 
-    /// Begins a custom resource definition `widgets.<group>`.
+    /// Returns a builder of the CRD `widgets.<group>`.
     pub fn crd(&self) -> CrdBuilder<'_> {
         CrdBuilder::new(self)
     }
 
-    /// Begins a request of any shape.
+    /// Returns a builder of a request.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         RequestBuilder::new(&self.connection.client, method, path)
     }
 
-    /// Begins a request that carries no credentials, over a connection of its own.
+    /// Returns a builder of a request without credentials, over a new connection.
     ///
-    /// Only for what [`start_over_tls`](Self::start_over_tls) gave.
-    pub async fn request_as_nobody(&self, method: Method, path: &str) -> RequestBuilder {
-        RequestBuilder::new(&self.connection.nobody().await, method, path)
+    /// Requires [`start_over_tls`](Self::start_over_tls).
+    pub async fn request_without_credentials(&self, method: Method, path: &str) -> RequestBuilder {
+        RequestBuilder::new(&self.connection.anonymous_client().await, method, path)
     }
 
-    /// GET.
-    pub async fn get(&self, path: &str) -> Answer {
+    /// Sends a GET request.
+    pub async fn get(&self, path: &str) -> ApiResponse {
         self.request(Method::GET, path).send().await
     }
 
-    /// Waits until the server's cache has the object as it is.
+    /// Waits until the server's cache has the current version of the object.
     ///
-    /// A real server decides on writes by what its cache holds, and again if that was too old: a
-    /// webhook then hears of a state that has passed.
+    /// A real server processes writes based on its cache first, and repeats them if that was
+    /// outdated: a webhook would then receive an outdated object.
     pub async fn cached(&self, path: &str) {
         let object = self.get(path).await.expect_code(200).json;
         let version = object["metadata"]["resourceVersion"]
@@ -193,18 +194,18 @@ impl Api {
         self.get(&path).await.expect_code(200);
     }
 
-    /// POST of JSON.
-    pub async fn create(&self, path: &str, object: &Value) -> Answer {
+    /// Sends a POST request with JSON.
+    pub async fn create(&self, path: &str, object: &Value) -> ApiResponse {
         self.request(Method::POST, path).json(object).send().await
     }
 
-    /// PUT of JSON.
-    pub async fn put(&self, path: &str, object: &Value) -> Answer {
+    /// Sends a PUT request with JSON.
+    pub async fn put(&self, path: &str, object: &Value) -> ApiResponse {
         self.request(Method::PUT, path).json(object).send().await
     }
 
-    /// PATCH with the content type of the kind of patch.
-    pub async fn patch(&self, path: &str, kind: PatchType, patch: &Value) -> Answer {
+    /// Sends a PATCH request with the content type of the patch.
+    pub async fn patch(&self, path: &str, kind: PatchType, patch: &Value) -> ApiResponse {
         self.request(Method::PATCH, path)
             .header("content-type", kind.content_type())
             .body(patch.to_string())
@@ -212,18 +213,18 @@ impl Api {
             .await
     }
 
-    /// PATCH as a merge patch, the kind that works for everything.
-    pub async fn merge(&self, path: &str, patch: &Value) -> Answer {
+    /// Sends a merge patch, which all kinds support.
+    pub async fn merge(&self, path: &str, patch: &Value) -> ApiResponse {
         self.patch(path, PatchType::Merge, patch).await
     }
 
-    /// DELETE without options.
-    pub async fn delete(&self, path: &str) -> Answer {
+    /// Sends a DELETE request without options.
+    pub async fn delete(&self, path: &str) -> ApiResponse {
         self.request(Method::DELETE, path).send().await
     }
 
-    /// DELETE with a `DeleteOptions` body; its kind and version are filled in.
-    pub async fn delete_with(&self, path: &str, options: &Value) -> Answer {
+    /// Sends a DELETE request with `DeleteOptions`; its kind and version are added.
+    pub async fn delete_with(&self, path: &str, options: &Value) -> ApiResponse {
         let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
         if let (Some(body), Some(options)) = (body.as_object_mut(), options.as_object()) {
             body.extend(options.clone());
@@ -231,7 +232,7 @@ impl Api {
         self.request(Method::DELETE, path).json(&body).send().await
     }
 
-    /// GET with `watch=1` added.
+    /// Sends a GET request with `watch=1`.
     pub async fn watch(&self, path: &str) -> Watch {
         self.request(Method::GET, &with_query(path, &[("watch", "1")]))
             .watch()

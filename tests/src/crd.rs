@@ -1,4 +1,4 @@
-//! Custom resource definitions for the cases, small by default and bendable where needed.
+//! CRDs for test cases.
 
 use serde_json::{Value, json};
 
@@ -6,9 +6,9 @@ use crate::{Api, eventually};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// A definition of `widgets` in the test's group, before it is created.
+/// A builder of the CRD `widgets` in the test's group.
 ///
-/// Without further words: kind Widget, namespaced, version v1, spec and status of any content, no
+/// Defaults: kind Widget, namespaced, version v1, spec and status with unknown fields preserved, no
 /// subresources.
 #[derive(Debug)]
 #[must_use = "a definition does nothing until `.create().await`"]
@@ -43,7 +43,7 @@ impl<'a> CrdBuilder<'a> {
         Self { api, definition }
     }
 
-    /// Other names: `gadgets` instead of `widgets`, kind Gadget, and so on.
+    /// Sets the names: `gadgets` instead of `widgets`, kind Gadget, and so on.
     pub fn named(self, plural: &str, singular: &str, kind: &str) -> Self {
         let name = format!("{plural}.{}", self.api.group());
         self.edit(|crd| {
@@ -54,26 +54,26 @@ impl<'a> CrdBuilder<'a> {
         })
     }
 
-    /// The whole schema of the first version.
+    /// Sets the whole schema of the first version.
     pub fn schema(self, schema: Value) -> Self {
         self.edit(|crd| {
             crd["spec"]["versions"][0]["schema"] = json!({"openAPIV3Schema": schema});
         })
     }
 
-    /// The schema of `spec` alone; the status keeps its free form.
+    /// Sets the schema of `spec`; the status preserves unknown fields.
     pub fn spec_schema(self, schema: Value) -> Self {
         self.edit(|crd| {
             crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = schema;
         })
     }
 
-    /// With a status subresource.
+    /// Adds the status subresource.
     pub fn with_status(self) -> Self {
         self.edit(|crd| crd["spec"]["versions"][0]["subresources"]["status"] = json!({}))
     }
 
-    /// With a scale subresource over `.spec.replicas`, `.status.replicas` and `.status.selector`.
+    /// Adds the scale subresource with `.spec.replicas`, `.status.replicas` and `.status.selector`.
     pub fn with_scale(self) -> Self {
         self.edit(|crd| {
             crd["spec"]["versions"][0]["subresources"]["scale"] = json!({
@@ -84,23 +84,23 @@ impl<'a> CrdBuilder<'a> {
         })
     }
 
-    /// Outside of namespaces.
+    /// Makes the resource cluster-scoped.
     pub fn cluster_scoped(self) -> Self {
         self.edit(|crd| crd["spec"]["scope"] = json!("Cluster"))
     }
 
-    /// Any other change of the definition.
+    /// Applies any other change to the CRD.
     pub fn edit(mut self, change: impl FnOnce(&mut Value)) -> Self {
         change(&mut self.definition);
         self
     }
 
-    /// The definition as it would be sent.
+    /// Returns the CRD.
     pub fn definition(&self) -> &Value {
         &self.definition
     }
 
-    /// Creates the definition and waits until all of its served versions answer.
+    /// Creates the CRD and waits until all its served versions respond.
     pub async fn create(self) -> Crd<'a> {
         let created = self
             .api
@@ -138,7 +138,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// A definition that exists and is served.
+/// A CRD that exists and is served.
 #[derive(Debug)]
 pub struct Crd<'a> {
     api: &'a Api,
@@ -151,27 +151,27 @@ pub struct Crd<'a> {
 }
 
 impl Crd<'_> {
-    /// The definition's name: `widgets.<group>`.
+    /// Returns the name of the CRD: `widgets.<group>`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The API group.
+    /// Returns the API group.
     pub fn group(&self) -> &str {
         &self.group
     }
 
-    /// `<group>/<version>` of the first version.
+    /// Returns `<group>/<version>` of the first version.
     pub fn api_version(&self) -> String {
         format!("{}/{}", self.group, self.version)
     }
 
-    /// The path of the definition itself.
+    /// Returns the path of the CRD itself.
     pub fn definition_path(&self) -> String {
         format!("{CRDS}/{}", self.name)
     }
 
-    /// The path of the objects: of those in the test's namespace, if they live in namespaces.
+    /// Returns the path of the objects, in the test's namespace if they are namespaced.
     pub fn path(&self) -> String {
         if self.namespaced {
             self.api.group_path(&self.api_version(), &self.plural)
@@ -180,17 +180,17 @@ impl Crd<'_> {
         }
     }
 
-    /// The path of the objects in all namespaces.
+    /// Returns the path of the objects in all namespaces.
     pub fn path_everywhere(&self) -> String {
         format!("/apis/{}/{}", self.api_version(), self.plural)
     }
 
-    /// The path of one object, or with `name/status` of its subresource.
+    /// Returns the path of one object, or with `name/status` of its subresource.
     pub fn path_of(&self, name: &str) -> String {
         format!("{}/{name}", self.path())
     }
 
-    /// A custom object with a name and a spec, not yet created.
+    /// Returns a custom object with a name and a spec. It is not created.
     pub fn object(&self, name: &str, spec: Value) -> Value {
         let mut object = json!({
             "apiVersion": self.api_version(), "kind": self.kind, "metadata": {"name": name},
@@ -201,7 +201,7 @@ impl Crd<'_> {
         object
     }
 
-    /// Waits until the definition is established and its objects can be listed.
+    /// Waits until the CRD is established and its objects can be listed.
     pub async fn served(&self) {
         eventually("the custom resources to be served", async || {
             let crd = self.api.get(&self.definition_path()).await;

@@ -1,14 +1,13 @@
-//! Waiting for what a server does in its own time.
+//! Waiting for conditions.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long anything may take before a test gives up on it. Generous, because it is only ever
-/// spent by a test that fails.
+/// Timeout of waiting for a condition. It is long, because only failing tests reach it.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Repeats an attempt until it gives something; fails the test when it never does.
+/// Repeats an attempt until it returns a value; fails the test after a timeout.
 ///
 /// `what` completes the sentence "gave up waiting for …".
 pub async fn eventually<T>(what: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {

@@ -1,9 +1,8 @@
-//! What the API behaviour tests stand on: one way to reach an API server, whichever it is.
+//! Fixtures of the API behaviour tests: access to an API server.
 //!
-//! A case starts with [`Api::start`], talks raw HTTP through it and ends with [`Api::finish`]. The
-//! environment says which server answers (see [`Server`]), so that one set of assertions judges
-//! both the sandbox and the real control plane. Nothing in here may interpret or repair what the
-//! server said: the cases must see exactly what a client would see.
+//! A case starts with [`Api::start`], sends raw HTTP requests and ends with [`Api::finish`]. The
+//! environment selects the server (see [`Server`]), so that the same assertions apply to the
+//! sandbox and the real control plane. Responses are neither interpreted nor modified here.
 #![allow(
     clippy::panic,
     clippy::missing_panics_doc,
@@ -15,28 +14,28 @@
     reason = "cases give `json!(…)` as it is, and every patch has a path"
 )]
 
-mod answer;
 mod api;
 mod crd;
 mod eventually;
 pub mod objects;
 mod query;
 mod request;
+mod response;
 mod server;
 mod unique;
 mod watch;
 pub mod webhook;
 
-pub use answer::Answer;
 pub use api::Api;
 pub use crd::{Crd, CrdBuilder};
 pub use eventually::{PATIENCE, eventually};
 pub use query::with_query;
 pub use request::{PatchType, RequestBuilder};
+pub use response::ApiResponse;
 pub use server::Server;
 pub use watch::{Event, Watch};
 
-/// The examples of docs/sandbox.md: they compile, and its test passes.
+/// The examples of docs/sandbox.md: they compile, and their test passes.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/sandbox.md")]
 struct SandboxGuide;

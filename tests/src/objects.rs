@@ -1,8 +1,8 @@
-//! The smallest valid objects of the built-in kinds that the cases use.
+//! Minimal valid objects of built-in kinds.
 
 use serde_json::{Value, json};
 
-/// A ConfigMap with this data.
+/// Returns a ConfigMap with this data.
 pub fn config_map(name: &str, data: Value) -> Value {
     let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
     if !data.is_null() {
@@ -11,7 +11,7 @@ pub fn config_map(name: &str, data: Value) -> Value {
     object
 }
 
-/// A ConfigMap with these labels.
+/// Returns a ConfigMap with these labels.
 pub fn labelled(name: &str, labels: &Value) -> Value {
     json!({
         "apiVersion": "v1",
@@ -20,7 +20,7 @@ pub fn labelled(name: &str, labels: &Value) -> Value {
     })
 }
 
-/// An opaque Secret with this (base64) data.
+/// Returns an opaque Secret with this (Base64) data.
 pub fn secret(name: &str, data: Value) -> Value {
     let mut object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}});
     if !data.is_null() {
@@ -29,7 +29,7 @@ pub fn secret(name: &str, data: Value) -> Value {
     object
 }
 
-/// A Pod with one container that nothing will ever run.
+/// Returns a Pod with one container.
 pub fn pod(name: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -39,7 +39,7 @@ pub fn pod(name: &str) -> Value {
     })
 }
 
-/// A Service with one port.
+/// Returns a Service with one port.
 pub fn service(name: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -49,7 +49,7 @@ pub fn service(name: &str) -> Value {
     })
 }
 
-/// A Deployment of one replica.
+/// Returns a Deployment of one replica.
 pub fn deployment(name: &str) -> Value {
     json!({
         "apiVersion": "apps/v1",
@@ -66,7 +66,7 @@ pub fn deployment(name: &str) -> Value {
     })
 }
 
-/// A core Event in a namespace about a ConfigMap of that namespace.
+/// Returns a core Event in a namespace for a ConfigMap of that namespace.
 pub fn event(name: &str, namespace: &str, about: &str, kind: &str, reason: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -82,7 +82,7 @@ pub fn event(name: &str, namespace: &str, about: &str, kind: &str, reason: &str)
     })
 }
 
-/// A StatefulSet of one replica.
+/// Returns a StatefulSet of one replica.
 pub fn stateful_set(name: &str) -> Value {
     let mut object = deployment(name);
     object["kind"] = json!("StatefulSet");
@@ -90,7 +90,7 @@ pub fn stateful_set(name: &str) -> Value {
     object
 }
 
-/// A Job that nothing will ever run.
+/// Returns a Job with one container.
 pub fn job(name: &str) -> Value {
     json!({
         "apiVersion": "batch/v1",
@@ -103,7 +103,7 @@ pub fn job(name: &str) -> Value {
     })
 }
 
-/// An EndpointSlice of IPv4 addresses, without any.
+/// Returns an EndpointSlice of IPv4 without addresses.
 pub fn endpoint_slice(name: &str) -> Value {
     json!({
         "apiVersion": "discovery.k8s.io/v1",
@@ -114,7 +114,7 @@ pub fn endpoint_slice(name: &str) -> Value {
     })
 }
 
-/// A HorizontalPodAutoscaler with a metric and a behaviour, which only its second version has.
+/// Returns a HorizontalPodAutoscaler with a metric and a behaviour, which only v2 has.
 pub fn autoscaler(name: &str) -> Value {
     json!({
         "apiVersion": "autoscaling/v2",

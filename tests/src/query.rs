@@ -1,8 +1,8 @@
-//! Query strings with their values percent-encoded.
+//! Query strings with percent-encoded values.
 
 use std::fmt::Write as _;
 
-/// Adds parameters to a path, which may already carry some.
+/// Adds parameters to a path, which may already have some.
 ///
 /// ```
 /// let path = kopf_tests::with_query("/api/v1/pods", &[("labelSelector", "a in (b)")]);

@@ -1,13 +1,13 @@
-//! Raw requests: any method, any header, any bytes.
+//! Raw requests with any method, header and body.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method};
 use kube::client::Body;
 use serde_json::Value;
 
-use crate::{Answer, PATIENCE, Watch};
+use crate::{ApiResponse, PATIENCE, Watch};
 
-/// The kinds of patches, by their content types.
+/// The types of patches, by content type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchType {
     /// A list of operations (RFC 6902).
@@ -21,7 +21,7 @@ pub enum PatchType {
 }
 
 impl PatchType {
-    /// The media type that stands in `Content-Type`.
+    /// Returns the value of `Content-Type`.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Json => "application/json-patch+json",
@@ -32,7 +32,7 @@ impl PatchType {
     }
 }
 
-/// A request being put together; see [`Api::request`](crate::Api::request).
+/// A request builder; see [`Api::request`](crate::Api::request).
 #[derive(Debug)]
 #[must_use = "a request does nothing until `.send().await` or `.watch().await`"]
 pub struct RequestBuilder {
@@ -43,7 +43,7 @@ pub struct RequestBuilder {
     body: Bytes,
 }
 
-/// kube's client has no Debug.
+/// A client with an implementation of `Debug`, which kube's client lacks.
 struct Client(kube::Client);
 
 impl std::fmt::Debug for Client {
@@ -71,20 +71,20 @@ impl RequestBuilder {
         self
     }
 
-    /// Gives the body, without saying what it is; see also [`json`](Self::json).
+    /// Sets the body without a content type; see also [`json`](Self::json).
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
         self
     }
 
-    /// Gives a JSON body and its content type.
+    /// Sets a JSON body and its content type.
     pub fn json(self, body: &Value) -> Self {
         self.header("content-type", "application/json")
             .body(body.to_string())
     }
 
-    /// Sends the request and reads the whole answer.
-    pub async fn send(self) -> Answer {
+    /// Sends the request and reads the whole response.
+    pub async fn send(self) -> ApiResponse {
         let asked = format!("{} {}", self.method, self.path);
         let work = async {
             let response = self.start().await;
@@ -92,8 +92,8 @@ impl RequestBuilder {
             let bytes = body
                 .collect_bytes()
                 .await
-                .unwrap_or_else(|error| panic!("{asked}: the answer broke off: {error:?}"));
-            Answer {
+                .unwrap_or_else(|error| panic!("{asked}: the response was interrupted: {error:?}"));
+            ApiResponse {
                 code: parts.status.as_u16(),
                 headers: parts.headers,
                 json: serde_json::from_slice(&bytes).unwrap_or_default(),
@@ -103,17 +103,17 @@ impl RequestBuilder {
         };
         tokio::time::timeout(PATIENCE, work)
             .await
-            .unwrap_or_else(|_| panic!("{asked}: no complete answer in {PATIENCE:?}"))
+            .unwrap_or_else(|_| panic!("{asked}: no complete response in {PATIENCE:?}"))
     }
 
-    /// Sends the request and treats the answer as a stream of watch events.
+    /// Sends the request and returns the response as a stream of watch events.
     ///
-    /// Adds no `watch` parameter on its own. Fails the test unless the server answers with 200.
+    /// Does not add the `watch` parameter. Fails the test unless the status is 200.
     pub async fn watch(self) -> Watch {
         let asked = format!("{} {}", self.method, self.path);
         let response = tokio::time::timeout(PATIENCE, self.start())
             .await
-            .unwrap_or_else(|_| panic!("{asked}: no answer in {PATIENCE:?}"));
+            .unwrap_or_else(|_| panic!("{asked}: no response in {PATIENCE:?}"));
         Watch::new(response, asked).await
     }
 
@@ -131,6 +131,6 @@ impl RequestBuilder {
             .0
             .send(request)
             .await
-            .unwrap_or_else(|error| panic!("{asked}: no answer: {error:?}"))
+            .unwrap_or_else(|error| panic!("{asked}: no response: {error:?}"))
     }
 }

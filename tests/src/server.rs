@@ -1,4 +1,4 @@
-//! Which API server a test talks to, and how it is reached.
+//! The API server under test, and the connection to it.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -15,18 +15,17 @@ use crate::RequestBuilder;
 /// The server under test, chosen by the environment variable `KOPF_TEST_API`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Server {
-    /// `sandbox`, or unset: a sandbox of its own per test, called in process.
+    /// `sandbox`, or unset: one sandbox per test, called in process.
     Sandbox,
-    /// `sandbox-tls`: a sandbox of its own per test, reached over TLS.
+    /// `sandbox-tls`: one sandbox per test, over TLS.
     SandboxTls,
-    /// `control-plane`: the running kube-apiserver that the kubeconfig file named by
-    /// `KOPF_TEST_KUBECONFIG` leads to, with its etcd at the URL `KOPF_TEST_ETCD`. All tests
-    /// share it.
+    /// `control-plane`: the running kube-apiserver of the kubeconfig file in
+    /// `KOPF_TEST_KUBECONFIG`, with its etcd at the URL in `KOPF_TEST_ETCD`. All tests share it.
     ControlPlane,
 }
 
 impl Server {
-    /// The server that the environment asks for; fails the test on an unknown name.
+    /// Returns the server selected by the environment. Fails the test if its name is unknown.
     pub fn from_env() -> Self {
         match std::env::var("KOPF_TEST_API").as_deref() {
             Err(_) | Ok("" | "sandbox") => Self::Sandbox,
@@ -38,7 +37,7 @@ impl Server {
         }
     }
 
-    /// This server, or what of its kind has a socket, for cases about connections themselves.
+    /// Returns the variant of this server with a socket, for cases about connections.
     #[must_use]
     pub fn over_tls(self) -> Self {
         match self {
@@ -48,20 +47,20 @@ impl Server {
     }
 }
 
-/// Whether a sandbox checks requests against roles; a control plane always does.
+/// RBAC of a sandbox; a control plane always checks requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rbac {
     Off,
     On,
 }
 
-/// A client and what must live as long as it is used.
+/// A client and the resources that it needs.
 pub(crate) struct Connection {
     pub(crate) client: Client,
-    // Only where there is a socket to connect to.
+    // Only for servers with a socket.
     kubeconfig: Option<Kubeconfig>,
     sandbox: Option<(kopf_sandbox::Sandbox, Option<kopf_sandbox::Listening>)>,
-    // Of a sandbox, from when somebody asks for it.
+    // Of a sandbox, written on first use.
     kubeconfig_file: OnceLock<kopf_sandbox::KubeconfigFile>,
 }
 
@@ -107,8 +106,8 @@ impl Connection {
         }
     }
 
-    /// A client that trusts the server and says nothing about itself.
-    pub(crate) async fn nobody(&self) -> Client {
+    /// Returns a client without credentials.
+    pub(crate) async fn anonymous_client(&self) -> Client {
         let mut kubeconfig = self
             .kubeconfig
             .clone()
@@ -119,7 +118,7 @@ impl Connection {
         client(kubeconfig).await
     }
 
-    /// The kubeconfig as a file, for other programs.
+    /// Returns the kubeconfig as a file, for other programs.
     pub(crate) fn kubeconfig_path(&self) -> PathBuf {
         let Some((_, listening)) = &self.sandbox else {
             return control_plane_kubeconfig();
@@ -134,7 +133,7 @@ impl Connection {
         file.path().to_owned()
     }
 
-    /// Makes the server forget at least its very first version.
+    /// Compacts at least the first version of the server.
     pub(crate) async fn compact(&self) {
         if let Some((sandbox, _)) = &self.sandbox {
             sandbox.compact();
@@ -147,13 +146,13 @@ impl Connection {
             .unwrap_or_else(|error| panic!("KOPF_TEST_ETCD={url}: {error}"));
         let etcd = Client::try_from(Config::new(url))
             .unwrap_or_else(|error| panic!("no client: {error:?}"));
-        // A watch from version 1 begins with 2, hence 3. Not more: other tests read their own past.
-        let answer = RequestBuilder::new(&etcd, Method::POST, "/v3/kv/compaction")
+        // A watch from version 1 begins with 2, hence 3. Later versions are used by other tests.
+        let response = RequestBuilder::new(&etcd, Method::POST, "/v3/kv/compaction")
             .json(&json!({"revision": "3"}))
             .send()
             .await;
-        let done_before = answer.text().contains("has been compacted");
-        assert!(answer.code == 200 || done_before, "{}", answer.text());
+        let done_before = response.text().contains("has been compacted");
+        assert!(response.code == 200 || done_before, "{}", response.text());
     }
 
     pub(crate) fn sandbox(&self) -> Option<&kopf_sandbox::Sandbox> {
@@ -190,7 +189,7 @@ async fn client(kubeconfig: Kubeconfig) -> Client {
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .unwrap_or_else(|error| panic!("cannot use the kubeconfig: {error:?}"));
-    // Cases must see each error as it comes.
+    // Cases must see every error.
     config.default_retry = false;
     Client::try_from(config).unwrap_or_else(|error| panic!("no client: {error:?}"))
 }

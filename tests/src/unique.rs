@@ -1,11 +1,11 @@
-//! Names that never meet another test's names, nor those of an earlier run on the same server.
+//! Unique names, also across runs on the same server.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Twelve random characters that are valid anywhere in a Kubernetes name or a DNS label.
+/// Returns twelve random characters that are valid in Kubernetes names and DNS labels.
 pub(crate) fn suffix() -> String {
-    // RandomState is seeded by the operating system and differs per call, which is all that is
-    // needed here; a random-number crate would be one more dependency for one call.
+    // RandomState is seeded by the operating system and differs per call, which suffices; a random
+    // number generator would be another dependency.
     let random = RandomState::new().build_hasher().finish();
     format!("{:012x}", random & 0xffff_ffff_ffff)
 }

@@ -1,4 +1,4 @@
-//! A stream of watch events, read one at a time.
+//! A stream of watch events.
 
 use futures::{StreamExt as _, stream::BoxStream};
 use http_body_util::BodyExt as _;
@@ -17,17 +17,17 @@ pub struct Event {
 }
 
 impl Event {
-    /// The type and the object's name, which is what most cases compare.
+    /// Returns the type and the name of the object, for comparisons.
     pub fn brief(&self) -> (&str, &str) {
         (&self.kind, self.name())
     }
 
-    /// `metadata.name`, or an empty string.
+    /// Returns `metadata.name`, or an empty string.
     pub fn name(&self) -> &str {
         self.object["metadata"]["name"].as_str().unwrap_or_default()
     }
 
-    /// `metadata.resourceVersion`, or an empty string.
+    /// Returns `metadata.resourceVersion`, or an empty string.
     pub fn resource_version(&self) -> &str {
         self.object["metadata"]["resourceVersion"]
             .as_str()
@@ -35,7 +35,7 @@ impl Event {
     }
 }
 
-/// An open watch; dropping it hangs up.
+/// An open watch; dropping it closes the connection.
 pub struct Watch {
     chunks: BoxStream<'static, Result<bytes::Bytes, String>>,
     unread: Vec<u8>,
@@ -71,7 +71,7 @@ impl Watch {
         }
     }
 
-    /// The next event; fails the test when the stream ends or stays silent for too long.
+    /// Returns the next event. Fails the test if the stream ends or times out.
     pub async fn next_event(&mut self) -> Event {
         match self.next().await {
             Some(event) => event,
@@ -79,7 +79,7 @@ impl Watch {
         }
     }
 
-    /// The next event that is no bookmark.
+    /// Returns the next event that is not a bookmark.
     pub async fn next_change(&mut self) -> Event {
         loop {
             let event = self.next_event().await;
@@ -89,7 +89,7 @@ impl Watch {
         }
     }
 
-    /// The next event of the object with this name; those of others are skipped.
+    /// Returns the next event of the object with this name; others are skipped.
     pub async fn event_of(&mut self, name: &str) -> Event {
         loop {
             let event = self.next_event().await;
@@ -99,7 +99,7 @@ impl Watch {
         }
     }
 
-    /// Waits for the server to end the stream and gives what it still sent until then.
+    /// Waits until the server ends the stream. Returns the remaining events.
     pub async fn closed(mut self) -> Vec<Event> {
         let mut rest = Vec::new();
         while let Some(event) = self.next().await {

@@ -1,8 +1,7 @@
-//! An HTTPS admission webhook inside the test process, with answers scripted by a closure.
+//! An HTTPS admission webhook inside the test process, scripted by a closure.
 //!
-//! It is what an API server calls, so it listens on a real loopback socket with a certificate of
-//! its own authority, whichever server is under test. It keeps every review it received. It must
-//! never judge them: that is for the case which asked for it.
+//! It listens on a real loopback socket with its own CA, for any server under test. It records all
+//! reviews without validating them: that is up to the case.
 
 use std::{
     convert::Infallible,
@@ -36,29 +35,29 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::{Api, eventually};
 
-/// What the webhook answers to one review.
+/// The response of the webhook to one review.
 #[derive(Debug, Clone)]
 pub enum Verdict {
     /// A well-formed `AdmissionReview` with this `response`; the `uid` is added.
     Review(Value),
-    /// This very body with this HTTP status, whether it makes sense or not.
+    /// This body with this HTTP status, valid or not.
     Raw(StatusCode, String),
-    /// No answer at all: the request stays open until the caller gives up.
+    /// No response: the request stays open until the caller times out.
     Silence,
 }
 
 impl Verdict {
-    /// Lets the request pass as it is.
+    /// Allows the request.
     pub fn allow() -> Self {
         Self::Review(json!({"allowed": true}))
     }
 
-    /// Refuses the request with this message, leaving the code to the server.
+    /// Denies the request with this message, without a code.
     pub fn deny(message: &str) -> Self {
         Self::Review(json!({"allowed": false, "status": {"message": message}}))
     }
 
-    /// Lets the request pass with this JSON patch.
+    /// Allows the request with this JSON patch.
     pub fn patch(operations: &Value) -> Self {
         Self::Review(json!({
             "allowed": true,
@@ -67,7 +66,7 @@ impl Verdict {
         }))
     }
 
-    /// Adds a field to the `response` of a well-formed answer; others stay as they are.
+    /// Adds a field to the `response` of a well-formed review.
     #[must_use]
     pub fn with(mut self, field: &str, value: Value) -> Self {
         if let Self::Review(Value::Object(response)) = &mut self {
@@ -77,25 +76,25 @@ impl Verdict {
     }
 }
 
-/// One call as it came in.
+/// A recorded call.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// The path of the URL, by which one server plays several webhooks.
+    /// The path of the URL, which identifies one of several webhooks.
     pub path: String,
-    /// The query of the URL, which carries the timeout.
+    /// The query of the URL with the timeout.
     pub query: String,
     /// The whole `AdmissionReview`.
     pub review: Value,
 }
 
 impl Call {
-    /// The `request` of the review.
+    /// Returns the `request` of the review.
     pub fn request(&self) -> &Value {
         &self.review["request"]
     }
 }
 
-/// Where the calls go which only show that a configuration is in force.
+/// The path of calls that only show that a configuration is in force.
 const READY: &str = "/ready-probe";
 
 type Script = dyn Fn(&Call) -> Verdict + Send + Sync;
@@ -105,7 +104,7 @@ struct Shared {
     calls: Mutex<Vec<Call>>,
 }
 
-/// A running webhook server. It stops when dropped.
+/// A running webhook server. It stops on drop.
 pub struct Webhook {
     address: SocketAddr,
     ca_bundle: String,
@@ -123,7 +122,7 @@ impl std::fmt::Debug for Webhook {
 }
 
 impl Webhook {
-    /// Starts a server on a free loopback port; the script answers each review.
+    /// Starts a server on a free loopback port. The script responds to each review.
     pub async fn start(script: impl Fn(&Call) -> Verdict + Send + Sync + 'static) -> Self {
         let (acceptor, authority) = tls();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
@@ -146,14 +145,15 @@ impl Webhook {
         }
     }
 
-    /// A `clientConfig` that leads to this server with this path.
+    /// Returns a `clientConfig` of this server with this path.
     pub fn client_config(&self, path: &str) -> Value {
         json!({"url": format!("https://{}{path}", self.address), "caBundle": self.ca_bundle})
     }
 
-    /// One entry of a configuration: calls this path for what the rules match in the namespace.
+    /// Returns one entry of a configuration: calls this path for matching requests in the
+    /// namespace.
     ///
-    /// It sees only the test's namespace, because other tests run on the same server.
+    /// It is limited to the test's namespace, because other tests run on the same server.
     pub fn hook(&self, api: &Api, name: &str, path: &str, rules: &[Value]) -> Value {
         json!({
             "name": name,
@@ -177,8 +177,8 @@ impl Webhook {
         self.configure(api, "Mutating", name, hooks).await;
     }
 
-    // A server takes a new configuration into use in its own time. One more hook in the same
-    // configuration shows when: it sees leases, which no case writes.
+    // A server applies a new configuration with a delay. An additional hook in the same
+    // configuration detects it: it matches leases, which no case writes.
     async fn configure(&self, api: &Api, kind: &str, name: &str, hooks: &[Value]) {
         let name = api.unique(name);
         let seen = format!("{READY}/{kind}/{name}");
@@ -204,14 +204,14 @@ impl Webhook {
         .await;
     }
 
-    /// All calls so far, in the order of arrival.
+    /// Returns all calls so far, in the order of arrival.
     pub fn calls(&self) -> Vec<Call> {
         let mut calls = self.all_calls();
         calls.retain(|call| !call.path.starts_with(READY));
         calls
     }
 
-    /// Forgets the calls so far.
+    /// Clears the recorded calls.
     pub fn forget(&self) {
         self.shared
             .calls
@@ -220,7 +220,7 @@ impl Webhook {
             .clear();
     }
 
-    /// The paths of the calls so far, in the order of arrival.
+    /// Returns the paths of the calls so far, in the order of arrival.
     pub fn paths(&self) -> Vec<String> {
         self.calls().into_iter().map(|call| call.path).collect()
     }
@@ -233,7 +233,7 @@ impl Webhook {
             .clone()
     }
 
-    /// The calls so far with this path.
+    /// Returns the calls with this path so far.
     pub fn calls_to(&self, path: &str) -> Vec<Call> {
         self.calls()
             .into_iter()
@@ -242,7 +242,7 @@ impl Webhook {
     }
 }
 
-/// A rule of a webhook for these resources and operations, in any scope.
+/// Returns a rule of a webhook for these resources and operations, in any scope.
 pub fn rule(group: &str, version: &str, resources: &[&str], operations: &[&str]) -> Value {
     json!({
         "apiGroups": [group],
@@ -252,13 +252,13 @@ pub fn rule(group: &str, version: &str, resources: &[&str], operations: &[&str])
     })
 }
 
-/// The path of the configurations of this kind: `Validating` or `Mutating`.
+/// Returns the path of the configurations of this kind: `Validating` or `Mutating`.
 pub fn configurations(kind: &str) -> String {
     let kind = kind.to_lowercase();
     format!("/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations")
 }
 
-/// A configuration of this kind, not yet created.
+/// Returns a configuration of this kind, not yet created.
 pub fn configuration(kind: &str, name: &str, hooks: &[Value]) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -268,10 +268,9 @@ pub fn configuration(kind: &str, name: &str, hooks: &[Value]) -> Value {
     })
 }
 
-/// A `clientConfig` that leads to a port where nobody listens.
+/// Returns a `clientConfig` with a closed port.
 pub async fn unreachable_client_config() -> Value {
-    // A port which was just free and is closed again; taking one from the system is the only way
-    // to know that it was free.
+    // A port that was free and is closed again; only the system knows which ports are free.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .await
         .expect("the loopback interface always has a free port");
@@ -322,7 +321,7 @@ fn tls() -> (TlsAcceptor, String) {
 
 async fn accept(listener: TcpListener, acceptor: TlsAcceptor, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
-    // A failed accept ends the server; a call would then fail and show it.
+    // A failed accept ends the server; later calls fail and show it.
     while let Ok((stream, _)) = listener.accept().await {
         connections.spawn(serve(stream, acceptor.clone(), Arc::clone(&shared)));
         while connections.try_join_next().is_some() {}
@@ -330,7 +329,7 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, shared: Arc<Shared
 }
 
 async fn serve(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared>) {
-    // A caller which does not trust the certificate ends the handshake: that is its affair.
+    // A caller that rejects the certificate ends the handshake.
     let Ok(stream) = acceptor.accept(stream).await else {
         return;
     };

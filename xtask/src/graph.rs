@@ -1,5 +1,5 @@
-//! Our own packages and what their manifests depend on, as `cargo metadata` tells it. Optional
-//! dependencies are in it, too.
+//! The packages of the workspace and their dependencies, from `cargo metadata`. Includes optional
+//! dependencies.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -43,13 +43,14 @@ impl Package {
 impl Graph {
     pub(crate) fn of(root: &Path) -> Result<Self> {
         let arguments = ["metadata", "--format-version", "1", "--no-deps"];
-        // Cargo tells its own path to what it runs; by hand, the one on PATH will do.
+        // Cargo sets `CARGO` for programs that it runs; otherwise, the one in the search path is
+        // used.
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         let json = crate::output(root, &cargo, &arguments)?;
         serde_json::from_slice(&json).context("cannot understand the output of cargo metadata")
     }
 
-    /// Our own packages.
+    /// Returns the packages of the workspace.
     pub(crate) fn members(&self) -> impl Iterator<Item = &Package> {
         self.packages
             .iter()

@@ -1,8 +1,7 @@
-//! Allowed directions between our crates: the table in docs/architecture.md is the rule, and this
-//! checks that the manifests follow it.
+//! Allowed dependencies between our crates: checks the manifests against the table in
+//! docs/architecture.md.
 //!
-//! Dependencies for tests and builds count too: a crate whose tests need a layer above it tests
-//! the wrong thing, and belongs into `tests/`.
+//! Dependencies of tests and builds count: tests that need a higher layer belong in `tests/`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +12,7 @@ use crate::graph::Graph;
 /// The heading above the table in docs/architecture.md.
 const HEADING: &str = "## Allowed directions";
 
-/// What each crate may depend on.
+/// The allowed dependencies of each crate.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rules {
     crates: BTreeMap<String, Allowed>,
@@ -26,8 +25,8 @@ struct Allowed {
 }
 
 impl Rules {
-    /// Reads the table `| crate | may depend on | only behind a feature |` under the heading.
-    /// Names are those in backquotes, so that the cells can also hold words.
+    /// Parses the table `| crate | may depend on | only behind a feature |` under the heading.
+    /// Names are those in backquotes; the cells can contain other words.
     pub(crate) fn parse(markdown: &str) -> Result<Self> {
         let mut crates = BTreeMap::new();
         let section = markdown
@@ -62,7 +61,7 @@ impl Rules {
         Ok(Self { crates })
     }
 
-    /// One line per violation; none means that all is well.
+    /// Returns one line per violation.
     pub(crate) fn check(&self, graph: &Graph) -> Vec<String> {
         let ours: BTreeSet<_> = graph
             .members()
@@ -72,7 +71,8 @@ impl Rules {
         for package in graph.members() {
             let name = &package.name;
             let Some(allowed) = self.crates.get(name) else {
-                // Nobody can depend on what is not published, so it may look at everything.
+                // Unpublished packages have no restrictions, because they cannot be dependencies of
+                // published ones.
                 if package.is_published() {
                     problems.push(format!(
                         "{name} is not in the table of docs/architecture.md: add a row which says \
@@ -102,7 +102,7 @@ impl Rules {
     }
 }
 
-/// The names in backquotes within a cell.
+/// Returns the names in backquotes within a cell.
 fn names(cell: &str) -> BTreeSet<String> {
     cell.split('`')
         .skip(1)

@@ -60,7 +60,7 @@ fn pages(root: &Path) -> Result<BTreeMap<String, String>> {
         .collect())
 }
 
-/// Returns the problem of a link, or `None` if it leads somewhere.
+/// Returns the problem of a link, or `None` if its target exists.
 fn judge(
     root: &Path,
     anchors: &BTreeMap<&str, BTreeSet<String>>,
@@ -125,7 +125,7 @@ fn unlisted(pages: &BTreeMap<String, String>) -> Vec<String> {
 }
 
 /// Returns the lines outside of fenced code blocks, with their numbers.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(crate) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fence: Option<&str> = None;
     text.lines().enumerate().filter_map(move |(index, line)| {
         let start = line.trim_start();

@@ -7,6 +7,7 @@ mod layers;
 mod links;
 mod notices;
 mod texts;
+mod voice;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 
-/// Checks the source tree: directions between crates, import circles, links, forbidden text.
+/// Checks the source tree: directions between crates, import circles, links, forbidden text, wording.
 #[derive(Debug, Parser)]
 #[command(name = "xtask", version)]
 enum Task {
@@ -37,6 +38,11 @@ enum Task {
     },
     /// Report paths of this machine and private package registries in files
     Texts,
+    /// Report wordings that CONTRIBUTING.md rules out
+    Voice {
+        /// Folders to check [default: those that must have none]
+        folders: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -77,7 +83,9 @@ fn run(task: &Task) -> Result<Vec<String>> {
             crates.iter().map(String::as_str).collect()
         }
         Task::Check | Task::Circles { .. } => circles::CRATES.to_vec(),
-        Task::Layers | Task::Links | Task::Texts | Task::Notices { .. } => Vec::new(),
+        Task::Layers | Task::Links | Task::Texts | Task::Notices { .. } | Task::Voice { .. } => {
+            Vec::new()
+        }
     };
     for name in crates {
         problems.extend(circles::check(&root, name)?);
@@ -87,6 +95,14 @@ fn run(task: &Task) -> Result<Vec<String>> {
     }
     if matches!(task, Task::Check | Task::Texts) {
         problems.extend(texts::check(&root)?);
+    }
+    match task {
+        Task::Voice { folders } if !folders.is_empty() => {
+            let folders: Vec<&str> = folders.iter().map(String::as_str).collect();
+            problems.extend(voice::check_folders(&root, &folders)?);
+        }
+        Task::Check | Task::Voice { .. } => problems.extend(voice::check(&root)?),
+        _ => {}
     }
     Ok(problems)
 }

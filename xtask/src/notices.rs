@@ -1,4 +1,4 @@
-//! Licence texts of the crates that are linked into a program, for those who distribute it.
+//! Licence texts of the crates that are linked into a program, for its distribution.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
 
-/// The part of `cargo metadata`'s output that is needed here.
+/// The required part of `cargo metadata`'s output.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -92,7 +92,7 @@ pub(crate) fn notices(root: &Path, name: &str) -> Result<String> {
     Ok(sections.join(&format!("\n{line}\n\n")))
 }
 
-/// The packages that are linked with this one, without those for builds and tests.
+/// Returns the packages that are linked with this one, without build and test dependencies.
 fn linked<'m>(resolve: &'m Resolve, start: &'m str) -> BTreeSet<&'m str> {
     let nodes: HashMap<&str, &Node> = resolve.nodes.iter().map(|node| (&*node.id, node)).collect();
     let (mut seen, mut left) = (BTreeSet::new(), vec![start]);
@@ -131,7 +131,8 @@ fn embedded_licences(package: &Package) -> Result<Vec<(String, String)>> {
     Ok(licences)
 }
 
-/// The texts beside the manifest of a package. A package without any is covered by its licence's name.
+/// Returns the licence files beside the manifest of a package. A package without any is covered by
+/// the name of its licence.
 fn licence_files(package: &Package) -> Result<Vec<String>> {
     let folder = package.manifest_path.parent();
     let folder = folder.context("a manifest has no folder")?;

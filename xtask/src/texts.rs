@@ -1,12 +1,11 @@
-//! What must not be written in any file of the tree: paths of the machine where somebody worked,
-//! and private package registries. Both work for one person and for nobody else.
+//! Checks for paths of a single machine and for private package registries in all files.
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-/// Parts of texts that are forbidden everywhere, with what to do instead. Each is in two pieces,
-/// so that this file passes its own check.
+/// Forbidden strings, with the alternative. Each is in two pieces, so that this file passes its own
+/// check.
 const FORBIDDEN: &[(&str, &str, &str)] = &[
     (
         "/wor",
@@ -41,14 +40,14 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
         .iter()
         .map(|(first, second, advice)| (format!("{first}{second}"), *advice))
         .collect();
-    // Whoever's machine this is: its paths are no good elsewhere either.
+    // Paths of the current machine are not valid elsewhere.
     let here = root.to_str().context("the folder's name is not UTF-8")?;
     forbidden.push((
         format!("{here}/"),
         "a path of this machine: use a relative one",
     ));
 
-    // What git would take: tracked files, and new ones which are not ignored.
+    // Tracked files, and new ones that are not ignored.
     let arguments = [
         "ls-files",
         "-z",
@@ -63,7 +62,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
         .filter(|name| !name.is_empty())
     {
         let name = std::str::from_utf8(name).context("a file's name is not UTF-8")?;
-        // Removed files are listed until the removal is committed; other files are not texts.
+        // Removed files are listed until the removal is committed; binary files are skipped.
         if let Ok(text) = std::fs::read_to_string(root.join(name)) {
             problems.extend(find(name, &text, &forbidden));
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use kopf_sandbox::manifests::{self, Loaded, Manifests};
-use kopf_sandbox::{Fate, KubeconfigFile, Listen, Listening, Sandbox};
+use kopf_sandbox::{Cleanup, KubeconfigFile, Listen, Listening, Sandbox};
 
 use crate::args::SandboxOptions;
 use crate::child;
@@ -105,26 +105,26 @@ pub(crate) async fn run(
     );
 
     ending.wait().await;
-    let fate = kubeconfig.fate();
+    let cleanup = kubeconfig.cleanup();
     drop(kubeconfig);
     listening.shutdown().await;
     sandbox.shutdown().await;
-    terminal.plain(&farewell(fate, options.data.as_deref()));
+    terminal.plain(&farewell(cleanup, options.data.as_deref()));
     Ok(ExitCode::SUCCESS)
 }
 
-fn farewell(fate: Fate, data: Option<&Path>) -> String {
+fn farewell(cleanup: Cleanup, data: Option<&Path>) -> String {
     let objects = match data {
         Some(folder) => format!("the objects are kept in {}", folder.display()),
-        None if fate == Fate::Removed => {
+        None if cleanup == Cleanup::Removed => {
             return "stopped; the objects and the kubeconfig are gone".to_owned();
         }
         None => "the objects are gone".to_owned(),
     };
-    let kubeconfig = match fate {
-        Fate::Removed => "the kubeconfig is gone",
-        Fate::Left => "the kubeconfig is left and of no use any more",
-        Fate::Replaced => "the kubeconfig is of another server by now and is left",
+    let kubeconfig = match cleanup {
+        Cleanup::Removed => "the kubeconfig is gone",
+        Cleanup::Kept => "the kubeconfig is left and of no use any more",
+        Cleanup::Replaced => "the kubeconfig is of another server by now and is left",
     };
     format!("stopped; {objects}, {kubeconfig}")
 }

@@ -276,17 +276,17 @@ fn bad_manifests_are_named_and_nothing_is_started() {
         ),
         (
             "just a text\n",
-            "error: bad.yaml, document 1 is not an object of Kubernetes\n",
+            "error: bad.yaml, document 1 is not a Kubernetes object\n",
         ),
         (
             "kind: Pod\n",
-            "error: bad.yaml, document 1 is not an object of Kubernetes\n",
+            "error: bad.yaml, document 1 is not a Kubernetes object\n",
         ),
-        (&twins, "error: ConfigMap first is there twice\n"),
+        (&twins, "error: duplicate object: ConfigMap first\n"),
         (
             "apiVersion: nowhere.dev/v1\nkind: Thing\nmetadata: {name: x}\n",
-            "error: 1 of 1 objects cannot be created\n  bad.yaml, document 1: Thing x: there is no \
-             kind Thing in nowhere.dev/v1",
+            "error: 1 of 1 objects cannot be created\n  bad.yaml, document 1: Thing x: unknown kind \
+             Thing in nowhere.dev/v1",
         ),
         (
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: UPPER}\n",
@@ -649,7 +649,7 @@ fn dumps_are_imported_exported_and_kept() {
     let output = run(&folder, &["sandbox", "export", "--data", "kept"]);
     assert_eq!(output.status.code(), Some(1));
     let stderr = text(&output.stderr);
-    assert!(stderr.contains("another sandbox uses it"), "{stderr}");
+    assert!(stderr.contains("in use by another sandbox"), "{stderr}");
     let (code, stdout, _) = running.end("-TERM");
     assert_eq!(code, Some(0));
     let kept = "stopped; the objects are kept in kept, the kubeconfig is gone\n";
@@ -706,7 +706,7 @@ fn a_folder_that_is_not_one_of_a_sandbox_is_left_alone() {
         let stderr = text(&output.stderr);
         assert!(
             stderr.contains("not a data folder of a sandbox")
-                || stderr.contains("not empty and not a data folder"),
+                || stderr.contains("neither empty nor a data folder"),
             "{stderr}"
         );
     }

@@ -1,4 +1,4 @@
-//! The certificate that the API server shows to everybody: it tells what kind of cluster it is.
+//! The certificate of the API server, by which local clusters are recognised.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,12 +13,12 @@ use tokio_rustls::TlsConnector;
 
 use crate::Client;
 
-/// Whoever asks can go on without it.
+/// Timeout of the request. The certificate is optional for callers.
 const LIMIT: Duration = Duration::from_secs(10);
 
 impl Client {
-    /// The certificate of the server (DER), as shown to those who bring no credentials. `None` if it
-    /// has none, or cannot be reached without a proxy.
+    /// Returns the certificate of the server (DER), without sending credentials. `None` if the
+    /// server has none, or is not reachable without a proxy.
     pub async fn server_certificate(&self) -> Option<Vec<u8>> {
         let server: Uri = self.server().parse().ok()?;
         if server.scheme_str() != Some("https") {
@@ -32,7 +32,7 @@ async fn look(server: &Uri) -> Option<Vec<u8>> {
     let host = server.host()?.trim_matches(['[', ']']);
     let port = server.port_u16().unwrap_or(443);
     let name = ServerName::try_from(host.to_owned()).ok()?;
-    let seen = Arc::new(Onlooker::default());
+    let seen = Arc::new(CertificateRecorder::default());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -41,24 +41,25 @@ async fn look(server: &Uri) -> Option<Vec<u8>> {
         .with_custom_certificate_verifier(Arc::clone(&seen) as _)
         .with_no_client_auth();
     let connection = TcpStream::connect((host, port)).await.ok()?;
-    // It may want to know who we are, and end it here: all that is wanted has been seen then.
+    // The server may require a client certificate and abort: its own certificate was received
+    // before.
     let _ = TlsConnector::from(Arc::new(config))
         .connect(name, connection)
         .await;
     seen.take()
 }
 
-/// Looks at the certificate and believes everything: nothing is ever said over this connection.
+/// A verifier that records the certificate and accepts any: no data is sent over this connection.
 #[derive(Debug, Default)]
-struct Onlooker(Mutex<Option<Vec<u8>>>);
+struct CertificateRecorder(Mutex<Option<Vec<u8>>>);
 
-impl Onlooker {
+impl CertificateRecorder {
     fn take(&self) -> Option<Vec<u8>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-impl ServerCertVerifier for Onlooker {
+impl ServerCertVerifier for CertificateRecorder {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

@@ -1,4 +1,4 @@
-//! The way to the server: a transport, and how patient to be with it.
+//! The client: a transport, with limits and retries.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -14,12 +14,12 @@ use tower::{BoxError, Service};
 use crate::error::Error;
 use crate::grant::{Grant, GrantSource};
 use crate::observing::{RequestObserver, RequestSeries, RequestTarget, observed};
-use crate::transport::{Answer, Incoming, Lane};
+use crate::transport::{Answer, Channel, Incoming};
 
 /// A client of one cluster. Cloning is cheap, and clones share their connections.
 ///
-/// Made by one of the functions of [`connection`](crate::connection), from a
-/// [`vault`](crate::vault) of changing credentials, or from anything that answers HTTP requests:
+/// Created by one of the functions of [`connection`](crate::connection), from a
+/// [`vault`](crate::vault) of changing credentials, or from any HTTP service:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -28,8 +28,8 @@ use crate::transport::{Answer, Incoming, Lane};
 /// use kube::client::Body;
 ///
 /// let server = tower::service_fn(|request: Request<Body>| async move {
-///     let answer = format!(r#"{{"path": "{}"}}"#, request.uri().path());
-///     Ok::<_, std::convert::Infallible>(Response::new(Body::from(answer.into_bytes())))
+///     let body = format!(r#"{{"path": "{}"}}"#, request.uri().path());
+///     Ok::<_, std::convert::Infallible>(Response::new(Body::from(body.into_bytes())))
 /// });
 /// let client = kopf_client::Client::from_service(server, "default");
 /// assert_eq!(client.get_json("/version").await?["path"], "/version");
@@ -41,7 +41,7 @@ pub struct Client(Arc<Inner>);
 struct Inner {
     route: Route,
     networking: Networking,
-    /// Requests in flight, without the watches: those stay.
+    /// Permits of concurrent requests. Watches do not need them.
     room: Semaphore,
 }
 
@@ -49,24 +49,24 @@ struct Inner {
 #[derive(Clone)]
 struct Route {
     way: Way,
-    /// What makes the waits of this client's streams differ from those of others.
+    /// A seed for jitter, so that the delays of clients differ.
     seed: u64,
     kube: Arc<OnceLock<kube::Client>>,
     observer: Option<Arc<dyn RequestObserver>>,
 }
 
-/// Where requests go.
+/// The transport of requests.
 #[derive(Clone)]
 enum Way {
-    /// Always the same way.
-    Fixed(Lane),
-    /// With the credentials of the moment.
+    /// A fixed transport.
+    Fixed(Channel),
+    /// A transport with the current credentials.
     Source(Arc<dyn GrantSource>),
 }
 
 impl Client {
-    /// A client of a server in this process, or behind a transport of your own. The service must
-    /// bring its own credentials, if it needs any.
+    /// Creates a client of an in-process server, or of a custom transport. The service must add its
+    /// own credentials, if it needs any.
     pub fn from_service<S, B>(service: S, default_namespace: impl Into<String>) -> Self
     where
         S: Service<Request<Outgoing>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -75,11 +75,11 @@ impl Client {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        Self::from_lane(Lane::new(service, "", default_namespace.into()), 0)
+        Self::from_channel(Channel::new(service, "", default_namespace.into()), 0)
     }
 
-    pub(crate) fn from_lane(lane: Lane, seed: u64) -> Self {
-        Self::by(Way::Fixed(lane), seed)
+    pub(crate) fn from_channel(channel: Channel, seed: u64) -> Self {
+        Self::by(Way::Fixed(channel), seed)
     }
 
     pub(crate) fn from_source(source: Arc<dyn GrantSource>, seed: u64) -> Self {
@@ -105,7 +105,8 @@ impl Client {
         }))
     }
 
-    /// The same client with other limits and retries. They are taken over as they are now.
+    /// Returns the same client with other limits and retries. Later changes of the settings have no
+    /// effect.
     #[must_use]
     pub fn with_networking(&self, networking: &Networking) -> Self {
         Self::on(self.0.route.clone(), networking.clone())
@@ -125,29 +126,29 @@ impl Client {
 
     /// Returns `true` if requests can be sent without waiting for a login.
     pub fn has_credentials(&self) -> bool {
-        self.0.route.way.lane().is_some()
+        self.0.route.way.channel().is_some()
     }
 
-    /// The namespace that the credentials suggest for what has no namespace.
+    /// Returns the namespace of the credentials, for requests without a namespace.
     pub fn default_namespace(&self) -> Option<Arc<str>> {
-        self.0.route.way.lane()?.default_namespace().cloned()
+        self.0.route.way.channel()?.default_namespace().cloned()
     }
 
-    /// Waits for credentials, and returns the namespace that they suggest; `None` if they suggest none.
+    /// Waits for credentials, and returns their namespace; `None` if they have none.
     pub async fn suggested_namespace(&self) -> Result<Option<Arc<str>>, Error> {
         drop(self.passage().await?);
         Ok(self.default_namespace())
     }
 
-    /// A client of the kube crate on the same transport and with the same credentials, for handlers.
-    /// Neither the retries nor the limits of this client are applied to it; but when the credentials
-    /// of a [`vault`](crate::vault) change, it goes on with the new ones, too.
+    /// Returns a client of the kube crate on the same transport and with the same credentials, for
+    /// handlers. The retries and limits of this client do not apply to it; new credentials of a
+    /// [`vault`](crate::vault) do.
     ///
-    /// The first call must be made in a tokio runtime: kube's client has a task in it.
+    /// The first call must be made in a tokio runtime: kube's client spawns a task.
     pub fn kube(&self) -> kube::Client {
         let route = &self.0.route;
-        let make = |lane: Option<&Lane>| {
-            let namespace = lane.and_then(Lane::default_namespace);
+        let make = |channel: Option<&Channel>| {
+            let namespace = channel.and_then(Channel::default_namespace);
             let namespace = namespace.map_or("default", |namespace| &**namespace);
             let shared = Shared {
                 way: route.way.clone(),
@@ -155,11 +156,11 @@ impl Client {
             };
             kube::Client::new(shared, namespace)
         };
-        match (route.kube.get(), route.way.lane()) {
+        match (route.kube.get(), route.way.channel()) {
             (Some(made), _) => made.clone(),
-            // Before the first login, the namespace is not known yet: that is not to stay.
+            // Before the first login, the namespace is unknown and must not be cached.
             (None, None) => make(None),
-            (None, lane) => route.kube.get_or_init(|| make(lane.as_ref())).clone(),
+            (None, channel) => route.kube.get_or_init(|| make(channel.as_ref())).clone(),
         }
     }
 
@@ -171,10 +172,11 @@ impl Client {
         &self.0.room
     }
 
-    /// Where it leads now, for messages; empty if it is in process, or not known yet.
+    /// Returns the address of the server, for messages; empty if it is in process, or not known
+    /// yet.
     pub(crate) fn server(&self) -> Arc<str> {
-        let lane = self.0.route.way.lane();
-        lane.map_or_else(|| Arc::from(""), |lane| Arc::clone(lane.server()))
+        let channel = self.0.route.way.channel();
+        channel.map_or_else(|| Arc::from(""), |channel| Arc::clone(channel.server()))
     }
 
     /// Returns the receiver of the end of a request, if there is an observer.
@@ -187,10 +189,10 @@ impl Client {
         self.0.route.seed
     }
 
-    /// The way for one request. With a vault, it is waited for the credentials.
+    /// Returns the transport for one request. With a vault, waits for credentials.
     pub(crate) async fn passage(&self) -> Result<Passage<'_>, Error> {
         match &self.0.route.way {
-            Way::Fixed(lane) => Ok(Passage::Fixed(lane)),
+            Way::Fixed(channel) => Ok(Passage::Fixed(channel)),
             Way::Source(source) => {
                 let picked = match source.try_pick() {
                     Some(picked) => picked,
@@ -203,30 +205,30 @@ impl Client {
 }
 
 impl Way {
-    fn lane(&self) -> Option<Lane> {
+    fn channel(&self) -> Option<Channel> {
         match self {
-            Self::Fixed(lane) => Some(lane.clone()),
-            Self::Source(source) => source.peek().map(|grant| grant.lane().clone()),
+            Self::Fixed(channel) => Some(channel.clone()),
+            Self::Source(source) => source.peek().map(|grant| grant.channel().clone()),
         }
     }
 }
 
-/// The way that one request takes.
+/// The transport of one request.
 pub(crate) enum Passage<'a> {
-    Fixed(&'a Lane),
+    Fixed(&'a Channel),
     Granted(&'a dyn GrantSource, Arc<Grant>),
 }
 
 impl Passage<'_> {
     pub(crate) fn send(&self, request: Request<Outgoing>) -> Answer {
         match self {
-            Self::Fixed(lane) => lane.send(request),
-            Self::Granted(_, grant) => grant.lane().send(request),
+            Self::Fixed(channel) => channel.send(request),
+            Self::Granted(_, grant) => grant.channel().send(request),
         }
     }
 
-    /// Takes notice of how the credentials are received. True if it is worth to ask again, with
-    /// others.
+    /// Updates the state of the credentials by a result. Returns `true` if the request should be
+    /// repeated with other credentials.
     pub(crate) fn is_closed_by<T>(&self, result: &Result<T, Error>) -> bool {
         let Self::Granted(source, grant) = self else {
             return false;
@@ -236,7 +238,7 @@ impl Passage<'_> {
                 source.invalidate(grant);
                 true
             }
-            // Others are only worth a try when the files are read again: whoever asks decides.
+            // Other credentials help only after the files are read again, which the caller decides.
             Err(error @ Error::Untrusted { .. }) => {
                 source.distrust(grant, error);
                 false
@@ -259,7 +261,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// The transport as kube's client wants it.
+/// The transport as a service for kube's client.
 struct Shared {
     way: Way,
     observer: Option<Arc<dyn RequestObserver>>,
@@ -281,7 +283,7 @@ impl Service<Request<Outgoing>> for Shared {
             observer.begin(RequestTarget::parse(request.method(), path))
         });
         let answer = match &self.way {
-            Way::Fixed(lane) => lane.send(request),
+            Way::Fixed(channel) => channel.send(request),
             Way::Source(source) => source.carry(request),
         };
         match series {

@@ -1,4 +1,4 @@
-//! Posting of Kubernetes events: what users see in `kubectl describe`.
+//! Posting of Kubernetes events, which `kubectl describe` shows.
 
 use http::Method;
 use kopf_core::settings::Backoffs;

@@ -12,15 +12,15 @@ use kube::client::Body as Outgoing;
 use tokio::time::Instant;
 
 use crate::error::LoginError;
-use crate::transport::{Answer, Lane};
+use crate::transport::{Answer, Channel};
 
 /// The identity of credentials, to recognise rejected ones when they are retrieved again.
 #[derive(Clone)]
 pub(crate) enum Identity {
-    /// Everything that is sent and trusted, as text. It contains secrets.
+    /// All sent and trusted data, as text. Contains secrets.
     Known(String),
     /// A transport supplied by the caller.
-    Lane(Lane),
+    Channel(Channel),
     /// Not known in advance: a credential plugin decides at each run.
     Unknown,
 }
@@ -29,7 +29,7 @@ impl Identity {
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Known(this), Self::Known(other)) => this == other,
-            (Self::Lane(this), Self::Lane(other)) => this.is(other),
+            (Self::Channel(this), Self::Channel(other)) => this.is(other),
             _ => false,
         }
     }
@@ -43,25 +43,25 @@ pub(crate) struct Grant {
     pub(crate) priority: i32,
     /// The expiration.
     pub(crate) until: Option<Instant>,
-    lane: Lane,
+    channel: Channel,
     has_worked: AtomicBool,
 }
 
 impl Grant {
     /// Creates a grant of priority 0 without expiration.
-    pub(crate) fn new(id: &str, lane: Lane, identity: Identity) -> Self {
+    pub(crate) fn new(id: &str, channel: Channel, identity: Identity) -> Self {
         Self {
             id: id.into(),
             identity,
             priority: 0,
             until: None,
-            lane,
+            channel,
             has_worked: AtomicBool::new(false),
         }
     }
 
-    pub(crate) fn lane(&self) -> &Lane {
-        &self.lane
+    pub(crate) fn channel(&self) -> &Channel {
+        &self.channel
     }
 
     /// Records that the server accepted the credentials, whatever the response to the request.
@@ -82,7 +82,7 @@ impl fmt::Debug for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Grant")
             .field("id", &self.id)
-            .field("lane", &self.lane)
+            .field("channel", &self.channel)
             .finish_non_exhaustive()
     }
 }

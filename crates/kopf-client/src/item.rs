@@ -1,7 +1,7 @@
-//! One object as it came from the server: its bytes, and what is needed to lead them to their queue.
+//! One object from the server: its bytes, and the keys for its queue.
 //!
-//! Objects are not decoded here. Most of what a busy cluster sends is overtaken by newer versions
-//! before anybody looks inside.
+//! Objects are not decoded here. Most events of a busy cluster are superseded by newer versions
+//! before they are handled.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,19 +14,19 @@ use serde::Deserialize;
 
 use crate::error::Error;
 
-/// An object with what has happened to it.
+/// An object with the type of its event.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// What has happened.
+    /// The type of the event.
     pub event: EventType,
-    /// Which object it is, in which version.
+    /// The identity and the version of the object.
     pub key: Peek,
-    /// The object as JSON, with its `apiVersion` and `kind`. These bytes are the item's own: they
-    /// keep no other memory alive.
+    /// The object as JSON, with its `apiVersion` and `kind`. The bytes are not shared with other
+    /// objects.
     pub raw: Bytes,
 }
 
-/// What is known of an object without decoding it.
+/// The fields of an object that are read without decoding it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peek {
     /// `metadata.uid`.
@@ -39,7 +39,7 @@ pub struct Peek {
     pub resource_version: Option<Box<str>>,
 }
 
-/// The outline of an object: everything else is skipped over.
+/// The outline of an object: all other fields are skipped.
 pub(crate) struct Outline<'a> {
     api_version: Option<Cow<'a, str>>,
     kind: Option<Cow<'a, str>>,
@@ -47,7 +47,7 @@ pub(crate) struct Outline<'a> {
     managed_fields: Range<usize>,
 }
 
-/// The same of an object that is written in an unusual way.
+/// The outline of an object with escaped strings.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Unusual<'a> {
@@ -72,7 +72,7 @@ struct Metadata<'a> {
     resource_version: Option<Cow<'a, str>>,
 }
 
-/// What items of a list are, if they do not say it themselves.
+/// The type of items of a list that do not contain it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kind {
     pub(crate) api_version: String,
@@ -84,7 +84,7 @@ impl<'a> Outline<'a> {
         if let Some(found) = outline::Outline::find(object) {
             return Ok(Self::from(found));
         }
-        // A list would be taken for the fields in their order.
+        // serde would accept a list as the fields in their order.
         if object.trim_ascii_start().first() == Some(&b'[') {
             return Err(serde::de::Error::custom("a list instead of an object"));
         }
@@ -113,7 +113,7 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// Copies the object, usually without its `managedFields`, and inserts text after its opening
+    /// Copies the object, usually without its `managedFields`, and inserts bytes after its opening
     /// brace.
     fn copy(&self, object: &[u8], inserted: &[u8], managed: ManagedFields) -> Bytes {
         let Range { start, end } = match managed {
@@ -132,7 +132,7 @@ impl<'a> Outline<'a> {
         Bytes::from(pieces.map(Option::unwrap_or_default).concat())
     }
 
-    /// What has to be inserted after the opening brace, so that the object says what it is.
+    /// Returns the fields to insert after the opening brace, so that the object contains its type.
     fn missing(&self, kind: &Kind, object: &[u8]) -> Vec<u8> {
         let fields = [
             ("apiVersion", &self.api_version, &kind.api_version),
@@ -177,7 +177,7 @@ impl<'a> From<outline::Outline<'a>> for Outline<'a> {
 }
 
 impl Item {
-    /// Copies an object out of a larger text.
+    /// Copies an object out of a larger document.
     pub(crate) fn new(
         event: EventType,
         outline: &Outline<'_>,
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn peeking_survives_anything() {
+    fn peeking_at_random_bytes_never_panics() {
         for object in [
             &b"{}"[..],
             br#"{"metadata": null}"#,
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn items_of_lists_say_what_they_are() {
+    fn items_of_lists_get_their_type() {
         let full = json!({"apiVersion": "kopf.dev/v1", "kind": "KopfExample", "spec": {"a": 1}});
         assert_eq!(listed(r#"{"spec": {"a": 1}}"#), full);
         assert_eq!(listed(r#"{"kind":"KopfExample", "spec": {"a": 1}}"#), full);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn managed_fields_are_left_out() {
+    fn managed_fields_are_dropped_by_default() {
         let object = br#"{"metadata":{"name":"a","managedFields":[{"f:x":{}}]},"spec":{}}"#;
         let lean = br#"{"metadata":{"name":"a"},"spec":{}}"#;
         let outline = Outline::of(object).unwrap();
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_kinds_are_left_unsaid() {
+    fn unknown_types_are_not_inserted() {
         let item = Item::listed(b"{\"a\": 1}", &Kind::default(), ManagedFields::Drop).unwrap();
         assert_eq!(&item.raw[..], b"{\"a\": 1}");
     }

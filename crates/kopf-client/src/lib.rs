@@ -1,12 +1,10 @@
-//! Alone talks to the Kubernetes API: connection, requests, discovery, listing, watching, patching.
+//! The client of the Kubernetes API: connection, requests, discovery, listing, watching, patching.
 //!
-//! It stands between the deciding crate (`kopf-core`), whose types it fills, and the engine, which
-//! is given what was seen and says what is to be written. Everything goes through one [`Client`],
-//! which is generic over its transport: a real server ([`connection`]), also with credentials that
-//! change ([`vault`]), or anything that answers HTTP requests in this process
-//! ([`Client::from_service`]).
+//! It is located between `kopf-core`, whose types it uses, and the engine. All requests go through
+//! one [`Client`], which is generic over its transport: a real server ([`connection`]), optionally
+//! with changing credentials ([`vault`]), or an in-process HTTP service ([`Client::from_service`]).
 //!
-//! Nothing here decides what an event means, keeps objects, or reads the wall clock.
+//! The crate does not interpret events, store objects, or read the wall clock.
 
 #![warn(clippy::too_many_lines)]
 
@@ -34,5 +32,5 @@ pub mod watching;
 pub use self::client::Client;
 pub use self::error::{Error, Status};
 
-/// The result of talking to the server.
+/// The result of a request.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,7 +1,7 @@
-//! Listing: all objects of a kind, page by page.
+//! Listing: all objects of a resource, page by page.
 //!
-//! A page is split into its objects without decoding them. Every object gets its own memory when it
-//! is taken from the page, so that one that waits for long does not keep the whole page alive.
+//! A page is split into its objects without decoding them. Every object is copied when it is taken
+//! from the page, so that one that is queued for long does not keep the whole page in memory.
 
 use std::borrow::Cow;
 use std::vec;
@@ -24,14 +24,13 @@ use crate::request::Call;
 pub struct Listing {
     /// The objects.
     pub items: Vec<Item>,
-    /// The version to watch from; empty if the server did not say.
+    /// The version to watch from; empty if the server sends none.
     pub resource_version: String,
 }
 
-/// Lists all objects of a kind: in a namespace, or in all of them.
+/// Lists all objects of a resource in a namespace, or in the whole cluster.
 ///
-/// When a listing takes so long that the server forgets its version, it is started again, once, in
-/// one piece.
+/// If the version expires during a paged listing, it is restarted once without pages.
 pub async fn list(
     client: &Client,
     resource: &Resource,
@@ -71,13 +70,13 @@ pub async fn list(
     }
 }
 
-/// The path of a page. The size 0 means everything.
+/// Returns the path of a page. The size 0 requests all objects.
 pub(crate) fn page(path: &str, size: u32, next: &str) -> String {
     match (size, next) {
         (0, "") => path.to_owned(),
         (_, "") => format!("{path}?limit={size}"),
         (_, next) => {
-            // Tokens are opaque: whatever they are, they have to survive the way.
+            // Tokens are opaque and can contain any character.
             let next = utf8_percent_encode(next, NON_ALPHANUMERIC);
             format!("{path}?limit={size}&continue={next}")
         }
@@ -90,7 +89,7 @@ pub(crate) struct Page {
     items: vec::IntoIter<Bytes>,
     kind: Kind,
     pub(crate) resource_version: String,
-    /// Where the next page begins; empty if this is the last one.
+    /// The continue token of the next page; empty for the last one.
     pub(crate) next: String,
 }
 
@@ -122,7 +121,7 @@ impl Page {
         let own = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned).unwrap_or_default();
         let metadata = whole.metadata.unwrap_or_default();
         let kind = own(whole.kind);
-        // A single object, or a status, has no items; an empty list of some servers neither.
+        // A single object or a status has no items; some servers omit them in an empty list.
         let items = match whole.items {
             Some(items) => items,
             None if kind.ends_with("List") => Vec::new(),
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pages_are_put_together() {
+    async fn pages_are_joined() {
         let replies = [
             ok(&part(&["a", "b"], "5", "x+/=")),
             ok(&part(&["c"], "5", "")),
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn empty_lists_are_lists_and_other_things_are_not() {
+    async fn only_lists_are_accepted() {
         let empty = json!({"kind": "PodList", "metadata": {"resourceVersion": "1"}, "items": null});
         let (client, _) = Script::new([ok(&empty)]);
         let listing = list(&client, &examples(), None, 0).await.unwrap();

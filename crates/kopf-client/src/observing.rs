@@ -281,7 +281,7 @@ mod tests {
         }
     }
 
-    /// Notes all requests.
+    /// Records all requests.
     #[derive(Debug, Default, Clone)]
     struct Notes(Arc<Mutex<Vec<String>>>);
 

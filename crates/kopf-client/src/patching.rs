@@ -11,17 +11,17 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::request::{Call, parse};
 
-/// How a patch is to be understood.
+/// The type of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PatchKind {
-    /// RFC 7396: an object with new values; nulls remove.
+    /// RFC 7396: an object with new values; nulls remove fields.
     Merge,
     /// RFC 6902: a list of operations.
     Json,
 }
 
 impl PatchKind {
-    /// The content type of the request.
+    /// Returns the content type of the request.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Merge => "application/merge-patch+json",
@@ -46,19 +46,19 @@ pub enum FieldOwnership {
 /// An object to be patched.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
-    /// With what it is talked to.
+    /// The client.
     pub client: &'a Client,
-    /// What it is.
+    /// The resource of the object.
     pub resource: &'a Resource,
-    /// Where it is; none for cluster-wide ones.
+    /// The namespace; `None` for cluster-scoped objects.
     pub namespace: Option<&'a str>,
-    /// How it is called.
+    /// The name.
     pub name: &'a str,
 }
 
 impl Target<'_> {
-    /// Patches the object or its subresource. Returns the object as it is after that, or nothing if
-    /// there is no such object any more.
+    /// Patches the object or its subresource. Returns the patched object, or `None` if it does not
+    /// exist any more.
     pub async fn patch(
         &self,
         subresource: Option<&str>,
@@ -71,9 +71,8 @@ impl Target<'_> {
             .transpose()
     }
 
-    /// Patches the object as [`patch`](Self::patch) does, without a look at what the server answers:
-    /// when another patch follows at once, its answer tells more. Returns whether there is such an
-    /// object.
+    /// Patches the object as [`patch`](Self::patch) does, and ignores the body of the response: the
+    /// response to the next patch supersedes it. Returns `true` if the object exists.
     pub async fn patch_unread(
         &self,
         subresource: Option<&str>,
@@ -84,7 +83,7 @@ impl Target<'_> {
         Ok(answer.is_some())
     }
 
-    /// Reads the object; `None` if there is no such object.
+    /// Reads the object; `None` if it does not exist.
     pub async fn get(&self) -> Result<Option<Value>, Error> {
         let path = self.resource.url(self.namespace, Some(self.name), None)?;
         match self.client.get_json(&path).await {
@@ -134,7 +133,7 @@ impl Target<'_> {
     }
 }
 
-/// The response to a patch: the object as it is after it. Parsed as far as it is needed.
+/// The response to a patch: the patched object, parsed on demand.
 #[derive(Clone, Debug)]
 pub struct PatchResponse {
     raw: Bytes,
@@ -142,14 +141,15 @@ pub struct PatchResponse {
 }
 
 impl PatchResponse {
-    /// Annotations and labels come back as they were sent; what schemas prune is elsewhere.
+    /// Parses the response. Annotations and labels are returned as sent; schemas prune other
+    /// fields.
     fn read(raw: Bytes, payload: &Value) -> Result<Self, Error> {
         let sent = |key: &str| key != "metadata" && payload.get(key).is_some();
         let part = Body::parse_part(&raw, &sent).map_err(|error| malformed(&error))?;
         Ok(Self { raw, part })
     }
 
-    /// All top-level fields that were in the patch, and of the metadata what is looked at: see
+    /// Returns all top-level fields that were in the patch, and the relevant metadata: see
     /// [`Body::parse_part`].
     pub fn part(&self) -> &Body {
         &self.part
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_are_read_however_deep_they_are() {
+    async fn deeply_nested_responses_are_parsed() {
         let deep = format!("{}1{}", r#"{"a":"#.repeat(600), "}".repeat(600));
         let answer = format!(r#"{{"metadata": {{"resourceVersion": "7"}}, "spec": {deep}}}"#);
         let (client, _) = Script::new([text(200, &answer)]);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_answer_is_the_new_body() {
+    async fn patch_returns_the_new_body() {
         let object = json!({"metadata": {"name": "a", "resourceVersion": "7"}});
         let (client, script) = Script::new([ok(&object)]);
         let (kind, payload) = (PatchKind::Merge, json!({"spec": {"x": null}}));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_can_be_left_unread() {
+    async fn responses_can_be_ignored() {
         let (client, _) = Script::new([text(200, "[]"), refusal(404), refusal(422)]);
         let (kind, payload) = (PatchKind::Merge, json!({}));
         let examples = examples();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn failed_conditions_are_told() {
+    async fn failed_conditions_are_reported() {
         let (client, _) = Script::new([refusal(422), refusal(409), text(200, "[]")]);
         assert!(status(&client).await.unwrap_err().is_unprocessable());
         assert!(status(&client).await.unwrap_err().is_conflict());
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn impossible_addresses_are_refused() {
+    async fn invalid_paths_are_rejected() {
         let (client, script) = Script::new([]);
         let (kind, payload) = (PatchKind::Merge, json!({}));
         let examples = examples();

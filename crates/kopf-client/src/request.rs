@@ -1,8 +1,8 @@
-//! One place where requests are made: limits in time and number, retries, errors.
+//! The request path: limits in time and number, retries, errors.
 //!
-//! A request is either one question with one whole answer, which is retried as
-//! `settings.networking.error_backoffs` says, or the opening of a stream, which is not: streams have
-//! their own way to recover. Refusals (4xx, including 403) are never retried here.
+//! A call is either a request with a whole response, which is retried by
+//! `settings.networking.error_backoffs`, or the opening of a stream, which is not: streams recover
+//! by themselves. 4xx responses, including 403, are never retried here.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use crate::transport::{Answer, Incoming};
 
 const JSON: &str = "application/json";
 
-/// An error answer beyond this size is not one.
+/// Maximum size of the body of an error response, in bytes.
 const ERROR_BODY_LIMIT: usize = 1 << 20;
 
 /// Upper bound for the body of a response with one object; see the limit for lines of watches.
@@ -36,17 +36,17 @@ const OBJECT_LIMIT: usize = 32 << 20;
 /// Upper bound for the body of other responses. A page of 500 objects is usually below 10 MB.
 const LIST_LIMIT: usize = 512 << 20;
 
-/// A question to the server.
+/// A request.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) method: Method,
-    /// With the query.
+    /// The path with the query.
     pub(crate) path: String,
     pub(crate) accept: &'static str,
     pub(crate) content: Option<(&'static str, Bytes)>,
-    /// How often to try at most, if the settings allow more.
+    /// Maximum number of attempts, if the settings allow more.
     pub(crate) attempts: usize,
-    /// Delays before retries; `None`: those of the settings.
+    /// Delays before retries; `None` for those of the settings.
     pub(crate) backoffs: Option<Backoffs>,
     /// Upper bound for the body of the response, in bytes.
     pub(crate) limit: usize,
@@ -71,7 +71,7 @@ impl Call {
         content_type: &'static str,
         content: &Value,
     ) -> Self {
-        // Values can be written in any way, but not by all ways in the same time.
+        // The fallback is slower, but cannot fail.
         let text = serde_json::to_vec(content).unwrap_or_else(|_| content.to_string().into());
         Self {
             method,
@@ -146,11 +146,11 @@ impl Client {
         self.ask_once(&call).await.map(drop)
     }
 
-    /// Asks until there is an answer, or no sense in asking.
+    /// Sends a request and retries it.
     ///
     /// # Cancellation
     ///
-    /// When dropped, the server can have seen the request or not.
+    /// When dropped, the server may or may not have received the request.
     pub(crate) async fn ask(&self, call: Call) -> Result<Bytes, Error> {
         let networking = self.networking();
         let mut failures = 0_usize;
@@ -196,10 +196,10 @@ impl Client {
         }
     }
 
-    /// Asks for a whole answer, once for each of the credentials that are refused.
+    /// Sends a request for a whole response, again after each rejection of the credentials.
     pub(crate) async fn ask_once(&self, call: &Call) -> Result<Bytes, Error> {
         loop {
-            // Waiting for credentials is not a part of the time that a request may take.
+            // Waiting for credentials does not count towards the request timeout.
             let passage = self.passage().await?;
             let result = self.ask_through(&passage, call).await;
             if !passage.is_closed_by(&result) {
@@ -227,8 +227,8 @@ impl Client {
         .await
     }
 
-    /// Opens a stream, once for each of the credentials that are refused. The limit is for the time
-    /// until the server begins to answer.
+    /// Opens a stream, again after each rejection of the credentials. The limit applies to the
+    /// response headers.
     pub(crate) async fn open(
         &self,
         call: &Call,
@@ -253,7 +253,7 @@ impl Client {
         }
     }
 
-    /// The number of an attempt, as the original's logs have it.
+    /// Returns the number of an attempt, in the format of the original's logs.
     fn index(&self, call: &Call, failures: usize) -> String {
         let backoffs = self.backoffs(call);
         let attempt = failures.saturating_add(1);
@@ -274,7 +274,7 @@ impl Client {
     }
 }
 
-/// Reads a body to its end, unless that is beyond the limit.
+/// Reads a body to its end, up to the limit.
 async fn whole(mut body: Incoming, limit: usize) -> Result<Bytes, Error> {
     // Most responses arrive as one chunk, which is not copied.
     let mut first = Bytes::new();
@@ -319,13 +319,13 @@ async fn within<T>(
     }
 }
 
-/// Lets successes through, and reads what the server has to say otherwise.
+/// Returns the body of a success, and reads that of an error.
 async fn accepted(answer: Answer) -> Result<Incoming, Error> {
     let (head, mut body) = answer.await.map_err(|error| broken(&error))?.into_parts();
     if head.status.is_success() {
         return Ok(body);
     }
-    // The code says enough, if the rest cannot be read.
+    // The status code suffices if the body cannot be read.
     let mut text = Vec::new();
     while let Some(Ok(frame)) = body.frame().await
         && let Some(piece) = frame.data_ref()
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_error_escalates() {
+    async fn last_error_is_returned() {
         let mut replies = vec![Reply::Reset; 8];
         replies.push(refusal(502));
         let (client, script) = Script::new(replies);
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn refusals_are_not_retried() {
+    async fn rejections_are_not_retried() {
         for code in [400, 401, 403, 404, 409, 410, 422] {
             let (client, script) = Script::new([refusal(code), ok(&json!({}))]);
             let error = client.get_json("/version").await.unwrap_err();
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_settings_say_how_often() {
+    async fn settings_determine_the_number_of_retries() {
         let mut networking = Networking::default();
         networking.error_backoffs = Backoffs::none();
         let (client, script) = Script::new([refusal(500), ok(&json!({}))]);
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn servers_can_ask_for_patience() {
+    async fn retry_after_is_respected() {
         let busy = json!({"kind": "Status", "details": {"retryAfterSeconds": 4}}).to_string();
         let replies = [
             text(429, "").with("Retry-After", "10.7"),
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn time_is_limited_also_in_the_middle_of_an_answer() {
+    async fn timeout_applies_to_the_response_body() {
         let mut networking = Networking::default();
         networking.request_timeout = Some(seconds(7));
         networking.error_backoffs = Backoffs::from(seconds(1));
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nonsense_is_not_retried() {
+    async fn malformed_responses_are_not_retried() {
         for nonsense in ["", "<html>", "{\"a\": ", "{} {}"] {
             let (client, script) = Script::new([text(200, nonsense), ok(&json!({}))]);
             let error = client.get_json("/version").await.unwrap_err();
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn impossible_paths_are_refused() {
+    async fn invalid_paths_are_rejected() {
         let (client, script) = Script::new([]);
         let error = client.get_json("/with space").await.unwrap_err();
         assert!(matches!(error, Error::Impossible { .. }), "{error}");
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_say_who_and_what() {
+    async fn requests_have_a_user_agent_and_a_content_type() {
         let (client, script) = Script::new([ok(&json!({"a": 1}))]);
         let answer = client
             .post_json("/api/v1/namespaces", &json!({"b": 2}))

@@ -1,5 +1,5 @@
-//! A server for tests: it says what it is told to say, in that order, and remembers what it was
-//! asked. It lives in this process, so that time can be paused.
+//! A server for tests: it sends scripted responses in order, and records requests. It runs in
+//! process, so that time can be paused.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -19,18 +19,18 @@ use crate::Client;
 /// The number of requests after which a test has failed.
 const MANY: usize = 10_000;
 
-/// One answer.
+/// A scripted response.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
-    /// A head, and the pieces of a body.
+    /// Headers, and the pieces of a body.
     Answer(u16, Vec<(&'static str, String)>, Vec<Piece>),
-    /// The connection breaks before the answer.
+    /// The connection breaks before the response.
     Reset,
-    /// The answer comes too late for everybody.
+    /// The response never arrives.
     Never,
 }
 
-/// A part of a body, or what happens instead of it.
+/// A piece of a body, or a failure instead of it.
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
     Data(Bytes),
@@ -39,7 +39,7 @@ pub(crate) enum Piece {
     Hang,
 }
 
-/// What was asked.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) method: Method,
@@ -61,8 +61,8 @@ impl Script {
         Self::start(replies.into_iter().collect(), Arc::new(|_| Reply::Never))
     }
 
-    /// A server that answers every request by its path, until there are absurdly many: otherwise
-    /// paused time would stand still in a tight loop.
+    /// Returns a server that responds by the path, up to [`MANY`] requests: otherwise paused time
+    /// would stand still in a tight loop.
     pub(crate) fn by_path(
         answer: impl Fn(&str) -> Reply + Send + Sync + 'static,
     ) -> (Client, Self) {
@@ -130,7 +130,7 @@ impl Script {
         self.asked.lock().unwrap().len()
     }
 
-    /// What is not said yet.
+    /// Returns the number of remaining replies.
     pub(crate) fn left(&self) -> usize {
         self.replies.lock().unwrap().len()
     }
@@ -149,7 +149,7 @@ async fn play(mut pieces: VecDeque<Piece>) -> Played {
     }
 }
 
-/// A whole answer.
+/// Returns a whole response.
 pub(crate) fn text(status: u16, text: impl Into<String>) -> Reply {
     Reply::Answer(status, Vec::new(), vec![data(text)])
 }
@@ -162,7 +162,7 @@ pub(crate) fn ok(body: &Value) -> Reply {
     text(200, body.to_string())
 }
 
-/// An error answer as servers make them.
+/// Returns an error response in the form of servers.
 pub(crate) fn refusal(code: u16) -> Reply {
     text(code, status(code).to_string())
 }

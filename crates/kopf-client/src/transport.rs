@@ -1,4 +1,4 @@
-//! What carries requests to one server: any service that answers HTTP requests, with its address.
+//! Transports of requests: any HTTP service, with its address.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,27 +14,27 @@ use tower::{BoxError, Service, ServiceExt as _};
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("kopf/", env!("CARGO_PKG_VERSION")));
 
-/// The body of an answer.
+/// The body of a response.
 pub(crate) type Incoming = UnsyncBoxBody<Bytes, BoxError>;
 pub(crate) type Answer = BoxFuture<'static, Result<Response<Incoming>, BoxError>>;
 
-/// Whatever carries requests to a server. Shared by all clones of a client; concurrent requests do
+/// A transport of requests to a server. Shared by all clones of a client; concurrent requests do
 /// not wait for each other.
 trait Transport: Send + Sync {
     fn send(&self, request: Request<Outgoing>) -> Answer;
 }
 
-/// A way to a server, with the credentials for it. Cheap to clone; its connections are closed with
+/// A transport with its credentials and address. Cheap to clone; its connections are closed with
 /// the last clone.
 #[derive(Clone)]
-pub(crate) struct Lane {
+pub(crate) struct Channel {
     transport: Arc<dyn Transport>,
-    /// Where it leads, for messages; empty in process.
+    /// The address for messages; empty in process.
     server: Arc<str>,
     default_namespace: Arc<str>,
 }
 
-impl Lane {
+impl Channel {
     pub(crate) fn new<S, B>(
         service: S,
         server: &str,
@@ -66,23 +66,23 @@ impl Lane {
         Some(&self.default_namespace).filter(|name| !name.is_empty())
     }
 
-    /// Whether it is the very same transport.
+    /// Returns `true` if it is the same transport.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.transport, &other.transport)
     }
 }
 
-impl fmt::Debug for Lane {
+impl fmt::Debug for Channel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lane")
+        f.debug_struct("Channel")
             .field("server", &self.server)
             .field("default_namespace", &self.default_namespace)
             .finish_non_exhaustive()
     }
 }
 
-/// Any service as a transport. Each request has its own clone of the service, so that there is no
-/// queue to pass through as in kube's client.
+/// A service as a transport. Each request has its own clone of the service, so that there is no
+/// queue as in kube's client.
 struct Carrier<S>(S);
 
 impl<S, B> Transport for Carrier<S>

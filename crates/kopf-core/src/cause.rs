@@ -1,7 +1,7 @@
-//! What has happened to an object: from an event and the remembered state to a reason.
+//! Causes: the reason of an event, derived from the event and the stored state.
 //!
-//! Sits between processing, which collects the facts, and the registry, which selects handlers for
-//! the result. It only looks: nothing is remembered or changed here.
+//! The module is pure. Its inputs are collected by the processing, and the registry selects
+//! handlers for its result.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,27 +14,27 @@ use crate::field::{FieldPath, resolve_lenient};
 use crate::finalizer;
 use crate::resource::Resource;
 
-/// Why change handlers are (or are not) called.
+/// The reason why change handlers are (or are not) called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// The object was never handled before.
     Create,
-    /// The object differs from what was handled last.
+    /// The object differs from its diff-base.
     Update,
-    /// The object is marked for deletion, and we block it.
+    /// The object is marked for deletion, and has our finalizer.
     Delete,
     /// The object is seen for the first time in this process, and is unchanged.
     Resume,
-    /// Nothing of interest has changed.
+    /// No tracked field has changed.
     Noop,
-    /// The object is marked for deletion, and we do not block it.
+    /// The object is marked for deletion, and does not have our finalizer.
     Free,
     /// The object does not exist any longer.
     Gone,
 }
 
 impl Reason {
-    /// The name in records and arguments.
+    /// Returns the name in records and arguments.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -47,7 +47,7 @@ impl Reason {
         }
     }
 
-    /// Reads the name.
+    /// Parses the name.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "create" => Self::Create,
@@ -61,7 +61,7 @@ impl Reason {
         })
     }
 
-    /// What the handling of this is called in logs, such as `creation`; none if it is not handled.
+    /// Returns the name of the handling in logs, such as `creation`; `None` if it is not handled.
     pub fn title(self) -> Option<&'static str> {
         Some(match self {
             Self::Create => "creation",
@@ -72,7 +72,7 @@ impl Reason {
         })
     }
 
-    /// Whether handlers are called for this.
+    /// Returns `true` if handlers are called for this reason.
     pub fn is_handled(self) -> bool {
         self.title().is_some()
     }
@@ -87,18 +87,18 @@ impl fmt::Display for Reason {
 /// The type of an event in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventType {
-    /// An item of a listing: it is there, whatever has happened.
+    /// An item of a listing.
     Listed,
-    /// Added to what is watched.
+    /// The object was added to the selection.
     Added,
-    /// Changed in any way.
+    /// The object was changed.
     Modified,
-    /// Deleted for good.
+    /// The object was deleted.
     Deleted,
 }
 
 impl EventType {
-    /// The name in the stream; none for items of listings.
+    /// Returns the name in the stream; `None` for items of listings.
     pub fn as_str(self) -> Option<&'static str> {
         match self {
             Self::Listed => None,
@@ -109,37 +109,37 @@ impl EventType {
     }
 }
 
-/// What has happened to which object.
+/// An object with the event and the changes to handle.
 #[derive(Clone, Debug)]
 pub struct Cause {
-    /// The kind of the object.
+    /// The resource of the object.
     pub resource: Arc<Resource>,
     /// The object.
     pub body: Body,
-    /// The event that brought it; none if the cycle was started by a timer.
+    /// The event; `None` if the cycle was started by a timer.
     pub event: Option<EventType>,
-    /// What has changed; only for change handlers.
+    /// The changes; only for change handlers.
     pub change: Option<Change>,
 }
 
-/// What has changed on an object since it was handled last.
+/// The changes of an object since it was last handled.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// Why handlers are called.
+    /// The reason to call handlers.
     pub reason: Reason,
-    /// Whether the object was there before this process, and is not handled yet in it.
+    /// `true` if the object existed before this process, and was not handled in it yet.
     pub initial: bool,
-    /// What was handled last; none if nothing was.
+    /// The diff-base; `None` if the object was never handled.
     pub old: Option<Arc<Value>>,
-    /// What is there now.
+    /// The current essence.
     pub new: Option<Arc<Value>>,
-    /// The difference between them.
+    /// The difference between the two.
     pub diff: Diff,
 }
 
 impl Cause {
-    /// The view of a handler of one field: old, new and diff are those of the field, the rest is
-    /// as it was. An absent value is none.
+    /// Returns the change for a handler of one field: `old`, `new` and `diff` are those of the
+    /// field, the rest is the same. Absent values are `None`.
     #[must_use]
     pub fn reduced(&self, field: &FieldPath) -> Self {
         let at_field = |side: &Option<Arc<Value>>| {
@@ -172,7 +172,7 @@ pub enum Compared {
     Unchanged,
 }
 
-/// How well this process knows an object.
+/// The history of an object in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sighting {
     /// The object existed before this process, and was not handled in it yet.
@@ -184,9 +184,9 @@ pub enum Sighting {
 /// The result of [`detect`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detected {
-    /// Why handlers are (or are not) called.
+    /// The reason why handlers are (or are not) called.
     pub reason: Reason,
-    /// Whether handlers for resuming are mixed in.
+    /// `true` if resuming handlers are called as well.
     pub initial: bool,
 }
 
@@ -244,7 +244,7 @@ mod tests {
         Body::new(json!({"metadata": metadata}))
     }
 
-    /// Every combination of the facts, against the table as it is written in the specification.
+    /// Checks every combination of the inputs against the table of the specification.
     #[test]
     fn truth_table() {
         use Compared::{Changed, Unchanged, Unhandled};
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reduced_cause_has_the_change_of_the_field_and_the_whole_body() {
+    fn reduced_cause_has_the_change_of_the_field_and_the_whole_body() {
         let old = json!({"spec": {"field": {"a": 1}, "other": 1}});
         let new = json!({"spec": {"field": {"a": 2}, "other": 2}});
         let cause = Cause {

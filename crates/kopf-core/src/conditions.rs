@@ -1,6 +1,6 @@
 //! Status conditions: `status.conditions`, as the Kubernetes API conventions define them.
 //!
-//! A condition keeps its place in the list, conditions of other types are left alone, and
+//! A condition keeps its place in the list, conditions of other types are kept, and
 //! `lastTransitionTime` changes only together with `status`. Nothing is sent from here:
 //! [`Change::apply`] edits a body, and the patch of the cycle sends the difference.
 

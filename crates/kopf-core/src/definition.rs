@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_and_wider_schemas_are_accepted() {
+    fn equal_and_wider_schemas_are_accepted() {
         let old = json!({"type": "object", "required": ["a"], "properties": {
             "a": {"type": "integer", "minimum": 1, "maximum": 5, "enum": [1, 2]}}});
         assert_eq!(between(&old, &old), [""; 0]);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_is_usable_with_both_conditions() {
+    fn crd_is_usable_with_both_conditions() {
         let conditions = |established: &str| {
             json!({"status": {"conditions": [
                 {"type": "NamesAccepted", "status": "True"},

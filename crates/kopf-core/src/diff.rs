@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_the_same_as_absent() {
+    fn null_equals_absent() {
         assert!(diff(&json!({"a": null}), &json!({})).is_empty());
         assert!(diff(&json!({}), &json!({"a": null})).is_empty());
         assert_eq!(
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_patch_repeats_the_changes_and_takes_nothing_else() {
+    fn merge_patch_repeats_only_the_changes() {
         let patch = |old: Value, new: Value| diff(&old, &new).merge_patch();
         assert_eq!(patch(json!({"a": 1}), json!({"a": 1})), json!({}));
         assert_eq!(
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_can_be_added_removed_and_changed() {
+    fn root_can_be_added_removed_and_changed() {
         assert_eq!(
             found(&json!(null), &json!({"a": 1})),
             json!([["add", [], null, {"a": 1}]])
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn the_left_scope_ignores_what_only_the_right_has() {
+    fn left_scope_ignores_keys_of_the_right() {
         let sent = json!({"a": 1, "lost": {"x": 1}, "same": {"x": 1}, "deleted": null});
         let answer = json!({"a": 2, "same": {"x": 1, "y": 2}, "more": 1});
         assert_eq!(
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn reduced_to_a_field_from_inside_from_above_and_from_aside() {
+    fn diff_is_reduced_to_a_field() {
         let reduce = |old: Value, new: Value, path: &str| {
             serde_json::to_value(diff(&old, &new).reduce(&path.into())).unwrap()
         };
@@ -514,7 +514,7 @@ mod tests {
 
     // The texts are from the logs of the original.
     #[test]
-    fn shown_as_in_the_original() {
+    fn display_matches_the_original() {
         let old = json!({
             "metadata": {"labels": {"a": "1"}}, "spec": {"field": "value", "items": ["a", "b"]},
         });

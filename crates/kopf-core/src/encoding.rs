@@ -1,8 +1,8 @@
-//! JSON texts that are kept on objects, written exactly as the original writes them.
+//! JSON strings stored on objects, in the exact format of the original.
 //!
-//! Compact, ASCII only (everything else is escaped), floats with a decimal point. Reading accepts
-//! any JSON, and only parsed values are ever compared; the common look is for people who compare
-//! objects, and for servers that count the bytes of annotations.
+//! Compact, ASCII only (other characters are escaped), floats with a decimal point. Any JSON is
+//! parsed, and only parsed values are compared; the common format helps people who compare objects,
+//! and keeps the size of annotations equal.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 
-/// Writes a value.
+/// Serialises a value.
 ///
 /// ```
 /// use kopf_core::encoding::to_json_text;
@@ -23,7 +23,7 @@ pub fn to_json_text(value: &Value) -> String {
     try_json_text(value).expect("a JSON value has only string keys, and memory accepts any bytes")
 }
 
-/// Writes anything serialisable; it fails only if its own serialisation does.
+/// Serialises any type. Fails only if its own serialisation does.
 #[expect(clippy::missing_panics_doc, reason = "it never does")]
 pub fn try_json_text<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json::Error> {
     let mut bytes = Vec::with_capacity(256);
@@ -31,8 +31,8 @@ pub fn try_json_text<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_j
     Ok(String::from_utf8(bytes).expect("the formatter writes ASCII only"))
 }
 
-/// Whether the value would be written as this very text. Cheaper than writing it: nothing is
-/// allocated, and it stops at the first difference. Other texts may still mean the same value.
+/// Returns `true` if the value serialises to exactly this string. Cheaper than serialising: it does
+/// not allocate, and stops at the first difference. Other strings can represent the same value.
 pub fn is_json_text(value: &Value, text: &str) -> bool {
     let mut expected = Expected(text.as_bytes());
     let written = value
@@ -44,7 +44,7 @@ pub fn is_json_text(value: &Value, text: &str) -> bool {
     written && expected.0.is_empty()
 }
 
-/// Accepts exactly the bytes that it holds.
+/// A writer that accepts exactly these bytes.
 struct Expected<'a>(&'a [u8]);
 
 impl io::Write for Expected<'_> {
@@ -92,12 +92,12 @@ impl Formatter for AsciiFormatter {
     }
 }
 
-/// A finite float as Python prints it: the shortest digits that read back, with a decimal point;
-/// an exponent of at least two digits for the very large and the very small.
+/// Formats a finite float as Python does: the shortest digits that parse back, with a decimal
+/// point; an exponent of at least two digits for very large and very small numbers.
 ///
-/// Whole numbers beyond 64 bits are floats for us, but not for Python, whose integers have no end:
-/// it prints them with all the digits that the server has sent. The server knows such numbers only
-/// as floats, too, and sends them without an exponent up to a point.
+/// Whole numbers beyond 64 bits are floats here, but integers in Python, which prints all digits
+/// that the server sent. The server has them as floats as well, and sends them without an exponent
+/// up to a limit.
 pub(crate) fn python_float(value: f64) -> String {
     if is_long_integer(value) {
         return format!("{value}");
@@ -123,7 +123,7 @@ pub(crate) fn python_float(value: f64) -> String {
     }
 }
 
-/// Whether the server writes it as an integer that is too long for 64 bits.
+/// Returns `true` if the server serialises the float as an integer that exceeds 64 bits.
 fn is_long_integer(value: f64) -> bool {
     const LARGEST: f64 = 18_446_744_073_709_551_616.0; // 2^64
     const SMALLEST: f64 = -9_223_372_036_854_775_808.0; // -2^63
@@ -153,9 +153,9 @@ mod tests {
         );
     }
 
-    // The expected texts are what Python's `repr()` gives.
+    // The expected strings are results of Python's `repr()`.
     #[test]
-    fn floats_look_as_in_python() {
+    fn floats_match_python() {
         for (value, expected) in [
             (1.0, "1.0"),
             (0.0, "0.0"),
@@ -180,7 +180,7 @@ mod tests {
         );
     }
 
-    // The server sends them like this, and Python has them as integers.
+    // The server sends them like this, and Python parses them as integers.
     #[test]
     fn integers_beyond_64_bits_keep_their_digits() {
         for text in [
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_written_text_is_recognised() {
+    fn only_the_exact_text_is_recognised() {
         let value = json!({"a": [1, 1.0, "ä"], "b": null});
         let text = to_json_text(&value);
         assert!(is_json_text(&value, &text));
@@ -215,7 +215,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_ascii_and_reads_back(text in any::<String>()) {
+        fn any_text_is_ascii_and_survives_a_round_trip(text in any::<String>()) {
             let encoded = to_json_text(&json!(text));
             prop_assert!(is_json_text(&json!(text), &encoded));
             prop_assert!(encoded.bytes().all(|byte| matches!(byte, b' '..=b'~')));
@@ -223,9 +223,9 @@ mod tests {
         }
 
         #[test]
-        fn any_float_reads_back(value in any::<f64>().prop_filter("finite", |v| v.is_finite())) {
+        fn any_float_survives_a_round_trip(value in any::<f64>().prop_filter("finite", |v| v.is_finite())) {
             let encoded = to_json_text(&json!(value));
-            // Otherwise a stored number would look changed each time it is read.
+            // Otherwise a stored number would differ each time it is read.
             let read = serde_json::from_str::<f64>(&encoded).unwrap();
             prop_assert_eq!(read.to_bits(), value.to_bits());
         }

@@ -1,12 +1,12 @@
-//! When two JSON values are the same for handling.
+//! Equality of JSON values for handling.
 //!
-//! The API server may write `1.0` back as `1`, so numbers are compared by their value and not by
-//! their notation. Everything else is compared as it is: `true` is not `1`, and a key with null
-//! differs from an absent key (the [diff](crate::diff) alone forgives that, between objects).
+//! The API server may return `1.0` as `1`, so numbers are compared by value instead of notation.
+//! Other values are compared strictly: `true` is not `1`, and a key with null differs from an
+//! absent key (only the [diff](crate::diff) treats these as equal).
 
 use serde_json::{Number, Value};
 
-/// Deep equality with numbers compared by value.
+/// Compares values deeply, with numbers compared by value.
 pub fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => equal_numbers(a, b),
@@ -24,7 +24,7 @@ pub fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Exact comparison: no rounding on the way, so that large neighbours stay different.
+/// Compares numbers exactly, without rounding.
 fn equal_numbers(a: &Number, b: &Number) -> bool {
     match (integer(a), integer(b)) {
         (Some(a), Some(b)) => a == b,
@@ -33,13 +33,13 @@ fn equal_numbers(a: &Number, b: &Number) -> bool {
     }
 }
 
-/// The number as an integer if it is a whole one of a sensible size, however it is written.
+/// Returns the number as an integer if it is a whole one in range, in any notation.
 fn integer(number: &Number) -> Option<i128> {
     if let Some(value) = number.as_i128() {
         return Some(value);
     }
     let value = number.as_f64()?;
-    // Beyond that, no 64-bit integer can be equal to it.
+    // Beyond that, it cannot equal a 64-bit integer.
     let sensible = value.fract() == 0.0 && value.abs() < 1e20;
     #[expect(
         clippy::cast_possible_truncation,
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn types_and_nulls_are_kept_apart() {
+    fn types_and_nulls_are_distinguished() {
         assert!(!equal(&json!(true), &json!(1)));
         assert!(!equal(&json!("1"), &json!(1)));
         assert!(!equal(&json!({"a": null}), &json!({})));

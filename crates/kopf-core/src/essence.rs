@@ -1,8 +1,8 @@
-//! The tracked part of an object: what counts as a change when it changes.
+//! The essence: the tracked part of an object.
 //!
-//! Built on every event of every object and compared with the essence that was stored after the
-//! last handling. What operators write there themselves (their state, their status) must not be
-//! in it, otherwise they would react to themselves forever.
+//! It is built on every event and compared with the diff-base. Fields that operators write
+//! themselves (their state, their status) must not be in it: otherwise operators would react to
+//! their own writes forever.
 
 use serde_json::{Map, Value};
 
@@ -10,16 +10,16 @@ use crate::body::Body;
 use crate::field::{self, FieldPath};
 use crate::keys::marked_prefixes;
 
-/// What `kubectl apply` keeps on objects: the same content once more.
+/// The annotation of `kubectl apply` with a copy of the object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Why there is no essence.
+/// The error of building an essence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The body is not an object.
     #[error("the body is not an object")]
     NotAnObject,
-    /// An extra field has no place in the essence.
+    /// An extra field cannot be set in the essence.
     #[error("an extra field has no place in the essence")]
     Field(#[from] field::Error),
 }
@@ -29,7 +29,7 @@ pub enum Error {
 /// 1. Everything but `apiVersion`, `kind`, `metadata` and `status`.
 /// 2. `metadata.labels`, and `metadata.annotations` except for those of `kubectl apply` and those
 ///    of Kopf operators, ours and others'.
-/// 3. The extra fields, wherever they are: those that handlers are registered for.
+/// 3. The extra fields, at any path: those that handlers are registered for.
 /// 4. No `metadata.managedFields`, no empty stanzas, and no ignored fields.
 ///
 /// ```
@@ -62,7 +62,7 @@ pub fn build(
         essence.insert("metadata".to_owned(), metadata);
     }
     field::cherry_pick(body.value(), &mut essence, extra_fields)?;
-    // They change with every write, own writes included.
+    // They change with every write, including own ones.
     if let Some(Value::Object(metadata)) = essence.get_mut("metadata") {
         metadata.remove("managedFields");
     }
@@ -106,7 +106,7 @@ pub fn drop_empty_stanzas(essence: &mut Value) {
     }
 }
 
-/// Removes those annotations from an essence that the predicate names, and then what got empty.
+/// Removes the annotations that match the predicate from an essence, and stanzas that become empty.
 pub(crate) fn drop_annotations(essence: &mut Value, mut unwanted: impl FnMut(&str) -> bool) {
     drop_annotation_entries(essence, |key, _| unwanted(key));
 }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn system_fields_are_left_out() {
+    fn essence_has_no_system_fields() {
         let body = json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "x", "uid": "u", "finalizers": ["f"], "generation": 1},
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn managed_fields_are_left_out() {
+    fn essence_has_no_managed_fields() {
         let body = json!({"metadata": {"name": "x", "managedFields": [{"f:x": {}}]}});
         assert_eq!(essence(body.clone(), &[], &[]), json!({}));
         let expected = json!({"metadata": {"name": "x"}});
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_of_operators_and_kubectl_are_left_out() {
+    fn essence_has_no_annotations_of_operators_and_kubectl() {
         let body = json!({"metadata": {"labels": {}, "annotations": {
             "kubectl.kubernetes.io/last-applied-configuration": "{}",
             "kubectl.kubernetes.io/restartedAt": "now",
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn extra_fields_come_back_even_if_excluded() {
+    fn extra_fields_are_included() {
         let body = json!({
             "metadata": {"annotations": {"kopf.zalando.org/x": "1"}, "finalizers": ["f"]},
             "status": {"x": {"y": 1}, "z": 2}, "spec": "text",
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn ignored_fields_go_with_their_emptied_parents() {
+    fn ignored_fields_are_removed_with_empty_parents() {
         let body = json!({"spec": {"a": {"b": 1}, "c": 2, "s": "text"}});
         let ignored = ["spec.a.b", "spec.none.x", "spec.s.x", ""];
         assert_eq!(
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_no_panic() {
+    fn malformed_input_never_panics() {
         assert_eq!(
             build(&Body::new(json!([])), &[], &[]),
             Err(Error::NotAnObject)

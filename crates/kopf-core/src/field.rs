@@ -1,8 +1,8 @@
-//! Paths to fields of an object (`spec.field`), and reading and changing values by them.
+//! Paths to fields of an object (`spec.field`), and access to values by paths.
 //!
-//! Used by handlers' `field=`, diffs, patches and storages. The rules are shared by all of them:
-//! a path never goes into lists, missing parents are made on setting, emptied parents go away on
-//! removal. Nothing here changes anything if it cannot change it wholly.
+//! Used by handlers' `field=`, diffs, patches and storages, with the same rules: a path never goes
+//! into lists, missing parents are created on setting, empty parents are removed on removal. Failed
+//! operations change nothing.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// A path of keys from the root of an object; the empty one is the root itself.
+/// A path of keys from the root of an object; the empty path is the root itself.
 ///
-/// The text form splits on every dot. For keys that contain dots, collect the steps:
+/// The string form is split at every dot. For keys that contain dots, collect the steps:
 ///
 /// ```
 /// use kopf_core::field::FieldPath;
@@ -24,29 +24,29 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct FieldPath(Arc<[Arc<str>]>);
 
-/// Why a field cannot be read or set.
+/// The error of reading or setting a field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A step of the path leads into something that is not an object.
+    /// An intermediate value of the path is not an object.
     #[error("the field {path} cannot be reached: {parent} is not an object")]
     NotAnObject {
         /// The whole path.
         path: FieldPath,
-        /// The part of it that is not an object.
+        /// The path of the value that is not an object.
         parent: FieldPath,
     },
-    /// The root was to be set or removed as if it were a field.
+    /// The root cannot be set or removed like a field.
     #[error("the root of an object is not a field of it")]
     Root,
 }
 
 impl FieldPath {
-    /// The root: the path without steps.
+    /// Returns the root: the path without steps.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// Splits on every dot; the empty text is the root.
+    /// Splits a string at every dot; the empty string is the root.
     pub fn parse(text: &str) -> Self {
         if text.is_empty() {
             Self::root()
@@ -55,27 +55,27 @@ impl FieldPath {
         }
     }
 
-    /// The keys, from the root on.
+    /// Returns the keys, from the root on.
     pub fn steps(&self) -> &[Arc<str>] {
         &self.0
     }
 
-    /// Whether this is the root.
+    /// Returns `true` if this is the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether this path is the other one or is inside it.
+    /// Returns `true` if this path equals the other one or is inside of it.
     pub fn starts_with(&self, other: &Self) -> bool {
         self.0.starts_with(&other.0)
     }
 
-    /// What remains of this path after the other one; none if it does not start with it.
+    /// Returns the rest of this path after the other one; `None` if it does not start with it.
     pub fn strip_prefix(&self, other: &Self) -> Option<Self> {
         self.0.strip_prefix(&*other.0).map(|rest| Self(rest.into()))
     }
 
-    /// The path with one more step, taken literally (dots inside are not split).
+    /// Returns the path with one more step, taken literally (dots are not split).
     #[must_use]
     pub fn join(&self, step: impl Into<Arc<str>>) -> Self {
         self.0.iter().cloned().chain([step.into()]).collect()
@@ -118,8 +118,11 @@ impl Serialize for FieldPath {
     }
 }
 
-/// Finds the value at the path: `Ok(None)` if a key is missing on the way, an error if the way
-/// leads into something that is not an object.
+/// Returns the value at the path, or `None` if a key is missing.
+///
+/// # Errors
+///
+/// An intermediate value is not an object.
 pub fn resolve<'a>(value: &'a Value, path: &FieldPath) -> Result<Option<&'a Value>, Error> {
     let mut current = value;
     for (depth, step) in path.steps().iter().enumerate() {
@@ -134,14 +137,14 @@ pub fn resolve<'a>(value: &'a Value, path: &FieldPath) -> Result<Option<&'a Valu
     Ok(Some(current))
 }
 
-/// Finds the value at the path; none if there is no such field for whatever reason.
+/// Returns the value at the path; `None` if it does not exist for any reason.
 pub fn resolve_lenient<'a>(value: &'a Value, path: &FieldPath) -> Option<&'a Value> {
     path.steps()
         .iter()
         .try_fold(value, |current, step| current.as_object()?.get(&**step))
 }
 
-/// [`resolve_lenient`] that starts from a map.
+/// Returns the value at the path, as [`resolve_lenient`] does, starting from a map.
 pub fn resolve_in<'a>(map: &'a Map<String, Value>, path: &FieldPath) -> Option<&'a Value> {
     let (first, rest) = path.steps().split_first()?;
     rest.iter().try_fold(map.get(&**first)?, |current, step| {
@@ -149,7 +152,7 @@ pub fn resolve_in<'a>(map: &'a Map<String, Value>, path: &FieldPath) -> Option<&
     })
 }
 
-/// Sets the field, making the missing parents as objects. Nothing is changed on an error.
+/// Sets the field and creates missing parents as objects. Changes nothing on an error.
 pub fn ensure(map: &mut Map<String, Value>, path: &FieldPath, value: Value) -> Result<(), Error> {
     let (last, parents) = path.steps().split_last().ok_or(Error::Root)?;
     let mut existing = Some(&*map);
@@ -164,10 +167,10 @@ pub fn ensure(map: &mut Map<String, Value>, path: &FieldPath, value: Value) -> R
     Ok(())
 }
 
-/// Sets the field whatever is on the way: parents that are not objects are replaced by such.
-/// At the root, the fields of an object are set one by one, and nothing happens for other values.
+/// Sets the field, and replaces parents that are not objects. At the root, the fields of an object
+/// are set one by one, and other values have no effect.
 ///
-/// For patches, where a parent of another type is an earlier intention, now superseded.
+/// For patches, where a parent of another type is an earlier value, now superseded.
 pub fn overwrite(map: &mut Map<String, Value>, path: &FieldPath, value: Value) {
     match (path.steps().split_last(), value) {
         (Some((last, parents)), value) => place(map, parents, last, value),
@@ -176,16 +179,16 @@ pub fn overwrite(map: &mut Map<String, Value>, path: &FieldPath, value: Value) {
     }
 }
 
-/// Removes the field and those of its parents that became empty; a missing field is fine.
-/// The removed value is returned. The root is never removed.
+/// Removes the field and its parents that become empty. Returns the removed value, or `None` if it
+/// is absent. The root is never removed.
 pub fn remove(map: &mut Map<String, Value>, path: &FieldPath) -> Option<Value> {
     remove_steps(map, path.steps())
 }
 
-/// Copies those of the fields that are in the source to the same places of the target.
+/// Copies the fields that the source has to the same paths of the target.
 ///
-/// Fields that the source does not have, or whose way leads into something that is not an object,
-/// are skipped: one odd object must not stop its own handling.
+/// Absent fields, and those with an intermediate value that is not an object, are skipped: a
+/// malformed object must not stop its own handling.
 pub fn cherry_pick(
     source: &Value,
     target: &mut Map<String, Value>,
@@ -207,7 +210,7 @@ fn not_an_object(path: &FieldPath, depth: usize) -> Error {
     }
 }
 
-/// The map under the key, made or made anew if it is not an object yet.
+/// Returns the map under the key, created or replaced if it is not an object.
 pub(crate) fn object_at<'a>(
     map: &'a mut Map<String, Value>,
     key: &str,
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn parsed_by_dots_and_shown_with_dots() {
+    fn paths_are_parsed_and_formatted_with_dots() {
         let path = FieldPath::parse("spec.struct.field");
         assert_eq!(path, FieldPath::from_iter(["spec", "struct", "field"]));
         assert_eq!(path.to_string(), "spec.struct.field");
@@ -276,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn resolving_tells_missing_from_unreachable() {
+    fn resolving_distinguishes_missing_from_unreachable() {
         let value = json!({"spec": {"a": {"b": 1}, "s": "text", "n": null}});
         assert_eq!(resolve(&value, &"spec.a.b".into()), Ok(Some(&json!(1))));
         assert_eq!(resolve(&value, &FieldPath::root()), Ok(Some(&value)));
@@ -296,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_makes_missing_parents_or_changes_nothing() {
+    fn setting_creates_missing_parents_or_changes_nothing() {
         let mut target = map(json!({"spec": {"s": "text", "n": null}}));
         ensure(&mut target, &"status.a.b".into(), json!(1)).unwrap();
         ensure(&mut target, &"spec.s".into(), json!(2)).unwrap();
@@ -315,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_takes_emptied_parents_along() {
+    fn removing_removes_empty_parents() {
         let source = map(json!({"a": {"b": {"c": 1}}, "x": {"y": {"z": 1}, "w": 2}, "e": {}}));
         let check = |path: &str, expected: Value| {
             let mut target = source.clone();
@@ -338,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn cherry_picking_skips_what_is_not_there() {
+    fn cherry_picking_skips_absent_fields() {
         let source = json!({"a": {"b": 1, "c": 2}, "s": "text"});
         let mut target = map(json!({"old": true}));
         let paths = ["a.b", "s.x", "none", ""].map(FieldPath::from);

@@ -12,7 +12,7 @@ use crate::patch::PatchFn;
 const ADD_LABEL: &str = "block_deletion";
 const REMOVE_LABEL: &str = "allow_deletion";
 
-/// Whether our finalizer is on the object, and so its deletion waits for us.
+/// Returns `true` if our finalizer is on the object and blocks its deletion.
 pub fn is_blocked(body: &Body, finalizer: &str) -> bool {
     body.finalizers().any(|present| present == finalizer)
 }
@@ -23,8 +23,8 @@ pub fn is_own(function: &PatchFn) -> bool {
     [ADD_LABEL, REMOVE_LABEL].contains(&function.label())
 }
 
-/// Adds the finalizer after others, unless it is there, or the object is being deleted: then
-/// Kubernetes accepts no new ones.
+/// Returns a function that adds the finalizer after others, unless it is present, or the object is
+/// being deleted: then Kubernetes accepts no new ones.
 pub fn add_fn(finalizer: &str) -> PatchFn {
     let finalizer = finalizer.to_owned();
     PatchFn::new(ADD_LABEL, move |body: &mut Value| {
@@ -44,7 +44,8 @@ pub fn add_fn(finalizer: &str) -> PatchFn {
     })
 }
 
-/// Removes all occurrences of the finalizer, and the list if nothing remains in it.
+/// Returns a function that removes all occurrences of the finalizer, and the list if it becomes
+/// empty.
 pub fn remove_fn(finalizer: &str) -> PatchFn {
     let finalizer = finalizer.to_owned();
     PatchFn::new(REMOVE_LABEL, move |body: &mut Value| {
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn adding_to_nonsense_is_an_error() {
+    fn adding_to_a_malformed_list_is_an_error() {
         assert!(add_fn(F).call(&mut json!({"metadata": []})).is_err());
         assert!(
             add_fn(F)
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_takes_all_and_drops_the_empty_list() {
+    fn removing_drops_all_occurrences_and_the_empty_list() {
         let remove = remove_fn(F);
         for (before, after) in [
             (

@@ -1,8 +1,8 @@
-//! What comes out of handlers that keep indices: what happens to the entries of their object, and
-//! when they may be called for it again.
+//! Outcomes of index handlers: the effect on the entries of their object, and the time of the next
+//! attempt.
 //!
-//! Unlike the progress of change handlers, this is remembered in the process alone: indices do not
-//! survive it either. Only what has gone wrong is remembered.
+//! Unlike the progress of change handlers, they are kept only in memory, like the indices. Only
+//! failures are stored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,34 +12,33 @@ use jiff::Timestamp;
 use crate::handler::HandlerId;
 use crate::outcome::Outcome;
 
-/// What happens to the entries of one object in one index.
+/// The effect on the entries of one object in one index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// They become those that were returned.
+    /// They are replaced by the returned ones.
     Replace,
-    /// They stay as they are.
+    /// They are kept.
     Keep,
     /// They are removed.
     Discard,
 }
 
 impl Effect {
-    /// The meaning of an attempt; `returned`: whether the function has returned any entries, be it
-    /// an empty set of them.
+    /// Returns the effect of an attempt. `returned` is `true` if the function returned entries,
+    /// even an empty set.
     ///
-    /// Handlers that were not called, whatever the reason, have no outcome: entries of theirs are
-    /// to be discarded.
+    /// Handlers that were not called have no outcome: their entries are discarded.
     pub fn of(outcome: &Outcome, returned: bool) -> Self {
         match (outcome.is_final && outcome.error.is_none(), returned) {
             (false, _) => Self::Discard,
             (true, true) => Self::Replace,
-            // So it is after an ignored error, too.
+            // The same after an ignored error.
             (true, false) => Self::Keep,
         }
     }
 }
 
-/// The attempts of handlers that have failed or are to be tried again, for one object.
+/// The failed and pending attempts of handlers, for one object.
 #[derive(Clone, Debug, Default)]
 pub struct Attempts {
     records: Vec<Record>,
@@ -50,17 +49,17 @@ struct Record {
     id: HandlerId,
     started: Timestamp,
     retries: u32,
-    /// Not to be called before this moment; never again, if there is none.
+    /// The time of the next attempt; `None` for never.
     next: Option<Timestamp>,
 }
 
 impl Attempts {
-    /// Whether nothing has gone wrong.
+    /// Returns `true` if there are no failures.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// How many attempts are over, and when the first one was made: if the handler may be called.
+    /// Returns the number of attempts and the time of the first one, if the handler may be called.
     pub fn next(&self, id: &str, now: Timestamp) -> Option<(u32, Timestamp)> {
         match self.records.iter().find(|record| *record.id == *id) {
             None => Some((0, now)),
@@ -71,7 +70,7 @@ impl Attempts {
         }
     }
 
-    /// Remembers how an attempt went that had begun with what [`next`](Self::next) said.
+    /// Records the outcome of an attempt that began with the result of [`next`](Self::next).
     pub fn note(
         &mut self,
         id: &HandlerId,
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_delayed_waits_and_what_has_failed_never_comes_again() {
+    fn delayed_handlers_wait_and_failed_ones_are_not_retried() {
         let id: HandlerId = "fn".into();
         let mut attempts = Attempts::default();
         assert_eq!(attempts.next("fn", at(0)), Some((0, at(0))));
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn success_is_not_remembered() {
+    fn success_is_not_stored() {
         let id: HandlerId = "fn".into();
         let mut attempts = Attempts::default();
         attempts.note(&id, (0, at(0)), &temporary(0), at(0));
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_delays_do_not_overflow() {
+    fn extreme_delays_do_not_overflow() {
         let id: HandlerId = "fn".into();
         let mut attempts = Attempts::default();
         attempts.note(&id, (0, at(0)), &temporary(u64::MAX), at(0));

@@ -1,9 +1,9 @@
-//! Names of the annotations that keep our state, and recognition of those that keep others'.
+//! Names of annotations for the state of operators, ours and others'.
 //!
-//! A handler id becomes the name of an annotation: made safe, and shortened with a hash if it is
-//! too long. There are two ways of shortening (V1 is the older, stricter one); both are written,
-//! so that any version of the original can take over. The names must never change: an object
-//! handled yesterday is found by them.
+//! A handler id is converted to a valid name, and shortened with a hash if it is too long. There
+//! are two ways of shortening (V1 is the older, stricter one); both are written, so that any
+//! version of the original can take over. The names must never change: they identify the state of
+//! handled objects.
 
 use std::collections::BTreeSet;
 
@@ -19,16 +19,16 @@ use crate::patch::Patch;
 /// The default prefix of annotations.
 pub const DEFAULT_PREFIX: &str = "kopf.zalando.org";
 
-/// The name of the annotation that says: everything under this prefix is a Kopf operator's state.
+/// The name of the annotation that marks a prefix as the state of a Kopf operator.
 pub const MARKER: &str = "kopf-managed";
 
-/// The longest name of an annotation (without its prefix), as Kubernetes accepts it.
+/// Maximum length of the name of an annotation (without its prefix) in Kubernetes.
 const NAME_LIMIT: usize = 63;
 
-/// The longest prefix with which the longest name still fits into what Kubernetes accepts.
+/// Maximum length of a prefix with which the longest name is valid in Kubernetes.
 const PREFIX_LIMIT: usize = 253 - 1 - NAME_LIMIT;
 
-/// Why a prefix cannot be used.
+/// The reason why a prefix is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -38,7 +38,7 @@ pub enum Error {
          empty"
     )]
     Prefix {
-        /// The prefix as given.
+        /// The given prefix.
         prefix: String,
     },
 }
@@ -53,11 +53,11 @@ pub enum Error {
 pub struct InvalidId {
     /// The full id.
     pub id: String,
-    /// What the name of the annotation would be, without its prefix.
+    /// The name of the annotation, without its prefix.
     pub name: String,
 }
 
-/// Derives the names of annotations under one prefix.
+/// Naming of annotations under one prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyNaming {
     prefix: String,
@@ -76,10 +76,10 @@ impl Default for KeyNaming {
 }
 
 impl KeyNaming {
-    /// Returns the names under the prefix; with `v1`, also in the older form.
+    /// Returns the naming under the prefix; with `v1`, also in the older form.
     ///
     /// With an empty prefix, annotations have plain names. That is not recommended: other operators
-    /// cannot recognise them and take their changes for changes of the object.
+    /// cannot recognise them, and treat their changes as changes of the object.
     pub fn new(prefix: impl Into<String>, v1: bool) -> Result<Self, Error> {
         let prefix = prefix.into();
         if prefix.is_empty() || is_valid_prefix(&prefix) {
@@ -93,27 +93,28 @@ impl KeyNaming {
         }
     }
 
-    /// The same names with or without the older form.
+    /// Returns the same naming with or without the older form.
     #[must_use]
     pub fn with_v1(self, v1: bool) -> Self {
         Self { v1, ..self }
     }
 
-    /// The same names; those that the API server rejects are replaced with valid ones.
+    /// Returns the same naming, with names that the API server rejects replaced by valid ones.
     ///
-    /// For ids that come from names of functions, such as `_private`. The replaced names are not those of
-    /// the original, which cannot store them.
+    /// For ids that come from names of functions, such as `_private`. The replaced names differ
+    /// from those of the original, which cannot store them.
     #[must_use]
     pub fn with_repairs(self, repairs: bool) -> Self {
         Self { repairs, ..self }
     }
 
-    /// The prefix, without a slash.
+    /// Returns the prefix, without a slash.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Whether the server may refuse some names because of the long prefix. Worth a warning.
+    /// Returns `true` if the server may reject some names because of the long prefix, which is
+    /// worth a warning.
     pub fn is_prefix_too_long(&self) -> bool {
         self.prefix.chars().count() > PREFIX_LIMIT
     }
@@ -127,7 +128,8 @@ impl KeyNaming {
                 .is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// The annotations of the key on this object: V2 first, then V1 if it is on and different.
+    /// Returns the annotations of the key on this object: V2 first, then V1 if it is enabled and
+    /// different.
     pub fn keys(&self, key: &str, body: &Body) -> Vec<String> {
         if is_replica_set_of_deployment(body) {
             // Kubernetes copies the annotations of deployments to their replica sets.
@@ -137,7 +139,7 @@ impl KeyNaming {
         }
     }
 
-    /// Finds those ids with which the server would refuse all that is written.
+    /// Rejects ids whose annotations the server would reject with the whole patch.
     pub fn check(&self, id: &str) -> Result<(), InvalidId> {
         let forms = self.forms(id);
         let names = forms.iter().map(|form| {
@@ -158,7 +160,7 @@ impl KeyNaming {
         !self.prefix.is_empty() && !self.prefix.starts_with("kopf.")
     }
 
-    /// Marks the prefix as Kopf's in the patch, unless it is marked already or well known.
+    /// Marks the prefix as Kopf's in the patch, unless it is marked or well known.
     pub fn mark(&self, body: &Body, patch: &mut Patch) {
         if !self.needs_mark() {
             return;
@@ -173,7 +175,7 @@ impl KeyNaming {
     }
 
     fn forms(&self, key: &str) -> Vec<String> {
-        // Nearly all keys need neither a hash nor a replacement, and this is done for every event.
+        // Most keys need neither a hash nor a replacement, and this runs for every event.
         let is_plain = |byte: &u8| byte.is_ascii() && !matches!(byte, b'/' | b'<' | b'>');
         if self.prefix.len() + 1 + key.len() <= NAME_LIMIT && key.as_bytes().iter().all(is_plain) {
             return vec![self.full(key)];
@@ -188,7 +190,7 @@ impl KeyNaming {
         [v2].into_iter().chain(v1).collect()
     }
 
-    /// Only the name is limited; the hash is of the raw key.
+    /// Shortens the name only; the hash is of the raw key.
     fn v2(&self, key: &str, safe: &str, length: usize) -> String {
         if length > NAME_LIMIT {
             let suffix = suffix(key);
@@ -199,7 +201,7 @@ impl KeyNaming {
         }
     }
 
-    /// The prefix and the name are limited together; the hash is of the safe key.
+    /// Shortens the prefix and the name together; the hash is of the safe key.
     fn v1(&self, safe: &str, length: usize) -> String {
         let slash = usize::from(!self.prefix.is_empty());
         let prefix_length = self.prefix.chars().count() + slash;
@@ -275,14 +277,14 @@ fn repaired(name: &str) -> String {
     format!("{head}{suffix}")
 }
 
-/// The prefixes under which some Kopf operator keeps its state on this object.
+/// Returns the prefixes under which Kopf operators keep state on this object.
 pub fn marked_prefixes(annotations: &Map<String, Value>) -> BTreeSet<&str> {
     let parts = annotations.keys().filter_map(|key| key.split_once('/'));
     let marked = parts.filter(|(prefix, name)| *name == MARKER || is_well_known(prefix));
     marked.map(|(prefix, _)| prefix).collect()
 }
 
-/// Kopf's own domain and everything in it.
+/// Returns `true` for Kopf's own domain and its subdomains.
 fn is_well_known(prefix: &str) -> bool {
     prefix
         .strip_suffix(DEFAULT_PREFIX)
@@ -305,14 +307,14 @@ pub(crate) fn safe_char(char: char) -> char {
     }
 }
 
-/// The first characters of a text.
+/// Returns the first characters of a string.
 fn head(text: &str, count: usize) -> &str {
     text.char_indices()
         .nth(count)
         .map_or(text, |(end, _)| text.get(..end).unwrap_or(text))
 }
 
-/// A dash and the hash in six characters that annotations accept.
+/// Returns a dash and a hash of six valid characters.
 fn suffix(text: &str) -> String {
     let digest = Blake2b::<U4>::digest(text.as_bytes());
     let encoded = format!("-{}", STANDARD.encode(digest))
@@ -327,7 +329,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// Returns the naming of any prefix, also of those that the API server rejects.
+    /// Returns the naming of any prefix, including invalid ones.
     fn unchecked(prefix: &str) -> KeyNaming {
         KeyNaming {
             prefix: prefix.to_owned(),
@@ -345,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_would_refuse_is_refused() {
+    fn invalid_annotation_names_are_rejected() {
         let naming = KeyNaming::default();
         for id in [
             "create_fn",
@@ -355,7 +357,7 @@ mod tests {
             "7",
             "make/item1/x",
             &"a".repeat(200),
-            // What does not fit is hashed away, whatever it is.
+            // Characters beyond the limit are replaced by the hash.
             &format!("{}{}", "a".repeat(60), "ü".repeat(10)),
         ] {
             naming.check(id).unwrap_or_else(|error| panic!("{error}"));
@@ -377,7 +379,7 @@ mod tests {
             let error = naming.check(id).unwrap_err();
             assert!(error.to_string().contains(&format!("{id:?}")), "{error}");
         }
-        // With such a prefix, the older names get too long.
+        // With such a prefix, the older names become too long.
         let long = KeyNaming::new("p".repeat(100), true).unwrap();
         assert!(long.check(&"a".repeat(150)).is_err());
         assert!(long.with_v1(false).check(&"a".repeat(150)).is_ok());
@@ -462,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn long_prefixes_leave_what_the_original_leaves() {
+    fn long_prefixes_match_the_original() {
         // room = 63 - 61 = 2, minus 7 for the hash: five characters are cut from the end.
         let prefix = "p".repeat(60);
         assert_eq!(
@@ -536,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn the_marker_is_written_once_and_only_for_custom_prefixes() {
+    fn marker_is_written_once_and_only_for_custom_prefixes() {
         let mark = |prefix: &str, annotations: Value, patch: Value| {
             let body = Body::new(json!({"metadata": {"annotations": annotations}}));
             let mut patch = Patch {
@@ -569,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn ownership_needs_the_slash() {
+    fn ownership_requires_the_slash() {
         let naming = KeyNaming::default();
         assert!(naming.owns("kopf.zalando.org/x"));
         assert!(!naming.owns("kopf.zalando.org.x/y") && !naming.owns("kopf.zalando.org"));
@@ -577,7 +579,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn names_fit(key in ".{0,200}", prefix in "[a-z.]{1,80}") {
+        fn names_are_within_the_limit(key in ".{0,200}", prefix in "[a-z.]{1,80}") {
             let naming = unchecked(&prefix);
             let keys = naming.keys(&key, &Body::new(json!({})));
             let name = keys[0].strip_prefix(&format!("{prefix}/")).unwrap();
@@ -590,7 +592,7 @@ mod tests {
         }
 
         #[test]
-        fn suffixes_fit_and_end_with_a_letter_or_digit(text in any::<String>()) {
+        fn suffixes_are_valid(text in any::<String>()) {
             let suffix = suffix(&text);
             prop_assert_eq!(suffix.len(), 7);
             prop_assert!(suffix.ends_with(|char: char| char.is_ascii_alphanumeric()));

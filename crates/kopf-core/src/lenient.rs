@@ -1,37 +1,37 @@
-//! Reading of JSON that others accept and serde_json does not.
+//! Lenient parsing of JSON that Python and the API server accept and serde_json rejects.
 //!
-//! Python writes lone surrogates (`"\ud800"`) for texts that came from undecodable bytes, and both
-//! Python and the API server nest values deeper than serde_json goes. An object with something like
-//! that on it must be handled, and be deletable, as any other. So this is the second try, for the
-//! rare texts on which the first one has failed: slower, and without recursion.
+//! Python writes lone surrogates (`"\ud800"`) for strings from undecodable bytes, and both Python
+//! and the API server nest values deeper than serde_json. Such objects must be handled, and be
+//! deletable, like any other. This parser is the fallback for the rare documents on which
+//! serde_json fails: slower, and without recursion.
 //!
-//! What cannot be represented is replaced: lone surrogates by U+FFFD, numbers out of range by the
-//! largest ones, and what is nested too deeply by null, which is counted.
+//! Values that cannot be represented are replaced: lone surrogates by U+FFFD, numbers out of range
+//! by the largest ones, and values that are nested too deeply by null, which is counted.
 
 use serde_json::{Map, Number, Value};
 
-/// How deeply values can be nested. About as deeply as the original can read them; everything that
-/// is done with values needs some stack for every level.
+/// Maximum nesting depth of values, about that of the original. Functions on values need stack for
+/// every level.
 pub const DEPTH_LIMIT: usize = 1_000;
 
-/// What was read.
+/// The result of lenient parsing.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Read {
     pub(crate) value: Value,
-    /// How many values are left out, because they are nested too deeply.
+    /// The number of values that were omitted because they are nested too deeply.
     pub(crate) cut: usize,
 }
 
-/// Reads JSON: strictly if possible, otherwise leniently.
+/// Parses JSON: strictly if possible, otherwise leniently.
 ///
 /// # Errors
-/// That of the strict reading, if it is not JSON in any way.
+/// The error of the strict parser, if the lenient one fails as well.
 pub fn from_str(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
         .or_else(|error| read(text.as_bytes()).map(|read| read.value).ok_or(error))
 }
 
-/// Reads leniently; none if it is not JSON.
+/// Parses leniently; `None` if the input is not JSON.
 pub(crate) fn read(bytes: &[u8]) -> Option<Read> {
     let mut reader = Reader {
         bytes,
@@ -55,7 +55,7 @@ struct Reader<'a> {
 /// A container that is being read.
 enum Open {
     Array(Vec<Value>),
-    /// With the key of the value that comes next.
+    /// With the key of the next value.
     Object(Map<String, Value>, String),
 }
 
@@ -72,7 +72,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a scalar or an empty container; none inside if a container was opened.
+    /// Parses a scalar or an empty container; `Some(None)` if a container was opened.
     #[expect(clippy::option_option, reason = "the outer one is for failures")]
     fn begin(&mut self, open: &mut Vec<Open>) -> Option<Option<Value>> {
         self.skip_space();
@@ -110,8 +110,8 @@ impl Reader<'_> {
         }))
     }
 
-    /// Puts a value into its container, and closes the containers that end after it. Returns the whole
-    /// document if all of them do; none inside if another value follows.
+    /// Adds a value to its container, and closes the containers that end after it. Returns the
+    /// whole document if all of them do; `Some(None)` if another value follows.
     #[expect(clippy::option_option, reason = "the outer one is for failures")]
     fn end(&mut self, open: &mut Vec<Open>, mut value: Value) -> Option<Option<Value>> {
         while let Some(container) = open.pop() {
@@ -141,7 +141,7 @@ impl Reader<'_> {
         Some(Some(value))
     }
 
-    /// The first key of an object, with its colon; none inside if the object is empty.
+    /// Parses the first key of an object, with its colon; `Some(None)` if the object is empty.
     #[expect(clippy::option_option, reason = "the outer one is for failures")]
     fn first_key(&mut self) -> Option<Option<String>> {
         self.skip_space();
@@ -169,7 +169,7 @@ impl Reader<'_> {
         serde_json::from_str(&without_lone_surrogates(&text)).ok()
     }
 
-    /// A string with its quotes, as it is.
+    /// Returns a string with its quotes, without decoding.
     fn quoted(&mut self) -> Option<&[u8]> {
         let start = self.at;
         self.take(b'"').then_some(())?;
@@ -209,7 +209,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Goes behind an array or an object. It is not looked at what exactly is in there.
+    /// Skips an array or an object without validating its content.
     fn skip_container(&mut self) -> Option<()> {
         let mut depth = 0_usize;
         loop {
@@ -248,7 +248,7 @@ impl Reader<'_> {
     }
 }
 
-/// The same JSON string with halves of surrogate pairs replaced.
+/// Returns the same JSON string with lone surrogates replaced.
 fn without_lone_surrogates(quoted: &str) -> String {
     let mut clean = String::with_capacity(quoted.len());
     let mut rest = quoted;
@@ -263,7 +263,7 @@ fn without_lone_surrogates(quoted: &str) -> String {
                 continue;
             }
             (Some(_), _) => 6,
-            // Not a number: the backslash and whatever is after it.
+            // Another escape: the backslash and the next character.
             (None, _) => 1 + escape.chars().nth(1).map_or(0, char::len_utf8),
         };
         let (escape, tail) = escape.split_at_checked(length).unwrap_or((escape, ""));
@@ -274,7 +274,7 @@ fn without_lone_surrogates(quoted: &str) -> String {
     clean
 }
 
-/// The code of an escape such as `\u00e4`, if the text begins with one.
+/// Returns the code of an escape such as `\u00e4` at the start of the string.
 fn unit(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -294,7 +294,7 @@ mod tests {
         read(text.as_bytes()).map(|read| read.value)
     }
 
-    /// So many objects inside of each other.
+    /// Returns nested objects of this depth.
     fn nested(depth: usize) -> String {
         format!("{}1{}", r#"{"a":"#.repeat(depth), "}".repeat(depth))
     }
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_values_are_read_and_very_deep_ones_are_cut() {
+    fn deep_values_are_parsed_and_very_deep_ones_are_nulled() {
         for depth in [100, 127, 128, DEPTH_LIMIT] {
             let read = read(nested(depth).as_bytes()).unwrap();
             assert_eq!(read.cut, 0);
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_done_with_the_deepest_values_fits_into_the_stack_of_a_thread() {
+    fn operations_on_the_deepest_values_fit_into_the_stack() {
         let work = || {
             let value = value(&nested(DEPTH_LIMIT)).unwrap();
             let other = self::value(&nested(DEPTH_LIMIT).replace('1', "2")).unwrap();
@@ -346,7 +346,7 @@ mod tests {
             assert_eq!(merged, other);
             assert_eq!(other.to_string(), to_json_text(&other));
         };
-        // What threads of tokio have by default.
+        // The default stack size of tokio's threads.
         let thread = std::thread::Builder::new().stack_size(2 * 1024 * 1024);
         thread.spawn(work).unwrap().join().unwrap();
     }
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_not_json() {
+    fn malformed_input_is_rejected() {
         for text in [
             "",
             " ",
@@ -401,7 +401,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_strictly_is_read_the_same(
+        fn lenient_and_strict_results_are_equal(
             text in r#"[\[\]{}:," \\a1.e\-]{0,12}|\PC{0,20}"#,
         ) {
             if let Ok(strict) = serde_json::from_str::<Value>(&text) {
@@ -411,7 +411,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             let _ = read(&bytes);
         }
     }

@@ -1,4 +1,5 @@
-//! Decides everything and does nothing: causes, diffs, filters, progress, outcomes, stored formats.
+//! The decisions of the framework, without effects: causes, diffs, filters, progress, outcomes,
+//! stored formats.
 
 #![warn(clippy::too_many_lines)]
 

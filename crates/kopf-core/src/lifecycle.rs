@@ -1,7 +1,7 @@
-//! Which of the handlers that are due run in one cycle, and in which order.
+//! Lifecycles: the selection and the order of due handlers in one cycle.
 //!
-//! Asked by execution in each cycle with the handlers that are neither finished nor delayed. It
-//! never sees the others, and whatever it leaves out is offered again in the next cycle.
+//! A lifecycle gets the handlers that are neither finished nor delayed. Those that it omits are
+//! offered again in the next cycle.
 
 use std::any::Any;
 use std::fmt;
@@ -13,22 +13,22 @@ use crate::handler::HandlerId;
 /// A handler that can run now.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
-    /// Its full id.
+    /// The full id.
     pub id: &'a HandlerId,
-    /// How many attempts were made already.
+    /// The number of previous attempts.
     pub retries: u32,
 }
 
-/// Picks handlers.
+/// A strategy to select handlers.
 pub trait Lifecycle: Send + Sync + fmt::Debug {
-    /// Gives the positions of those to run now, in the order to run them. The candidates come in
-    /// the order of their registration. Positions that do not exist are ignored.
+    /// Returns the positions of the handlers to run now, in order. The candidates are in the order
+    /// of registration. Positions out of range are ignored.
     fn pick(&self, candidates: &[Candidate<'_>], cause: &Cause, context: &dyn Any) -> Vec<usize>;
 }
 
-/// The default: one handler per cycle, that with the fewest attempts; among equals the first.
+/// The default: one handler per cycle, the one with the fewest attempts; among equals the first.
 ///
-/// A failing handler does not stand in the way of the others.
+/// A failing handler does not block the others.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asap;
 
@@ -42,7 +42,7 @@ impl Lifecycle for Asap {
     }
 }
 
-/// One handler per cycle, the first; a failing one holds the others up until it is delayed.
+/// One handler per cycle, the first; a failing one blocks the others until it is delayed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OneByOne;
 
@@ -62,12 +62,12 @@ impl Lifecycle for AllAtOnce {
     }
 }
 
-/// One handler per cycle, any of them.
+/// One handler per cycle, selected at random.
 #[derive(Debug)]
 pub struct Randomized(Random);
 
 impl Randomized {
-    /// Picks differ with the seed, and repeat with it.
+    /// Creates a lifecycle with a seed, which determines the selection.
     pub fn new(seed: u64) -> Self {
         Self(Random::new(seed))
     }
@@ -79,12 +79,12 @@ impl Lifecycle for Randomized {
     }
 }
 
-/// All handlers in one cycle, in any order.
+/// All handlers in one cycle, in random order.
 #[derive(Debug)]
 pub struct Shuffled(Random);
 
 impl Shuffled {
-    /// Orders differ with the seed, and repeat with it.
+    /// Creates a lifecycle with a seed, which determines the order.
     pub fn new(seed: u64) -> Self {
         Self(Random::new(seed))
     }
@@ -102,7 +102,7 @@ impl Lifecycle for Shuffled {
     }
 }
 
-/// A lifecycle from a function.
+/// Creates a lifecycle from a function.
 ///
 /// ```
 /// use kopf_core::lifecycle::{Candidate, lifecycle_fn};
@@ -136,7 +136,7 @@ impl<F> fmt::Debug for Custom<F> {
     }
 }
 
-/// The generator known as splitmix64: good enough to pick handlers, and shared without a lock.
+/// A splitmix64 generator: sufficient to select handlers, and shared without a lock.
 #[derive(Debug)]
 struct Random(AtomicU64);
 
@@ -157,10 +157,10 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below the limit; none if there are no such numbers.
+    /// Returns a number below the limit; `None` if the limit is zero.
     fn below(&self, limit: usize) -> Option<usize> {
         let limit = u64::try_from(limit).ok().filter(|&limit| limit > 0)?;
-        // The high half of the product: no modulo bias worth speaking of.
+        // The high half of the product has a negligible modulo bias.
         let scaled = (u128::from(self.next()) * u128::from(limit)) >> 64;
         usize::try_from(scaled).ok()
     }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn randomized_picks_one_and_in_time_every_one() {
+    fn randomized_picks_every_handler_eventually() {
         let lifecycle = Randomized::new(7);
         let mut seen = BTreeSet::new();
         for _ in 0..100 {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_picks() {
+    fn same_seed_gives_the_same_picks() {
         let picks = |seed| {
             let lifecycle = Shuffled::new(seed);
             (0..5)

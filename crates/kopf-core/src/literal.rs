@@ -1,7 +1,7 @@
-//! How values look in human texts: as Python would print them.
+//! Formatting of values as Python literals.
 //!
-//! Log lines such as `Updating diff: (('change', ('spec', 'field'), 1, 2),)` are read by people
-//! and by their scripts, so they keep the look of the original. Never parsed back, never stored.
+//! Log lines such as `Updating diff: (('change', ('spec', 'field'), 1, 2),)` are read by people and
+//! scripts, so they keep the format of the original. They are never parsed or stored.
 
 use std::fmt::{self, Write as _};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::encoding::python_float;
 
-/// Shows a value as a Python literal: `{'a': None, 'b': [True, 1.0]}`.
+/// A value formatted as a Python literal: `{'a': None, 'b': [True, 1.0]}`.
 ///
 /// ```
 /// use kopf_core::literal::Literal;
@@ -51,7 +51,7 @@ impl fmt::Display for Literal<'_> {
     }
 }
 
-/// Shows a text as a Python literal: `'text'`.
+/// A string formatted as a Python literal: `'text'`.
 #[derive(Clone, Copy, Debug)]
 pub struct Text<'a>(pub &'a str);
 
@@ -84,7 +84,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn values_look_as_in_python() {
+    fn values_match_python() {
         let value = json!({"b": [1, 1.0, -2, 1e16, "x"], "a": {"t": true, "n": null}, "e": {}});
         let expected = "{'a': {'n': None, 't': True}, 'b': [1, 1.0, -2, 1e+16, 'x'], 'e': {}}";
         assert_eq!(Literal(&value).to_string(), expected);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_choose_quotes_and_escape() {
+    fn strings_are_quoted_and_escaped_as_in_python() {
         for (text, expected) in [
             ("plain", "'plain'"),
             ("it's", "\"it's\""),

@@ -1,14 +1,13 @@
-//! The outline of an object, found in its bytes without decoding them.
+//! The outline of an object, extracted from its bytes without decoding them.
 //!
-//! Servers send every version of every object, most of them are led to their queues and never
-//! looked into, and `metadata.managedFields` are often the larger half of what they send. So this
-//! looks for the few texts that tell which object it is, jumps over all else, and tells where those
-//! fields are. It is a search, not a check: what is jumped over may still prove to be no JSON when
-//! somebody reads it.
+//! Most versions of objects are routed to their queues and superseded there, and
+//! `metadata.managedFields` are often the larger half of them. This extracts the few strings that
+//! identify an object, and skips all other values, without validating them: malformed JSON can
+//! still be found when the object is parsed.
 
 use std::ops::Range;
 
-/// See the module.
+/// The strings that identify an object, and the range of `metadata.managedFields`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline<'a> {
     /// `apiVersion`.
@@ -23,13 +22,13 @@ pub struct Outline<'a> {
     pub name: Option<&'a str>,
     /// `metadata.resourceVersion`.
     pub resource_version: Option<&'a str>,
-    /// Which bytes are to be left out to leave out `metadata.managedFields`.
+    /// The range of bytes to remove in order to drop `metadata.managedFields`.
     pub managed_fields: Range<usize>,
 }
 
 impl<'a> Outline<'a> {
-    /// Finds it in the bytes of an object; nothing if they are not written as servers write them,
-    /// for example with escapes in these texts, or if they are no object at all.
+    /// Extracts the outline. `None` if the bytes are not in the form that servers write, such as
+    /// with escapes in these strings, or are not an object.
     ///
     /// ```
     /// use kopf_core::outline::Outline;
@@ -55,7 +54,7 @@ impl<'a> Outline<'a> {
     }
 
     fn metadata(&mut self, cursor: &mut Cursor<'a>) -> Option<()> {
-        // Where the field before ends, and where the one begins that is left out.
+        // The end of the previous field, and the start of the removed one.
         let (mut end, mut begin) = (None, None);
         cursor.object(|cursor, key, start| {
             if let Some(begin) = begin.take() {
@@ -68,7 +67,7 @@ impl<'a> Outline<'a> {
                 b"resourceVersion" => cursor.text(&mut self.resource_version)?,
                 b"managedFields" => {
                     cursor.skip()?;
-                    // If nothing follows it, the comma before it goes as well.
+                    // If no field follows, the comma before it is removed as well.
                     self.managed_fields = end.unwrap_or(start)..cursor.at;
                     begin = Some(start);
                 }
@@ -80,14 +79,14 @@ impl<'a> Outline<'a> {
     }
 }
 
-/// A place in the bytes.
+/// A position in the bytes.
 struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Cursor<'a> {
-    /// The next byte that is not white space.
+    /// Returns the next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
         loop {
             match self.bytes.get(self.at)? {
@@ -101,7 +100,7 @@ impl<'a> Cursor<'a> {
         (self.peek()? == expected).then(|| self.at += 1)
     }
 
-    /// Goes through an object. The visitor gets each key, with its place, and goes beyond its value.
+    /// Iterates over an object. The visitor gets each key with its position, and skips its value.
     fn object(
         &mut self,
         mut visit: impl FnMut(&mut Self, &'a [u8], usize) -> Option<()>,
@@ -123,7 +122,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A text without escapes.
+    /// Returns a string without escapes.
     fn plain(&mut self) -> Option<&'a [u8]> {
         self.take(b'"')?;
         let rest = self.bytes.get(self.at..)?;
@@ -132,7 +131,7 @@ impl<'a> Cursor<'a> {
         rest.get(..length)
     }
 
-    /// A text or nothing.
+    /// Reads a string or null.
     fn text(&mut self, text: &mut Option<&'a str>) -> Option<()> {
         if self.peek()? == b'"' {
             *text = Some(std::str::from_utf8(self.plain()?).ok()?);
@@ -143,7 +142,7 @@ impl<'a> Cursor<'a> {
         rest.starts_with(b"null").then(|| self.at += 4)
     }
 
-    /// Goes to the end of a text of which the opening quote is taken.
+    /// Moves to the end of a string after its opening quote.
     fn end_of_text(&mut self) -> Option<()> {
         loop {
             let rest = self.bytes.get(self.at..)?;
@@ -156,7 +155,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes beyond a value, whatever it is, however deep.
+    /// Skips a value of any type and depth.
     fn skip(&mut self) -> Option<()> {
         match self.peek()? {
             b'{' | b'[' => {}
@@ -192,11 +191,11 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Where the first quote or backslash is. Most texts are that short that eight bytes at once are
-/// faster than searches made for long ones.
+/// Returns the position of the first quote or backslash. Most strings are short, so that comparing
+/// eight bytes at a time is faster than a search for long ones.
 fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 0xff;
-    /// The lowest bit that is set is of the first byte that is zero.
+    /// Marks zero bytes: the lowest set bit belongs to the first one.
     fn zero(word: u64) -> u64 {
         word.wrapping_sub(ONES) & !word & (ONES << 7)
     }
@@ -220,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_found_wherever_it_is() {
+    fn outline_is_found_in_any_order() {
         let object = br#" {"spec": {"metadata": {"uid": "no"}, "deep": [[[{"a": "}\""}]]], "n": -1.5e+3},
             "metadata": {"uid": "u", "labels": {"name": "no"}, "name": "n", "namespace": null,
                          "resourceVersion": "5"}, "status": true, "kind": "K", "apiVersion": "v1" } "#;
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unusual_is_left_to_others() {
+    fn unusual_forms_have_no_outline() {
         for object in [
             &b""[..],
             b"{",
@@ -272,13 +271,13 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_matter_how_deep_objects_are() {
+    fn outline_of_deep_objects_is_found() {
         let deep = format!(r#"{{"x":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
         assert!(Outline::find(deep.as_bytes()).is_some());
     }
 
     #[test]
-    fn managed_fields_can_be_left_out_wherever_they_are() {
+    fn managed_fields_are_located_at_any_position() {
         for (object, lean) in [
             (
                 r#"{"metadata":{"managedFields":[{"a":"]"}]}}"#,
@@ -330,7 +329,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_else_is_in_an_object_it_is_found(
+        fn outline_is_found_in_any_object(
             more in values(), name in "[a-z0-9.-]{0,9}", is_pretty: bool,
         ) {
             let mut object = json!({
@@ -348,13 +347,13 @@ mod tests {
         }
 
         #[test]
-        fn the_first_quote_or_escape_is_found(bytes in prop::collection::vec(0x1f_u8..0x60, 0..40)) {
+        fn first_quote_or_escape_is_found(bytes in prop::collection::vec(0x1f_u8..0x60, 0..40)) {
             let expected = bytes.iter().position(|byte| b"\"\\".contains(byte));
             prop_assert_eq!(quote_or_escape(&bytes), expected);
         }
 
         #[test]
-        fn garbage_is_no_panic(bytes: Vec<u8>, json in "[\\[\\]{}\",:a\\\\ ]{0,20}") {
+        fn malformed_input_never_panics(bytes: Vec<u8>, json in "[\\[\\]{}\",:a\\\\ ]{0,20}") {
             let _ = Outline::find(&bytes);
             let _ = Outline::find(format!(r#"{{"metadata":{json}"#).as_bytes());
         }

@@ -1,25 +1,24 @@
-//! Panics of users' functions, caught where they are called: a mistake in one of them is its own
-//! failure and nobody else's.
+//! Panics of users' functions, caught at the call and converted to failures of the function.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A user's function has panicked.
+/// The panic of a user's function.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it has panicked: {message}")]
 pub struct Panicked {
-    /// What was said.
+    /// The panic message.
     pub message: String,
 }
 
-/// Calls a function. What it has changed before it panicked stays as it is.
+/// Calls a function. Its changes before a panic are kept.
 pub fn caught<T>(function: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(function)).map_err(|panic| Panicked {
         message: describe(&*panic),
     })
 }
 
-/// What was said when panicking.
+/// Returns the panic message.
 pub fn describe(panic: &(dyn Any + Send)) -> String {
     if let Some(text) = panic.downcast_ref::<&str>() {
         (*text).to_owned()
@@ -35,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn panics_are_errors_that_say_what_was_said() {
+    fn panics_become_errors_with_the_message() {
         assert_eq!(caught(|| 5), Ok(5));
         let text = |function: fn()| caught(function).unwrap_err().to_string();
         assert_eq!(text(|| panic!("oops")), "it has panicked: oops");

@@ -1,15 +1,15 @@
-//! The identity of an object, small enough to travel with every log line and k8s-event.
+//! References of objects, for log records and k8s-events.
 //!
-//! Built from a [`Body`](crate::body::Body) once per cycle. It never holds the object itself.
+//! Built from a [`Body`](crate::body::Body) once per cycle. It does not contain the object.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-/// Who an object is: enough to name it in logs and to refer to it in k8s-events.
+/// The identity of an object, for logs and k8s-events.
 ///
-/// Every part is optional, because a body can come from anywhere, also from a user's test.
+/// Every part is optional, because a body can have any content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ObjectReference {
     /// `apiVersion`: `group/version`, or the version alone in the core group.
@@ -20,13 +20,13 @@ pub struct ObjectReference {
     pub name: Option<Arc<str>>,
     /// `metadata.uid`.
     pub uid: Option<Arc<str>>,
-    /// `metadata.namespace`; none for cluster-scoped objects.
+    /// `metadata.namespace`; `None` for cluster-scoped objects.
     pub namespace: Option<Arc<str>>,
 }
 
 impl ObjectReference {
-    /// The reference as Kubernetes writes it, e.g. as `involvedObject`,
-    /// without the absent or empty parts.
+    /// Returns the reference in the form of Kubernetes, e.g. as `involvedObject`, without absent or
+    /// empty parts.
     pub fn to_value(&self) -> Value {
         let parts = [
             ("apiVersion", &self.api_version),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn shown_as_namespace_and_name() {
+    fn display_is_namespace_and_name() {
         assert_eq!(reference(Some("ns")).to_string(), "ns/obj");
         assert_eq!(reference(None).to_string(), "obj");
         assert_eq!(reference(Some("")).to_string(), "obj");
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_and_empty_parts_are_left_out() {
+    fn absent_and_empty_parts_are_omitted() {
         let expected = json!({
             "apiVersion": "golden.example/v1", "kind": "Thing", "name": "obj", "uid": "u-1",
         });

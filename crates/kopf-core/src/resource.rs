@@ -1,16 +1,13 @@
-//! A kind of objects as the cluster serves it, and the addresses of its objects.
-//!
-//! Made by discovery, matched by selectors, used by everything that talks about objects. It never
-//! talks itself: an address is only a path.
+//! Resources of the cluster, and the URL paths of their objects.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// One kind of objects in one version, as discovered in the cluster.
+/// One resource in one version, as discovered in the cluster.
 ///
-/// Two of them are equal if their group, version and plural are: the rest describes the kind and
-/// can differ from one discovery to the next.
+/// Equality depends on group, version and plural only: other fields can differ from one discovery
+/// to the next.
 ///
 /// ```
 /// use kopf_core::resource::Resource;
@@ -30,56 +27,56 @@ pub struct Resource {
     pub group: String,
     /// The API version, such as `v1`.
     pub version: String,
-    /// The name in addresses, such as `pods`.
+    /// The name in URLs, such as `pods`.
     pub plural: String,
     /// The name in manifests, such as `Pod`.
     pub kind: String,
-    /// The name of one, such as `pod`.
+    /// The singular name, such as `pod`.
     pub singular: String,
     /// Short names, such as `po`.
     pub shortcuts: BTreeSet<String>,
-    /// The categories it belongs to, such as `all`.
+    /// The categories, such as `all`.
     pub categories: BTreeSet<String>,
-    /// Its subresources, such as `status`.
+    /// The subresources, such as `status`.
     pub subresources: BTreeSet<String>,
-    /// What the server can do with it, such as `list` and `watch`.
+    /// The supported verbs, such as `list` and `watch`.
     pub verbs: BTreeSet<String>,
-    /// Whether its objects live in namespaces.
+    /// `true` if its objects are in namespaces.
     pub namespaced: bool,
-    /// Whether this version is the one the server prefers in this group.
+    /// `true` if the server prefers this version of the group.
     pub preferred: bool,
 }
 
-/// Why there is no such address.
+/// The error of an invalid path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A subresource belongs to one object, not to all of them.
+    /// A subresource requires the name of an object.
     #[error("a subresource of {resource} needs the name of an object")]
     SubresourceWithoutName {
-        /// The kind that was asked for.
+        /// The resource.
         resource: String,
     },
-    /// The kind is not in namespaces.
+    /// The resource is cluster-scoped.
     #[error("{resource} is cluster-scoped, it has no objects in the namespace {namespace:?}")]
     NamespaceOfClusterScoped {
-        /// The kind that was asked for.
+        /// The resource.
         resource: String,
-        /// The namespace that was given.
+        /// The given namespace.
         namespace: String,
     },
-    /// One object of a namespaced kind is known only with its namespace.
+    /// An object of a namespaced resource requires a namespace.
     #[error("{resource} is namespaced, the object {name:?} needs a namespace")]
     NamespaceMissing {
-        /// The kind that was asked for.
+        /// The resource.
         resource: String,
-        /// The name that was given.
+        /// The given name.
         name: String,
     },
 }
 
 impl Resource {
-    /// What objects of this kind have as their `apiVersion`.
+    /// Returns the `apiVersion` of objects.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.clone()
@@ -88,12 +85,13 @@ impl Resource {
         }
     }
 
-    /// Whether the status is written through its own address.
+    /// Returns `true` if the resource has a status subresource.
     pub fn has_status(&self) -> bool {
         self.subresources.contains("status")
     }
 
-    /// The path of all objects, of those in a namespace, of one object, or of its subresource.
+    /// Returns the path of all objects, of those in a namespace, of one object, or of its
+    /// subresource.
     pub fn url(
         &self,
         namespace: Option<&str>,
@@ -271,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_urls_are_refused_with_the_name_of_the_kind() {
+    fn invalid_paths_are_rejected_with_the_resource() {
         let pods = resource("", "v1", "pods", true);
         let nodes = resource("", "v1", "nodes", false);
         let message = |result: Result<String, Error>| result.unwrap_err().to_string();

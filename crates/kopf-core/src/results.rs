@@ -1,11 +1,11 @@
-//! What handlers return goes to the status of their objects.
+//! Results of handlers, stored in the status of their objects.
 
 use serde_json::{Map, Value};
 
 use crate::patch::Patch;
 
-/// Puts the result of a handler under its full id into the status: objects are merged (only their
-/// top level), other values are assigned. Nothing is put for a null.
+/// Stores the result of a handler under its full id in the status: objects are merged (only their
+/// top level), other values are assigned. Null is ignored.
 pub fn deliver(patch: &mut Patch, id: &str, value: Value) {
     match value {
         Value::Null => {}
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_delivered_for_null() {
+    fn null_is_not_delivered() {
         let mut patch = Patch::default();
         deliver(&mut patch, "fn", Value::Null);
         assert!(patch.is_empty() && patch.merge.is_empty());

@@ -1,10 +1,9 @@
-//! Whether the version of an object that an own write has made is worth looking at.
+//! Detection of own writes whose resulting version needs no handling.
 //!
-//! When all handlers are over, what has come out of them is written, and comes back as an event.
-//! Nearly always there is nothing in it but what was written, and reading it again, only to find
-//! that nothing has changed, would be a large part of all work. The answer to the write tells it
-//! already: if the essence, the finalizers and the owners are what they were, there is nothing to
-//! react to. When in doubt, the answer here is no, and the event is handled as any other.
+//! When all handlers are finished, the results are written and arrive as an event. Parsing it only
+//! to find no changes would be a large part of all work. The response to the write suffices: if the
+//! essence, the finalizers and the owners are unchanged, there is nothing to react to. In doubt,
+//! the result is `false`, and the event is handled as any other.
 
 use serde_json::Value;
 
@@ -13,16 +12,16 @@ use crate::diffbase::DiffBaseStorage;
 use crate::equality::equal;
 use crate::progress::ProgressStorage;
 
-/// What kinds consist of whose `metadata.generation` tells about all that is in essences beside the
-/// metadata. Others may have fields that it does not count.
+/// Top-level fields of resources whose `generation` covers every tracked field outside of
+/// `metadata`. Others may have fields that it does not count.
 const USUAL: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
-/// Whether nothing is left to react to in what an own write has made of an object.
+/// Returns `true` if an own write left nothing to react to.
 ///
 /// - `handled`: the essence that was stored by the write, of the body `before` it.
-/// - `after`: the object in the answer; a part of it will do, see [`Body::parse_part`].
+/// - `after`: the object in the response; a part suffices, see [`Body::parse_part`].
 ///
-/// Filters are not considered: it must be known that they do not look at more than essences.
+/// Filters are not considered: the caller must ensure that they depend only on essences.
 pub fn is_settled(
     handled: &Value,
     before: &Body,
@@ -37,7 +36,7 @@ pub fn is_settled(
     if !fields.is_some_and(|fields| fields.keys().all(|key| USUAL.contains(&key.as_str()))) {
         return false;
     }
-    // With it, the spec is the same: others may have changed it, and webhooks may have.
+    // Compared because other clients and webhooks may have changed the spec.
     let generation = |body: &Body| body.metadata().get("generation").and_then(Value::as_i64);
     if generation(before).is_none() || generation(before) != generation(after) {
         return false;
@@ -77,7 +76,7 @@ mod tests {
         })
     }
 
-    /// As the server sends it after the diff-base was written, and the result.
+    /// Returns the response after writing the diff-base and the result.
     fn after() -> Value {
         let mut after = before();
         after["metadata"]["annotations"]["kopf.zalando.org/last-handled-configuration"] =
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn own_state_is_nothing_to_react_to() {
+    fn own_state_is_settled() {
         let diffbase = AnnotationsDiffBaseStorage::default();
         assert!(check(before(), &after(), &diffbase));
         let multi = MultiDiffBaseStorage::new([std::sync::Arc::new(diffbase) as _]);
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_others_are() {
+    fn changes_of_others_are_not_settled() {
         for (pointer, value) in [
             ("/metadata/generation", json!(4)),
             ("/metadata/generation", json!(null)),
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_generation_nothing_is_known() {
+    fn writes_without_a_generation_are_not_settled() {
         let (mut before, mut after) = (before(), after());
         for body in [&mut before, &mut after] {
             body["metadata"]
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn other_fields_may_not_be_counted_in_generations() {
+    fn resources_with_other_fields_are_not_settled() {
         let (mut before, mut after) = (before(), after());
         for body in [&mut before, &mut after] {
             body["data"] = json!({"k": "v"});
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn storages_with_essences_of_their_own_are_not_judged() {
+    fn custom_essences_are_not_settled() {
         #[derive(Debug)]
         struct Own;
         impl DiffBaseStorage for Own {

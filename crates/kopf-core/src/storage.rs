@@ -1,47 +1,47 @@
-//! What can go wrong with state that is kept on objects.
+//! Errors of storages of state on objects.
 //!
-//! Shared by [progress](crate::progress) and [diff-base](crate::diffbase) storages, because users
-//! who write their own usually write both.
+//! Shared by [progress](crate::progress) and [diff-base](crate::diffbase) storages, because custom
+//! ones usually come in pairs.
 
 use std::pin::Pin;
 
 use crate::essence;
 use crate::keys;
 
-/// The result of a call of an asynchronous storage, when it is ready.
+/// A future of a call of an asynchronous storage.
 pub type StorageFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StorageError>> + Send + 'a>>;
 
-/// Why a storage cannot read or write. It stops the cycle of that object, not its handlers.
+/// The error of a storage. It stops the cycle of that object, not its handlers.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageError {
-    /// There is a text, but it is not JSON.
+    /// The stored string is not JSON.
     #[error("the state stored in {place} is not JSON")]
     Undecodable {
         /// The annotation or the field.
         place: String,
-        /// What is wrong with it.
+        /// The error of the parser.
         #[source]
         source: serde_json::Error,
     },
-    /// There is JSON, but of another type than ever stored there.
+    /// The stored JSON has an unexpected type.
     #[error("the state stored in {place} is not {expected}")]
     Unexpected {
         /// The annotation or the field.
         place: String,
-        /// What it should be.
+        /// The expected type.
         expected: &'static str,
     },
-    /// The state cannot be written as JSON.
+    /// The state cannot be serialised.
     #[error("the state for {place} cannot be written as JSON")]
     Unwritable {
         /// The annotation or the field.
         place: String,
-        /// What is wrong with it.
+        /// The error of the serialiser.
         #[source]
         source: serde_json::Error,
     },
-    /// Nothing can be kept under this id.
+    /// No record can be stored under this id.
     #[error(transparent)]
     Id(#[from] keys::InvalidId),
     /// The essence cannot be built.
@@ -70,7 +70,7 @@ pub enum StorageError {
 }
 
 impl StorageError {
-    /// Whether there is something that nobody can read, and will not be able to later.
+    /// Returns `true` if the stored state is permanently unreadable.
     pub fn is_unreadable(&self) -> bool {
         matches!(self, Self::Undecodable { .. } | Self::Unexpected { .. })
     }

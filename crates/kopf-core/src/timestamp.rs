@@ -86,7 +86,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn written_in_utc_with_six_digits() {
+    fn timestamps_are_formatted_in_utc_with_six_digits() {
         let moment = |seconds, nanoseconds| Timestamp::new(seconds, nanoseconds).unwrap();
         for (moment, expected) in [
             (moment(0, 0), "1970-01-01T00:00:00.000000+00:00"),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn read_in_all_written_forms() {
+    fn timestamps_of_all_forms_are_parsed() {
         let expected = "2019-12-31T23:59:59.123456+00:00";
         for text in [
             "2019-12-31T23:59:59.123456",
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_an_error_that_shows_it() {
+    fn malformed_timestamp_is_an_error_with_its_text() {
         for text in [
             "",
             "soon",
@@ -133,7 +133,7 @@ mod tests {
 
     // What Python writes for its first and last moments, of whatever offset.
     #[test]
-    fn moments_out_of_range_are_the_first_or_the_last() {
+    fn timestamps_out_of_range_saturate() {
         for text in [
             "9999-12-31T23:59:59.999999+00:00",
             "9999-12-31T23:59:59.999999",
@@ -153,13 +153,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_moment_reads_back(seconds in -62_000_000_000i64..250_000_000_000, micro in 0..1_000_000) {
+        fn any_timestamp_survives_a_round_trip(seconds in -62_000_000_000i64..250_000_000_000, micro in 0..1_000_000) {
             let moment = Timestamp::new(seconds, micro * 1_000).unwrap();
             prop_assert_eq!(parse(&format(moment)).unwrap(), moment);
         }
 
         #[test]
-        fn no_text_panics(text in any::<String>()) {
+        fn random_strings_never_panic(text in any::<String>()) {
             let _ = parse(&text);
         }
     }

@@ -1,4 +1,4 @@
-//! What the original has configured and answered, out of its recording.
+//! Comparison of webhook configurations and responses with the recording of the original.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -36,7 +36,7 @@ fn spec(id: &str, number: u64, type_: WebhookType) -> HandlerSpec {
     spec
 }
 
-/// The handlers of the recorded operator.
+/// Returns the handlers of the recorded operator.
 fn handlers() -> Vec<Arc<Handler<()>>> {
     let mut check = spec("check", 1, WebhookType::Validating);
     check.webhook.persistent = true;
@@ -97,7 +97,7 @@ fn configured<F>(
 }
 
 #[test]
-fn configurations_are_as_recorded() {
+fn configurations_match_the_recording() {
     let config = ClientConfig {
         url: Some("https://127.0.0.1:54399".to_owned()),
         ca_bundle: Some("<CA>".to_owned()),
@@ -143,7 +143,7 @@ fn services_and_addresses_have_the_id_at_the_end() {
         &config,
         false,
     );
-    // The server accepts less in the paths of services than in addresses.
+    // The server accepts fewer characters in the paths of services than in URLs.
     let path = ours[1]["clientConfig"]["service"]["path"].as_str().unwrap();
     let hash = path.strip_prefix("/some/id-with3aodd20chars/spec.field-");
     assert!(hash.is_some_and(|hash| hash.len() == 8), "{path}");
@@ -208,12 +208,12 @@ fn each_selected_kind_has_a_rule() {
 }
 
 #[test]
-fn reviews_are_answered_as_recorded() {
+fn responses_match_the_recording() {
     let answers = recorded("objects.json");
     for sent in recorded("requests.json") {
         let (after, path) = (&sent["after"], sent["path"].as_str().unwrap());
-        // The original admits everything here; here, all handlers are called for a path without an
-        // id, and an unknown id is refused.
+        // The original admits everything here; ours calls all handlers for a path without an id,
+        // and rejects an unknown id.
         if sent["body"].is_object() && matches!(path, "/" | "/nope") {
             continue;
         }
@@ -227,7 +227,7 @@ fn reviews_are_answered_as_recorded() {
             .unwrap();
         let mut review = match &sent["body"] {
             Value::Object(_) => sent["body"].clone(),
-            Value::String(_) => continue, // It is no JSON, and never comes here.
+            Value::String(_) => continue, // Not JSON; rejected before this point.
             _ => self::recorded("requests.json")[0]["body"].clone(),
         };
         match after.as_str().unwrap() {
@@ -262,8 +262,8 @@ fn decoded(patch: &str) -> Vec<Value> {
     operations
 }
 
-/// What the handlers of the recorded operator do, and the answer; the patch apart, in the order of
-/// its paths.
+/// Returns the response of the handlers of the recorded operator, and the patch in the order of its
+/// paths.
 fn played(review: &Review) -> (Value, Vec<Value>) {
     let selected = select(&handlers(), review, None, &review.cause(), &()).unwrap();
     let (mut warnings, mut patch) = (Vec::new(), Patch::default());
@@ -310,7 +310,7 @@ fn object() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whatever a function makes of the object, the server comes to the same.
+    /// The server computes the same result for any change by a function.
     #[test]
     fn patches_apply_cleanly(before in object(), after in object()) {
         let mut patch = Patch::default();
@@ -329,9 +329,9 @@ proptest! {
         prop_assert_eq!(patched, after);
     }
 
-    /// Nothing that is sent makes it panic.
+    /// Random input never panics.
     #[test]
-    fn garbage_is_survived(review in anything(), object in anything(), request in object()) {
+    fn random_reviews_never_panic(review in anything(), object in anything(), request in object()) {
         let things = things();
         let read = |review: Value| {
             let incoming = Incoming { review, ..Incoming::default() };

@@ -1,5 +1,4 @@
-//! Peering as the original was recorded to do it: two operators, a freezing, and what each of them
-//! wrote and said.
+//! Comparison with the recorded peering of two operators of the original, with a freeze.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -23,14 +22,14 @@ fn entries(file: &str) -> Vec<Value> {
     serde_json::from_str(&recorded(file)).unwrap()
 }
 
-/// The status of the peering object at a moment of the play.
+/// Returns the status of the peering object at a moment of the recording.
 fn status(after: &str) -> Value {
     let entries = entries("objects.json");
     let found = entries.iter().find(|entry| entry["after"] == after);
     found.unwrap()["peering"].clone()
 }
 
-/// A moment at which all of them were alive.
+/// Returns a moment at which all of them were alive.
 fn then(status: &Value) -> Timestamp {
     let records = status.as_object().unwrap().iter();
     let peers = records.map(|(name, record)| Peer::read(name, record, Timestamp::MIN).unwrap());
@@ -39,7 +38,7 @@ fn then(status: &Value) -> Timestamp {
 }
 
 #[test]
-fn every_patch_is_made_again_as_it_was() {
+fn patches_match_the_recording() {
     let calls = entries("calls.json");
     let calls: Vec<_> = calls
         .iter()
@@ -63,7 +62,7 @@ fn every_patch_is_made_again_as_it_was() {
 }
 
 #[test]
-fn the_first_one_decides_as_it_did() {
+fn decisions_match_the_recording() {
     for (after, priority, expected) in [
         ("first operator runs", 10, "clear"),
         ("second with --dev runs too", 10, "outranked"),
@@ -85,7 +84,7 @@ fn the_first_one_decides_as_it_did() {
 }
 
 #[test]
-fn peers_are_called_as_the_log_calls_them() {
+fn peers_are_formatted_as_in_the_recorded_log() {
     let log = recorded("log.txt");
     for after in ["second with --dev runs too", "frozen"] {
         let status = status(after);

@@ -1,4 +1,4 @@
-//! Laws that hold for any object, any handler id and any record.
+//! Property tests for any object, handler id and record.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -53,7 +53,7 @@ fn objects() -> impl Strategy<Value = Value> {
         .prop_map(|map| Value::Object(map.into_iter().collect()))
 }
 
-/// Objects with texts as labels and annotations, as the server guarantees it.
+/// Objects with strings as labels and annotations, as the server guarantees.
 fn bodies() -> impl Strategy<Value = Value> {
     let names = "([a-c]|kopf\\.zalando\\.org|marked\\.example)/(x|kopf-managed)|[a-c]";
     let texts = || prop::collection::btree_map(names, "[a-c]{0,3}", 0..4);
@@ -73,7 +73,7 @@ fn bodies() -> impl Strategy<Value = Value> {
         })
 }
 
-/// The value as the diff sees it: keys with nulls are absent, numbers are their values.
+/// Returns the value as compared by the diff: keys with nulls are absent, numbers are their values.
 fn seen(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -88,7 +88,7 @@ fn seen(value: &Value) -> Value {
     }
 }
 
-/// Does to the old value what the diff says.
+/// Applies the diff to the old value.
 fn follow(mut value: Value, found: &Diff) -> Value {
     for item in found {
         let mut current = &mut value;
@@ -105,7 +105,7 @@ fn follow(mut value: Value, found: &Diff) -> Value {
     value
 }
 
-/// Applies a merge patch, as RFC 7386 says.
+/// Applies a merge patch by RFC 7386.
 fn merge(target: &mut Value, patch: &Value) {
     json_patch::merge(target, patch);
 }
@@ -114,19 +114,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn following_a_diff_gives_the_new_value(old in values(), new in values()) {
+    fn applying_a_diff_gives_the_new_value(old in values(), new in values()) {
         let result = follow(old.clone(), &diff(&old, &new));
         prop_assert!(equal(&seen(&result), &seen(&new)), "{} {}", result, new);
     }
 
     #[test]
-    fn equal_values_have_no_diff_and_only_they(a in values(), b in values()) {
+    fn only_equal_values_have_no_diff(a in values(), b in values()) {
         prop_assert!(diff(&a, &a).is_empty());
         prop_assert_eq!(diff(&a, &b).is_empty(), equal(&seen(&a), &seen(&b)));
     }
 
     #[test]
-    fn a_diff_back_is_the_reverse(a in values(), b in values()) {
+    fn reverse_diff_is_the_inverse(a in values(), b in values()) {
         let (there, back) = (diff(&a, &b), diff(&b, &a));
         prop_assert_eq!(there.len(), back.len());
         for item in &there {
@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn a_reduced_diff_is_the_diff_of_the_field(
+    fn reduced_diff_is_the_diff_of_the_field(
         a in objects(), b in objects(), path in prop::collection::vec(keys(), 0..4),
     ) {
         let path = FieldPath::from_iter(path);
@@ -151,7 +151,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_merge_patch_did_has_no_left_difference(sent in objects(), mut object in objects()) {
+    fn merged_patch_has_no_left_difference(sent in objects(), mut object in objects()) {
         merge(&mut object, &sent);
         prop_assert!(inconsistencies(&sent, &object).is_empty());
         prop_assert!(diff_left_scoped(&object, &object).is_empty());
@@ -177,7 +177,7 @@ proptest! {
     }
 
     #[test]
-    fn merge_calls_together_do_what_the_patch_says(merged in objects(), mut object in objects()) {
+    fn merge_calls_are_equivalent_to_the_patch(merged in objects(), mut object in objects()) {
         let patch = Patch { merge: merged.as_object().unwrap().clone(), fns: Vec::new() };
         let mut apart = object.clone();
         let calls = patch.merge_calls(true);
@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn the_later_patch_wins(first in objects(), second in objects(), mut object in objects()) {
+    fn later_patch_wins(first in objects(), second in objects(), mut object in objects()) {
         let of = |merge: &Value| Patch { merge: merge.as_object().unwrap().clone(), fns: Vec::new() };
         let mut both = of(&first);
         both.merge_from(of(&second));
@@ -216,7 +216,7 @@ proptest! {
     }
 
     #[test]
-    fn an_essence_of_an_essence_is_the_same(body in bodies()) {
+    fn essence_is_idempotent(body in bodies()) {
         let once = essence::build(&Body::new(body), &[], &[]).unwrap();
         let twice = essence::build(&Body::new(once.clone()), &[], &[]).unwrap();
         prop_assert_eq!(once, twice);
@@ -261,7 +261,7 @@ proptest! {
     }
 
     #[test]
-    fn the_status_keeps_the_essence_too(body in bodies()) {
+    fn status_storage_keeps_the_essence(body in bodies()) {
         let storage = StatusDiffBaseStorage::default();
         let mut value = body;
         let before = Body::new(value.clone());
@@ -275,21 +275,21 @@ proptest! {
     }
 
     #[test]
-    fn texts_read_back(value in values()) {
+    fn strings_survive_a_round_trip(value in values()) {
         let text = to_json_text(&value);
         prop_assert!(text.is_ascii());
         prop_assert!(equal(&serde_json::from_str(&text).unwrap(), &value));
     }
 
     #[test]
-    fn parsed_bodies_are_the_written_ones(mut body in bodies(), managed in values()) {
+    fn bodies_survive_a_round_trip(mut body in bodies(), managed in values()) {
         let expected = Body::new(body.clone());
         body["metadata"]["managedFields"] = managed;
         prop_assert_eq!(Body::parse(body.to_string().as_bytes()).unwrap(), expected);
     }
 
     #[test]
-    fn no_garbage_panics(garbage in values(), bytes in any::<Vec<u8>>(), id in any::<String>()) {
+    fn random_input_never_panics(garbage in values(), bytes in any::<Vec<u8>>(), id in any::<String>()) {
         let _ = Body::parse(&bytes);
         for value in [garbage.clone(), json!({"metadata": garbage}), json!({"status": garbage})] {
             let body = Body::new(value.clone());

@@ -1,4 +1,4 @@
-//! Everything that the original was recorded to store is read, and written again as it was.
+//! Round trip of all recorded state of the original.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -18,7 +18,7 @@ use kopf_core::progress::{
 };
 use serde_json::Value;
 
-/// The recordings of handlers: daemons and webhooks store nothing.
+/// Returns the recordings of handlers: daemons and webhooks store nothing.
 fn recordings() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden");
     let mut found: Vec<_> = std::fs::read_dir(folder)
@@ -35,7 +35,7 @@ fn read(folder: &Path, file: &str) -> Vec<Value> {
     serde_json::from_slice(&std::fs::read(folder.join(file)).unwrap()).unwrap()
 }
 
-/// All merge patches and all objects of all recordings.
+/// Returns all merge patches and all objects of all recordings.
 fn documents() -> Vec<Value> {
     let mut documents = Vec::new();
     for folder in recordings() {
@@ -67,7 +67,7 @@ fn annotations() -> Vec<(String, String)> {
 }
 
 #[test]
-fn progress_records_are_written_as_they_were() {
+fn progress_records_match_the_recordings() {
     let mut seen = 0;
     for (key, text) in annotations() {
         if !text.starts_with("{\"started\":") {
@@ -109,7 +109,7 @@ fn texts_beyond_ascii_were_recorded() {
 }
 
 #[test]
-fn the_last_handled_configurations_are_written_as_they_were() {
+fn last_handled_configurations_match_the_recordings() {
     let mut seen = 0;
     for (key, text) in annotations() {
         if !key.ends_with("/last-handled-configuration") && !key.ends_with("/last") {
@@ -118,7 +118,7 @@ fn the_last_handled_configurations_are_written_as_they_were() {
         seen += 1;
         let essence: Value = serde_json::from_str(&text).unwrap();
         let ours = to_json_text(&essence) + "\n";
-        // The order of keys is the only freedom.
+        // Only the order of keys may differ.
         let sorted = |text: &str| {
             let mut bytes = text.as_bytes().to_vec();
             bytes.sort_unstable();
@@ -130,9 +130,9 @@ fn the_last_handled_configurations_are_written_as_they_were() {
 }
 
 #[test]
-fn handled_objects_have_nothing_to_be_handled() {
+fn handled_objects_have_no_changes() {
     let mut handled = 0;
-    // There, an object leaves the scope of its handlers on purpose.
+    // There, an object leaves the scope of its handlers intentionally.
     let all = recordings()
         .into_iter()
         .filter(|path| !path.ends_with("s17-stealth-filters"));
@@ -182,7 +182,7 @@ fn records_are_found_by_the_ids_of_their_handlers() {
         assert_eq!(record.purpose.as_deref(), Some("create"));
         storage.purge(id, &body, &mut purge).unwrap();
     }
-    // All of the five annotations (two of the ids have two) go away.
+    // All of the five annotations (two of the ids have two) are removed.
     assert_eq!(purge.annotations_mut().len(), 5);
     assert!(purge.annotations_mut().keys().eq(body.annotations().keys()));
     assert!(purge.annotations_mut().values().all(Value::is_null));

@@ -1,4 +1,4 @@
-//! The storages together with objects as they are found in clusters.
+//! Tests of the storages with realistic objects.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -38,7 +38,7 @@ fn record() -> ProgressRecord {
     }
 }
 
-/// The storages of the recording s13.
+/// Returns the storages of the recording s13.
 fn multi() -> (MultiProgressStorage, MultiDiffBaseStorage) {
     (
         MultiProgressStorage::new([
@@ -54,7 +54,7 @@ fn multi() -> (MultiProgressStorage, MultiDiffBaseStorage) {
 }
 
 #[test]
-fn custom_storages_write_as_recorded() {
+fn custom_storages_match_the_recording() {
     let (progress, diffbase) = multi();
     let body = Body::new(json!({"metadata": {"name": "obj"}, "spec": {"field": "value"}}));
     let text = r#"{"started":"2026-11-15T00:39:38.506599+00:00","delayed":"2026-11-15T00:39:39.507599+00:00","purpose":"create","retries":1,"success":false,"failure":false,"message":"not yet"}"#;
@@ -116,7 +116,7 @@ fn custom_storages_write_as_recorded() {
 }
 
 #[test]
-fn multiple_storages_are_read_in_order_and_stripped_all() {
+fn multiple_storages_are_read_in_order_and_all_stripped() {
     let (progress, diffbase) = multi();
     let body = Body::new(json!({
         "metadata": {"annotations": {"my-op.example.com/last": "{\"spec\":2}", "plain": "1"}},
@@ -136,7 +136,7 @@ fn multiple_storages_are_read_in_order_and_stripped_all() {
 }
 
 #[test]
-fn a_custom_prefix_is_marked() {
+fn custom_prefix_is_marked() {
     let diffbase = AnnotationsDiffBaseStorage::new(PREFIX).unwrap();
     let body = Body::new(json!({"spec": {}}));
     let stored = patched(|patch| diffbase.store(&body, patch, &json!({"spec": {}})).unwrap());
@@ -170,7 +170,7 @@ fn verbose_records_have_nulls() {
 }
 
 #[test]
-fn what_is_stored_and_purged_in_one_cycle_leaves_nothing() {
+fn records_stored_and_purged_in_one_cycle_leave_nothing() {
     let body = Body::new(json!({}));
     let storages: [Arc<dyn ProgressStorage>; 3] = [
         Arc::new(AnnotationsProgressStorage::default()),
@@ -228,7 +228,7 @@ fn ignored_fields_are_not_in_the_essence() {
 }
 
 #[test]
-fn a_stored_essence_is_recognised_without_reading() {
+fn stored_essence_is_recognised_without_parsing() {
     let body = Body::new(json!({"spec": {"a": ["ä", 1.0]}, "status": {"x": 1}}));
     let storages: [Arc<dyn DiffBaseStorage>; 3] = [
         Arc::new(

@@ -1,4 +1,4 @@
-//! State that others have left on objects: older versions, other implementations, and people.
+//! Tests of state of others on objects: older versions, other implementations, and people.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -33,7 +33,7 @@ fn record() -> ProgressRecord {
 }
 
 #[test]
-fn an_object_in_progress_is_taken_over() {
+fn object_in_progress_is_taken_over() {
     let body = Body::new(json!({"metadata": {"annotations": {
         "kopf.zalando.org/create_fn": r#"{"started":"2026-01-02T03:04:05.000001+00:00","delayed":"2026-01-02T03:05:05.000001+00:00","purpose":"create","retries":1,"success":false,"failure":false,"message":"None","subrefs":["create_fn/item1","create_fn/item2"]}"#,
         "kopf.zalando.org/create_fn.item1": r#"{"started":"2026-01-02T03:04:05.000002+00:00","stopped":"2026-01-02T03:04:05.100000+00:00","purpose":"create","retries":1,"success":true,"failure":false}"#,
@@ -56,7 +56,7 @@ fn an_object_in_progress_is_taken_over() {
     assert!(records[3].failure);
     assert_eq!(diffbase.fetch(&body).unwrap(), None);
 
-    // Stored unchanged, they are the same texts.
+    // Stored unchanged, they are the same strings.
     let again = patched(|patch| {
         for (id, record) in ids.iter().zip(&records) {
             storage.store(id, record, &body, patch).unwrap();
@@ -87,7 +87,7 @@ fn an_object_in_progress_is_taken_over() {
 }
 
 #[test]
-fn a_replica_set_ignores_the_state_of_its_deployment() {
+fn replica_set_ignores_the_state_of_its_deployment() {
     let body = Body::new(json!({
         "kind": "ReplicaSet",
         "metadata": {
@@ -129,7 +129,7 @@ fn a_replica_set_ignores_the_state_of_its_deployment() {
 }
 
 #[test]
-fn the_legacy_status_is_read_and_purged_but_not_written() {
+fn legacy_status_is_read_and_purged_but_not_written() {
     let body = Body::new(json!({"status": {"kopf": {
         "dummy": "2019-12-31T23:59:59.123456",
         "progress": {
@@ -177,7 +177,7 @@ fn the_legacy_status_is_read_and_purged_but_not_written() {
 }
 
 #[test]
-fn annotations_go_before_the_status_and_null_is_nothing() {
+fn annotations_take_precedence_over_the_status() {
     let storage = SmartProgressStorage::default();
     let with = |annotation: &str| {
         Body::new(json!({
@@ -256,7 +256,7 @@ fn undecodable_annotations_stop_the_cycle_with_their_name() {
 }
 
 #[test]
-fn garbage_in_the_status_is_nothing() {
+fn malformed_status_counts_as_absent() {
     let progress = StatusProgressStorage::default();
     for status in [
         json!(null),

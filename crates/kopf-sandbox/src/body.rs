@@ -1,4 +1,4 @@
-//! Bodies of answers: whole documents, or streams of watch events.
+//! Bodies of responses: whole documents, or streams of watch events.
 
 use std::fmt;
 use std::pin::Pin;
@@ -9,10 +9,10 @@ use futures::{Stream, StreamExt as _};
 use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
 
-/// What breaks a body off: the connection was made to fail.
+/// The error of a body that a fault interrupts.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of an answer of the [`Service`](crate::Service).
+/// The body of a response of the [`Service`](crate::Service).
 pub struct Body(UnsyncBoxBody<Bytes, BodyError>);
 
 impl Body {
@@ -34,7 +34,7 @@ impl Body {
         Self(StreamBody::new(chunks.map(|chunk| chunk.map(Frame::data))).boxed_unsync())
     }
 
-    /// Replaces every chunk by what `convert` makes of it.
+    /// Replaces every chunk by the result of `convert`.
     pub(crate) fn map_data(self, mut convert: impl FnMut(Bytes) -> Bytes + Send + 'static) -> Self {
         Self(
             self.0

@@ -11,7 +11,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock that shows `utc` now.
+    /// Returns a clock that shows `utc` now.
     pub(crate) fn starting_at(utc: Timestamp) -> Self {
         Self {
             anchor: Instant::now(),
@@ -19,7 +19,7 @@ impl Clock {
         }
     }
 
-    /// A clock that shows the system's time.
+    /// Returns a clock that shows the system time.
     pub(crate) fn system() -> Self {
         Self::starting_at(Timestamp::now())
     }
@@ -30,13 +30,13 @@ impl Clock {
             .unwrap_or(Timestamp::MAX)
     }
 
-    /// The time as `metadata.creationTimestamp` shows it: whole seconds.
+    /// Returns the time in the format of `metadata.creationTimestamp`: whole seconds.
     pub(crate) fn seconds(&self) -> String {
         rfc3339_seconds(self.now())
     }
 }
 
-/// RFC 3339 in UTC without a fraction, e.g. `2026-01-31T23:59:59Z`.
+/// Formats a time as RFC 3339 in UTC without a fraction, e.g. `2026-01-31T23:59:59Z`.
 pub(crate) fn rfc3339_seconds(time: Timestamp) -> String {
     Timestamp::from_second(time.as_second())
         .unwrap_or(time)
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn follows_the_paused_clock() {
+    async fn clock_follows_the_paused_time() {
         let clock = Clock::starting_at("2026-01-31T23:59:58Z".parse().unwrap());
         tokio::time::advance(Duration::from_millis(1_500)).await;
         assert_eq!(clock.seconds(), "2026-01-31T23:59:59Z");

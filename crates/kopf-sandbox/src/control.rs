@@ -2,26 +2,26 @@
 //!
 //! | request | effect |
 //! |---|---|
-//! | `GET /kopf-sandbox/faults` | the seed, the rules with their counters, and the counters of all faults |
+//! | `GET /kopf-sandbox/faults` | returns the seed, the rules with their counters, and the counters of all faults |
 //! | `POST /kopf-sandbox/faults` | adds the rules in the body (JSON or YAML); returns their numbers |
 //! | `DELETE /kopf-sandbox/faults[/NUMBER]` | removes all rules, or one |
-//! | `POST /kopf-sandbox/actions/ACTION` | does something at once; see [`act`] |
+//! | `POST /kopf-sandbox/actions/ACTION` | performs an action immediately; see [`act`] |
 
 use http::{Method, Response};
 use serde_json::json;
 
-use crate::answer;
 use crate::body::Body;
 use crate::cluster::Cluster;
 use crate::fault::{FaultId, rules};
 use crate::request::decode;
+use crate::respond;
 use crate::status::{ApiError, Result};
 
-/// The beginning of all paths of this module.
+/// The prefix of all paths of this module.
 pub(crate) const PREFIX: &str = "/kopf-sandbox/";
 
-/// Answers a request to a path that begins with [`PREFIX`].
-pub(crate) fn answer(
+/// Handles a request to a path that begins with [`PREFIX`].
+pub(crate) fn respond(
     cluster: &Cluster,
     method: &Method,
     path: &str,
@@ -31,7 +31,7 @@ pub(crate) fn answer(
     let path = path.strip_prefix(PREFIX).unwrap_or(path);
     let segments: Vec<&str> = path.trim_end_matches('/').split('/').collect();
     match (method, segments.as_slice()) {
-        (&Method::GET, ["faults"]) => Ok(answer::json(200, faults.describe().to_string())),
+        (&Method::GET, ["faults"]) => Ok(respond::json(200, faults.describe().to_string())),
         (&Method::POST, ["faults"]) => {
             let decoded = decode::yaml(body).map_err(ApiError::bad_request)?;
             let rules =
@@ -40,7 +40,7 @@ pub(crate) fn answer(
                 .into_iter()
                 .map(|rule| faults.inject(rule).number())
                 .collect();
-            Ok(answer::json(201, json!({ "ids": ids }).to_string()))
+            Ok(respond::json(201, json!({ "ids": ids }).to_string()))
         }
         (&Method::DELETE, ["faults"]) => {
             faults.clear();
@@ -59,7 +59,7 @@ pub(crate) fn answer(
     }
 }
 
-/// Does something at once, to all connections and watches.
+/// Performs an action on all connections and watches.
 fn act(cluster: &Cluster, action: &str) -> Result<Response<Body>> {
     let faults = &cluster.faults;
     match action {
@@ -75,5 +75,5 @@ fn done() -> Response<Body> {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 200,
     });
-    answer::json(200, status.to_string())
+    respond::json(200, status.to_string())
 }

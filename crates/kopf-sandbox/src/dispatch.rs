@@ -1,4 +1,5 @@
-//! From a request to the call that it makes: who asks, for what, and whether that can be asked for.
+//! Dispatch of requests: authentication, authorization, parsing of the path, and the call of a
+//! verb.
 
 use std::sync::Arc;
 
@@ -6,7 +7,6 @@ use bytes::Bytes;
 use http::{Method, Request, Response, header, request::Parts};
 
 use crate::access::{self, UserInfo};
-use crate::answer;
 use crate::body::{Body, BodyError};
 use crate::cluster::Cluster;
 use crate::control;
@@ -20,6 +20,7 @@ use crate::request::body;
 use crate::request::duration;
 use crate::request::options::Options;
 use crate::request::path::{self, Path, ResourcePath};
+use crate::respond;
 use crate::rights::{Access, Action};
 use crate::server::PeerCertificate;
 use crate::status::{ApiError, Result};
@@ -27,7 +28,7 @@ use crate::verbs::perform::perform;
 use crate::verbs::reviews::is_review;
 use crate::verbs::{Call, Target};
 
-/// Answers any request; what goes wrong is an answer, too.
+/// Responds to any request. Errors become responses.
 pub(crate) async fn handle<B>(
     cluster: &Arc<Cluster>,
     request: Request<B>,
@@ -38,16 +39,16 @@ where
     B::Error: Into<BodyError>,
 {
     if cluster.stopping.is_cancelled() {
-        return answer::error(&ApiError::unavailable("the sandbox has ended"));
+        return respond::error(&ApiError::unavailable("the sandbox has ended"));
     }
     let (parts, body) = request.into_parts();
     let user = match identify(cluster, &parts, in_process) {
         Ok(user) => user,
-        Err(refusal) => return answer::error(&refusal),
+        Err(rejection) => return respond::error(&rejection),
     };
     match dispatch(cluster, &parts, body, user).await {
         Ok(response) => response,
-        Err(refusal) => answer::error(&refusal),
+        Err(rejection) => respond::error(&rejection),
     }
 }
 
@@ -79,7 +80,7 @@ where
         .and_then(|value| value.to_str().ok());
     if !path::is_well_encoded(parts.uri.path()) {
         return Err(ApiError::bad_request(
-            "the path has a broken percent-encoding",
+            "invalid percent-encoding in the path",
         ));
     }
     let path = path::parse(parts.uri.path()).ok_or_else(ApiError::no_such_path)?;
@@ -94,12 +95,12 @@ where
             check_timeout(parts.uri.query().unwrap_or_default())?;
             if path.starts_with(control::PREFIX) {
                 let body = body::read(body).await?;
-                return control::answer(cluster, &parts.method, path, &body);
+                return control::respond(cluster, &parts.method, path, &body);
             }
             if parts.method != Method::GET {
                 return Err(ApiError::method_not_allowed());
             }
-            crate::documents::answer(cluster, &other, parts, accept)
+            crate::documents::respond(cluster, &other, parts, accept)
         }
     }
 }
@@ -151,7 +152,7 @@ where
                 return Err(ApiError::method_not_allowed());
             }
         }
-        // Of a kind that is about to go, discovery shows fewer verbs than there are.
+        // Discovery lists fewer verbs for a terminating CRD than are served.
         None if kind.terminating => {}
         None => {
             if !version.verbs.iter().any(|known| known == verb.name()) {
@@ -179,7 +180,7 @@ where
     }
     match verdict.outcome {
         Outcome::Proceed => {}
-        Outcome::Answer(refusal) => return Err(*refusal),
+        Outcome::Reject(rejection) => return Err(*rejection),
         Outcome::Break(fault) => {
             let mut response = Response::new(Body::empty());
             response.extensions_mut().insert(fault);
@@ -210,7 +211,7 @@ where
     let body = body::read(body).await?;
     let mut response = perform(cluster, &call, verb, &parts.headers, &body)
         .await
-        .unwrap_or_else(|refusal| answer::error(&refusal));
+        .unwrap_or_else(|rejection| respond::error(&rejection));
     if accepted.encoding == Encoding::Protobuf {
         response = match verb {
             Verb::Watch if response.status().is_success() => {
@@ -219,11 +220,11 @@ where
             _ => protobuf::response::convert(response).await,
         };
     }
-    // Nothing is answered that a crash could take back: neither changes nor what was read of them.
+    // A response must not reveal changes that a crash could revert, neither own nor read ones.
     if let Err(why) = cluster.store.durable().await {
         return Err(ApiError::internal(why.to_string()));
     }
-    answer::warn(
+    respond::warn(
         &mut response,
         &crate::admission::limited(&call.take_warnings()),
     );
@@ -245,10 +246,10 @@ fn check_timeout(query: &str) -> Result<()> {
 fn accepted(kind: &Kind, accept: Option<&str>, of_a_list: bool) -> Result<Accepted> {
     const ALL: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
     if let Some(preferred) = prefers_protobuf_metadata(accept, of_a_list) {
-        return Ok(preferred); // custom resources as well: only metadata is written
+        return Ok(preferred); // applies to custom resources as well: only metadata is written
     }
     let (found, offered) = if kind.is_custom() {
-        // Custom resources have no messages.
+        // Custom resources have no protobuf messages.
         let found = negotiate(accept, of_a_list);
         (found, "application/json, application/yaml")
     } else {
@@ -257,14 +258,14 @@ fn accepted(kind: &Kind, accept: Option<&str>, of_a_list: bool) -> Result<Accept
     };
     match found {
         Some(accepted) if accepted.form == Form::Table && is_review(&kind.group) => {
-            Err(ApiError::not_acceptable(ALL)) // reviews have no columns
+            Err(ApiError::not_acceptable(ALL)) // reviews have no table columns
         }
         Some(accepted) => Ok(accepted),
         None => Err(ApiError::not_acceptable(offered)),
     }
 }
 
-/// Whether a path fits the scope of its kind.
+/// Checks that a path fits the scope of its kind.
 fn check_scope(namespaced: bool, path: &ResourcePath) -> Result<()> {
     let fits = match (namespaced, &path.namespace, &path.name) {
         (false, Some(_), _) | (true, None, Some(_)) => false,
@@ -277,7 +278,7 @@ fn check_scope(namespaced: bool, path: &ResourcePath) -> Result<()> {
     }
 }
 
-/// The refusal of a subresource that the kind does not have, or not here.
+/// Returns the error of a subresource that the kind or the path does not have.
 fn no_subresource(kind: &Kind, name: &str) -> ApiError {
     let needs_node = match (&*kind.group, &*kind.plural) {
         ("", "pods") => matches!(name, "log" | "exec" | "attach" | "portforward" | "proxy"),
@@ -289,11 +290,11 @@ fn no_subresource(kind: &Kind, name: &str) -> ApiError {
     }
     let plural = &kind.plural;
     ApiError::not_implemented(format!(
-        "{plural}/{name} needs a node that runs the pod, and a sandbox has none"
+        "{plural}/{name} requires a kubelet, and a sandbox has none"
     ))
 }
 
-/// How error messages call the options of a request.
+/// Returns the kind of the request options, for error messages.
 fn options_kind(method: &Method) -> &'static str {
     match *method {
         Method::POST => "CreateOptions",

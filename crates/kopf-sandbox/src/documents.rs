@@ -1,10 +1,9 @@
-//! What the server tells about itself: health, version, discovery, OpenAPI.
+//! Documents about the server: health, version, discovery, OpenAPI.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, header, request::Parts};
 use serde_json::{Value, json};
 
-use crate::answer;
 use crate::body::Body;
 use crate::cluster::Cluster;
 use crate::discovery;
@@ -12,10 +11,11 @@ use crate::health;
 use crate::metrics;
 use crate::openapi::{self, Reply};
 use crate::request::path::Path;
+use crate::respond;
 use crate::status::{ApiError, Result};
 
-/// Answers a GET of anything that is no resource.
-pub(crate) fn answer(
+/// Responds to a GET request of a path that does not belong to a resource.
+pub(crate) fn respond(
     cluster: &Cluster,
     path: &Path,
     parts: &Parts,
@@ -38,7 +38,7 @@ pub(crate) fn answer(
                 }
                 (discovery::Form::Legacy, _) => discovery::api_group_list(&kinds),
             };
-            return Ok(answer::typed(
+            return Ok(respond::typed(
                 200,
                 form.content_type(),
                 document.to_string(),
@@ -52,7 +52,7 @@ pub(crate) fn answer(
         Path::Resource(_) => None,
     };
     let document = document.ok_or_else(ApiError::no_such_path)?;
-    Ok(answer::json(200, document.to_string()))
+    Ok(respond::json(200, document.to_string()))
 }
 
 fn other(
@@ -67,35 +67,39 @@ fn other(
     }
     let query = parts.uri.query().unwrap_or_default();
     if let Some(text) = health::text(path, query) {
-        return Ok(answer::typed(200, "text/plain; charset=utf-8", text));
+        return Ok(respond::typed(200, "text/plain; charset=utf-8", text));
     }
     match path {
-        "/metrics" => Ok(answer::typed(
+        "/metrics" => Ok(respond::typed(
             200,
             metrics::CONTENT_TYPE,
             metrics::all(cluster),
         )),
-        "/metrics/slis" => Ok(answer::typed(
+        "/metrics/slis" => Ok(respond::typed(
             200,
             metrics::CONTENT_TYPE,
             metrics::service_levels(),
         )),
-        "/version" => Ok(answer::json(200, discovery::version().to_string())),
-        "/openapi/v3" => Ok(answer::json(
+        "/version" => Ok(respond::json(200, discovery::version().to_string())),
+        "/openapi/v3" => Ok(respond::json(
             200,
             openapi::index(&cluster.kinds()).to_string(),
         )),
-        "/openapi/v2" if openapi::accepts_json(accept) => Ok(answer::json(
+        "/openapi/v2" if openapi::accepts_json(accept) => Ok(respond::json(
             200,
             openapi::swagger(&cluster.kinds()).to_string(),
         )),
         "/openapi/v2" if openapi::gnostic::accepts_protobuf(accept) => {
             let document = openapi::gnostic::document(&cluster.kinds());
-            Ok(answer::typed(200, openapi::gnostic::CONTENT_TYPE, document))
+            Ok(respond::typed(
+                200,
+                openapi::gnostic::CONTENT_TYPE,
+                document,
+            ))
         }
         "/openapi/v2" => Err(ApiError::not_acceptable("application/json")),
-        "" => Ok(answer::json(200, root(cluster).to_string())),
-        _ => Ok(answer::typed(
+        "" => Ok(respond::json(200, root(cluster).to_string())),
+        _ => Ok(respond::typed(
             404,
             "text/plain; charset=utf-8",
             "404 page not found\n",
@@ -103,7 +107,7 @@ fn other(
     }
 }
 
-/// The paths that lead anywhere.
+/// Returns the document of `/`: all served paths.
 fn root(cluster: &Cluster) -> Value {
     let kinds = cluster.kinds();
     let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned()];
@@ -140,12 +144,12 @@ fn openapi_document(cluster: &Cluster, name: &str, parts: &Parts) -> Result<Resp
     let mut response = match openapi::document(&cluster.kinds(), name, wanted.as_deref(), known) {
         Reply::NotFound => return Err(ApiError::no_such_path()),
         Reply::Moved { location } => {
-            let mut response = answer::json(301, Bytes::new());
+            let mut response = respond::json(301, Bytes::new());
             set(&mut response, header::LOCATION, &location);
             return Ok(response);
         }
         Reply::NotModified { etag, immutable } => {
-            let mut response = answer::json(304, Bytes::new());
+            let mut response = respond::json(304, Bytes::new());
             caching(&mut response, &etag, immutable);
             response
         }
@@ -154,7 +158,7 @@ fn openapi_document(cluster: &Cluster, name: &str, parts: &Parts) -> Result<Resp
             etag,
             immutable,
         } => {
-            let mut response = answer::json(200, body);
+            let mut response = respond::json(200, body);
             caching(&mut response, &etag, immutable);
             response
         }

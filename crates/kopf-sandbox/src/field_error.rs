@@ -1,8 +1,8 @@
-//! One thing wrong with one field of an object, worded as the real server words it.
+//! Validation errors of single fields, with the wording of the real server.
 
 use serde_json::{Value, json};
 
-/// What is wrong; the name is what clients see as the cause's `reason`.
+/// The type of a field error; its name is the `reason` of the cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldErrorKind {
     Required,
@@ -17,7 +17,7 @@ pub(crate) enum FieldErrorKind {
 }
 
 impl FieldErrorKind {
-    /// The reason of the cause in a `Status`.
+    /// Returns the `reason` of the cause in a `Status`.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Required => "FieldValueRequired",
@@ -33,13 +33,14 @@ impl FieldErrorKind {
     }
 }
 
-/// A field error. `message` is the whole text without the field path in front.
+/// A field error. `message` is the whole message without the field path.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FieldError {
     pub(crate) kind: FieldErrorKind,
-    /// The path as the server prints it: `spec.items[0].name`, `metadata.labels`, or empty for the root.
+    /// The path in the server's notation: `spec.items[0].name`, `metadata.labels`, or empty for the
+    /// root.
     pub(crate) field: String,
-    /// The text after the path, e.g. `Invalid value: "x": must be a number`.
+    /// The message after the path, e.g. `Invalid value: "x": must be a number`.
     pub(crate) message: String,
 }
 
@@ -89,7 +90,8 @@ impl FieldError {
         )
     }
 
-    /// `supported` is printed in the given order; the real server sorts it.
+    /// Returns an error for a value outside of a set. `supported` is printed in the given order;
+    /// the real server sorts it.
     pub(crate) fn not_supported(
         field: impl Into<String>,
         value: &Value,
@@ -110,7 +112,7 @@ impl FieldError {
         )
     }
 
-    /// The text with the path in front, as it stands in the message of a `Status`.
+    /// Returns the path and the message, as in the message of a `Status`.
     pub(crate) fn text(&self) -> String {
         if self.field.is_empty() {
             format!("<nil>: {}", self.message)
@@ -119,13 +121,13 @@ impl FieldError {
         }
     }
 
-    /// The error as an entry of `details.causes`.
+    /// Returns the error as an entry of `details.causes`.
     pub(crate) fn cause(&self) -> Value {
         json!({ "reason": self.kind.reason(), "message": self.message, "field": self.field })
     }
 }
 
-/// A value as the server prints it in a message.
+/// Formats a value as in the server's messages.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => format!("{text:?}"),
@@ -139,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_read_as_on_a_real_server() {
+    fn messages_match_a_real_server() {
         let error = FieldError::invalid("spec.size", &json!("x"), "must be a number");
         assert_eq!(
             error.text(),

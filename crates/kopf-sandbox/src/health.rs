@@ -1,7 +1,6 @@
 //! The health endpoints: `/healthz`, `/livez`, `/readyz` and their checks.
 
-/// Checks of all three endpoints, in the order of a real server. All of them pass: there is nothing
-/// that could start late or fail.
+/// Checks of all three endpoints, in the order of a real server. All of them pass always.
 const CHECKS: [&str; 32] = [
     "ping",
     "log",
@@ -57,7 +56,7 @@ fn checks_of(endpoint: &str) -> impl Iterator<Item = &'static &'static str> {
     CHECKS.iter().chain(own)
 }
 
-/// Returns the text of a health endpoint or of one of its checks. `None` if the path is neither.
+/// Returns the body of a health endpoint or of one of its checks, or `None` for other paths.
 pub(crate) fn text(path: &str, query: &str) -> Option<String> {
     let rest = path.strip_prefix('/')?;
     let (endpoint, check) = match rest.split_once('/') {
@@ -96,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checks_are_listed_when_they_are_wanted() {
+    fn verbose_health_lists_checks() {
         assert_eq!(text("/healthz", "").as_deref(), Some("ok"));
         assert_eq!(text("/livez/ping", "").as_deref(), Some("ok"));
         assert_eq!(text("/livez/nope", ""), None);

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-/// Letters and digits of generated names; vowels and look-alikes are left out, as on a real server.
+/// The alphabet of generated names, without vowels and look-alikes, as on a real server.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// A source of identifiers. The same seed gives the same sequence. Not for secrets.
@@ -19,7 +19,7 @@ impl Ids {
         }
     }
 
-    /// The next 64 bits (the splitmix64 generator).
+    /// Returns the next 64 bits (the splitmix64 generator).
     fn next(&self) -> u64 {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -29,7 +29,7 @@ impl Ids {
         bits ^ (bits >> 31)
     }
 
-    /// A version 4 UUID.
+    /// Returns a version 4 UUID.
     pub(crate) fn uid(&self) -> String {
         let (high, low) = (self.next(), self.next());
         format!(
@@ -42,7 +42,7 @@ impl Ids {
         )
     }
 
-    /// Five characters to follow `generateName`.
+    /// Returns the five characters that follow `generateName`.
     pub(crate) fn suffix(&self) -> String {
         let mut bits = self.next();
         (0..5)
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_gives_the_same_sequence() {
+    fn same_seed_gives_the_same_sequence() {
         let (one, two) = (Ids::seeded(7), Ids::seeded(7));
         assert_eq!((one.uid(), one.suffix()), (two.uid(), two.suffix()));
         assert_ne!(one.uid(), one.uid());

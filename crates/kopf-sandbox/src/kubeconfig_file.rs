@@ -1,5 +1,5 @@
-//! The kubeconfig file of a running sandbox: where it is, and that it goes away with the sandbox if
-//! its place was our choice. How it is written is `server::kubeconfig`'s business.
+//! The lifetime of the kubeconfig file of a running sandbox. Its content is written by
+//! `server::kubeconfig`.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::sandbox::{Error, Listening};
 
-/// A kubeconfig that exists now. It is removed on drop, unless the user has named it or somebody else
-/// has written another one to its place.
+/// The kubeconfig file of a running sandbox. It is removed on drop, unless the caller chose its
+/// path or the file was replaced by that of another server.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -25,25 +25,25 @@ use crate::sandbox::{Error, Listening};
 #[derive(Debug)]
 pub struct KubeconfigFile {
     path: PathBuf,
-    /// Of the server that it leads to.
+    /// The URL of the server in it.
     url: String,
     ours: bool,
 }
 
-/// What becomes of the file at the end.
+/// The effect of dropping a [`KubeconfigFile`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// It goes with the sandbox.
+pub enum Cleanup {
+    /// The file is removed with the sandbox.
     Removed,
-    /// The user has named it.
-    Left,
-    /// It leads to another server by now: it is not ours any more.
+    /// The file is kept, because the caller chose its path.
+    Kept,
+    /// The file is kept, because it now contains another server.
     Replaced,
 }
 
 impl KubeconfigFile {
-    /// Where the file would be by default: in a folder of this user if the system has one, else in the
-    /// one for temporary files.
+    /// Returns the default path: in the runtime folder of the user if the system has one, else in
+    /// the folder of temporary files.
     pub fn default_path(listening: &Listening) -> PathBuf {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         let folder = runtime
@@ -52,49 +52,51 @@ impl KubeconfigFile {
         folder.join(default_name(listening.local_addr()))
     }
 
-    /// Writes the file to the chosen place, or to the default one. Files of others stay as they are.
+    /// Writes the file to the chosen path, or to the default one. Files of other users are not
+    /// overwritten.
     pub fn write(chosen: Option<&Path>, listening: &Listening) -> Result<Self, Error> {
         let (path, ours) = match chosen {
             Some(path) => (path.to_owned(), false),
             None => (Self::default_path(listening), true),
         };
-        // A relative path would be wrong in another folder's terminal.
+        // A relative path would be wrong in a terminal with another working folder.
         let path = std::path::absolute(path).map_err(|error| Error::Kubeconfig(Box::new(error)))?;
         listening.write_kubeconfig(&path)?;
         let url = listening.url().to_owned();
         Ok(Self { path, url, ours })
     }
 
-    /// The absolute path.
+    /// Returns the absolute path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The path as one word for a shell, to be pasted after `export KUBECONFIG=`.
+    /// Returns the path quoted for a shell, to be pasted after `export KUBECONFIG=`.
     pub fn quoted_path(&self) -> String {
         quoted(&self.path.display().to_string())
     }
 
-    /// What would become of the file if this was dropped now.
-    pub fn fate(&self) -> Fate {
+    /// Returns the effect of dropping this now.
+    pub fn cleanup(&self) -> Cleanup {
         match fs::read_to_string(&self.path) {
-            Ok(content) if !leads_to(&content, &self.url) => Fate::Replaced,
-            _ if self.ours => Fate::Removed,
-            _ => Fate::Left,
+            Ok(content) if !leads_to(&content, &self.url) => Cleanup::Replaced,
+            _ if self.ours => Cleanup::Removed,
+            _ => Cleanup::Kept,
         }
     }
 }
 
 impl Drop for KubeconfigFile {
     fn drop(&mut self) {
-        if self.fate() == Fate::Removed {
-            // It may be gone already, which is fine.
+        if self.cleanup() == Cleanup::Removed {
+            // The file may already be removed.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// One port can be in use on several addresses, by several sandboxes.
+/// Returns the default file name. It contains the address, because one port can be in use on
+/// several addresses.
 fn default_name(address: SocketAddr) -> String {
     let port = address.port();
     if address.ip() == IpAddr::V4(Ipv4Addr::LOCALHOST) {
@@ -113,7 +115,8 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Whether a kubeconfig has this server, quoted (as it is written) or not (after `kubectl config`).
+/// Returns `true` if a kubeconfig contains this server, quoted (as written here) or not (after
+/// `kubectl config`).
 fn leads_to(kubeconfig: &str, url: &str) -> bool {
     kubeconfig.lines().any(|line| {
         let server = line.trim().strip_prefix("server:");
@@ -130,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn sandboxes_on_other_addresses_have_other_files() {
+    fn default_file_names_contain_the_address() {
         assert_eq!(name("127.0.0.1:6443"), "kopf-sandbox-6443.kubeconfig");
         assert_eq!(
             name("127.0.0.2:6443"),
@@ -149,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_server_is_not_ours() {
+    fn file_of_another_server_is_detected() {
         let file = |server: &str| format!("clusters:\n- cluster:\n    server: {server}\n");
         let url = "https://127.0.0.1:6443";
         assert!(leads_to(&file("\"https://127.0.0.1:6443\""), url));

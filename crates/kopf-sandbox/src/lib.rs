@@ -22,7 +22,6 @@
 
 mod access;
 mod admission;
-mod answer;
 mod body;
 mod cel;
 mod clock;
@@ -51,6 +50,7 @@ mod patch;
 mod plugins;
 mod protobuf;
 mod request;
+mod respond;
 mod rights;
 mod rules;
 mod sandbox;
@@ -69,6 +69,6 @@ mod verbs;
 
 pub use self::body::{Body, BodyError};
 pub use self::journal::DataError;
-pub use self::kubeconfig_file::{Fate, KubeconfigFile};
+pub use self::kubeconfig_file::{Cleanup, KubeconfigFile};
 pub use self::sandbox::{Builder, Error, Listen, Listening, Sandbox};
 pub use self::service::Service;

@@ -1,6 +1,6 @@
 //! `/metrics` and `/metrics/slis` in the text format of Prometheus.
 //!
-//! Only what is true of a sandbox is reported, under the names of a real server.
+//! Only metrics that apply to a sandbox are reported, under the names of a real server.
 
 use std::fmt::Write as _;
 
@@ -47,7 +47,7 @@ pub(crate) fn all(cluster: &Cluster) -> String {
             kind.group, kind.plural
         );
     }
-    // Validation has one implementation here, so it cannot disagree with itself.
+    // Validation has one implementation here, so mismatches are always 0.
     for (name, help) in [
         (
             "apiserver_validation_declarative_validation_mismatch_total",

@@ -1,4 +1,4 @@
-//! A sandbox as its owner sees it: built, listened on, shut down.
+//! The public handle of a sandbox: building, listening, shutdown.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -25,33 +25,33 @@ use crate::service::{Endpoint, Service};
 use crate::simulation::{Scripts, Simulation, Simulator};
 use crate::store::{Store, Window};
 
-/// How long connections are given to end when a listener is shut down.
+/// Time for connections to end when a listener is shut down.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Why a sandbox could not do what it was asked to.
+/// An error of building a sandbox or listening.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A sandbox has tasks of its own and must be built inside of a tokio runtime.
+    /// A sandbox spawns tasks and must be built inside of a tokio runtime.
     #[error("a sandbox must be built inside of a tokio runtime (for example in #[tokio::main])")]
     NoRuntime,
-    /// The address can't be listened on.
+    /// The address cannot be bound.
     #[error("cannot listen on {address}")]
     Listen {
-        /// What was asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The certificates of the server could not be made.
-    #[error("cannot make certificates")]
+    /// The certificates of the server could not be generated.
+    #[error("cannot generate certificates")]
     Certificates(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The data folder can't be used.
+    /// The data folder cannot be used.
     #[error("cannot use the data folder {}", folder.display())]
     Data {
-        /// The folder that was asked for.
+        /// The requested folder.
         folder: PathBuf,
-        /// Why not, and the way out.
+        /// The reason, with the next step.
         source: DataError,
     },
     /// The kubeconfig could not be written.
@@ -59,7 +59,7 @@ pub enum Error {
     Kubeconfig(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// What a new sandbox is like.
+/// A builder of sandboxes.
 #[derive(Clone)]
 #[must_use]
 pub struct Builder {
@@ -74,7 +74,7 @@ pub struct Builder {
 }
 
 impl fmt::Debug for Builder {
-    /// Without the tokens.
+    /// Omits the tokens.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let users: Vec<&str> = self
             .tokens
@@ -95,25 +95,27 @@ impl fmt::Debug for Builder {
 }
 
 impl Builder {
-    /// Makes uids, generated names and fault decisions repeatable: the same seed gives the same ones.
+    /// Seeds uids, generated names and fault decisions. The same seed gives the same sequence.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Starts the clock of the sandbox at this time (in seconds since 1970) instead of the system's.
+    /// Starts the clock of the sandbox at this time (in seconds since 1970) instead of the system
+    /// time.
     pub fn starting_at(mut self, unix_seconds: i64) -> Self {
         self.epoch = Timestamp::from_second(unix_seconds).ok();
         self
     }
 
-    /// How many changes of each kind are remembered for watches and paged lists. The default is 20,000.
+    /// Sets how many changes of each kind are kept for watches and paged lists. The default is
+    /// 20,000.
     pub fn history(mut self, events: usize) -> Self {
         self.window.events = events.max(1);
         self
     }
 
-    /// Adds a user who is known by a bearer token.
+    /// Adds a user with a bearer token.
     pub fn token<G: Into<String>>(
         mut self,
         token: impl Into<String>,
@@ -125,8 +127,8 @@ impl Builder {
         self
     }
 
-    /// Says where a `Service` that webhook configurations refer to is really listening: an `https` URL
-    /// without a path. Without it, such webhooks are unreachable, because nothing here runs pods.
+    /// Maps a `Service` in webhook configurations to a real server: an `https` URL without a path.
+    /// Unmapped services are unreachable, because there are no pods.
     pub fn service_url(
         mut self,
         namespace: impl Into<String>,
@@ -138,37 +140,38 @@ impl Builder {
         self
     }
 
-    /// Checks every request against roles and bindings (RBAC). By default every known user may do
-    /// everything.
+    /// Enables RBAC: every request is checked against roles and bindings. By default every
+    /// authenticated user has all rights.
     ///
-    /// The roles and bindings of a new cluster exist, and members of `system:masters`, such as the
-    /// administrator of the kubeconfig, may do everything.
+    /// The default roles and bindings of a cluster exist. Members of `system:masters`, such as the
+    /// administrator of the kubeconfig, have all rights.
     pub fn rbac(mut self) -> Self {
         self.rbac = true;
         self
     }
 
-    /// Keeps the objects in a folder: they are there again when a sandbox is built on it later.
+    /// Keeps the objects in a folder, from which a later sandbox continues.
     ///
-    /// A new folder is made. A change is answered when it is on disk, so that not even `kill -9` or a power
-    /// failure loses what was answered. Resource versions continue; watches from before the restart get a
-    /// 410, unless nothing has changed since. Tokens, faults and the certificate authority are not kept.
+    /// The folder is created if it is missing. Responses are sent after their changes are durable,
+    /// so that neither `kill -9` nor a power failure loses acknowledged changes. Resource versions
+    /// continue; watches from before the restart get a 410, unless nothing has changed since.
+    /// Tokens, faults and the certificate authority are not kept.
     ///
-    /// The disk does not know of paused time: use the system's clock in tests with a folder.
+    /// Disk writes take real time: do not pause the clock in tests with a folder.
     pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
         self.data = Some(folder.into());
         self
     }
 
-    /// Simulates controllers of workloads: pods become ready, Deployments get pods, claims are bound.
-    /// Nothing is simulated by default.
+    /// Simulates controllers of workloads: pods become ready, Deployments get pods, claims are
+    /// bound. Nothing is simulated by default.
     pub fn simulate(mut self, simulation: Simulation) -> Self {
         self.simulation = Some(simulation);
         self
     }
 
-    /// Starts the sandbox. It must be called inside of a tokio runtime. With a [data](Self::data) folder, it
-    /// blocks until that is read.
+    /// Starts the sandbox. Must be called inside of a tokio runtime. With a [data](Self::data)
+    /// folder, blocks until that is read.
     pub fn build(self) -> Result<Sandbox, Error> {
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| Error::NoRuntime)?;
         let clock = match self.epoch {
@@ -185,7 +188,7 @@ impl Builder {
         let mut cluster = Cluster::new(
             store,
             clock,
-            // After a restart, the same seed must not give the same uids once more.
+            // After a restart, the same seed must not repeat uids.
             Ids::seeded(seed ^ recovered.revision.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
             access,
             faults.clone(),
@@ -225,7 +228,7 @@ impl Builder {
     }
 }
 
-/// Returns the store of a new sandbox and what its folder has kept.
+/// Returns the store of a new sandbox and the content of its folder.
 fn open_store(data: Option<PathBuf>, window: Window) -> Result<(Store, Recovered), Error> {
     let Some(folder) = data else {
         return Ok((Store::new(window), Recovered::default()));
@@ -239,13 +242,13 @@ fn open_store(data: Option<PathBuf>, window: Window) -> Result<(Store, Recovered
     }
 }
 
-/// 64 bits that differ from process to process and from call to call.
+/// Returns 64 bits that differ between processes and calls.
 fn random_seed() -> u64 {
     use std::hash::{BuildHasher as _, Hasher as _, RandomState};
     RandomState::new().build_hasher().finish()
 }
 
-/// A Kubernetes API of its own, in memory. It ends when it is dropped.
+/// An independent Kubernetes API in memory. It ends when it is dropped.
 pub struct Sandbox {
     cluster: Arc<Cluster>,
     scripts: Scripts,
@@ -262,7 +265,7 @@ impl fmt::Debug for Sandbox {
 }
 
 impl Sandbox {
-    /// A sandbox to be configured.
+    /// Returns a builder with the default settings.
     pub fn builder() -> Builder {
         Builder {
             seed: None,
@@ -276,23 +279,23 @@ impl Sandbox {
         }
     }
 
-    /// The API in process.
+    /// Returns the API as an in-process service.
     pub fn service(&self) -> Service {
         Service::new(Arc::clone(&self.cluster))
     }
 
-    /// The faults that this sandbox injects: none until told otherwise.
+    /// Returns the faults of this sandbox; none by default.
     pub fn faults(&self) -> &Faults {
         &self.cluster.faults
     }
 
-    /// The failures that this sandbox [simulates](Builder::simulate): none until scripts are added.
+    /// Returns the failures that this sandbox [simulates](Builder::simulate); none until scripts
+    /// are added.
     pub fn scripts(&self) -> &Scripts {
         &self.scripts
     }
 
-    /// Adds a user who is known by a bearer token, while it runs; a token that is known already
-    /// changes its user.
+    /// Adds a user with a bearer token to the running sandbox. A known token is reassigned.
     pub fn add_token<G: Into<String>>(
         &self,
         token: &str,
@@ -303,8 +306,8 @@ impl Sandbox {
         self.cluster.access.add_token(token, user);
     }
 
-    /// Does not know a bearer token any more: requests with it get a 401. Watches that are open stay
-    /// open, as with a real server.
+    /// Revokes a bearer token: requests with it get a 401. Open watches stay open, as with a real
+    /// server.
     pub fn revoke_token(&self, token: &str) {
         self.cluster.access.remove_token(token);
     }
@@ -313,18 +316,18 @@ impl Sandbox {
         &self.cluster
     }
 
-    /// Returns all objects, each in the storage version of its kind: CRDs first, then namespaces, then the
-    /// others. [`Manifests::restore`](crate::manifests::Manifests::restore) takes them over.
+    /// Returns all objects, each in the storage version of its kind: CRDs first, then namespaces,
+    /// then the others. [`Manifests::restore`](crate::manifests::Manifests::restore) imports them.
     pub fn export(&self) -> Vec<serde_json::Value> {
         self.cluster.export()
     }
 
-    /// Forgets old versions: watches and lists that start from them get a 410.
+    /// Drops old versions: watches and lists that start from them get a 410.
     pub fn compact(&self) {
         self.cluster.faults.compact();
     }
 
-    /// Puts the API behind a TLS listener.
+    /// Serves the API on a TLS listener.
     pub async fn listen(&self, listen: Listen) -> Result<Listening, Error> {
         let address = SocketAddr::new(listen.address, listen.port);
         let authority = self.authority()?;
@@ -369,7 +372,7 @@ impl Sandbox {
             return;
         }
         let cluster = Arc::clone(&self.cluster);
-        // A panic in there would have been logged; there is nothing left to do about it.
+        // A panic of the closure is already logged.
         let _ = tokio::task::spawn_blocking(move || cluster.store.close()).await;
     }
 }
@@ -380,14 +383,14 @@ impl Drop for Sandbox {
     }
 }
 
-/// Where to listen.
+/// The address and certificate names of a listener.
 #[derive(Debug, Clone)]
 pub struct Listen {
-    /// The address; the loopback one by default, so that nobody else can reach the sandbox.
+    /// The address; loopback by default, so that the sandbox is not reachable from other machines.
     pub address: IpAddr,
-    /// The port; 0, the default, stands for any that is free.
+    /// The port; 0, the default, selects a free one.
     pub port: u16,
-    /// More names for the server's certificate, beside `localhost` and the address.
+    /// Additional names for the server's certificate, beside `localhost` and the address.
     pub names: Vec<String>,
 }
 
@@ -401,7 +404,7 @@ impl Default for Listen {
     }
 }
 
-/// A sandbox that can be reached from outside of the process. The port is closed when it is dropped.
+/// A listener of a sandbox. The port is closed when it is dropped.
 #[derive(Debug)]
 pub struct Listening {
     cluster: Arc<Cluster>,
@@ -413,22 +416,23 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// The address of the API for clients on this machine.
+    /// Returns the URL of the API for clients on this machine.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The address and the real port.
+    /// Returns the bound address and port.
     pub fn local_addr(&self) -> SocketAddr {
         self.listener.address()
     }
 
-    /// The certificate of the authority that clients must trust.
+    /// Returns the CA certificate of the server, in PEM.
     pub fn authority_pem(&self) -> &str {
         self.authority.pem()
     }
 
-    /// A kubeconfig for the administrator, by client certificate. It holds a private key.
+    /// Returns a kubeconfig of the administrator with a client certificate. It contains a private
+    /// key.
     pub fn kubeconfig(&self) -> String {
         kubeconfig::render(
             &self.url,
@@ -437,26 +441,26 @@ impl Listening {
         )
     }
 
-    /// A kubeconfig for a user with a bearer token (see [`Builder::token`]).
+    /// Returns a kubeconfig of a user with a bearer token (see [`Builder::token`]).
     pub fn kubeconfig_with_token(&self, token: &str) -> String {
         kubeconfig::render(&self.url, self.authority.pem(), Credentials::Token(token))
     }
 
-    /// Writes [`kubeconfig`](Self::kubeconfig) to a file that only its owner can read. A file that belongs
-    /// to somebody else is left alone.
+    /// Writes [`kubeconfig`](Self::kubeconfig) to a file with the mode 0600. A file of another user
+    /// is not overwritten.
     pub fn write_kubeconfig(&self, path: &Path) -> Result<(), Error> {
         kubeconfig::write(path, &self.kubeconfig()).map_err(|error| Error::Kubeconfig(error.into()))
     }
 
-    /// Goes down and comes back with the same data, port and certificates: connections break, watches end,
-    /// and what watches could have started from is forgotten.
+    /// Restarts the server with the same data, port and certificates: connections break, watches
+    /// end, and old versions are dropped.
     pub async fn restart(&self) -> Result<(), Error> {
         self.cluster.faults.kill_watches();
-        self.listener.go_down(Duration::ZERO).await;
+        self.listener.suspend(Duration::ZERO).await;
         self.cluster.store.compact();
         let address = self.listener.address();
         self.listener
-            .come_back()
+            .resume()
             .await
             .map_err(|source| Error::Listen { address, source })
     }

@@ -1,4 +1,4 @@
-//! The whole API as a service: a request comes in, an answer goes out.
+//! The whole API as a service.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -14,12 +14,12 @@ use crate::cluster::Cluster;
 use crate::dispatch::handle;
 use crate::fault::{ConnectionBroken, ConnectionFault};
 
-type Answer<E> = Pin<Box<dyn Future<Output = Result<Response<Body>, E>> + Send>>;
+type ResponseFuture<E> = Pin<Box<dyn Future<Output = Result<Response<Body>, E>> + Send>>;
 
-/// The API of a sandbox, in process: no socket, no TLS. Requests without credentials of their own are the
-/// administrator's.
+/// The API of a sandbox, in process: no socket, no TLS. Requests without credentials are those of
+/// the administrator.
 ///
-/// It is cheap to clone, and any client that speaks HTTP over a [`tower::Service`] can use it:
+/// It is cheap to clone, and any HTTP client over a [`tower::Service`] can use it:
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -50,7 +50,7 @@ where
 {
     type Response = Response<Body>;
     type Error = ConnectionBroken;
-    type Future = Answer<ConnectionBroken>;
+    type Future = ResponseFuture<ConnectionBroken>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectionBroken>> {
         Poll::Ready(Ok(()))
@@ -68,7 +68,7 @@ where
     }
 }
 
-/// The same API behind a listener: everybody must say who they are.
+/// The same API for a listener: credentials are required.
 #[derive(Debug, Clone)]
 pub(crate) struct Endpoint {
     cluster: Arc<Cluster>,
@@ -87,7 +87,7 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answer<Infallible>;
+    type Future = ResponseFuture<Infallible>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))

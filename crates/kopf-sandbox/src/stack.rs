@@ -1,11 +1,11 @@
-//! Stacks for parsers that recurse: one that overflows ends the process.
+//! Large stacks for recursive parsers: a stack overflow would abort the process.
 
 use std::thread;
 
-/// The stack of one run. It is reserved, and used as far as needed.
+/// The size of the stack, in bytes. Memory is reserved, and committed on use.
 const SIZE: usize = 64 << 20;
 
-/// Runs a function on a large stack of its own. A panic becomes an error.
+/// Runs a function on a large stack. A panic becomes an error.
 pub(crate) fn on_large_stack<T: Send>(
     run: impl FnOnce() -> Result<T, String> + Send,
 ) -> Result<T, String> {
@@ -13,9 +13,9 @@ pub(crate) fn on_large_stack<T: Send>(
         let builder = thread::Builder::new().stack_size(SIZE);
         let thread = builder
             .spawn_scoped(scope, run)
-            .map_err(|error| format!("it cannot be processed: {error}"))?;
+            .map_err(|error| format!("cannot be processed: {error}"))?;
         thread
             .join()
-            .map_err(|_| "it cannot be processed".to_owned())?
+            .map_err(|_| "cannot be processed".to_owned())?
     })
 }

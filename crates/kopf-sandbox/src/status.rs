@@ -1,4 +1,4 @@
-//! Errors as the API shows them: a `Status` body with the code, reason and details that clients switch on.
+//! Errors of the API: a `Status` body with code, reason and details.
 
 use serde_json::{Value, json};
 
@@ -6,20 +6,20 @@ use crate::field_error::FieldError;
 use crate::kinds::Kind;
 use crate::managers::Conflict;
 
-/// A refused request.
+/// A rejected request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ApiError {
     pub(crate) code: u16,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) details: Option<Value>,
-    /// Seconds for the `Retry-After` header.
+    /// The `Retry-After` header, in seconds.
     pub(crate) retry_after: Option<u32>,
-    /// A `Status` that somebody else wrote (an admission webhook), passed on as it is.
+    /// A `Status` from an admission webhook, passed on unchanged.
     pub(crate) verbatim: Option<Box<Value>>,
 }
 
-/// The result of anything that a request may fail at.
+/// The result of an operation of a request.
 pub(crate) type Result<T, E = ApiError> = std::result::Result<T, E>;
 
 impl ApiError {
@@ -50,7 +50,7 @@ impl ApiError {
         self
     }
 
-    /// An error that a real server reports without a reason.
+    /// Returns an error that a real server reports without a reason.
     pub(crate) fn without_reason(code: u16, message: impl Into<String>) -> Self {
         Self::new(code, "", message)
     }
@@ -82,7 +82,7 @@ impl ApiError {
         .with_details(about(kind, &kind.plural, name))
     }
 
-    /// The path itself leads nowhere.
+    /// Returns the error of a path that does not exist.
     pub(crate) fn no_such_path() -> Self {
         Self::new(
             404,
@@ -130,8 +130,8 @@ impl ApiError {
         .with_details(about(kind, &kind.plural, name))
     }
 
-    /// Somebody else has changed the object since it was read.
-    /// A request that an admission policy denies. Without a reason, it is invalid.
+    /// Returns the error of a request that an admission policy denies. Without a reason, it is
+    /// `Invalid`.
     pub(crate) fn denied_by_policy(kind: &Kind, name: &str, message: &str, reason: &str) -> Self {
         let mut error = Self::forbidden(kind, name, message);
         (error.code, error.reason) = match reason {
@@ -146,7 +146,7 @@ impl ApiError {
         error
     }
 
-    /// An apply that would take fields from other managers.
+    /// Returns the error of an apply that would take fields from other managers.
     pub(crate) fn apply_conflict(conflict: &Conflict) -> Self {
         Self::new(409, "Conflict", conflict.message())
             .with_details(json!({ "causes": conflict.causes() }))
@@ -172,17 +172,18 @@ impl ApiError {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
-    /// Some fields of an object are not as they must be.
+    /// Returns the error of an object with invalid fields.
     pub(crate) fn invalid(kind: &Kind, name: &str, errors: &[FieldError]) -> Self {
         Self::invalid_named(&kind.group, &kind.kind, name, errors)
     }
 
-    /// The same, where the real server names the resource instead of the kind.
+    /// Returns the error of an object with invalid fields, where the real server names the resource
+    /// instead of the kind.
     pub(crate) fn invalid_resource(kind: &Kind, name: &str, errors: &[FieldError]) -> Self {
         Self::invalid_named(&kind.group, &kind.plural, name, errors)
     }
 
-    /// The same for options and patches, which are no objects.
+    /// Returns the error of invalid options and patches, which are not objects.
     pub(crate) fn invalid_named(
         group: &str,
         kind: &str,
@@ -217,12 +218,13 @@ impl ApiError {
         .with_details(details)
     }
 
-    /// The object is larger than what can be stored.
+    /// Returns the error of an object that is too large to be stored.
     pub(crate) fn object_too_large() -> Self {
         Self::without_reason(500, "etcdserver: request is too large")
     }
 
-    /// The request is well-formed but can't be carried out, and no field is to blame.
+    /// Returns the error of a well-formed request that cannot be carried out, without an invalid
+    /// field.
     pub(crate) fn unprocessable(message: impl Into<String>) -> Self {
         Self::new(422, "Invalid", message).with_details(json!({}))
     }
@@ -238,7 +240,7 @@ impl ApiError {
         .with_details(json!({ "causes": [cause] }))
     }
 
-    /// Something that this server does not do; it says so instead of pretending.
+    /// Returns the error of a feature that the sandbox does not have.
     pub(crate) fn not_implemented(message: impl Into<String>) -> Self {
         Self::new(501, "NotImplemented", message)
     }
@@ -251,7 +253,7 @@ impl ApiError {
         Self::new(504, "Timeout", format!("Timeout: {}", message.into())).with_retry_after(seconds)
     }
 
-    /// The answer's body.
+    /// Returns the body of the response.
     pub(crate) fn body(&self) -> Value {
         if let Some(verbatim) = &self.verbatim {
             return verbatim.as_ref().clone();
@@ -274,7 +276,8 @@ impl ApiError {
     }
 }
 
-/// `details` that name what the error is about. `kind` holds the plural or the kind, as the real server does.
+/// Returns `details` with the subject of the error. `kind` is the plural or the kind, as on the
+/// real server.
 fn about(kind: &Kind, what: &str, name: &str) -> Value {
     let mut details = json!({ "kind": what });
     if !name.is_empty() {

@@ -1,8 +1,9 @@
-//! Whatever is sent: an answer comes, it is a proper one, and a refused write has changed nothing.
+//! Robustness against arbitrary requests: every one gets a valid response, and a rejected write
+//! changes nothing.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helper functions of tests are tests, too"
+    reason = "helper functions of tests are tests"
 )]
 
 #[path = "support/rough/mod.rs"]
@@ -19,11 +20,13 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use self::rough::Rough;
-use self::support::{Answer, Api, CONFIG_MAPS, DEFINITIONS, config_map, definition, get, request};
+use self::support::{
+    Api, ApiResponse, CONFIG_MAPS, DEFINITIONS, config_map, definition, get, request,
+};
 
 const THINGS: &str = "/apis/test.dev/v1/namespaces/default/things";
 
-/// Everything that a request could change.
+/// All collections that a request could change.
 const LISTS: [&str; 8] = [
     "/api/v1/configmaps",
     "/api/v1/pods",
@@ -74,7 +77,7 @@ async fn state(api: &Api) -> Vec<(u16, Bytes)> {
     all
 }
 
-/// Whether a real server gives this answer, though it is an error of the server.
+/// Returns `true` if a real server returns the same internal error.
 fn is_known(status: &Value, what: &Rough) -> bool {
     let message = status["message"].as_str().unwrap_or_default();
     let is_strategic = what
@@ -92,8 +95,8 @@ fn is_known(status: &Value, what: &Rough) -> bool {
     }
 }
 
-/// Checks the form of an answer.
-fn check(answer: &Answer, what: &Rough) {
+/// Checks the form of a response.
+fn check(answer: &ApiResponse, what: &Rough) {
     let media = answer.headers.get("content-type");
     let media = media.map_or("", |value| value.to_str().unwrap());
     if media == "application/vnd.kubernetes.protobuf" {
@@ -138,13 +141,13 @@ async fn survive(all: &[Rough]) {
         let Some(request) = rough.request() else {
             continue;
         };
-        // What goes on in the background settles first.
+        // Background work settles first.
         tokio::time::sleep(Duration::from_secs(10)).await;
         let before = state(&api).await;
         let answer = api.send(request).await;
         check(&answer, rough);
         let reads = matches!(rough.method, "GET" | "HEAD" | "OPTIONS");
-        // Of a deletion with a body, the query does not count.
+        // The query of a deletion with a body is ignored.
         let dry = rough.query.contains("dryRun=All") && rough.method != "DELETE";
         if reads || dry || answer.code >= 400 {
             assert!(before == state(&api).await, "{rough:?}: {}", answer.text());
@@ -170,14 +173,14 @@ proptest! {
     })]
 
     #[test]
-    fn anything_gets_a_proper_answer(
+    fn random_requests_get_valid_responses(
         requests in prop::collection::vec(rough::requests(), 1..10),
     ) {
         block_on(survive(&requests));
     }
 }
 
-/// Sends a body and returns the code, once it is clear that nothing has changed.
+/// Sends a body, asserts that nothing has changed, and returns the status code.
 async fn refused(api: &Api, request: Request<Full<Bytes>>) -> u16 {
     let before = state(api).await;
     let answer = api.send(request).await;
@@ -188,7 +191,7 @@ async fn refused(api: &Api, request: Request<Full<Bytes>>) -> u16 {
 }
 
 #[tokio::test]
-async fn bodies_have_a_limit() {
+async fn large_bodies_are_rejected() {
     let (_sandbox, api) = filled().await;
     let large = config_map("large", &"x".repeat(3 << 20)).to_string();
     let media = Some("application/json");
@@ -197,7 +200,7 @@ async fn bodies_have_a_limit() {
 }
 
 #[tokio::test]
-async fn deep_and_broken_bodies_are_bad_requests() {
+async fn deep_and_malformed_bodies_are_rejected() {
     let (_sandbox, api) = filled().await;
     let one = format!("{CONFIG_MAPS}/one");
     for (method, path, media) in [
@@ -228,7 +231,7 @@ async fn deep_and_broken_bodies_are_bad_requests() {
 }
 
 #[tokio::test]
-async fn of_a_key_that_is_given_twice_the_client_hears() {
+async fn duplicate_keys_are_reported() {
     let (_sandbox, api) = filled().await;
     let body = "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\
                 \"metadata\":{\"name\":\"x\",\"name\":\"y\"}}";
@@ -242,7 +245,7 @@ async fn of_a_key_that_is_given_twice_the_client_hears() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_a_bad_request() {
+async fn truncated_body_is_rejected() {
     use futures::StreamExt as _;
     use http_body_util::{BodyExt as _, StreamBody};
     use tower::ServiceExt as _;

@@ -1,8 +1,8 @@
-//! Certificates that the sandbox signs for approved requests.
+//! Tests of certificates for approved requests.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helper functions of tests are tests, too"
+    reason = "helper functions of tests are tests"
 )]
 
 mod support;

@@ -1,8 +1,8 @@
-//! Faults of a running sandbox, set by clients.
+//! Tests of the control endpoint.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helper functions of tests are tests, too"
+    reason = "helper functions of tests are tests"
 )]
 
 mod support;
@@ -15,7 +15,7 @@ use support::{Api, CONFIG_MAPS, config_map, request};
 const FAULTS: &str = "/kopf-sandbox/faults";
 
 #[tokio::test]
-async fn rules_come_and_go_by_requests() {
+async fn rules_are_added_and_removed_by_requests() {
     let sandbox = Sandbox::builder().seed(7).build().unwrap();
     let api = Api::of(&sandbox);
     let yaml = "- {fault: error, code: 503, verbs: [create], kind: configmaps, times: 2}\n- {fault: latency, delay: 1ms}\n";
@@ -49,7 +49,7 @@ async fn rules_come_and_go_by_requests() {
 }
 
 #[tokio::test]
-async fn wrong_rules_are_refused_as_a_whole() {
+async fn invalid_rules_are_rejected_as_a_whole() {
     let sandbox = Sandbox::builder().build().unwrap();
     let api = Api::of(&sandbox);
     for body in ["- {fault: reset}\n- {fault: rest}", "]", "", "7"] {

@@ -1,8 +1,8 @@
-//! Under paused time, the same seed and the same start give the same history, to the byte.
+//! Determinism tests: under paused time, equal seeds and starting times give equal bytes.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helper functions of tests are tests, too"
+    reason = "helper functions of tests are tests"
 )]
 
 mod support;
@@ -27,7 +27,7 @@ fn sandbox(seed: u64) -> Sandbox {
     builder.build().unwrap()
 }
 
-/// Everything that clients have seen, in the order in which they have seen it.
+/// All responses and events, in the order in which clients received them.
 #[derive(Debug, Clone, Default)]
 struct Transcript(Arc<Mutex<Vec<String>>>);
 
@@ -41,7 +41,7 @@ impl Transcript {
     }
 }
 
-/// A client that writes down what it does and sees.
+/// A client that records its requests and responses.
 struct Script {
     api: Api,
     transcript: Transcript,
@@ -60,12 +60,12 @@ impl Script {
         };
         let what = format!("{method} {path}");
         let request = request(method, path, Some(content_type), body);
-        let answer = self.api.send(request).await;
-        let (code, headers) = (answer.code, &answer.headers);
-        assert!(code < 300, "{what}: {}", answer.text());
+        let response = self.api.send(request).await;
+        let (code, headers) = (response.code, &response.headers);
+        assert!(code < 300, "{what}: {}", response.text());
         self.transcript
-            .add(format!("{what}: {code} {headers:?} {}", answer.text()));
-        answer.json()
+            .add(format!("{what}: {code} {headers:?} {}", response.text()));
+        response.json()
     }
 
     async fn create(&self, path: &str, object: Value) -> Value {
@@ -80,7 +80,7 @@ impl Script {
         self.send(Method::DELETE, path, &options).await;
     }
 
-    /// Writes down a watch as it goes on, next to everything else that happens.
+    /// Records a watch concurrently with other requests.
     async fn watch(&mut self, path: &str) {
         let query = "allowWatchBookmarks=true&timeoutSeconds=20000";
         let mut watch = self.api.watch(&format!("{path}?{query}")).await;
@@ -149,7 +149,7 @@ async fn run(seed: u64) -> String {
         script.patch(&path, patch).await;
         sleep(Duration::from_secs(61)).await;
     }
-    // Owners and dependents, all three ways to go.
+    // Owners and dependents, with all three propagation policies.
     for policy in ["Background", "Foreground", "Orphan"] {
         let owner = script.create(THINGS, thing("owner-", None)).await;
         for _ in 0..3 {
@@ -159,7 +159,7 @@ async fn run(seed: u64) -> String {
         script.delete(&place(THINGS, &owner), options).await;
         sleep(Duration::from_secs(1)).await;
     }
-    // A namespace with contents, one of which is held.
+    // A namespace with contents, one of which has a finalizer.
     let namespace = json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "short-lived" },
     });
@@ -181,7 +181,7 @@ async fn run(seed: u64) -> String {
     let free = json!({ "metadata": { "finalizers": null } });
     script.patch(&format!("{maps}/b"), free).await;
     sleep(Duration::from_secs(2)).await;
-    // The kind itself, with objects of it left.
+    // The CRD, while objects of it exist.
     script
         .delete(&format!("{DEFINITIONS}/things.test.dev"), Value::Null)
         .await;
@@ -196,7 +196,7 @@ async fn run(seed: u64) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_seed_gives_the_same_transcript() {
+async fn same_seed_gives_the_same_transcript() {
     let first = run(11).await;
     let second = run(11).await;
     for (number, (one, two)) in first.lines().zip(second.lines()).enumerate() {
@@ -216,7 +216,7 @@ async fn the_same_seed_gives_the_same_transcript() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_at_once_are_as_deterministic_as_one() {
+async fn concurrent_sandboxes_are_deterministic() {
     let alone = run(3).await;
     let (one, two) = tokio::join!(run(3), run(3));
     assert_eq!(one, alone);
@@ -224,7 +224,7 @@ async fn two_at_once_are_as_deterministic_as_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn virtual_hours_pass_at_once() {
+async fn virtual_hours_pass_immediately() {
     let sandbox = sandbox(1);
     let api = Api::of(&sandbox);
     let begin = Instant::now();
@@ -237,7 +237,7 @@ async fn virtual_hours_pass_at_once() {
         bookmarks.push(begin.elapsed().as_secs());
     }
     assert_eq!(begin.elapsed().as_secs(), 36_000);
-    // One a minute, and the one with which the stream ends.
+    // One per minute, and the one at the end of the stream.
     let expected: Vec<u64> = (1..=600).map(|minute| minute * 60).collect();
     assert_eq!(bookmarks[..599], expected[..599]);
     assert_eq!(bookmarks.last(), Some(&36_000));
@@ -248,7 +248,7 @@ async fn virtual_hours_pass_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_ends_after_its_time_even_if_there_is_always_news() {
+async fn watch_ends_after_its_timeout_under_constant_changes() {
     let sandbox = sandbox(1);
     let api = Api::of(&sandbox);
     let path = format!("{CONFIG_MAPS}?timeoutSeconds=100");
@@ -262,7 +262,7 @@ async fn a_watch_ends_after_its_time_even_if_there_is_always_news() {
             Some(_) => events += 1,
             None => break,
         }
-        assert!(round < 1000, "it never ends");
+        assert!(round < 1000, "the stream does not end");
     }
     assert!((99..=100).contains(&events), "{events}");
 }

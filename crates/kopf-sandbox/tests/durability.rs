@@ -1,8 +1,8 @@
-//! Sandboxes that keep their objects in a folder: over restarts, crashes and damages.
+//! Tests of data folders: restarts, crashes and damage.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helper functions of tests are tests, too"
+    reason = "helper functions of tests are tests"
 )]
 
 mod support;
@@ -27,7 +27,7 @@ fn sandbox(folder: &Path) -> Sandbox {
 fn refusal(folder: &Path) -> DataError {
     match Sandbox::builder().data(folder).build() {
         Err(Error::Data { source, .. }) => source,
-        other => panic!("the folder is accepted: {other:?}"),
+        other => panic!("expected an error: {other:?}"),
     }
 }
 
@@ -49,7 +49,7 @@ fn widget(name: &str, owner: Option<&Value>) -> Value {
 }
 
 #[tokio::test]
-async fn objects_and_kinds_are_there_after_a_restart() {
+async fn objects_and_kinds_survive_a_restart() {
     let folder = TempDir::new().unwrap();
     let first = sandbox(folder.path());
     let api = Api::of(&first);
@@ -76,7 +76,7 @@ async fn objects_and_kinds_are_there_after_a_restart() {
     let revision = created.json()["metadata"]["resourceVersion"].clone();
     assert!(revision.as_str().unwrap().parse::<u64>().unwrap() > now);
 
-    // Owners are known as before: the widget goes with its config map.
+    // Owner references are restored: the widget is deleted with its config map.
     api.delete(&format!("{CONFIG_MAPS}/kept")).await;
     in_time("the end of a dependent", async {
         while api.get(&format!("{WIDGETS}/owned")).await.code != 404 {
@@ -117,7 +117,7 @@ async fn watches_from_before_a_restart_expire_or_continue() {
 }
 
 #[tokio::test]
-async fn a_deletion_that_was_under_way_goes_on() {
+async fn unfinished_deletion_continues_after_a_restart() {
     let folder = TempDir::new().unwrap();
     let first = sandbox(folder.path());
     let api = Api::of(&first);
@@ -150,7 +150,7 @@ async fn a_deletion_that_was_under_way_goes_on() {
 }
 
 #[tokio::test]
-async fn folders_of_others_are_refused() {
+async fn foreign_folders_are_rejected() {
     let folder = TempDir::new().unwrap();
     let used = sandbox(folder.path());
     assert!(matches!(refusal(folder.path()), DataError::InUse));
@@ -176,7 +176,7 @@ fn log(folder: &Path) -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn an_incomplete_end_is_cut_off_and_damages_are_reported() {
+async fn incomplete_end_is_truncated_and_damage_is_reported() {
     let folder = TempDir::new().unwrap();
     let first = sandbox(folder.path());
     let api = Api::of(&first);
@@ -210,7 +210,7 @@ async fn an_incomplete_end_is_cut_off_and_damages_are_reported() {
 }
 
 #[tokio::test]
-async fn a_log_of_outdated_changes_is_rewritten() {
+async fn log_of_outdated_changes_is_rewritten() {
     let folder = TempDir::new().unwrap();
     let first = sandbox(folder.path());
     let api = Api::of(&first);
@@ -230,10 +230,10 @@ async fn a_log_of_outdated_changes_is_rewritten() {
     second.shutdown().await;
 }
 
-/// The process that is killed: writes into the folder and prints what was answered.
+/// The process that is killed: writes into the folder and prints acknowledged writes.
 ///
-/// Every writer has a config map of its own; a line has its name and the value that is stored, or `-`
-/// after a deletion.
+/// Every writer has its own config map. A line contains its name and the stored value, or `-` after
+/// a deletion.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_writer() {
     let Some(folder) = std::env::var_os("KOPF_TEST_DATA") else {
@@ -278,18 +278,19 @@ fn spawn_writer(folder: &Path) -> Child {
         .unwrap()
 }
 
-/// Reads answers until some have come, kills the process, and returns the last answer to each writer.
-fn kill_after(mut child: Child, answers: usize) -> BTreeMap<String, String> {
+/// Reads acknowledgements until enough have arrived, kills the process, and returns the last one of
+/// each writer.
+fn kill_after(mut child: Child, responses: usize) -> BTreeMap<String, String> {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut seen = BTreeMap::new();
     let mut read = 0;
-    while read < answers {
+    while read < responses {
         let line = lines.next().expect("the writer ended early").unwrap();
         read += usize::from(note(&line, &mut seen));
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    // What was answered before the end and not read yet counts as well.
+    // Unread acknowledgements count as well.
     for line in lines {
         note(&line.unwrap_or_default(), &mut seen);
     }
@@ -298,7 +299,7 @@ fn kill_after(mut child: Child, answers: usize) -> BTreeMap<String, String> {
 
 fn note(line: &str, seen: &mut BTreeMap<String, String>) -> bool {
     let parts: Vec<&str> = line.split(' ').collect();
-    // The last line may be cut; "done" is only complete with its value.
+    // The last line may be truncated; "done" is complete only with its value.
     if let ["done", name, value] = parts[..]
         && !value.is_empty()
     {
@@ -309,7 +310,7 @@ fn note(line: &str, seen: &mut BTreeMap<String, String>) -> bool {
 }
 
 #[tokio::test]
-async fn kills_lose_nothing_that_was_answered() {
+async fn kill_loses_no_acknowledged_write() {
     let kills = std::env::var("KOPF_TEST_KILLS").map_or(4, |text| text.parse().unwrap());
     let folder = TempDir::new().unwrap();
     for round in 0..kills {
@@ -325,7 +326,7 @@ async fn kills_lose_nothing_that_was_answered() {
                     "-".to_owned()
                 }
             };
-            // The next write may be stored without having been answered.
+            // The next write may be stored without an acknowledgement.
             let next = |value: &str| match value {
                 "-" => None,
                 value => value.parse::<u64>().ok(),

@@ -1,8 +1,8 @@
-//! Faults on requests, as a client in process sees them.
+//! Tests of faults of requests, in process.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helper functions of tests are tests, too"
+    reason = "helper functions of tests are tests"
 )]
 
 mod support;
@@ -21,7 +21,7 @@ use self::support::{
 
 const ONE: &str = "/api/v1/namespaces/default/configmaps/one";
 
-/// A sandbox with the config map `one`.
+/// Returns a sandbox with the config map `one`.
 async fn sandbox() -> (Sandbox, Api) {
     let sandbox = Sandbox::builder().seed(1).build().unwrap();
     let api = Api::of(&sandbox);
@@ -31,7 +31,7 @@ async fn sandbox() -> (Sandbox, Api) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn latency_delays_a_request_before_it_is_carried_out() {
+async fn latency_delays_a_request() {
     let (sandbox, api) = sandbox().await;
     let delay = Duration::from_secs(7);
     sandbox
@@ -41,7 +41,7 @@ async fn latency_delays_a_request_before_it_is_carried_out() {
     {
         let mut creation = std::pin::pin!(api.create(CONFIG_MAPS, &two));
         let early = timeout(Duration::from_millis(6_999), &mut creation).await;
-        assert!(early.is_err(), "answered before its time");
+        assert!(early.is_err(), "the response is too early");
         api.get(&format!("{CONFIG_MAPS}/two")).await.expect(404);
         creation.await.expect(201);
     }
@@ -52,7 +52,7 @@ async fn latency_delays_a_request_before_it_is_carried_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn latency_between_two_bounds_is_drawn_anew_for_each_request() {
+async fn random_latency_differs_between_requests() {
     let (sandbox, api) = sandbox().await;
     let (least, most) = (Duration::from_secs(1), Duration::from_secs(9));
     sandbox.faults().inject(Fault::latency_between(least, most));
@@ -61,7 +61,7 @@ async fn latency_between_two_bounds_is_drawn_anew_for_each_request() {
         let before = Instant::now();
         api.get(ONE).await.expect(200);
         let waited = before.elapsed();
-        // Sleeping has a granularity of a millisecond.
+        // Timers have a resolution of one millisecond.
         assert!(waited >= least && waited <= most + Duration::from_millis(1));
         seen.insert(waited);
     }
@@ -69,7 +69,7 @@ async fn latency_between_two_bounds_is_drawn_anew_for_each_request() {
 }
 
 #[tokio::test]
-async fn errors_carry_a_status_and_are_not_carried_out() {
+async fn injected_errors_have_a_status_and_prevent_the_request() {
     let (sandbox, api) = sandbox().await;
     for (code, reason) in [
         (409, "Conflict"),
@@ -81,15 +81,15 @@ async fn errors_carry_a_status_and_are_not_carried_out() {
     ] {
         let id = sandbox.faults().inject(Fault::error(code).times(1));
         let patch = json!({ "data": { "value": "changed" } });
-        let answer = api.merge(ONE, &patch).await.expect(code);
-        let status = answer.json();
+        let response = api.merge(ONE, &patch).await.expect(code);
+        let status = response.json();
         assert_eq!(status["kind"], "Status");
         assert_eq!(status["apiVersion"], "v1");
         assert_eq!(status["status"], "Failure");
         assert_eq!(status["code"], code);
         assert_eq!(status["reason"], reason);
-        assert_eq!(answer.headers["content-type"], "application/json");
-        let is_busy = answer.headers.contains_key("retry-after");
+        assert_eq!(response.headers["content-type"], "application/json");
+        let is_busy = response.headers.contains_key("retry-after");
         assert_eq!(is_busy, code == 429, "{code}");
         assert_eq!(sandbox.faults().count(id), 1);
         assert_eq!(api.get(ONE).await.json()["data"]["value"], "1");
@@ -98,29 +98,29 @@ async fn errors_carry_a_status_and_are_not_carried_out() {
 }
 
 #[tokio::test]
-async fn errors_say_when_to_come_back_if_told_to() {
+async fn injected_errors_have_retry_after() {
     let (sandbox, api) = sandbox().await;
     let faults = sandbox.faults();
     for code in [429, 503] {
         let id = faults.inject(Fault::error(code).retry_after(17));
-        let answer = api.get(ONE).await.expect(code);
-        assert_eq!(answer.headers["retry-after"], "17");
-        assert_eq!(answer.json()["details"]["retryAfterSeconds"], 17);
+        let response = api.get(ONE).await.expect(code);
+        assert_eq!(response.headers["retry-after"], "17");
+        assert_eq!(response.json()["details"]["retryAfterSeconds"], 17);
         faults.remove(id);
     }
     api.get(ONE).await.expect(200);
 }
 
 #[tokio::test]
-async fn a_refused_creation_is_one_of_a_namesake() {
+async fn injected_409_of_a_creation_is_already_exists() {
     let (sandbox, api) = sandbox().await;
     sandbox.faults().inject(Fault::error(409));
-    let answer = api.create(CONFIG_MAPS, &config_map("two", "2")).await;
-    assert_eq!(answer.expect(409).json()["reason"], "AlreadyExists");
+    let response = api.create(CONFIG_MAPS, &config_map("two", "2")).await;
+    assert_eq!(response.expect(409).json()["reason"], "AlreadyExists");
 }
 
 #[tokio::test]
-async fn a_reset_fails_the_call_and_changes_nothing() {
+async fn reset_fails_the_call_and_changes_nothing() {
     let (sandbox, api) = sandbox().await;
     sandbox.faults().inject(Fault::reset().verb(Verb::Delete));
     let deletion = || request(Method::DELETE, ONE, None, "");
@@ -133,7 +133,7 @@ async fn a_reset_fails_the_call_and_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_half_open_connection_never_answers() {
+async fn half_open_connection_never_responds() {
     let (sandbox, api) = sandbox().await;
     sandbox.faults().inject(Fault::half_open().times(1));
     let silent = timeout(Duration::from_secs(1_000_000), api.delete(ONE)).await;
@@ -143,7 +143,7 @@ async fn a_half_open_connection_never_answers() {
 }
 
 #[tokio::test]
-async fn faults_choose_by_verb() {
+async fn faults_match_by_verb() {
     let (sandbox, api) = sandbox().await;
     let two = config_map("two", "2");
     let patch = json!({}).to_string();
@@ -170,7 +170,7 @@ async fn faults_choose_by_verb() {
     for (verb, _) in &all {
         let id = sandbox.faults().inject(Fault::error(503).verb(*verb));
         for (other, request) in &all {
-            // What must not be carried out, because the later ones need the objects.
+            // Deletions are skipped, because later requests need the objects.
             if verb != other && matches!(other, Verb::Delete | Verb::DeleteCollection) {
                 continue;
             }
@@ -182,7 +182,7 @@ async fn faults_choose_by_verb() {
 }
 
 #[tokio::test]
-async fn faults_choose_by_kind_namespace_name_subresource_and_user() {
+async fn faults_match_by_kind_namespace_name_subresource_and_user() {
     let sandbox = Sandbox::builder()
         .token("secret", "ann", ["staff"])
         .build()
@@ -248,7 +248,7 @@ async fn faults_choose_by_kind_namespace_name_subresource_and_user() {
 }
 
 #[tokio::test]
-async fn faults_end_after_so_many_strikes() {
+async fn faults_end_after_their_limit() {
     let (sandbox, api) = sandbox().await;
     let id = sandbox.faults().inject(Fault::error(500).times(3));
     let mut codes = Vec::new();
@@ -260,7 +260,7 @@ async fn faults_end_after_so_many_strikes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn faults_have_a_window_of_time() {
+async fn faults_have_a_time_window() {
     let (sandbox, api) = sandbox().await;
     let fault = Fault::error(500)
         .starting_after(Duration::from_secs(60))
@@ -276,7 +276,7 @@ async fn faults_have_a_window_of_time() {
 }
 
 #[tokio::test]
-async fn faults_strike_a_part_of_the_requests() {
+async fn probability_strikes_a_fraction_of_requests() {
     let (sandbox, api) = sandbox().await;
     sandbox.faults().inject(Fault::error(500).probability(0.25));
     let mut struck = 0;
@@ -290,7 +290,7 @@ async fn faults_strike_a_part_of_the_requests() {
     assert_eq!(sandbox.faults().count(never), 0);
 }
 
-/// What a scripted run of requests meets under some random faults.
+/// Returns the responses of a script of requests under random faults.
 async fn run(seed: u64) -> Vec<String> {
     let sandbox = Sandbox::builder().seed(seed).build().unwrap();
     let api = Api::of(&sandbox);
@@ -314,7 +314,7 @@ async fn run(seed: u64) -> Vec<String> {
             get(CONFIG_MAPS),
         ] {
             let before = Instant::now();
-            let outcome = api.try_send(request).await.map(|answer| answer.code);
+            let outcome = api.try_send(request).await.map(|response| response.code);
             log.push(format!("{outcome:?} after {:?}", before.elapsed()));
         }
     }
@@ -332,7 +332,7 @@ async fn run(seed: u64) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_seed_gives_the_same_faults() {
+async fn same_seed_gives_the_same_faults() {
     let first = run(5).await;
     assert_eq!(first, run(5).await);
     assert_ne!(first, run(6).await);

@@ -1,8 +1,8 @@
-//! Faults of the network, as a client over TLS sees them.
+//! Tests of network faults over TLS.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helper functions of tests are tests, too"
+    reason = "helper functions of tests are tests"
 )]
 
 mod support;
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use self::support::tls::{Connection, Kubeconfig};
 use self::support::{Api, CONFIG_MAPS, config_map, get, in_time};
 
-/// Long enough to see that nothing comes, if it did not come at once.
+/// Time after which a response is considered absent.
 const A_WHILE: Duration = Duration::from_millis(150);
 const WATCH: &str = "/api/v1/namespaces/default/configmaps?watch=true";
 
@@ -58,7 +58,7 @@ fn is_reset(error: &hyper::Error) -> bool {
 }
 
 #[tokio::test]
-async fn a_reset_request_is_a_reset_connection() {
+async fn reset_fault_resets_the_connection() {
     let setup = Setup::new().await;
     let fault = Fault::reset().verb(Verb::Create).times(1);
     setup.sandbox.faults().inject(fault);
@@ -73,7 +73,7 @@ async fn a_reset_request_is_a_reset_connection() {
 }
 
 #[tokio::test]
-async fn all_connections_are_reset_at_once_and_new_ones_work() {
+async fn all_connections_are_reset_and_new_ones_work() {
     let setup = Setup::new().await;
     let mut idle = setup.connect().await;
     idle.get(CONFIG_MAPS).await.unwrap().expect(200);
@@ -90,7 +90,7 @@ async fn all_connections_are_reset_at_once_and_new_ones_work() {
 }
 
 #[tokio::test]
-async fn frozen_connections_are_silent_and_then_go_on() {
+async fn frozen_connections_resume() {
     let setup = Setup::new().await;
     let mut connection = setup.connect().await;
     connection.get(CONFIG_MAPS).await.unwrap().expect(200);
@@ -108,21 +108,21 @@ async fn frozen_connections_are_silent_and_then_go_on() {
         assert!(new.is_err(), "new connections are not served either");
         assert!(timeout(A_WHILE, watch.line()).await.is_err());
         faults.freeze_connections(false);
-        in_time("the answer", call).await.unwrap().expect(200);
+        in_time("the response", call).await.unwrap().expect(200);
     }
     setup.create("two").await;
     assert_eq!(watch.event().await.name(), "two");
 }
 
 #[tokio::test]
-async fn a_half_open_socket_is_silent_until_it_is_reset() {
+async fn half_open_socket_is_silent_until_reset() {
     let setup = Setup::new().await;
     let faults = setup.sandbox.faults();
     faults.inject(Fault::half_open().verb(Verb::List).times(1));
     let mut connection = setup.connect().await;
     let mut call = std::pin::pin!(connection.get(CONFIG_MAPS));
     assert!(timeout(A_WHILE, &mut call).await.is_err());
-    // Others are served meanwhile.
+    // Other connections are served meanwhile.
     let mut other = setup.connect().await;
     other.get(CONFIG_MAPS).await.unwrap().expect(200);
     faults.reset_connections();
@@ -131,7 +131,7 @@ async fn a_half_open_socket_is_silent_until_it_is_reset() {
 }
 
 #[tokio::test]
-async fn a_frozen_watch_leaves_its_connection_open() {
+async fn frozen_watch_keeps_its_connection_open() {
     let setup = Setup::new().await;
     let mut connection = setup.connect().await;
     let mut watch = connection.watch(WATCH).await;
@@ -158,7 +158,7 @@ async fn errors_arrive_with_their_headers() {
 }
 
 #[tokio::test]
-async fn a_restart_keeps_data_port_and_certificates() {
+async fn restart_keeps_data_port_and_certificates() {
     let setup = Setup::new().await;
     setup.create("one").await;
     let before = (
@@ -181,14 +181,14 @@ async fn a_restart_keeps_data_port_and_certificates() {
         setup.listening.kubeconfig(),
     );
     assert_eq!(before, after);
-    // The client goes on with what it had: the address, the authority, its certificate.
+    // The client continues with the same address, CA and certificate.
     let mut connection = setup.connect().await;
     let answer = connection.get(&one).await.unwrap().expect(200);
     assert_eq!(answer.json(), object);
 }
 
 #[tokio::test]
-async fn a_restart_ends_watches_and_forgets_old_versions() {
+async fn restart_ends_watches_and_drops_old_versions() {
     let setup = Setup::new().await;
     let mut connection = setup.connect().await;
     let old = connection.get(CONFIG_MAPS).await.unwrap().version();
@@ -201,7 +201,7 @@ async fn a_restart_ends_watches_and_forgets_old_versions() {
     setup.listening.restart().await.unwrap();
 
     assert!(in_process.breaks().await);
-    // An end or a break: what a client sees of a dying server is a matter of luck.
+    // An end or a break: either can happen when a server dies.
     let end = in_time("the end of the watch", watch.line()).await;
     assert!(!matches!(end, Ok(Some(_))), "{end:?}");
 
@@ -215,7 +215,7 @@ async fn a_restart_ends_watches_and_forgets_old_versions() {
         ("ERROR", Some(410))
     );
 
-    // List and watch from there, as every client does after a 410.
+    // A list and a watch from there, as after a 410.
     let mut connection = setup.connect().await;
     let list = connection.get(CONFIG_MAPS).await.unwrap().expect(200);
     let path = format!("{WATCH}&resourceVersion={}", list.version());
@@ -228,7 +228,7 @@ async fn a_restart_ends_watches_and_forgets_old_versions() {
 }
 
 #[tokio::test]
-async fn it_restarts_many_times_while_clients_keep_trying() {
+async fn clients_survive_many_restarts() {
     let setup = Setup::new().await;
     let mut tasks = tokio::task::JoinSet::new();
     for client in 0..4 {
@@ -242,7 +242,7 @@ async fn it_restarts_many_times_while_clients_keep_trying() {
                         continue;
                     };
                     match connection.create(CONFIG_MAPS, &object).await {
-                        // 409: it was carried out, but the answer was lost.
+                        // 409: it was carried out, but the response was lost.
                         Ok(answer) if matches!(answer.code, 201 | 409) => break,
                         Ok(answer) => panic!("{}", answer.text()),
                         Err(_) => {}
@@ -267,7 +267,7 @@ async fn it_restarts_many_times_while_clients_keep_trying() {
 }
 
 #[tokio::test]
-async fn after_a_shutdown_the_port_is_closed_and_the_sandbox_lives() {
+async fn listener_shutdown_closes_the_port_and_keeps_the_sandbox() {
     let setup = Setup::new().await;
     setup.create("one").await;
     let mut connection = setup.connect().await;
@@ -278,7 +278,7 @@ async fn after_a_shutdown_the_port_is_closed_and_the_sandbox_lives() {
     assert!(setup.kubeconfig.connect().await.is_err());
     let api = Api::of(&setup.sandbox);
     api.send(get(CONFIG_MAPS)).await.expect(200);
-    // It can be listened on again, with the same authority.
+    // The sandbox can listen again, with the same CA.
     let listening = setup.sandbox.listen(Listen::default()).await.unwrap();
     let again = Kubeconfig::read(&listening.kubeconfig());
     let mut connection = again.connect().await.unwrap();

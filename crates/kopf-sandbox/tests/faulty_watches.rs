@@ -1,8 +1,8 @@
-//! Faults on watches and on the history that they start from, as a client in process sees them.
+//! Tests of faults of watches and their history, in process.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helper functions of tests are tests, too"
+    reason = "helper functions of tests are tests"
 )]
 
 mod support;
@@ -31,13 +31,13 @@ async fn create(api: &Api, names: &[&str]) {
     }
 }
 
-/// A watch without a timeout that could get in the way of what is tested.
+/// Opens a watch whose timeout exceeds the test.
 async fn watch(api: &Api) -> Watch {
     api.watch(&format!("{CONFIG_MAPS}?timeoutSeconds=864000"))
         .await
 }
 
-/// The names of so many events.
+/// Returns the names of the next `count` events.
 async fn names(watch: &mut Watch, count: usize) -> Vec<String> {
     let mut names = Vec::new();
     for _ in 0..count {
@@ -47,7 +47,7 @@ async fn names(watch: &mut Watch, count: usize) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropped_events_are_missing_and_the_stream_goes_on() {
+async fn stream_continues_after_dropped_events() {
     let (sandbox, api) = sandbox();
     let mut watch = watch(&api).await;
     let dropping = Fault::drop_events().name("b").times(1);
@@ -72,7 +72,7 @@ async fn each_stream_has_its_own_faults() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delayed_events_hold_up_those_behind_them_only() {
+async fn delayed_events_delay_only_later_ones() {
     let (sandbox, api) = sandbox();
     let mut watch = watch(&api).await;
     let delay = Duration::from_secs(40);
@@ -89,7 +89,7 @@ async fn delayed_events_hold_up_those_behind_them_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_watch_breaks_off_after_what_came_before() {
+async fn cut_watch_breaks_after_earlier_events() {
     let (sandbox, api) = sandbox();
     let from = api.version(CONFIG_MAPS).await;
     let mut watch = watch(&api).await;
@@ -101,7 +101,7 @@ async fn a_cut_watch_breaks_off_after_what_came_before() {
     assert!(watch.line().await.unwrap().is_none(), "nothing follows");
     assert_eq!(sandbox.faults().injected().cut_watches, 1);
 
-    // Nothing is lost for a client that comes back.
+    // A client that reconnects misses nothing.
     sandbox.faults().clear();
     let path = format!("{CONFIG_MAPS}?resourceVersion={from}");
     let mut again = api.watch(&path).await;
@@ -109,7 +109,7 @@ async fn a_cut_watch_breaks_off_after_what_came_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_frozen_watch_is_silent_after_what_came_before() {
+async fn frozen_watch_is_silent_after_earlier_events() {
     let (sandbox, api) = sandbox();
     let path = format!("{CONFIG_MAPS}?allowWatchBookmarks=true&timeoutSeconds=60");
     let mut watch = api.watch(&path).await;
@@ -124,7 +124,7 @@ async fn a_frozen_watch_is_silent_after_what_came_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_frozen_or_delayed_watch_ends_with_its_sandbox() {
+async fn frozen_or_delayed_watch_ends_with_its_sandbox() {
     for fault in [Fault::freeze_watch(), Fault::delay_events(Duration::MAX)] {
         let (sandbox, api) = sandbox();
         let mut watch = watch(&api).await;
@@ -137,7 +137,7 @@ async fn a_frozen_or_delayed_watch_ends_with_its_sandbox() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn killed_watches_break_off_and_new_ones_do_not() {
+async fn killed_watches_break_and_new_ones_work() {
     let (sandbox, api) = sandbox();
     let mut quiet = watch(&api).await;
     let mut behind = watch(&api).await;
@@ -145,7 +145,7 @@ async fn killed_watches_break_off_and_new_ones_do_not() {
     assert_eq!(quiet.event().await.name(), "a");
     sandbox.faults().kill_watches();
     assert!(quiet.breaks().await);
-    assert!(behind.breaks().await, "what is unread is lost, too");
+    assert!(behind.breaks().await, "unread events are lost");
     let mut new = watch(&api).await;
     assert_eq!(new.event().await.name(), "a");
     create(&api, &["b"]).await;
@@ -153,7 +153,7 @@ async fn killed_watches_break_off_and_new_ones_do_not() {
 }
 
 #[tokio::test]
-async fn after_a_compaction_old_versions_are_gone() {
+async fn compaction_drops_old_versions() {
     let (sandbox, api) = sandbox();
     let old = api.version(CONFIG_MAPS).await;
     create(&api, &["a", "b", "c"]).await;
@@ -177,7 +177,7 @@ async fn after_a_compaction_old_versions_are_gone() {
     let exact = format!("{CONFIG_MAPS}?resourceVersion={old}&resourceVersionMatch=Exact");
     api.get(&exact).await.expect(410);
 
-    // The answer shows how to go on, from the same place in the present list.
+    // The response contains a token for the same position in the current list.
     let token = expired["metadata"]["continue"].as_str().unwrap();
     let rest = api.get(&format!("{CONFIG_MAPS}?continue={token}")).await;
     let rest = rest.expect(200).json();
@@ -188,7 +188,7 @@ async fn after_a_compaction_old_versions_are_gone() {
 }
 
 #[tokio::test]
-async fn the_present_version_survives_a_compaction() {
+async fn compaction_keeps_the_current_version() {
     let (sandbox, api) = sandbox();
     let mut open = watch(&api).await;
     create(&api, &["a"]).await;
@@ -203,7 +203,7 @@ async fn the_present_version_survives_a_compaction() {
 }
 
 #[tokio::test]
-async fn a_watch_that_was_not_read_meets_the_compaction() {
+async fn unread_watch_fails_after_a_compaction() {
     let (sandbox, api) = sandbox();
     let mut watch = watch(&api).await;
     create(&api, &["a"]).await;
@@ -216,7 +216,7 @@ async fn a_watch_that_was_not_read_meets_the_compaction() {
 }
 
 #[tokio::test]
-async fn a_rule_compacts_right_before_a_request() {
+async fn fault_compacts_before_a_request() {
     let (sandbox, api) = sandbox();
     let old = api.version(CONFIG_MAPS).await;
     create(&api, &["a"]).await;

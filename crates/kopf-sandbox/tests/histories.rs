@@ -1,4 +1,4 @@
-//! Random histories of objects, replayed: the sandbox makes of each request what a real server has made.
+//! Replay of random histories: the sandbox must respond like a real server.
 //!
 //! `tests/control-plane/histories.py` records them.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "these are tests")]
@@ -31,7 +31,7 @@ async fn send(
     (code, serde_json::from_slice(&bytes).unwrap())
 }
 
-/// Returns what must be the same on all servers; the recorder does the same.
+/// Returns the part of a response that is equal on all servers; the recorder does the same.
 fn essence(code: u16, answer: &Value) -> Value {
     if code >= 400 {
         let causes = answer.pointer("/details/causes").and_then(Value::as_array);
@@ -67,7 +67,7 @@ fn essence(code: u16, answer: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn histories_are_those_of_a_real_server() {
+async fn histories_match_a_real_server() {
     let recorded = include_str!("../data/samples/histories.json");
     let recorded: Value = serde_json::from_str(recorded).unwrap();
     let sandbox = Sandbox::builder().build().unwrap();

@@ -1,8 +1,8 @@
-//! Hundreds of sandboxes in one process, none of which knows of the others.
+//! Tests of hundreds of independent sandboxes in one process.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helper functions of tests are tests, too"
+    reason = "helper functions of tests are tests"
 )]
 
 mod support;
@@ -42,13 +42,13 @@ impl One {
         (0..OBJECTS).map(|i| format!("s{number}-{i}")).collect()
     }
 
-    /// Creates its objects, and a kind that only every third one has.
+    /// Creates its objects, and a CRD in every third sandbox.
     async fn fill(&mut self) {
         let api = Api::of(&self.sandbox);
         for name in self.names() {
             let made = api.create(CONFIG_MAPS, &config_map(&name, "")).await;
             made.expect(201);
-            tokio::task::yield_now().await; // let the others in between
+            tokio::task::yield_now().await; // lets the other sandboxes run
         }
         if self.number.is_multiple_of(3) {
             let things = definition("things", "Thing");
@@ -56,7 +56,7 @@ impl One {
         }
     }
 
-    /// Sees its own objects and no others; their uids are returned.
+    /// Asserts that only its own objects exist. Returns their uids.
     async fn check(&mut self) -> Vec<String> {
         let names = self.names();
         for name in &names {
@@ -82,7 +82,7 @@ impl One {
     }
 }
 
-/// Waits until no more tasks are alive than before.
+/// Waits until the number of tasks is back to `before`.
 async fn tasks_end(before: usize) {
     let metrics = tokio::runtime::Handle::current().metrics();
     in_time("the end of all tasks", async {
@@ -94,7 +94,7 @@ async fn tasks_end(before: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hundreds_live_side_by_side_and_leave_nothing_behind() {
+async fn hundreds_of_sandboxes_leave_no_tasks_behind() {
     let before = tokio::runtime::Handle::current()
         .metrics()
         .num_alive_tasks();
@@ -128,7 +128,7 @@ async fn hundreds_live_side_by_side_and_leave_nothing_behind() {
 }
 
 #[tokio::test]
-async fn dozens_of_listeners_leave_nothing_behind() {
+async fn dozens_of_listeners_leave_no_tasks_behind() {
     let before = tokio::runtime::Handle::current()
         .metrics()
         .num_alive_tasks();
@@ -157,7 +157,7 @@ async fn dozens_of_listeners_leave_nothing_behind() {
                 listening.shutdown().await;
                 sandbox.shutdown().await;
             }
-            // The other way round: the sandbox goes while its listener is open.
+            // In the other order: the sandbox is dropped while its listener is open.
             _ => {
                 sandbox.shutdown().await;
                 drop(listening);
@@ -170,14 +170,14 @@ async fn dozens_of_listeners_leave_nothing_behind() {
 }
 
 #[tokio::test]
-async fn an_api_without_its_sandbox_says_that_it_has_ended() {
+async fn service_of_a_dropped_sandbox_reports_its_end() {
     let metrics = tokio::runtime::Handle::current().metrics();
     let before = metrics.num_alive_tasks();
     let sandbox = Sandbox::builder().build().unwrap();
     let api = Api::of(&sandbox);
     drop(sandbox);
     tasks_end(before).await;
-    // Nothing would collect garbage or end namespaces any more: better no answer than half of one.
-    let answer = api.get(CONFIG_MAPS).await;
-    assert_eq!(answer.code, 503);
+    // The controllers have ended, so that requests are rejected.
+    let response = api.get(CONFIG_MAPS).await;
+    assert_eq!(response.code, 503);
 }

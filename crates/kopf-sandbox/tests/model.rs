@@ -1,8 +1,8 @@
-//! Random histories of a few objects, next to a model that is simple enough to be right.
+//! Model-based tests: random histories of a few objects, compared with a simple model.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helper functions of tests are tests, too"
+    reason = "helper functions of tests are tests"
 )]
 
 mod support;
@@ -13,11 +13,11 @@ use kopf_sandbox::Sandbox;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use self::support::{Answer, Api, DEFINITIONS, Event, definition};
+use self::support::{Api, ApiResponse, DEFINITIONS, Event, definition};
 
 const THINGS: &str = "/apis/test.dev/v1/namespaces/default/things";
 
-/// Which version an update says it is based on.
+/// The resource version of an update.
 #[derive(Debug, Clone, Copy)]
 enum Base {
     Current,
@@ -66,13 +66,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..40)
 }
 
-/// None, one or two of these.
+/// Returns zero, one or two finalizers.
 fn finalizers(count: usize) -> Vec<String> {
     let all = ["test.dev/one", "test.dev/two"];
     all.iter().take(count).map(|name| (*name).into()).collect()
 }
 
-/// An object as the model knows it.
+/// An object in the model.
 #[derive(Debug, Clone, PartialEq)]
 struct Model {
     value: u8,
@@ -84,7 +84,7 @@ struct Model {
 }
 
 impl Model {
-    /// The same facts about an object of the API.
+    /// Returns the model of an API object.
     fn of(object: &Value) -> Self {
         let number = |pointer: &str| {
             let value = object.pointer(pointer)?;
@@ -103,7 +103,7 @@ impl Model {
     }
 }
 
-/// The code of the answer and what becomes of the object.
+/// Returns the status code and the next state of the object.
 fn predict(before: Option<&Model>, action: &Action) -> (u16, Option<Model>) {
     let Some(model) = before else {
         return match action {
@@ -111,7 +111,7 @@ fn predict(before: Option<&Model>, action: &Action) -> (u16, Option<Model>) {
                 let model = Model {
                     value: *value,
                     label: None,
-                    status: None, // not to be written through the main endpoint
+                    status: None, // not writable through the main endpoint
                     generation: 1,
                     finalizers: self::finalizers(*finalizers),
                     terminating: false,
@@ -180,7 +180,7 @@ fn thing(name: &str, value: u8) -> Value {
     })
 }
 
-async fn carry_out(api: &Api, step: &Step) -> Answer {
+async fn carry_out(api: &Api, step: &Step) -> ApiResponse {
     let name = step.name;
     let path = format!("{THINGS}/{name}");
     match &step.action {
@@ -241,7 +241,7 @@ async fn list(api: &Api) -> Objects {
     items
         .map(|item| {
             let mut item = item.clone();
-            // Lists may leave these out of their items.
+            // Lists can omit these in their items.
             item["apiVersion"] = json!("test.dev/v1");
             item["kind"] = json!("Thing");
             (item["metadata"]["name"].as_str().unwrap().into(), item)
@@ -249,7 +249,7 @@ async fn list(api: &Api) -> Objects {
         .collect()
 }
 
-/// What a client that follows a watch knows in the end.
+/// Returns the objects in the cache of a client after a watch.
 fn replay(events: &[Event]) -> Objects {
     let mut objects = Objects::new();
     let mut last = 0;
@@ -261,7 +261,7 @@ fn replay(events: &[Event]) -> Objects {
         match &*event.kind {
             "ADDED" => assert!(before.is_none(), "{event:?}"),
             "MODIFIED" => {
-                let before = before.expect("it was there");
+                let before = before.expect("the object exists");
                 assert_eq!(before["metadata"]["uid"], event.object["metadata"]["uid"]);
             }
             "DELETED" => {
@@ -292,12 +292,12 @@ async fn compare(steps: &[Step]) {
     for step in steps {
         let before = models.remove(step.name);
         let (code, after) = predict(before.as_ref(), &step.action);
-        let answer = carry_out(&api, step).await;
+        let response = carry_out(&api, step).await;
         assert_eq!(
-            answer.code,
+            response.code,
             code,
             "{step:?} on {before:?}: {}",
-            answer.text()
+            response.text()
         );
         let event = match (&before, &after) {
             (None, Some(_)) => Some("ADDED"),
@@ -338,7 +338,7 @@ proptest! {
     })]
 
     #[test]
-    fn objects_live_as_the_model_says(steps in steps()) {
+    fn objects_follow_the_model(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)

@@ -1,11 +1,11 @@
-//! Requests that are made to cost much: each takes a bounded time and amount of memory.
+//! Tests of expensive requests: each takes a bounded time and memory.
 //!
-//! With a cost that grows with the square of the input, each of them takes minutes.
+//! With quadratic cost, each of them would take minutes.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::needless_pass_by_value,
-    reason = "helper functions of tests are tests, too"
+    reason = "helper functions of tests are tests"
 )]
 
 mod support;
@@ -13,12 +13,12 @@ mod support;
 use http::Method;
 use kopf_sandbox::Sandbox;
 use serde_json::{Value, json};
-use support::{Answer, Api, DEFINITIONS, definition, in_time, request};
+use support::{Api, ApiResponse, DEFINITIONS, definition, in_time, request};
 
 const WIDGETS: &str = "/apis/test.dev/v1/namespaces/default/widgets";
 
-/// Creates a definition with this schema of `spec`.
-async fn install(api: &Api, spec: Value) -> Answer {
+/// Creates a CRD with this schema of `spec`.
+async fn install(api: &Api, spec: Value) -> ApiResponse {
     let mut crd = definition("widgets", "Widget");
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
         json!({"type": "object", "properties": {"spec": spec}});
@@ -36,7 +36,7 @@ fn list_of(items: Value) -> Value {
 }
 
 #[tokio::test]
-async fn many_wrong_items_are_refused_with_some_of_the_errors() {
+async fn many_invalid_items_are_rejected_with_a_limited_number_of_errors() {
     let sandbox = Sandbox::builder().build().unwrap();
     let api = Api::of(&sandbox);
     install(&api, list_of(json!({"type": "integer"})))
@@ -50,7 +50,7 @@ async fn many_wrong_items_are_refused_with_some_of_the_errors() {
 }
 
 #[tokio::test]
-async fn large_lists_with_keys_are_compared_with_their_past() {
+async fn large_keyed_lists_are_compared_with_old_values() {
     let sandbox = Sandbox::builder().build().unwrap();
     let api = Api::of(&sandbox);
     let mut schema = list_of(json!({
@@ -83,7 +83,7 @@ async fn large_lists_with_keys_are_compared_with_their_past() {
 }
 
 #[tokio::test]
-async fn defaults_cannot_multiply_an_object() {
+async fn size_of_defaults_is_limited() {
     let sandbox = Sandbox::builder().build().unwrap();
     let api = Api::of(&sandbox);
     let large = "x".repeat(1 << 20);
@@ -104,7 +104,7 @@ async fn defaults_cannot_multiply_an_object() {
 }
 
 #[tokio::test]
-async fn patches_with_many_moves_are_applied_or_refused() {
+async fn patches_with_many_moves_are_bounded() {
     let sandbox = Sandbox::builder().build().unwrap();
     let api = Api::of(&sandbox);
     let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -127,7 +127,7 @@ async fn patches_with_many_moves_are_applied_or_refused() {
         .flat_map(|_| [step("/spec/a", "/spec/x"), step("/spec/x", "/spec/a")])
         .collect();
     assert_eq!(send(level).await, 200);
-    // Between levels, so that the depth has to be found again and again.
+    // Between levels, so that the depth has to be measured repeatedly.
     let up_and_down: Vec<Value> = (0..5000)
         .flat_map(|_| {
             [
@@ -145,7 +145,7 @@ async fn patches_with_many_moves_are_applied_or_refused() {
 }
 
 #[tokio::test]
-async fn large_patterns_are_refused() {
+async fn large_patterns_are_rejected() {
     let sandbox = Sandbox::builder().build().unwrap();
     let api = Api::of(&sandbox);
     for pattern in ["((a{100}){100}){100}", "\\pL{900}\\pN{900}"] {

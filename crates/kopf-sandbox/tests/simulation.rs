@@ -1,8 +1,8 @@
-//! Simulated workloads under paused time.
+//! Tests of simulated workloads under paused time.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helper functions of tests are tests, too"
+    reason = "helper functions of tests are tests"
 )]
 
 mod support;
@@ -26,7 +26,7 @@ const SERVICES: &str = "/api/v1/namespaces/default/services";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
 const CLAIMS: &str = "/api/v1/namespaces/default/persistentvolumeclaims";
 const VOLUMES: &str = "/api/v1/persistentvolumes";
-/// The virtual time that a test waits before it gives up.
+/// The timeout of a test in virtual time, in seconds.
 const PATIENCE: u32 = 3_600;
 
 struct World {
@@ -63,7 +63,7 @@ impl World {
         list["items"].as_array().unwrap().clone()
     }
 
-    /// Waits until an object is as wanted.
+    /// Waits until an object fulfils a condition.
     async fn until(&self, path: &str, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         for _ in 0..PATIENCE {
             let object = self.get(path, name).await;
@@ -76,7 +76,7 @@ impl World {
         panic!("{path}/{name} stays as it is: {:#}", object["status"]);
     }
 
-    /// Waits until the objects of a kind are as wanted.
+    /// Waits until the objects of a kind fulfil a condition.
     async fn until_all(&self, path: &str, wanted: impl Fn(&[Value]) -> bool) -> Vec<Value> {
         for _ in 0..PATIENCE {
             let items = self.items(path).await;
@@ -315,7 +315,7 @@ async fn stateful_sets_start_in_order_with_bound_claims() {
             && it["status"]["readyReplicas"] == 1
     };
     world.until(STATEFUL_SETS, "db", updated).await;
-    // Claims stay, volumes of deleted claims go.
+    // Claims stay; volumes of deleted claims are removed.
     assert_eq!(world.items(CLAIMS).await.len(), 3);
     world
         .api
@@ -452,7 +452,7 @@ async fn services_get_addresses_and_endpoints() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_requests_give_the_same_history() {
+async fn same_requests_give_the_same_history() {
     let mut histories = Vec::new();
     for _ in 0..2 {
         let world = World::all();

@@ -1,8 +1,8 @@
-//! Who may talk to a sandbox, and that it keeps their secrets.
+//! Tests of authentication, and of secrets in logs.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helper functions of tests are tests, too"
+    reason = "helper functions of tests are tests"
 )]
 
 mod support;
@@ -15,7 +15,7 @@ use kopf_sandbox::{Builder, Listen, Listening, Sandbox};
 use serde_json::{Value, json};
 
 use self::support::tls::Kubeconfig;
-use self::support::{Answer, Api, CONFIG_MAPS, get, with_json};
+use self::support::{Api, ApiResponse, CONFIG_MAPS, get, with_json};
 
 const TOKEN: &str = "t0ken-of-ann";
 const MASTER_TOKEN: &str = "t0ken-of-the-master";
@@ -51,19 +51,19 @@ fn with_headers(mut request: Any, headers: &[(&'static str, &str)]) -> Any {
     request
 }
 
-fn user(answer: Answer) -> Value {
-    answer.expect(201).json()["status"]["userInfo"].clone()
+fn user(response: ApiResponse) -> Value {
+    response.expect(201).json()["status"]["userInfo"].clone()
 }
 
 #[track_caller]
-fn assert_unauthorized(answer: Answer) {
-    let status = answer.expect(401).json();
+fn assert_unauthorized(response: ApiResponse) {
+    let status = response.expect(401).json();
     assert_eq!(status["kind"], "Status");
     assert_eq!(status["reason"], "Unauthorized");
 }
 
 #[tokio::test]
-async fn in_process_everybody_is_the_administrator_unless_they_say_otherwise() {
+async fn in_process_requests_default_to_the_administrator() {
     let sandbox = builder().build().unwrap();
     let api = Api::of(&sandbox);
     let admin = user(api.send(who_am_i()).await);
@@ -89,7 +89,7 @@ async fn in_process_everybody_is_the_administrator_unless_they_say_otherwise() {
 }
 
 #[tokio::test]
-async fn over_tls_users_are_known_by_certificate_or_token() {
+async fn tls_users_are_identified_by_certificate_or_token() {
     let (_sandbox, listening) = listening().await;
     for (text, expected) in [
         (listening.kubeconfig(), "kubernetes-admin"),
@@ -105,7 +105,7 @@ async fn over_tls_users_are_known_by_certificate_or_token() {
 }
 
 #[tokio::test]
-async fn over_tls_nobody_is_refused() {
+async fn tls_requests_without_credentials_are_rejected() {
     let (_sandbox, listening) = listening().await;
     let anonymous = Kubeconfig::read(&listening.kubeconfig()).anonymous();
     let mut connection = anonymous.connect().await.unwrap();
@@ -121,7 +121,7 @@ async fn over_tls_nobody_is_refused() {
 }
 
 #[tokio::test]
-async fn certificates_of_one_sandbox_do_not_open_another() {
+async fn certificates_of_another_sandbox_are_rejected() {
     let (_one, here) = listening().await;
     let (_two, there) = listening().await;
     let mut stranger = Kubeconfig::read(&here.kubeconfig());
@@ -133,7 +133,7 @@ async fn certificates_of_one_sandbox_do_not_open_another() {
 }
 
 #[tokio::test]
-async fn masters_may_act_for_others() {
+async fn masters_can_impersonate() {
     let (_sandbox, listening) = listening().await;
     let master = Kubeconfig::read(&listening.kubeconfig_with_token(MASTER_TOKEN));
     let mut connection = master.connect().await.unwrap();
@@ -166,7 +166,7 @@ async fn masters_may_act_for_others() {
 }
 
 #[tokio::test]
-async fn others_may_not_act_for_anybody() {
+async fn impersonation_requires_a_right() {
     let (_sandbox, listening) = listening().await;
     let ann = Kubeconfig::read(&listening.kubeconfig_with_token(TOKEN));
     let mut connection = ann.connect().await.unwrap();
@@ -188,15 +188,15 @@ async fn tokens_are_reviewed() {
             "kind": "TokenReview",
             "spec": { "token": token },
         });
-        let answer = api.create(TOKEN_REVIEW, &review).await.expect(201);
-        let status = answer.json()["status"].clone();
+        let response = api.create(TOKEN_REVIEW, &review).await.expect(201);
+        let status = response.json()["status"].clone();
         assert_eq!(status["authenticated"].as_bool().unwrap_or(false), known);
         assert_eq!(status["user"]["username"] == "ann", known);
     }
 }
 
 #[tokio::test]
-async fn a_token_that_is_given_twice_is_the_last_users() {
+async fn reassigned_token_belongs_to_the_last_user() {
     let sandbox = Sandbox::builder()
         .token("same", "first", ["a"])
         .token("same", "second", ["b"])
@@ -207,7 +207,7 @@ async fn a_token_that_is_given_twice_is_the_last_users() {
     assert_eq!(known["username"], "second");
 }
 
-/// Everything that must not show up in logs.
+/// Returns all strings that must not appear in logs.
 async fn secrets(sandbox: &Sandbox, listening: &Listening) -> Vec<String> {
     let config: Value = serde_saphyr::from_str(&listening.kubeconfig()).unwrap();
     let key = config["users"][0]["user"]["client-key-data"].as_str();
@@ -256,10 +256,10 @@ fn assert_hidden(secrets: &[String], shown: &str) {
 }
 
 #[tokio::test]
-async fn secrets_do_not_show_up_in_debug_output() {
+async fn secrets_are_absent_from_debug_output() {
     let (sandbox, listening) = listening().await;
     let secrets = secrets(&sandbox, &listening).await;
-    // Also what is made for watchers.
+    // Includes the serialised events of watches.
     let mut watch = Api::of(&sandbox).watch("/api/v1/secrets").await;
     let patch = json!({ "stringData": { "more": "s3cr3t-password" } });
     let api = Api::of(&sandbox);
@@ -275,7 +275,7 @@ async fn secrets_do_not_show_up_in_debug_output() {
 }
 
 #[test]
-fn tokens_do_not_show_up_in_debug_output_of_a_builder() {
+fn tokens_are_absent_from_debug_output_of_a_builder() {
     let secrets = [TOKEN.to_owned(), MASTER_TOKEN.to_owned()];
     assert_hidden(&secrets, &format!("{:?}", builder()));
     assert_hidden(&secrets, &format!("{:#?}", builder()));

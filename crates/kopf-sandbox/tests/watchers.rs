@@ -1,8 +1,8 @@
-//! Many watchers and many writers at once.
+//! Tests of many concurrent watchers and writers.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helper functions of tests are tests, too"
+    reason = "helper functions of tests are tests"
 )]
 
 mod support;
@@ -24,7 +24,7 @@ fn sandbox() -> (Sandbox, Api) {
     (sandbox, api)
 }
 
-/// So many lines, as they come.
+/// Returns the next `count` lines.
 async fn lines(mut watch: Watch, count: usize) -> Vec<u8> {
     let mut text = Vec::new();
     let mut seen = 0;
@@ -38,7 +38,7 @@ async fn lines(mut watch: Watch, count: usize) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_watchers_see_every_event_in_order() {
+async fn thousand_watchers_see_every_event_in_order() {
     const WATCHERS: usize = 1000;
     const EVENTS: usize = 200;
     let (_sandbox, api) = sandbox();
@@ -74,7 +74,7 @@ async fn a_thousand_watchers_see_every_event_in_order() {
 }
 
 #[tokio::test]
-async fn a_watcher_that_is_not_read_holds_up_nobody() {
+async fn unread_watcher_blocks_no_other() {
     let sandbox = Sandbox::builder().history(50).build().unwrap();
     let api = Api::of(&sandbox);
     let mut lazy = api.watch(CONFIG_MAPS).await;
@@ -96,21 +96,21 @@ async fn a_watcher_that_is_not_read_holds_up_nobody() {
             late = api.watch(&path).await;
         }
     }
-    // More has happened than is remembered.
+    // More changes than the history keeps.
     let error = lazy.event().await;
     assert_eq!(
         (&*error.kind, &error.object["code"]),
         ("ERROR", &json!(410))
     );
     assert!(lazy.rest().await.is_empty());
-    // Less has happened than is remembered.
+    // Fewer changes than the history keeps.
     for round in 161..200 {
         assert_eq!(late.event().await.name(), format!("n{round:03}"));
     }
 }
 
 #[tokio::test]
-async fn a_watcher_that_is_read_late_gets_everything_that_is_remembered() {
+async fn late_reader_gets_the_whole_history() {
     let (_sandbox, api) = sandbox();
     let mut watch = api.watch(CONFIG_MAPS).await;
     for round in 0..600 {
@@ -127,7 +127,7 @@ async fn a_watcher_that_is_read_late_gets_everything_that_is_remembered() {
 }
 
 #[tokio::test]
-async fn watchers_with_selectors_see_their_part() {
+async fn watchers_with_selectors_get_matching_events() {
     let (_sandbox, api) = sandbox();
     let mut red = api
         .watch(&format!("{CONFIG_MAPS}?labelSelector=colour%3Dred"))
@@ -218,15 +218,15 @@ async fn optimistic_locking_loses_no_increment() {
             for _ in 0..ROUNDS {
                 loop {
                     let mut object = api.get(ONE).await.expect(200).json();
-                    // As in a slow client: somebody else has the time to interfere.
+                    // Yields, so that other writers can interfere, as with a slow client.
                     tokio::task::yield_now().await;
                     let value: usize = object["data"]["value"].as_str().unwrap().parse().unwrap();
                     object["data"]["value"] = json!((value + 1).to_string());
-                    let answer = api.update(ONE, &object).await;
-                    match answer.code {
+                    let response = api.update(ONE, &object).await;
+                    match response.code {
                         200 => break,
-                        409 => assert_eq!(answer.json()["reason"], "Conflict"),
-                        _ => panic!("{}", answer.text()),
+                        409 => assert_eq!(response.json()["reason"], "Conflict"),
+                        _ => panic!("{}", response.text()),
                     }
                     conflicts += 1;
                 }
@@ -237,11 +237,11 @@ async fn optimistic_locking_loses_no_increment() {
     let conflicts: usize = in_time("all tasks", tasks.join_all()).await.iter().sum();
     let last = api.get(ONE).await.json();
     assert_eq!(last["data"]["value"], (TASKS * ROUNDS).to_string());
-    assert!(conflicts > 0, "nothing was tested: nobody met anybody");
+    assert!(conflicts > 0, "no conflicts: nothing was tested");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn patches_without_a_version_are_all_applied() {
+async fn concurrent_patches_without_a_version_are_all_applied() {
     const TASKS: usize = 40;
     const ROUNDS: usize = 10;
     let (_sandbox, api) = sandbox();
@@ -255,7 +255,7 @@ async fn patches_without_a_version_are_all_applied() {
             start.wait().await;
             for round in 0..ROUNDS {
                 let patch = json!({ "data": { format!("t{task}-{round}"): "x" } });
-                // The server itself tries again, but not forever.
+                // The server retries conflicts itself, but not forever.
                 while api.merge(ONE, &patch).await.code == 409 {}
             }
         });
@@ -263,7 +263,7 @@ async fn patches_without_a_version_are_all_applied() {
     in_time("all tasks", tasks.join_all()).await;
     let last = api.get(ONE).await.expect(200).json();
     assert_eq!(last["data"].as_object().unwrap().len(), TASKS * ROUNDS + 1);
-    // Each of them was an event of its own, and the data only grew.
+    // Each change was an event, and the data only grew.
     watch.event().await;
     for count in 0..TASKS * ROUNDS {
         let event = watch.event().await;
@@ -273,7 +273,7 @@ async fn patches_without_a_version_are_all_applied() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_creations_of_one_name_one_succeeds() {
+async fn one_of_many_concurrent_creations_succeeds() {
     let (_sandbox, api) = sandbox();
     let mut tasks = JoinSet::new();
     for task in 0..50 {

@@ -1,14 +1,14 @@
-//! Addresses as others know them: in URLs, and in certificates.
+//! Host names and addresses: in URLs, and in certificates.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::Error;
 
-/// The longest name, and the longest part of one, that DNS knows.
+/// Maximum lengths of a DNS name and of one of its labels.
 const LENGTHS: (usize, usize) = (253, 63);
 
-/// What a machine is called by others, as an option says it: a name or an address. In brackets, as in
-/// URLs, addresses are the same. An empty one is none.
+/// Parses an option with the host name or address of a machine. Addresses can be in brackets, as in
+/// URLs. Returns `None` if it is empty.
 pub(crate) fn name(option: &'static str, given: &str) -> Result<Option<String>, Error> {
     let text = unbracketed(given);
     if text.is_empty() {
@@ -17,7 +17,7 @@ pub(crate) fn name(option: &'static str, given: &str) -> Result<Option<String>, 
     if let Ok(address) = text.parse::<IpAddr>() {
         return Ok(Some(address.to_string()));
     }
-    // Certificates and those who verify them do not know names with a dot in the end.
+    // Certificates and their verifiers do not support a trailing dot.
     let text = text.strip_suffix('.').unwrap_or(text);
     match trouble(text) {
         None => Ok(Some(text.to_owned())),
@@ -25,7 +25,7 @@ pub(crate) fn name(option: &'static str, given: &str) -> Result<Option<String>, 
     }
 }
 
-/// One of the other names that a certificate is good for: there, it can be for all parts in one place.
+/// Parses an additional name for a certificate, which can start with a wildcard label.
 pub(crate) fn alternative(given: &str) -> Result<Option<String>, Error> {
     match given.strip_prefix("*.") {
         Some(rest) => Ok(name("extra_sans", rest)?.map(|rest| format!("*.{rest}"))),
@@ -33,7 +33,7 @@ pub(crate) fn alternative(given: &str) -> Result<Option<String>, Error> {
     }
 }
 
-/// Where to listen, as an option says it; everywhere if it is empty.
+/// Parses the option with the listening address. Returns `None` (all interfaces) if it is empty.
 pub(crate) fn listened(given: Option<&str>) -> Result<Option<&str>, Error> {
     let Some(given) = given else {
         return Ok(None);
@@ -45,7 +45,7 @@ pub(crate) fn listened(given: Option<&str>) -> Result<Option<&str>, Error> {
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-const PORTS: &str = "ports are said by the option `port`, for the server and for those who call it";
+const PORTS: &str = "must not contain a port; use the option `port`";
 
 fn naming(option: &'static str, given: &str, reason: &'static str) -> Error {
     let given = given.to_owned();
@@ -65,33 +65,32 @@ fn unbracketed(text: &str) -> &str {
         .unwrap_or(text)
 }
 
-/// Why it cannot be the name of a machine, if it cannot.
+/// Returns the reason why a string is not a host name, or `None` if it is one.
 fn trouble(name: &str) -> Option<&'static str> {
     let is_usual = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
     if name.contains("://") {
-        Some("it is a URL, of which only the name of the machine is wanted")
+        Some("must be a host name or an address instead of a URL")
     } else if name.contains('/') {
-        Some("paths are said by the option `path`")
+        Some("must not contain a path; use the option `path`")
     } else if name.contains(':') {
         Some(PORTS)
     } else if name.contains('*') {
-        Some(
-            "there is no machine of that name; wildcards are for `extra_sans`, as in *.example.com",
-        )
+        Some("wildcards are supported only by `extra_sans`, as in *.example.com")
     } else if !name.is_ascii() {
-        Some("letters of other alphabets are written as in xn--bcher-kva.example (Punycode)")
+        Some("must be ASCII; encode international names as in xn--bcher-kva.example (Punycode)")
     } else if name.len() > LENGTHS.0 || name.split('.').any(|part| part.len() > LENGTHS.1) {
-        Some("it is too long: names have up to 253 characters, 63 between dots")
+        Some("too long: at most 253 characters, 63 between dots")
     } else if name.split('.').any(str::is_empty)
         || !name.split('.').all(|p| p.chars().all(is_usual))
     {
-        Some("names consist of letters, digits and dashes, with dots in between")
+        Some("must consist of letters, digits and dashes, separated by dots")
     } else {
         None
     }
 }
 
-/// Where a server can be reached that listens there: one can listen everywhere, but not go there.
+/// Returns the host by which a listening server can be reached: unspecified addresses become
+/// loopback.
 pub(crate) fn accessible(addr: Option<&str>) -> String {
     let Some(addr) = addr else {
         return "localhost".to_owned();
@@ -103,7 +102,7 @@ pub(crate) fn accessible(addr: Option<&str>) -> String {
     }
 }
 
-/// The URL of a server. The path is valid already.
+/// Returns the URL of a server. The path is already validated.
 pub(crate) fn url(scheme: &str, host: &str, port: u16, path: &str) -> String {
     let host = match host.parse::<Ipv6Addr>() {
         Ok(ip) => format!("[{ip}]"),
@@ -120,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn catch_all_addresses_become_those_of_this_machine() {
+    fn unspecified_addresses_become_loopback() {
         for (addr, expected) in [
             (None, "localhost"),
             (Some("0.0.0.0"), "127.0.0.1"),
@@ -163,7 +162,7 @@ mod tests {
             (&*"x.".repeat(128), "too long"),
         ] {
             let error = name("host", given).unwrap_err().to_string();
-            let expected = format!("host of the webhook server cannot be {given:?}: ");
+            let expected = format!("invalid host {given:?} of the webhook server: ");
             assert!(error.starts_with(&expected), "{error}");
             assert!(error.contains(reason), "{error}");
         }
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn places_to_listen_at_have_no_ports() {
+    fn listening_addresses_with_ports_are_rejected() {
         for (given, expected) in [
             (None, None),
             (Some(""), None),

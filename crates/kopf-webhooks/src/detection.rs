@@ -101,7 +101,7 @@ mod tests {
                 Some(DOCKER_DESKTOP),
             ),
             ("kubernetes", "kube-apiserver", "", &["kubernetes"], None),
-            // The first rule that matches is the one.
+            // The first matching rule wins.
             ("minikubeCA", "k3s", "", &docker, Some(K3D)),
             ("", "", "", &[], None),
         ] {

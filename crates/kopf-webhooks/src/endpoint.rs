@@ -170,7 +170,7 @@ impl Endpoint {
                 let spread = acceptor.until(&self.listening, &self.material, spreading);
                 spread.await;
             }
-            debug!("Going on with the renewed SSL certificate files.");
+            debug!("Using the renewed SSL certificate files.");
             self.material = renewed;
             acceptor.retire();
             let bundle = self.material.bundle.as_ref();
@@ -268,7 +268,7 @@ impl Acceptor {
             // Waiting for longer would reward clients that open connections for that purpose.
             let _ = timeout(EXHAUSTED, self.connections.closed()).await;
         } else {
-            warn!("A connection to the webhook server cannot be accepted: {error}");
+            warn!("Cannot accept a connection to the webhook server: {error}");
             tokio::time::sleep(EXHAUSTED).await;
         }
     }

@@ -1,4 +1,4 @@
-//! Why a webhook server or a tunnel cannot serve.
+//! Errors of webhook servers and tunnels.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use rustls::pki_types::pem;
 
-/// Why a webhook server or a tunnel cannot serve.
+/// An error of a webhook server or a tunnel.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Options that exclude each other, or one without the other that it needs.
-    #[error("the options of the webhook server contradict each other: {0}")]
+    /// Options exclude each other, or one lacks another that it requires.
+    #[error("conflicting options of the webhook server: {0}")]
     Options(&'static str),
     /// A file of certificates or keys cannot be read.
-    #[error("{option} of the webhook server cannot be read from {}", path.display())]
+    #[error("cannot read {option} of the webhook server from {}", path.display())]
     File {
         /// The option that names the file.
         option: &'static str,
@@ -23,52 +23,52 @@ pub enum Error {
         /// The cause.
         source: io::Error,
     },
-    /// What should be in PEM is not.
+    /// The data is not valid PEM.
     #[error("{option} of the webhook server ({from}) is not valid PEM")]
     Pem {
         /// The option.
         option: &'static str,
-        /// The file, or what else it is from.
+        /// The file, or another origin of the data.
         from: String,
         /// The cause.
         source: pem::Error,
     },
-    /// There is no certificate, or no key, where one should be.
+    /// A certificate or a key is missing.
     #[error("{option} of the webhook server ({from}) contains no {what}")]
     Empty {
         /// The option.
         option: &'static str,
-        /// The file, or what else it is from.
+        /// The file, or another origin of the data.
         from: String,
-        /// What is missing.
+        /// The missing item.
         what: &'static str,
     },
     /// The private key is encrypted in a way that is not supported, or with another password.
     #[error(
-        "the private key of the webhook server in {} cannot be decrypted: {reason}; a key \
-         without a password works: openssl pkey -in {} -out plain.pem",
+        "cannot decrypt the private key of the webhook server in {}: {reason}; to remove the \
+         password: openssl pkey -in {} -out plain.pem",
         path.display(),
         path.display()
     )]
     EncryptedKey {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
-    /// What should be a name, an address or a path is not.
-    #[error("{option} of the webhook server cannot be {given:?}: {reason}")]
+    /// The value is not a valid name, address or path.
+    #[error("invalid {option} {given:?} of the webhook server: {reason}")]
     Naming {
         /// The option.
         option: &'static str,
-        /// What is given.
+        /// The given value.
         given: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
-    /// The certificate and the key from files are refused.
+    /// The certificate and the key from files are rejected.
     #[error(
-        "the certificate in {} and the private key in {} cannot be used by the webhook server: {reason}",
+        "cannot use the certificate in {} with the private key in {} for the webhook server: {reason}",
         certfile.display(),
         pkeyfile.display()
     )]
@@ -77,44 +77,44 @@ pub enum Error {
         certfile: PathBuf,
         /// The file with the key.
         pkeyfile: PathBuf,
-        /// What is wrong with them.
+        /// The reason.
         reason: &'static str,
         /// The cause.
         source: Box<rustls::Error>,
     },
-    /// The certificate and the key are refused.
-    #[error("the certificate and the private key of the webhook server cannot be used")]
+    /// The certificate and the key are rejected.
+    #[error("cannot use the certificate and the private key of the webhook server")]
     Certificate(#[source] rustls::Error),
-    /// The certificate of the server is from elsewhere than its authorities.
+    /// The certificate of the server is not signed by an authority of its CA bundle.
     #[error(
         "the certificate of the webhook server is not signed by any authority of its CA bundle; \
-         cafile (or cadata) should have the authority that has signed certfile"
+         cafile (or cadata) should contain the authority that signed certfile"
     )]
     Unvouched,
-    /// The certificates of authorities that vouch for clients are refused.
+    /// The CA certificates for clients are rejected.
     #[error(
-        "the authorities for client certificates (verify_cafile, verify_capath, verify_cadata) cannot \
-         be used"
+        "cannot use the authorities for client certificates (verify_cafile, verify_capath, \
+         verify_cadata)"
     )]
     Authorities(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A certificate cannot be made.
-    #[error("a certificate for the webhook server cannot be generated for the names {names:?}")]
+    /// A certificate cannot be generated.
+    #[error("cannot generate a certificate of the webhook server for the names {names:?}")]
     Generation {
-        /// The names it should be good for.
+        /// The names for the certificate.
         names: Vec<String>,
         /// The cause.
         source: rcgen::Error,
     },
-    /// The CA bundle cannot be written where it should be.
-    #[error("the CA bundle of the webhook server cannot be written to {}", path.display())]
+    /// The CA bundle cannot be written.
+    #[error("cannot write the CA bundle of the webhook server to {}", path.display())]
     Dump {
         /// The file.
         path: PathBuf,
         /// The cause.
         source: io::Error,
     },
-    /// Nobody can listen there.
-    #[error("the webhook server cannot listen at {address}, as its options `addr` and `port` say")]
+    /// The address cannot be bound.
+    #[error("the webhook server cannot listen at {address} (options `addr` and `port`)")]
     Listen {
         /// The address and the port.
         address: String,
@@ -123,8 +123,8 @@ pub enum Error {
     },
     /// The program of the tunnel cannot be started.
     #[error(
-        "{} cannot be started for the tunnel: install ngrok (https://ngrok.com/download), or say \
-         where it is by the option `binary` of NgrokTunnel",
+        "cannot start {} for the tunnel: install ngrok (https://ngrok.com/download), or set the \
+         option `binary` of NgrokTunnel",
         binary.display()
     )]
     NgrokMissing {
@@ -136,17 +136,17 @@ pub enum Error {
     /// The program of the tunnel has ended.
     #[error("ngrok has ended ({status}): {reason}")]
     NgrokEnded {
-        /// How it has ended.
+        /// The exit status.
         status: String,
-        /// The last it has said.
+        /// The last error message of the program.
         reason: String,
     },
     /// The program of the tunnel has not opened one in time.
     #[error("ngrok has not opened a tunnel within {} seconds: {reason}", patience.as_secs())]
     NgrokSilent {
-        /// How long it was waited for.
+        /// The timeout.
         patience: Duration,
-        /// The last it has said.
+        /// The last error message of the program.
         reason: String,
     },
 }

@@ -26,7 +26,7 @@ use super::proxy::Proxy;
 use super::stale::{STALE, StaleGuard};
 use super::token_file::TokenFile;
 use crate::Client;
-use crate::transport::Lane;
+use crate::transport::Channel;
 
 /// TCP keep-alive: dead peers of idle connections are noticed within half a minute.
 const KEEPALIVE: Duration = Duration::from_secs(15);
@@ -79,16 +79,16 @@ impl Target {
     pub(super) fn client(self) -> Result<Client, Error> {
         // Replicas of an operator must not reconnect at the same moment.
         let seed = RandomState::new().build_hasher().finish();
-        Ok(Client::from_lane(self.connect()?, seed))
+        Ok(Client::from_channel(self.connect()?, seed))
     }
 
     /// Creates the connection pool. Blocks.
-    pub(crate) fn connect(self) -> Result<Lane, Error> {
+    pub(crate) fn connect(self) -> Result<Channel, Error> {
         build(self)
     }
 }
 
-fn build(target: Target) -> Result<Lane, Error> {
+fn build(target: Target) -> Result<Channel, Error> {
     // If two providers are compiled in, rustls does not choose one. An error means that another
     // thread has installed one meanwhile.
     if rustls::crypto::CryptoProvider::get_default().is_none() {
@@ -173,7 +173,7 @@ struct Tokens {
     issued: Option<PluginToken>,
 }
 
-fn finish<C>(config: &kube::Config, tokens: Tokens, connector: C) -> Result<Lane, Error>
+fn finish<C>(config: &kube::Config, tokens: Tokens, connector: C) -> Result<Channel, Error>
 where
     C: Service<Uri> + Clone + Send + Sync + 'static,
     C::Response: Connection + Read + Write + Send + Unpin + 'static,
@@ -197,7 +197,7 @@ where
         .service(StaleGuard { pool, limit: STALE });
     let server = public(&config.cluster_url.to_string());
     let namespace = config.default_namespace.clone();
-    Ok(Lane::new(service, &server, namespace))
+    Ok(Channel::new(service, &server, namespace))
 }
 
 /// Removes tokens from the errors of token providers.

@@ -1,7 +1,7 @@
 //! Failures of TLS verification.
 //!
-//! CAs and client certificates are replaced from time to time. Those in memory are outdated then, and
-//! connecting fails until they are read again.
+//! CAs and client certificates are replaced from time to time. Those in memory are outdated then,
+//! and connecting fails until they are read again.
 
 use std::error::Error;
 use std::io;

@@ -1,4 +1,4 @@
-//! The newer form of discovery: everything in one document.
+//! Aggregated discovery: everything in one document.
 
 use std::collections::BTreeSet;
 
@@ -68,8 +68,8 @@ struct Subresource {
 }
 
 impl Groups {
-    /// Adds what is known of the wanted groups to one list, and what is to be asked for to the
-    /// other: the servers of those could not be reached lately.
+    /// Adds the resources of the selected groups to one list, and stale groups, whose servers were
+    /// unreachable, to the other.
     pub(super) fn sort_out(
         self,
         wanted: &Wanted,
@@ -101,7 +101,7 @@ impl Groups {
 
 impl Entry {
     fn resource(self, version: &Part) -> Option<Resource> {
-        // Without a kind, it is only a place for subresources.
+        // Without a kind, it is only a parent of subresources.
         let kind = self.response_kind.unwrap_or_default().kind;
         (!kind.is_empty()).then(|| Resource {
             group: version.group.clone(),

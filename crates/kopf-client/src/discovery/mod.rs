@@ -1,8 +1,8 @@
-//! Discovery: which kinds of objects the cluster serves, with all their names.
+//! Discovery: the resources that the cluster serves, with all their names.
 //!
-//! Newer servers tell everything in two documents; with others, every version of every group is
-//! asked for. Groups that cannot be asked (their server is down, or it is forbidden) do not spoil
-//! the rest: they are told apart, to be tried again later.
+//! Newer servers return everything in two documents; on others, every version of every group is
+//! requested. Groups that cannot be read (their server is down, or access is forbidden) are
+//! reported separately, to be retried later.
 
 mod aggregated;
 mod plain;
@@ -19,12 +19,12 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::request::Call;
 
-/// The newer documents are preferred, the older ones are accepted.
+/// The aggregated documents are preferred, the legacy ones are accepted.
 const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                       application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,\
                       application/json";
 
-/// Which API groups to look into.
+/// The API groups to discover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Groups {
     /// All of them.
@@ -34,7 +34,7 @@ pub enum Groups {
 }
 
 impl Groups {
-    /// Whether the group is among them.
+    /// Returns `true` if the group is selected.
     pub fn contain(&self, group: &str) -> bool {
         match self {
             Self::All => true,
@@ -50,16 +50,17 @@ impl Groups {
     }
 }
 
-/// What was found.
+/// The result of a discovery.
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
-    /// The kinds in all their versions, in the order of the server.
+    /// The resources in all their versions, in the order of the server.
     pub resources: Vec<Resource>,
-    /// The groups, or versions of groups as `group/version`, that could not be looked into, and why.
+    /// The groups, or versions of groups as `group/version`, that could not be read, with the
+    /// errors.
     pub failed: Vec<(String, Error)>,
 }
 
-/// What the root documents can be.
+/// The root document.
 #[derive(Deserialize)]
 #[serde(tag = "kind")]
 enum Root {
@@ -71,7 +72,7 @@ enum Root {
     Core(plain::Versions),
 }
 
-/// One version of one group, to be asked for by itself.
+/// One version of one group, to be requested separately.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Part {
     group: String,
@@ -97,11 +98,11 @@ impl Part {
     }
 }
 
-/// Looks what the cluster serves.
+/// Discovers the resources of the cluster.
 ///
 /// # Errors
 ///
-/// Only if nothing at all can be found out. Failures of single groups are in [`Scan::failed`].
+/// No document can be read. Failures of single groups are in [`Scan::failed`].
 pub async fn scan(client: &Client, groups: &Groups) -> Result<Scan, Error> {
     let (core, others) = futures::try_join!(
         root(client, "/api", groups.contain("")),
@@ -126,7 +127,7 @@ async fn root(client: &Client, path: &str, wanted: bool) -> Result<Option<Root>,
     }
     match client.ask(Call::get(path).accepting(ACCEPT)).await {
         Ok(answer) => document(path, &answer).map(Some),
-        // There are servers with only one of the two.
+        // Some servers have only one of the two.
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
     }
@@ -136,7 +137,7 @@ fn document<T: DeserializeOwned>(path: &str, answer: &[u8]) -> Result<T, Error> 
     serde_json::from_slice(answer).map_err(|error| Error::malformed(path, &error))
 }
 
-/// Names of kinds that some servers leave to be guessed.
+/// Returns the singular name, derived from the kind if the server omits it.
 fn singular(given: String, kind: &str) -> String {
     if given.is_empty() {
         kind.to_lowercase()

@@ -1,4 +1,4 @@
-//! The older form of discovery: one document for each version of each group.
+//! Legacy discovery: one document for each version of each group.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,11 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::request::Call;
 
-/// How many versions to ask for at the same time.
+/// Maximum number of concurrent requests.
 const AT_ONCE: usize = 16;
 
-/// A group whose server is down is not worth the patience of all others: it is tried again later.
+/// Maximum number of attempts per group. A group whose server is down must not delay the others: it
+/// is retried later.
 const ATTEMPTS: usize = 3;
 
 #[derive(Deserialize)]
@@ -131,7 +132,7 @@ impl Resources {
     }
 }
 
-/// Asks for single versions, several at a time, and adds what is found in their order.
+/// Requests single versions concurrently, and adds the results in their order.
 pub(super) async fn ask(client: &Client, versions: Vec<Part>, scan: &mut Scan) {
     let mut answers = futures::stream::iter(versions)
         .map(|version| async move {
@@ -142,7 +143,7 @@ pub(super) async fn ask(client: &Client, versions: Vec<Part>, scan: &mut Scan) {
     while let Some((version, found)) = answers.next().await {
         match found {
             Ok(resources) => scan.resources.extend(resources),
-            // It has vanished since it was listed.
+            // It was removed since it was listed.
             Err(error) if error.is_not_found() => {}
             Err(error) => scan.failed.push((version.name(), error)),
         }

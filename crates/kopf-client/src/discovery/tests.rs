@@ -1,4 +1,4 @@
-//! Both forms of discovery, and servers that fail in parts.
+//! Tests of both forms of discovery, and of partial failures.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ fn aggregated(kind: &str, items: &Value) -> Reply {
 }
 
 #[tokio::test]
-async fn plain_documents_are_asked_for_one_by_one() {
+async fn legacy_documents_are_requested_one_by_one() {
     let replies = [
         ok(&json!({"kind": "APIVersions", "versions": ["v1"]})),
         ok(&plain_group()),
@@ -100,7 +100,7 @@ async fn plain_documents_are_asked_for_one_by_one() {
 }
 
 #[tokio::test]
-async fn aggregated_documents_say_it_all() {
+async fn aggregated_documents_are_sufficient() {
     let core = json!([{"metadata": {"creationTimestamp": null}, "versions": [
         {"version": "v1", "freshness": "Current", "resources": [
             {"resource": "pods", "responseKind": {"group": "", "version": "", "kind": "Pod"},
@@ -140,7 +140,7 @@ async fn aggregated_documents_say_it_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn broken_groups_do_not_spoil_the_rest() {
+async fn failing_groups_do_not_affect_others() {
     let replies = [
         ok(&plain_group()),
         ok(&plain_examples()),
@@ -169,7 +169,7 @@ async fn broken_groups_do_not_spoil_the_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stale_versions_are_not_believed() {
+async fn stale_versions_are_requested_separately() {
     let others = json!([{"metadata": {"name": "metrics.dev"}, "versions": [
         {"version": "v1", "freshness": "Stale", "resources": [
             {"resource": "old", "responseKind": {"kind": "Old"}, "scope": "Cluster"}]}]},
@@ -193,7 +193,7 @@ async fn stale_versions_are_not_believed() {
 }
 
 #[tokio::test]
-async fn only_wanted_groups_are_asked_for() {
+async fn only_selected_groups_are_requested() {
     let (client, script) = Script::new([ok(&plain_group()), ok(&plain_examples()), refusal(404)]);
     let scan_of_one = scan(&client, &only(&["kopf.dev"])).await.unwrap();
     assert_eq!(scan_of_one.resources.len(), 2);
@@ -225,7 +225,7 @@ async fn only_wanted_groups_are_asked_for() {
 }
 
 #[tokio::test]
-async fn without_the_roots_nothing_is_known() {
+async fn missing_root_documents_are_an_error() {
     for reply in [
         refusal(403),
         text(200, "<html>"),
@@ -234,7 +234,7 @@ async fn without_the_roots_nothing_is_known() {
         let (client, _) = Script::new([reply]);
         assert!(scan(&client, &only(&["kopf.dev"])).await.is_err());
     }
-    // A server with nothing but extensions.
+    // A server with extensions only.
     let (client, _) = Script::new([refusal(404), ok(&json!({"kind": "APIGroupList"}))]);
     assert!(
         scan(&client, &Groups::All)

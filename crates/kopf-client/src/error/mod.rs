@@ -1,8 +1,7 @@
-//! What can go wrong between a question to the server and its answer.
+//! Errors of requests.
 //!
-//! Causes from below (connections, TLS, JSON) are turned into one line of text here, at the border
-//! of this crate: they are foreign, they end up in logs, and only here it is known what of them
-//! could be a secret. Error answers of the server are kept as they are.
+//! Causes of other crates (connections, TLS, JSON) are converted to one line of text here, because
+//! only this crate can tell which parts may be secrets. Error responses of the server are kept.
 
 mod login;
 
@@ -14,7 +13,7 @@ use serde_json::Value;
 
 pub use self::login::LoginError;
 
-/// How much of an error page is worth keeping.
+/// Maximum length of a kept error page, in bytes.
 const TEXT_LIMIT: usize = 256;
 
 /// The message of API servers about JSON patches that do not apply. It hides the cause.
@@ -23,43 +22,42 @@ const UNAPPLICABLE: &str = "the server rejected our request due to an error in o
 /// The cause of a failed `test` operation, which other servers with the same patch library show.
 const FAILED_TEST: [&str; 2] = ["testing value ", " failed: test failed"];
 
-/// A longer wait than this is not what a server means.
+/// Upper bound of `Retry-After`, in seconds.
 const RETRY_AFTER_LIMIT: f64 = 86_400.0;
 
-/// Why there is no answer, or not the one hoped for.
+/// The error of a request.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server refused or failed, and said so.
+    /// The server responded with an error.
     #[error("{0}")]
     Status(Box<Status>),
 
-    /// The connection could not be made, or was broken.
+    /// The connection could not be established, or was broken.
     #[error("connection failed: {reason}")]
     Network {
         /// The causes, the deepest one last.
         reason: String,
     },
 
-    /// The two sides do not know each other's certificates: those who vouch for the server are
-    /// others than the client believes in, or those for the client.
+    /// TLS verification failed: the peer's certificate is not signed by a trusted CA.
     #[error("TLS verification failed: {reason}")]
     Untrusted {
         /// The causes, the deepest one last.
         reason: String,
     },
 
-    /// The answer did not come in time.
-    #[error("no answer within {} seconds", after.as_secs_f64())]
+    /// The response did not arrive in time.
+    #[error("no response within {} seconds", after.as_secs_f64())]
     Timeout {
-        /// How long it was waited for.
+        /// The timeout.
         after: Duration,
     },
 
-    /// There is an answer, but it makes no sense.
+    /// The response is malformed.
     #[error("unexpected response: {reason}")]
     Malformed {
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 
@@ -84,24 +82,24 @@ pub enum Error {
         limit: usize,
     },
 
-    /// There cannot be such a request.
+    /// The request is invalid.
     #[error("impossible request: {reason}")]
     Impossible {
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 
-    /// There are no credentials, and there will not be any.
+    /// The login failed permanently.
     #[error(transparent)]
     Login(#[from] LoginError),
 
-    /// There is no such address.
+    /// The resource has no such path.
     #[error(transparent)]
     Address(#[from] kopf_core::resource::Error),
 }
 
 impl Error {
-    /// The HTTP status code of the answer, if there is an answer.
+    /// Returns the HTTP status code of the response, if there is one.
     pub fn code(&self) -> Option<u16> {
         match self {
             Self::Status(status) => Some(status.code),
@@ -109,7 +107,7 @@ impl Error {
         }
     }
 
-    /// The error answer of the server, if that is what happened.
+    /// Returns the error response of the server, if there is one.
     pub fn status(&self) -> Option<&Status> {
         match self {
             Self::Status(status) => Some(status),
@@ -117,32 +115,33 @@ impl Error {
         }
     }
 
-    /// 401: the server does not know who is asking.
+    /// Returns `true` for 401: the credentials are missing or invalid.
     pub fn is_unauthorized(&self) -> bool {
         self.code() == Some(401)
     }
 
-    /// 403: it is not allowed.
+    /// Returns `true` for 403: access is denied.
     pub fn is_forbidden(&self) -> bool {
         self.code() == Some(403)
     }
 
-    /// 404: there is no such object, or no such kind.
+    /// Returns `true` for 404: the object or the resource does not exist.
     pub fn is_not_found(&self) -> bool {
         self.code() == Some(404)
     }
 
-    /// 409: somebody else was faster, or the object exists.
+    /// Returns `true` for 409: the object was changed meanwhile, or already exists.
     pub fn is_conflict(&self) -> bool {
         self.code() == Some(409)
     }
 
-    /// 410: the version asked for is too old.
+    /// Returns `true` for 410: the requested version is too old.
     pub fn is_gone(&self) -> bool {
         self.code() == Some(410)
     }
 
-    /// 422: a part of the request is invalid, or a condition of a JSON patch does not hold.
+    /// Returns `true` for 422: a part of the request is invalid, or a condition of a JSON patch
+    /// does not hold.
     pub fn is_unprocessable(&self) -> bool {
         self.code() == Some(422)
     }
@@ -163,12 +162,12 @@ impl Error {
         self.status().is_some_and(Status::is_denial)
     }
 
-    /// 429: too many requests.
+    /// Returns `true` for 429: too many requests.
     pub fn is_throttled(&self) -> bool {
         self.code() == Some(429)
     }
 
-    /// Whether the same request can succeed later without anybody doing anything about it.
+    /// Returns `true` if the same request can succeed later without intervention.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Status(status) => status.code == 429 || status.code >= 500,
@@ -184,7 +183,7 @@ impl Error {
         }
     }
 
-    /// When the server wants to be asked again.
+    /// Returns the delay that the server requests before a retry.
     pub fn retry_after(&self) -> Option<Duration> {
         self.status().and_then(|status| status.retry_after)
     }
@@ -202,23 +201,23 @@ impl Error {
     }
 }
 
-/// An error answer of the server.
+/// An error response of the server.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Status {
     /// The HTTP status code.
     pub code: u16,
-    /// The reason as one word, such as `AlreadyExists`; empty if the server did not say.
+    /// The reason as one word, such as `AlreadyExists`; empty if the server sends none.
     pub reason: String,
-    /// The explanation for humans; empty if the server did not say.
+    /// The message; empty if the server sends none.
     pub message: String,
-    /// What the server has added to it.
+    /// The details of the server.
     pub details: Option<Value>,
-    /// When the server wants to be asked again.
+    /// The delay that the server requests before a retry.
     pub retry_after: Option<Duration>,
 }
 
-/// The part of the server's `Status` objects that is kept.
+/// The relevant part of the server's `Status` objects.
 #[derive(Deserialize)]
 struct Payload {
     kind: String,
@@ -233,7 +232,7 @@ struct Payload {
 }
 
 impl Status {
-    /// An error answer that was not received, for tests of what is done with one.
+    /// Returns an error response for tests.
     pub fn new(code: u16, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -242,7 +241,7 @@ impl Status {
         }
     }
 
-    /// From an answer: `Status` objects are kept, other JSON is dropped, text is cut.
+    /// Parses a response: `Status` objects are kept, other JSON is dropped, text is truncated.
     pub(crate) fn from_answer(code: u16, retry_after: Option<&str>, body: &[u8]) -> Self {
         let mut status = match Payload::parse(body) {
             Some(payload) => Self::from_payload(payload),
@@ -261,7 +260,7 @@ impl Status {
         status
     }
 
-    /// From the object of an `ERROR` event.
+    /// Parses the object of an `ERROR` event.
     pub(crate) fn from_event(object: &[u8]) -> Self {
         Payload::parse(object).map_or_else(
             || Self::new(0, cut(&String::from_utf8_lossy(object))),
@@ -342,7 +341,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// Whole seconds, as the original takes them.
+/// Truncates to whole seconds, as the original does.
 fn seconds(given: f64) -> Option<Duration> {
     (given.is_finite() && given >= 0.0)
         .then(|| Duration::from_secs_f64(given.min(RETRY_AFTER_LIMIT).trunc()))
@@ -355,7 +354,7 @@ pub(crate) fn cut(text: &str) -> String {
     }
 }
 
-/// An error with its causes in one line, without saying twice what a cause says again.
+/// Returns an error with its causes in one line. Causes that are repeated in the text are skipped.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -370,7 +369,7 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// What is wrong with a document, without quoting it: objects can be secrets.
+/// Describes the error of a document without quoting it: objects can contain secrets.
 pub(crate) fn explain(error: &serde_json::Error) -> String {
     let what = match error.classify() {
         serde_json::error::Category::Eof => "it ends too early",
@@ -395,13 +394,13 @@ mod tests {
         assert_eq!(status.code, 429);
         assert_eq!(status.retry_after, Some(Duration::from_secs(7)));
         assert_eq!(status.to_string(), "later (429 TooManyRequests)");
-        // The header is newer than the field.
+        // The header takes precedence over the field.
         let status = Status::from_answer(429, Some("3.9"), body);
         assert_eq!(status.retry_after, Some(Duration::from_secs(3)));
     }
 
     #[test]
-    fn other_json_is_dropped_and_text_is_cut() {
+    fn other_json_is_dropped_and_text_is_truncated() {
         let status = Status::from_answer(500, None, br#"{"kind":"Secret","data":{"a":"b"}}"#);
         assert_eq!(status.to_string(), "Internal Server Error (500)");
         assert!(status.details.is_none());
@@ -414,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_waits_are_limited() {
+    fn retry_after_is_limited() {
         for (given, expected) in [
             ("1e300", Some(86_400)),
             ("-1", None),

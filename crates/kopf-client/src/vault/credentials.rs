@@ -1,4 +1,4 @@
-//! What a login brings: ways to a server with proofs of identity, not connected yet.
+//! Results of a login: credentials that are not connected yet.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use tower::{BoxError, Service};
 
 use crate::connection::{self, ConnectionInfo, Error, Options, Target};
 use crate::grant::{Grant, Identity};
-use crate::transport::Lane;
+use crate::transport::Channel;
 
-/// Credentials as they come from a login: [`ConnectionInfo`], what is found in
-/// [kubeconfigs](super::login_with_kubeconfig) and in [pods](super::login_with_service_account), or
-/// a transport of your own.
+/// Credentials from a login: [`ConnectionInfo`], those of
+/// [kubeconfigs](super::login_with_kubeconfig) and [pods](super::login_with_service_account), or a
+/// custom transport.
 ///
 /// ```
 /// use kopf_client::connection::ConnectionInfo;
@@ -42,11 +42,11 @@ enum Source {
     Info(Box<ConnectionInfo>),
     Kubeconfig(Options),
     ServiceAccount(Options),
-    Lane(Lane),
+    Channel(Channel),
 }
 
 impl Credentials {
-    /// A transport of your own, which brings its proofs of identity with it.
+    /// Creates credentials from a custom transport, which authenticates itself.
     pub fn from_service<S, B>(service: S, default_namespace: impl Into<String>) -> Self
     where
         S: Service<Request<Outgoing>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -56,7 +56,7 @@ impl Credentials {
         B::Error: Into<BoxError>,
     {
         Self {
-            source: Source::Lane(Lane::new(service, "", default_namespace.into())),
+            source: Source::Channel(Channel::new(service, "", default_namespace.into())),
             priority: 0,
             expiration: None,
         }
@@ -78,13 +78,13 @@ impl Credentials {
         }
     }
 
-    /// The higher, the rather they are used if there are several.
+    /// Sets the priority among several credentials: the highest is used.
     #[must_use]
     pub fn with_priority(self, priority: i32) -> Self {
         Self { priority, ..self }
     }
 
-    /// When they stop to be valid.
+    /// Sets the expiration.
     #[must_use]
     pub fn with_expiration(self, expiration: Timestamp) -> Self {
         Self {
@@ -93,23 +93,23 @@ impl Credentials {
         }
     }
 
-    /// The priority among others.
+    /// Returns the priority.
     pub fn priority(&self) -> i32 {
         self.priority
     }
 
-    /// When they stop to be valid, if they do.
+    /// Returns the expiration, if there is one.
     pub fn expiration(&self) -> Option<Timestamp> {
         self.expiration
     }
 
-    /// Reads what they refer to. Blocks.
+    /// Reads the files of the credentials. Blocks.
     pub(super) fn open(self) -> Result<Opened, Error> {
         let target = match self.source {
-            Source::Lane(lane) => {
+            Source::Channel(channel) => {
                 return Ok(Opened {
-                    identity: Identity::Lane(lane.clone()),
-                    way: OpenedWay::Lane(lane),
+                    identity: Identity::Channel(channel.clone()),
+                    way: OpenedWay::Channel(channel),
                 });
             }
             Source::Info(info) => info.target()?,
@@ -142,7 +142,7 @@ impl fmt::Debug for Credentials {
             Source::Info(info) => debug.field("info", info),
             Source::Kubeconfig(options) => debug.field("kubeconfig", options),
             Source::ServiceAccount(options) => debug.field("service_account", options),
-            Source::Lane(lane) => debug.field("lane", lane),
+            Source::Channel(channel) => debug.field("channel", channel),
         };
         debug
             .field("priority", &self.priority)
@@ -159,24 +159,24 @@ pub(super) struct Opened {
 
 enum OpenedWay {
     Target(Box<Target>),
-    Lane(Lane),
+    Channel(Channel),
 }
 
 impl Opened {
     /// Runs the credential plugin, if there is one. When dropped, it is killed.
     pub(super) async fn prepare(&mut self) -> Result<(), Error> {
         match &mut self.way {
-            OpenedWay::Lane(_) => Ok(()),
+            OpenedWay::Channel(_) => Ok(()),
             OpenedWay::Target(target) => target.prepare().await,
         }
     }
 
     /// Creates the connection pool. Blocks.
     pub(super) fn connect(self, id: &str) -> Result<Grant, Error> {
-        let lane = match self.way {
-            OpenedWay::Lane(lane) => lane,
+        let channel = match self.way {
+            OpenedWay::Channel(channel) => channel,
             OpenedWay::Target(target) => target.connect()?,
         };
-        Ok(Grant::new(id, lane, self.identity))
+        Ok(Grant::new(id, channel, self.identity))
     }
 }

@@ -1,4 +1,4 @@
-//! What is done if nobody says how to log in: kubeconfigs and service accounts.
+//! The default login: kubeconfigs and service accounts.
 
 use std::env;
 use std::path::Path;
@@ -15,11 +15,11 @@ const SERVICE_ACCOUNT: i32 = 20;
 
 const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
-/// The credentials of the kubeconfigs in `$KUBECONFIG`, or of `~/.kube/config`, in the current
-/// context; none if there is no such file and `$KUBECONFIG` is not set. A kubeconfig in the options
-/// is used instead, and so is a context.
+/// Returns the credentials of the kubeconfigs in `$KUBECONFIG`, or of `~/.kube/config`, in the
+/// current context; `None` if there is no such file and `$KUBECONFIG` is not set. The kubeconfig
+/// and the context of the options take precedence.
 ///
-/// The files are read when the credentials come into use, and anew at each login.
+/// The files are read when the credentials are first used, and again at each login.
 pub fn login_with_kubeconfig(options: &Options) -> Option<Credentials> {
     let is_there = options.kubeconfig.is_some()
         || env::var_os("KUBECONFIG").is_some_and(|paths| !paths.is_empty())
@@ -27,22 +27,23 @@ pub fn login_with_kubeconfig(options: &Options) -> Option<Credentials> {
     is_there.then(|| Credentials::from_kubeconfig(options, KUBECONFIG))
 }
 
-/// The credentials of the pod in which this process runs; none if it is not a pod, or one without a
-/// service account.
+/// Returns the credentials of the pod in which this process runs; `None` outside of a pod, or
+/// without a service account.
 ///
-/// The token is read when the credentials come into use, when it is a minute old, and at each login.
+/// The token is read when the credentials are first used, when it is a minute old, and at each
+/// login.
 pub fn login_with_service_account(options: &Options) -> Option<Credentials> {
     let is_there = Path::new(TOKEN).exists();
     is_there.then(|| Credentials::from_service_account(options, SERVICE_ACCOUNT))
 }
 
-/// Logs in with whatever is there: [`login_with_kubeconfig`] and [`login_with_service_account`]. What
-/// cannot be used is ignored if something else can.
+/// A login with all available credentials: [`login_with_kubeconfig`] and
+/// [`login_with_service_account`]. Unusable ones are ignored if others are usable.
 #[derive(Clone, Debug, Default)]
 pub struct DefaultLogin(Options);
 
 impl DefaultLogin {
-    /// With a say in what is found.
+    /// Creates a login with options.
     pub fn new(options: Options) -> Self {
         Self(options)
     }

@@ -1,4 +1,4 @@
-//! Logging in whenever the vault is empty.
+//! Serving of a vault: logins whenever it is empty.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ struct Logins {
 }
 
 impl Logins {
-    /// Takes the fate of the last credentials into account.
+    /// Updates the history by the end of the last credentials.
     fn note(&mut self, end: LastEnd) {
         self.has_worked |= end.has_worked;
         let is_old = self.last.is_none_or(|last| last.elapsed() >= USEFUL);

@@ -1,4 +1,4 @@
-//! The vault as clients see it: credentials for each request, and rejections of them.
+//! The vault as a source of credentials: selection for each request, and rejections.
 
 use std::fmt;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ impl Vault {
         loop {
             let grant = self.wait_for_grant().await?;
             let request = Request::from_parts(head.clone(), Outgoing::from(body.clone()));
-            let response = match grant.lane().send(request).await {
+            let response = match grant.channel().send(request).await {
                 Ok(response) => response,
                 Err(error) => {
                     let cause: &(dyn std::error::Error + 'static) = &*error;

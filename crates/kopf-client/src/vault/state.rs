@@ -27,7 +27,7 @@ pub(super) struct State {
     random: SplitMix64,
 }
 
-/// The fate of the credentials of the last login.
+/// The end of the credentials of the last login.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LastEnd {
     /// The server accepted some of them before they were removed.
@@ -138,7 +138,7 @@ impl State {
         is_removed
     }
 
-    /// Takes the fate of the credentials of the last login.
+    /// Takes the end of the credentials of the last login.
     pub(super) fn take_last_end(&mut self) -> LastEnd {
         std::mem::take(&mut self.end)
     }
@@ -169,15 +169,15 @@ mod tests {
     use kube::client::Body;
 
     use super::*;
-    use crate::transport::Lane;
+    use crate::transport::Channel;
 
     fn grant(id: &str, secret: &str, priority: i32) -> Grant {
         let service = tower::service_fn(|_: http::Request<Body>| async {
             Ok::<_, Infallible>(Response::new(Body::empty()))
         });
-        let lane = Lane::new(service, "", "default");
+        let channel = Channel::new(service, "", "default");
         let identity = Identity::Known(secret.to_owned());
-        let mut grant = Grant::new(id, lane, identity);
+        let mut grant = Grant::new(id, channel, identity);
         grant.priority = priority;
         grant
     }

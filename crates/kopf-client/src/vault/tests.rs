@@ -1,4 +1,4 @@
-//! Logging in and again, with servers in this process and the time paused.
+//! Tests of logins with in-process servers and paused time.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
@@ -17,14 +17,14 @@ use super::*;
 use crate::Error;
 use crate::watching::{Signal, observe};
 
-/// A server that knows some tokens.
+/// A server that accepts some tokens.
 #[derive(Clone, Default)]
 struct Server(Arc<Mutex<Known>>);
 
 #[derive(Default)]
 struct Known {
     tokens: BTreeSet<String>,
-    /// Who has asked what, and the code of the answer.
+    /// The token, method and path of requests, and the code of the response.
     asked: Vec<(String, String, String, u16)>,
 }
 
@@ -35,7 +35,7 @@ impl Server {
         server
     }
 
-    /// Knows only this one from now on.
+    /// Accepts only this token from now on.
     fn know(&self, token: &str) {
         let mut known = self.0.lock().unwrap();
         known.tokens = BTreeSet::from([token.to_owned()]);
@@ -88,7 +88,7 @@ impl Server {
     }
 }
 
-/// A login that goes by a list, and stays with its end.
+/// A login that returns a list of results, and then repeats the last one.
 struct Plan {
     steps: Mutex<VecDeque<Result<Retrieved, LoginError>>>,
     takes: Duration,
@@ -125,7 +125,7 @@ impl Login for Plan {
     }
 }
 
-#[allow(clippy::unnecessary_wraps)] // It stands beside failures.
+#[allow(clippy::unnecessary_wraps)] // The signature matches that of failures.
 fn one(credentials: &Credentials) -> Result<Retrieved, LoginError> {
     Ok(vec![("fn".to_owned(), credentials.clone())])
 }
@@ -138,7 +138,7 @@ fn vault() -> Vault {
     })
 }
 
-/// Does something with a vault that is served.
+/// Runs a future with a vault that is served.
 async fn with<T>(vault: &Vault, plan: &Plan, work: impl Future<Output = T>) -> T {
     tokio::select! {
         biased;
@@ -148,7 +148,7 @@ async fn with<T>(vault: &Vault, plan: &Plan, work: impl Future<Output = T>) -> T
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_wait_for_one_login_and_then_for_another() {
+async fn requests_share_each_login() {
     let server = Server::knowing("t1");
     let plan = Plan::new([
         one(&server.credentials("t1")),
@@ -171,7 +171,7 @@ async fn all_wait_for_one_login_and_then_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_are_sent_again_as_they_were() {
+async fn requests_are_repeated_unchanged() {
     let server = Server::knowing("t2");
     let plan = Plan::new([
         one(&server.credentials("t1")),
@@ -226,7 +226,7 @@ async fn other_credentials_are_tried_before_another_login() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn expired_credentials_are_not_used_and_welcome_again() {
+async fn expired_credentials_are_accepted_again_after_a_login() {
     let server = Server::knowing("t");
     let at = |second: u32| {
         let time: Timestamp = format!("2026-01-01T00:00:{second}Z").parse().unwrap();
@@ -249,7 +249,7 @@ async fn expired_credentials_are_not_used_and_welcome_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn credentials_that_expire_while_the_server_cannot_be_reached_are_not_in_vain() {
+async fn credentials_that_expire_unused_do_not_fail_the_login() {
     let server = Server::knowing("t");
     let unreachable = tower::service_fn(|_: Request<Body>| async {
         Err::<Response<Body>, _>(std::io::Error::other("no route to host"))
@@ -274,7 +274,7 @@ async fn credentials_that_expire_while_the_server_cannot_be_reached_are_not_in_v
     .await;
 }
 
-/// Asks until it is over.
+/// Sends requests until the login fails permanently.
 async fn end(plan: &Plan) -> (LoginError, crate::Error, Duration) {
     let vault = vault();
     let client = vault.client();
@@ -296,7 +296,7 @@ async fn credentials_that_never_worked_are_not_tried_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_that_worked_are_given_the_time_to_be_replaced() {
+async fn credentials_that_worked_are_retrieved_again_with_delays() {
     let server = Server::knowing("t1");
     let (old, new) = (server.credentials("t1"), server.credentials("t2"));
     let mut plan = Plan::new([one(&old), one(&old), one(&old), one(&old), one(&new)]);
@@ -339,7 +339,7 @@ async fn new_credentials_that_never_work_are_not_retrieved_forever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_reach_those_who_wait() {
+async fn login_failures_reach_waiting_requests() {
     let failure = LoginError::Failed {
         reason: "no network".to_owned(),
     };
@@ -377,7 +377,7 @@ async fn failures_reach_those_who_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bad_ones_are_left_out_if_there_are_good_ones() {
+async fn unusable_credentials_are_ignored_beside_usable_ones() {
     let server = Server::knowing("t");
     let past: Timestamp = "2025-12-31T23:59:59Z".parse().unwrap();
     let bad = server
@@ -398,7 +398,7 @@ async fn bad_ones_are_left_out_if_there_are_good_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_for_a_login_that_nobody_does() {
+async fn requests_fail_when_the_vault_is_not_served() {
     let server = Server::knowing("t");
     let plan = Plan::new([one(&server.credentials("t"))]);
     let vault = vault();
@@ -417,7 +417,7 @@ async fn nobody_waits_for_a_login_that_nobody_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_of_handlers_go_on_with_new_credentials() {
+async fn kube_clients_use_new_credentials() {
     let server = Server::knowing("t1");
     let plan = Plan::new([
         one(&server.credentials("t1")),
@@ -447,7 +447,7 @@ async fn clients_of_handlers_go_on_with_new_credentials() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_a_login_takes_nothing_from_the_time_of_requests() {
+async fn login_does_not_count_towards_the_request_timeout() {
     let server = Server::knowing("t");
     let mut plan = Plan::new([one(&server.credentials("t"))]);
     plan.takes = Duration::from_secs(3_600);
@@ -489,7 +489,7 @@ async fn watches_survive_new_logins() {
                 server.know(&format!("t{number}"));
             }
         };
-        let trouble = async {
+        let failure = async {
             loop {
                 match observer.next().await {
                     Signal::Failure { error, .. } if !matches!(error, Error::Ended { .. }) => {
@@ -501,14 +501,14 @@ async fn watches_survive_new_logins() {
         };
         tokio::select! {
             () = changing => {}
-            error = trouble => panic!("{error}"),
+            error = failure => panic!("{error}"),
         }
         assert_eq!(plan.count(), 9, "one for each change but the last");
     })
     .await;
 }
 
-/// A server whose certificate is of somebody unknown, for these credentials.
+/// Returns credentials for a server with a certificate of an unknown CA.
 fn untrusted() -> Credentials {
     let service = tower::service_fn(|_: Request<Body>| async {
         let error = rustls::CertificateError::UnknownIssuer;
@@ -519,7 +519,7 @@ fn untrusted() -> Credentials {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unknown_certificates_are_a_reason_to_log_in_again() {
+async fn unknown_certificates_trigger_a_login() {
     let server = Server::knowing("t");
     let mut steps = vec![one(&untrusted()); 5];
     steps.push(one(&server.credentials("t")));
@@ -534,7 +534,7 @@ async fn unknown_certificates_are_a_reason_to_log_in_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unknown_certificates_are_told_to_who_asks_and_end_nothing() {
+async fn unknown_certificates_are_reported_and_not_permanent() {
     let server = Server::knowing("t");
     let mut steps = vec![one(&untrusted()); 30];
     steps.push(one(&server.credentials("t")));

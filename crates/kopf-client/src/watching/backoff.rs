@@ -11,7 +11,7 @@
 //! | re-listings | every `Relist` and `Missing` | [`STEADY`] between the end of a listing and the next re-listing |
 //!
 //! Events do not reset the counter of re-listings: a server that forgets versions faster than they
-//! are read would otherwise be asked for everything again and again.
+//! are read would otherwise be listed in a tight loop.
 
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ pub(super) struct Backoff {
 impl Backoff {
     /// Creates a machine without failures. Observers with different seeds get different jitter.
     pub(super) fn new(settings: &Watching, seed: u64) -> Self {
-        // A limit that is shorter than `STEADY` ends watches early because the settings say so.
+        // A limit that is shorter than `STEADY` ends watches early because of the settings.
         // Half of it, because the server starts counting before the client does.
         let limits = [
             settings.server_timeout,
@@ -214,7 +214,7 @@ mod tests {
         backoff(Duration::from_millis(100))
     }
 
-    /// The bounds of the jitter around a delay.
+    /// Returns `true` if a delay is within the jitter of the expected one.
     fn is_about(delay: Duration, expected: Duration) -> bool {
         delay >= expected * 3 / 4 && delay <= expected * 5 / 4
     }
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_wait_for_the_cap_at_once() {
+    fn rejections_have_the_maximum_delay() {
         let mut backoff = default();
         assert!(is_about(
             backoff.step(Input::Refused, Instant::now()),
@@ -385,9 +385,9 @@ mod tests {
             }
         }
 
-        /// Whatever happens, progress included, requests keep their distance.
+        /// Requests are spaced in any case, even with progress.
         #[test]
-        fn requests_are_spaced_whatever_happens(
+        fn requests_are_always_spaced(
             steps in steps(&[
                 Input::Opened, Input::Progress, Input::Listed, Input::Ended, Input::Failed,
                 Input::Relist, Input::Missing, Input::Refused,

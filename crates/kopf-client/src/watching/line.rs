@@ -1,6 +1,6 @@
 //! One line of a watch: `{"type": "ADDED", "object": {…}}`.
 //!
-//! Errors quote the beginning of lines that are no events, such as HTML pages. They never quote
+//! Errors quote the beginning of lines that are not events, such as HTML pages. They never quote
 //! objects, which can contain secrets.
 
 use std::borrow::Cow;
@@ -17,7 +17,8 @@ use crate::item::{Item, Outline};
 /// Upper bound for the quoted part of an unusable line, in bytes.
 const EXCERPT: usize = 100;
 
-/// The annotation of the bookmark after the existing objects. Bookmarks have no other texts of users.
+/// The annotation of the bookmark after the existing objects. Bookmarks contain no other strings of
+/// users.
 const INITIAL_END: &[u8] = b"k8s.io/initial-events-end";
 
 /// A parsed line.

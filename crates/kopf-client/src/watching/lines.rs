@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_limited_however_they_are_chunked() {
+    fn lines_are_limited_for_any_chunk_size() {
         for size in 1..=20 {
             assert_eq!(
                 split(b"12345678\nx\n", size, 8).0,

@@ -19,8 +19,8 @@ impl Versions {
         self.current = version;
     }
 
-    /// Stores the version of a line. Returns `true` if it is newer than all versions since the
-    /// last listing: versions that are repeated are no progress.
+    /// Stores the version of a line. Returns `true` if it is newer than all versions since the last
+    /// listing: repeated versions do not count as progress.
     pub(super) fn see(&mut self, version: &str) -> bool {
         version.clone_into(&mut self.current);
         let is_newer = is_newer(version, &self.newest);
@@ -31,7 +31,7 @@ impl Versions {
     }
 }
 
-/// Compares integers as such. Other versions have no order: any difference is news.
+/// Compares integers as such. Other versions have no order: any difference counts as newer.
 fn is_newer(version: &str, known: &str) -> bool {
     match (version.parse::<u64>(), known.parse::<u64>()) {
         (Ok(version), Ok(known)) => version > known,
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repeated_versions_are_no_progress() {
+    fn repeated_versions_do_not_count_as_progress() {
         let mut versions = Versions::default();
         versions.list("9".to_owned());
         assert!(!versions.see("9"));
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_starts_again() {
+    fn listing_resets_the_versions() {
         let mut versions = Versions::default();
         versions.list("500".to_owned());
         versions.list("7".to_owned());

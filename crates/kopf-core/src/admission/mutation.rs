@@ -41,11 +41,11 @@ pub fn json_patch(patch: &Patch, body: &Value) -> Result<Vec<Value>, Error> {
     compared(body, &changed)
 }
 
-/// The same as [`json_patch`]; awaits the functions that must be awaited. Panics of functions are
-/// not caught.
+/// Computes the operations as [`json_patch`] does, and awaits the functions that must be awaited.
+/// Panics of functions are not caught.
 ///
 /// # Errors
-/// Of the first function that fails, and if the functions leave something that is not an object.
+/// Of the first function that fails, and if the functions leave a value that is not an object.
 pub async fn json_patch_awaited(patch: &Patch, body: &Value) -> Result<Vec<Value>, Error> {
     if patch.is_empty() {
         return Ok(Vec::new());

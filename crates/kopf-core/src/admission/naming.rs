@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// The validation of the API server.
+    /// Validates a name as the API server does.
     fn is_valid(name: &str) -> bool {
         let is_valid_part = |part: &str| {
             let inner = part

@@ -2,7 +2,7 @@
 //!
 //! Several operators can manage configurations of the same name: during a rolling update, or when a
 //! developer starts a second copy. All of them watch the objects. The owner is stored in an annotation
-//! together with its start time, so that every operator comes to the same decision.
+//! together with its start time, so that every operator makes the same decision.
 
 use std::fmt;
 

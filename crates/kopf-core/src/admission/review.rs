@@ -1,6 +1,6 @@
 //! Admission reviews, of the versions `v1` and `v1beta1`.
 //!
-//! Fields of unexpected types are refused by their names.
+//! Fields of unexpected types are rejected by their names.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Requests, row by row of their description: what is read, who is selected, what is answered.
+//! Tests of reviews: parsing, selection of handlers, responses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ fn read(review: Value) -> Result<Review, Refusal> {
 }
 
 #[test]
-fn all_of_a_request_is_read() {
+fn all_fields_of_a_request_are_parsed() {
     let incoming = Incoming {
         review: request(&json!({
             "operation": "UPDATE", "subResource": "status", "dryRun": true,
@@ -85,7 +85,7 @@ fn all_of_a_request_is_read() {
 }
 
 #[test]
-fn what_is_not_said_has_defaults() {
+fn absent_fields_have_defaults() {
     let mut sent = request(&json!({}));
     sent.as_object_mut().unwrap().remove("apiVersion");
     sent["kind"] = json!(5);
@@ -121,7 +121,7 @@ fn objects_of_creations_and_deletions() {
 }
 
 #[test]
-fn the_older_version_is_read_and_answered_as_such() {
+fn v1beta1_reviews_get_v1beta1_responses() {
     let mut sent = request(&json!({}));
     sent["apiVersion"] = json!("admission.k8s.io/v1beta1");
     let review = read(sent).unwrap();
@@ -130,7 +130,7 @@ fn the_older_version_is_read_and_answered_as_such() {
 }
 
 #[test]
-fn kinds_are_found_by_all_their_names() {
+fn resources_are_found_by_all_their_names() {
     let named = |group: &str, version: &str, plural: &str| {
         let resource = json!({"group": group, "version": version, "resource": plural});
         read(request(&json!({"resource": resource})))
@@ -155,7 +155,7 @@ fn kinds_are_found_by_all_their_names() {
 }
 
 #[test]
-fn reviews_without_data_are_refused_by_name() {
+fn reviews_with_missing_fields_are_rejected_by_name() {
     for (part, value, expected) in [
         ("userInfo", json!(null), "request.userInfo"),
         (
@@ -190,7 +190,7 @@ fn reviews_without_data_are_refused_by_name() {
 }
 
 #[test]
-fn garbage_is_refused_whatever_it_is() {
+fn malformed_reviews_are_rejected() {
     for garbage in [
         json!(null),
         json!(1),
@@ -209,7 +209,7 @@ fn garbage_is_refused_whatever_it_is() {
 }
 
 #[test]
-fn nothing_of_the_content_is_shown_in_debug() {
+fn content_is_absent_from_debug_output() {
     let review = read(request(&json!({"userInfo": {"username": "hidden"},
         "object": {"metadata": {"name": "x"}, "data": "hidden"}})));
     let text = format!("{:?}", review.unwrap());
@@ -252,7 +252,7 @@ fn selected(
 }
 
 #[test]
-fn without_hints_all_are_selected_in_order_each_once() {
+fn all_handlers_are_selected_in_order_by_default() {
     let mut event = validating("event");
     event.kind = HandlerKind::Event;
     let handlers = built([mutating("b"), validating("a"), event, mutating("b")]);
@@ -264,7 +264,7 @@ fn without_hints_all_are_selected_in_order_each_once() {
 }
 
 #[test]
-fn a_named_handler_is_selected_alone() {
+fn named_handler_is_selected_alone() {
     let mut field = validating("b");
     field.filters.field = Some(FieldPath::parse("spec.field"));
     let handlers = built([validating("a"), field]);
@@ -281,7 +281,7 @@ fn a_named_handler_is_selected_alone() {
 }
 
 #[test]
-fn deletions_are_changed_only_by_those_who_are_for_nothing_else() {
+fn only_deletion_handlers_mutate_deletions() {
     let with = |mut spec: HandlerSpec, operations: &[Operation]| {
         spec.webhook.add_operations(operations.to_vec());
         spec
@@ -329,7 +329,7 @@ fn operations_are_compared_unless_the_review_has_none() {
 }
 
 #[test]
-fn unknown_handlers_are_refused_by_their_ids() {
+fn unknown_handlers_are_rejected_by_id() {
     let mut event = validating("event");
     event.kind = HandlerKind::Event;
     let handlers = built([validating("a"), event]);
@@ -368,7 +368,7 @@ fn subresources_are_compared() {
 }
 
 #[test]
-fn filters_look_at_the_object_of_the_request() {
+fn filters_match_the_object_of_the_request() {
     let mut labels = validating("labels");
     labels
         .filters
@@ -400,7 +400,7 @@ fn filters_look_at_the_object_of_the_request() {
 }
 
 #[test]
-fn a_filter_that_fails_is_no_answer() {
+fn failing_filter_is_an_error() {
     let mut failing = validating("failing");
     failing.filters.when = Some(when_fn(|_, _| Err("boom".into())));
     let handlers = built([failing]);
@@ -430,7 +430,7 @@ fn answered(outcomes: &[Outcome], warnings: &[&str], operations: &[Value]) -> Va
 }
 
 #[test]
-fn without_handlers_or_errors_all_is_allowed() {
+fn request_is_allowed_without_handlers_or_errors() {
     let allowed = json!({"uid": "u-1", "allowed": true});
     assert_eq!(answered(&[], &[], &[]), allowed);
     assert_eq!(
@@ -440,7 +440,7 @@ fn without_handlers_or_errors_all_is_allowed() {
 }
 
 #[test]
-fn warnings_and_patches_are_told_also_with_errors() {
+fn responses_with_errors_have_warnings_and_patches() {
     let operation = json!({"op": "remove", "path": "/spec"});
     let failed = outcome(Err(HandlerError::permanent("no")));
     let answer = answered(&[failed], &["one", "two"], std::slice::from_ref(&operation));
@@ -454,7 +454,7 @@ fn warnings_and_patches_are_told_also_with_errors() {
 }
 
 #[test]
-fn the_most_telling_error_is_told() {
+fn most_specific_error_is_reported() {
     let errors = [
         HandlerError::arbitrary("arbitrary"),
         HandlerError::temporary("temporary", None),
@@ -480,7 +480,7 @@ fn the_most_telling_error_is_told() {
 }
 
 #[test]
-fn codes_that_cannot_be_told_are_not() {
+fn invalid_codes_are_replaced() {
     for (code, told) in [
         (0, 500),
         (1, 1),
@@ -496,7 +496,7 @@ fn codes_that_cannot_be_told_are_not() {
 }
 
 #[test]
-fn errors_without_texts_and_codes_have_some() {
+fn errors_without_messages_and_codes_have_defaults() {
     for (error, message) in [
         (HandlerError::denied("", Some(0)), "AdmissionError('')"),
         (HandlerError::permanent(""), "PermanentError('')"),
@@ -522,7 +522,7 @@ fn operations(merge: Value, body: &Value) -> Value {
 }
 
 #[test]
-fn wishes_become_operations() {
+fn merge_patch_becomes_operations() {
     for (merge, body, expected) in [
         (json!({}), json!({}), json!([])),
         (json!({"spec": {}}), json!({}), json!([])),
@@ -574,7 +574,7 @@ fn wishes_become_operations() {
 }
 
 #[test]
-fn functions_come_after_the_wishes_and_in_order() {
+fn functions_run_after_the_merge_patch_in_order() {
     let mut patch = Patch::default();
     patch.set(&"spec.n".into(), json!(1));
     for factor in [10, 7] {
@@ -591,7 +591,7 @@ fn functions_come_after_the_wishes_and_in_order() {
 }
 
 #[test]
-fn functions_that_fail_are_named() {
+fn errors_name_the_failed_function() {
     let failing = |function: PatchFn| {
         let mut patch = Patch::default();
         patch.add_fn(function);

@@ -95,7 +95,7 @@ impl<'de> Visitor<'de> for Place {
         Ok(Value::Object(map))
     }
 
-    // Values other than objects are refused later, by the name of the field.
+    // Values other than objects are rejected later, by the name of the field.
 
     fn visit_seq<A: SeqAccess<'de>>(self, elements: A) -> Result<Value, A::Error> {
         Value::deserialize(SeqAccessDeserializer::new(elements))
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn unused_fields_are_left_out() {
+    fn unused_fields_are_skipped() {
         let request = json!({
             "uid": "x", "kind": {"kind": "X"}, "requestKind": {"kind": "X"},
             "options": {"a": [1, -2, 0.5, null, true, {}, "ü"]},

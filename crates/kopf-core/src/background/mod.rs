@@ -1,6 +1,6 @@
-//! What is decided about handlers that run beside objects: how they are stopped, when timers run.
+//! Decisions about daemons and timers: the stages of stopping, and the timing of calls.
 //!
-//! The engine runs them and asks here what is next; nothing sleeps here, and no clock is read.
+//! Pure functions: the engine runs the handlers, sleeps and reads the clock.
 
 mod reason;
 mod stopping;

@@ -1,9 +1,9 @@
-//! Why a daemon or a timer is stopped.
+//! Reasons to stop a daemon or a timer.
 
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
 
-/// Why a daemon or a timer is stopped: one reason or several, since they add up.
+/// Reasons to stop a daemon or a timer: one or several, since they accumulate.
 ///
 /// ```
 /// use kopf_core::background::StopReason;
@@ -23,17 +23,17 @@ impl StopReason {
     pub const DONE: Self = Self(1);
     /// The object does not match its filters any more.
     pub const FILTERS_MISMATCH: Self = Self(2);
-    /// The object is marked for deletion, or is gone.
+    /// The object is marked for deletion, or deleted.
     pub const RESOURCE_DELETED: Self = Self(4);
-    /// Another operator takes care of the objects for a while.
+    /// The operator is paused in favour of another one.
     pub const OPERATOR_PAUSING: Self = Self(8);
-    /// The operator ends.
+    /// The operator exits.
     pub const OPERATOR_EXITING: Self = Self(16);
-    /// It has some time to end by itself.
+    /// It was signalled to end, and has time to do so.
     pub const DAEMON_SIGNALLED: Self = Self(32);
-    /// It did not end by itself, and was cancelled.
+    /// It did not end in time, and was cancelled.
     pub const DAEMON_CANCELLED: Self = Self(64);
-    /// It did not end at all, and is not waited for any longer.
+    /// It did not end after the cancellation, and is not awaited any longer.
     pub const DAEMON_ABANDONED: Self = Self(128);
 
     const NAMES: [(Self, &str); 8] = [
@@ -47,27 +47,27 @@ impl StopReason {
         (Self::DAEMON_ABANDONED, "DAEMON_ABANDONED"),
     ];
 
-    /// Whether all of these reasons are among them.
+    /// Returns `true` if all of these reasons are present.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether any of these reasons is among them.
+    /// Returns `true` if any of these reasons is present.
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Whether there is no reason.
+    /// Returns `true` if there is no reason.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The reasons as a number, one bit for each: as the original has them.
+    /// Returns the reasons as a number, one bit for each, as in the original.
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// The reasons from their number.
+    /// Converts a number to reasons.
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_add_up() {
+    fn reasons_accumulate() {
         let mut reason = StopReason::NONE;
         assert!(reason.is_empty());
         reason |= StopReason::DONE;

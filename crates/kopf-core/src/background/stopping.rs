@@ -1,32 +1,32 @@
-//! The stages of stopping: told to end, cancelled, abandoned.
+//! The stages of stopping: signal, cancellation, abandonment.
 
 use std::time::Duration;
 
 use super::StopReason;
 use crate::handler::{Cancellation, HandlerKind};
 
-/// What is to be done now about a daemon or a timer that is being stopped.
+/// The next step of stopping a daemon or a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What is to be done that was not done before.
+    /// The action, if a new one is due.
     pub action: Option<Action>,
-    /// When to look again; none is never: nothing is waited for.
+    /// The delay until the next step; `None` if there is none.
     pub delay: Option<Duration>,
 }
 
-/// What is to be done to make it end.
+/// An action to make a daemon or a timer end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Let it end by itself for a while.
+    /// Signals it to end by itself.
     Signal,
-    /// Cancel it.
+    /// Cancels it.
     Cancel,
-    /// Do not wait for it any longer.
+    /// Stops waiting for it.
     Abandon,
 }
 
 impl Action {
-    /// What it is called among the reasons.
+    /// Returns the reason of an action.
     pub fn reason(self) -> StopReason {
         match self {
             Self::Signal => StopReason::DAEMON_SIGNALLED,
@@ -36,9 +36,9 @@ impl Action {
     }
 }
 
-/// What is to be done about one that was told to end so long ago, for these reasons.
+/// Returns the next step for one that was signalled this long ago, for these reasons.
 ///
-/// Each action is named once: the reasons tell what was done already.
+/// Each action is returned once: the reasons contain the previous ones.
 pub fn next_step(
     age: Duration,
     reasons: StopReason,
@@ -70,7 +70,7 @@ pub fn next_step(
     }
 }
 
-/// The longest time that any of these can take to end when the operator does.
+/// Returns the longest time that any of these may need to end on exit.
 pub fn longest_exit(kinds: impl IntoIterator<Item = HandlerKind>) -> Duration {
     let times = kinds.into_iter().map(|kind| match kind {
         HandlerKind::Daemon(cancellation) => {
@@ -102,22 +102,22 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_table() {
+    fn steps_match_the_table() {
         const SET: StopReason = StopReason::RESOURCE_DELETED;
         use Action::{Abandon, Cancel, Signal};
         for (backoff, timeout, age, action, delay) in [
-            // Nothing is limited: it is looked at from time to time.
+            // No limits: it is polled from time to time.
             (None, None, 0.0, None, Some(60.0)),
             (None, None, 1000.0, None, Some(60.0)),
-            // Only the beginning is limited.
+            // Only the backoff is limited.
             (Some(3.0), None, 0.0, Some(Signal), Some(3.0)),
             (Some(3.0), None, 2.5, Some(Signal), Some(0.5)),
             (Some(3.0), None, 3.0, None, Some(60.0)),
-            // Only the end is limited.
+            // Only the timeout is limited.
             (None, Some(5.0), 0.0, Some(Cancel), Some(5.0)),
             (None, Some(5.0), 4.0, Some(Cancel), Some(1.0)),
             (None, Some(5.0), 5.0, Some(Abandon), None),
-            // Both are.
+            // Both are limited.
             (Some(3.0), Some(5.0), 0.0, Some(Signal), Some(3.0)),
             (Some(3.0), Some(5.0), 3.0, Some(Cancel), Some(5.0)),
             (Some(3.0), Some(5.0), 7.5, Some(Cancel), Some(0.5)),
@@ -132,7 +132,7 @@ mod tests {
             let delay = delay.map(secs);
             let step = next_step(secs(age), SET, &cancellation, POLLING);
             assert_eq!(step, Step { action, delay }, "{case}");
-            // What was done is not done again, and the time is the same.
+            // Previous actions are not repeated, and the delay is the same.
             let reasons = action.map_or(SET, |action| SET | action.reason());
             let again = next_step(secs(age), reasons, &cancellation, POLLING);
             assert_eq!(
@@ -143,7 +143,7 @@ mod tests {
                 },
                 "{case}, again"
             );
-            // What has ended is not waited for.
+            // One that has ended is not awaited.
             let ended = next_step(secs(age), SET | StopReason::DONE, &cancellation, POLLING);
             let nothing = Step {
                 action: None,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn own_polling_goes_before_that_of_the_settings() {
+    fn own_polling_takes_precedence_over_settings() {
         let own = Cancellation {
             polling: Some(secs(7.0)),
             ..Cancellation::NONE
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn timeline_of_a_daemon_that_does_not_listen() {
+    fn timeline_of_an_unresponsive_daemon() {
         let cancellation = cancellation(Some(3.0), Some(5.0));
         let (mut age, mut reasons) = (secs(0.0), StopReason::RESOURCE_DELETED);
         let mut timeline = Vec::new();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operator_waits_for_the_slowest_daemon() {
+    fn longest_exit_is_that_of_the_slowest_daemon() {
         let daemon = |backoff, timeout| HandlerKind::Daemon(cancellation(backoff, timeout));
         assert_eq!(longest_exit([]), Duration::ZERO);
         let kinds = [

@@ -1,10 +1,10 @@
-//! When a timer is called next.
+//! The timing of timers.
 
 use std::time::Duration;
 
 use crate::handler::Timing;
 
-/// What a timer does after it was called, and has succeeded.
+/// The next call of a timer after a success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// It is called again after this time.
@@ -15,7 +15,7 @@ pub enum Next {
     Never,
 }
 
-/// What a timer does after it was called, and has succeeded: that has taken so long.
+/// Returns the next call of a timer after a success that took this long.
 pub fn after_round(timing: &Timing, taken: Duration) -> Next {
     match (timing.interval, timing.idle) {
         (Some(interval), _) if timing.sharp && !interval.is_zero() => {
@@ -29,8 +29,8 @@ pub fn after_round(timing: &Timing, taken: Duration) -> Next {
     }
 }
 
-/// How long an object must still not change before its timer is called; none if it was unchanged
-/// for long enough already.
+/// Returns the time for which an object must stay unchanged before its timer is called; `None` if
+/// it was unchanged for long enough.
 pub fn idle_left(timing: &Timing, unchanged: Duration) -> Option<Duration> {
     let left = timing.idle?.saturating_sub(unchanged);
     (!left.is_zero()).then_some(left)
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_call() {
+    fn next_call() {
         use Next::{After, Change, Never};
         for (interval, sharp, idle, taken, next) in [
             (Some(10.0), false, None, 0.0, After(secs(10.0))),

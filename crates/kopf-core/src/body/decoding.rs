@@ -1,4 +1,4 @@
-//! Reading of objects without what is not needed of them.
+//! Parsing of objects without unneeded fields.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::ManagedFields;
 use crate::lenient::{self, Read};
 
-/// Reads exactly one object, without its `metadata.managedFields`.
+/// Parses exactly one object, without its `metadata.managedFields`.
 pub(super) fn object(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = deserializer.deserialize_map(ObjectVisitor)?;
@@ -20,12 +20,12 @@ pub(super) fn object(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     Ok(value)
 }
 
-/// Reads exactly one object, with all its fields.
+/// Parses exactly one object, with all its fields.
 pub(super) fn whole_object(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     serde_json::from_slice::<Map<String, Value>>(bytes).map(Value::Object)
 }
 
-/// Reads an object that cannot be read strictly, and counts what is left out of it.
+/// Parses an object that strict parsing rejects, and counts the omitted values.
 pub(super) fn lenient_object(bytes: &[u8], managed: ManagedFields) -> Option<(Value, usize)> {
     let Read { mut value, cut } = lenient::read(bytes)?;
     let metadata = value.as_object_mut()?.get_mut("metadata");
@@ -37,7 +37,7 @@ pub(super) fn lenient_object(bytes: &[u8], managed: ManagedFields) -> Option<(Va
     Some((value, cut))
 }
 
-/// Reads of an object only the chosen top-level fields, and what its metadata are looked at for.
+/// Parses only the selected top-level fields of an object, and the relevant metadata.
 pub(super) fn part(
     bytes: &[u8],
     chosen: &dyn Fn(&str) -> bool,
@@ -78,7 +78,7 @@ impl<'de> Visitor<'de> for PartVisitor<'_> {
     }
 }
 
-/// What tells versions and lives of an object apart, and what handlers react to.
+/// The metadata that identify versions and lives of an object, and those that handlers react to.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Life {
@@ -116,7 +116,7 @@ impl Life {
     }
 }
 
-/// Reads the top level of an object.
+/// A visitor of the top level of an object.
 struct ObjectVisitor;
 
 impl<'de> Visitor<'de> for ObjectVisitor {
@@ -140,7 +140,7 @@ impl<'de> Visitor<'de> for ObjectVisitor {
     }
 }
 
-/// Reads `metadata` of whatever type, leaving out `managedFields`.
+/// `metadata` of any type, without `managedFields`.
 struct Metadata;
 
 impl<'de> DeserializeSeed<'de> for Metadata {
@@ -198,7 +198,7 @@ impl<'de> Visitor<'de> for Metadata {
     }
 }
 
-/// A key of `metadata`: none for `managedFields`, without allocating it.
+/// A key of `metadata`; `None` for `managedFields`, without an allocation.
 struct MetadataKey;
 
 impl<'de> DeserializeSeed<'de> for MetadataKey {

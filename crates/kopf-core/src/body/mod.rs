@@ -1,9 +1,9 @@
-//! One object of Kubernetes as it came from the API: a shared, read-only JSON document.
+//! The body of a Kubernetes object: a shared, immutable JSON document.
 //!
-//! Everything that looks at an object (filters, essences, storages, handlers) looks through
-//! [`Body`]. Cloning it is one reference count; it is never changed in place. What comes from the
-//! wire goes through [`Body::parse`], which drops `metadata.managedFields`: they are often the larger
-//! half of an object, and only fronts that [request them](ManagedFields::Keep) need them.
+//! Filters, essences, storages and handlers read objects as
+//! [`Body`]. Cloning increments a reference count. Bytes from the server are parsed by
+//! [`Body::parse`], which drops `metadata.managedFields`: they are often the larger half of an
+//! object, and only fronts that [request them](ManagedFields::Keep) need them.
 
 mod decoding;
 
@@ -20,7 +20,7 @@ static NULL: Value = Value::Null;
 static EMPTY_MAP: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 static EMPTY_OBJECT: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()));
 
-/// Why bytes are not a body.
+/// The error of parsing a body.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The bytes are not one JSON object.
@@ -52,26 +52,26 @@ pub enum ManagedFields {
 pub struct Body(Arc<Value>);
 
 impl Body {
-    /// Takes the value as it is.
+    /// Wraps a value without changing it.
     pub fn new(value: Value) -> Self {
         Self(Arc::new(value))
     }
 
-    /// Reads one JSON object, skipping its `metadata.managedFields` without storing them.
+    /// Parses one JSON object, without its `metadata.managedFields`.
     ///
-    /// Reading is [lenient](crate::lenient): what is nested too deeply is null.
+    /// Parsing is [lenient](crate::lenient): values that are nested too deeply become null.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         Self::parse_counting(bytes).map(|(body, _)| body)
     }
 
-    /// Reads one JSON object. Returns the number of values that are null because they are nested too
-    /// deeply.
+    /// Parses one JSON object. Returns the number of values that became null because they are
+    /// nested too deeply.
     pub fn parse_counting(bytes: &[u8]) -> Result<(Self, usize), Error> {
         Self::parse_with(bytes, ManagedFields::Drop)
     }
 
-    /// Reads one JSON object, with or without its `metadata.managedFields`. Returns the number of
-    /// values that are null because they are nested too deeply.
+    /// Parses one JSON object, with or without its `metadata.managedFields`. Returns the number of
+    /// values that became null because they are nested too deeply.
     pub fn parse_with(bytes: &[u8], managed: ManagedFields) -> Result<(Self, usize), Error> {
         let strict = match managed {
             ManagedFields::Drop => decoding::object(bytes),
@@ -87,9 +87,9 @@ impl Body {
         Ok((Self::new(value), cut))
     }
 
-    /// Reads only a part of one JSON object: those of its top-level fields that are chosen, and of
-    /// its metadata, if it is not among them, the version and the generation, the labels and the
-    /// annotations, the finalizers and the owners, and the time of deletion.
+    /// Parses only a part of one JSON object: the selected top-level fields, and, unless `metadata`
+    /// is selected, the resource version, the generation, labels, annotations, finalizers, owner
+    /// references and the deletion timestamp.
     ///
     /// ```
     /// use kopf_core::body::Body;
@@ -113,32 +113,32 @@ impl Body {
         Ok(Self::new(value))
     }
 
-    /// The whole document.
+    /// Returns the whole document.
     pub fn value(&self) -> &Value {
         &self.0
     }
 
-    /// One top-level field; null if absent.
+    /// Returns a top-level field; null if absent.
     pub fn get(&self, key: &str) -> &Value {
         self.0.get(key).unwrap_or(&NULL)
     }
 
-    /// `spec`, or an empty object.
+    /// Returns `spec`, or an empty object.
     pub fn spec(&self) -> &Value {
         self.stanza("spec")
     }
 
-    /// `status`, or an empty object.
+    /// Returns `status`, or an empty object.
     pub fn status(&self) -> &Value {
         self.stanza("status")
     }
 
-    /// `metadata`, or an empty map.
+    /// Returns `metadata`, or an empty map.
     pub fn metadata(&self) -> &Map<String, Value> {
         self.get("metadata").as_object().unwrap_or(&EMPTY_MAP)
     }
 
-    /// `metadata.labels`, or an empty map.
+    /// Returns `metadata.labels`, or an empty map.
     pub fn labels(&self) -> &Map<String, Value> {
         self.metadata()
             .get("labels")
@@ -146,7 +146,7 @@ impl Body {
             .unwrap_or(&EMPTY_MAP)
     }
 
-    /// `metadata.annotations`, or an empty map.
+    /// Returns `metadata.annotations`, or an empty map.
     pub fn annotations(&self) -> &Map<String, Value> {
         self.metadata()
             .get("annotations")
@@ -154,74 +154,75 @@ impl Body {
             .unwrap_or(&EMPTY_MAP)
     }
 
-    /// One label.
+    /// Returns one label.
     pub fn label(&self, key: &str) -> Option<&str> {
         self.labels().get(key)?.as_str()
     }
 
-    /// One annotation.
+    /// Returns one annotation.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations().get(key)?.as_str()
     }
 
-    /// `metadata.uid`.
+    /// Returns `metadata.uid`.
     pub fn uid(&self) -> Option<&str> {
         self.meta("uid")
     }
 
-    /// `metadata.name`.
+    /// Returns `metadata.name`.
     pub fn name(&self) -> Option<&str> {
         self.meta("name")
     }
 
-    /// `metadata.namespace`.
+    /// Returns `metadata.namespace`.
     pub fn namespace(&self) -> Option<&str> {
         self.meta("namespace")
     }
 
-    /// `metadata.resourceVersion`.
+    /// Returns `metadata.resourceVersion`.
     pub fn resource_version(&self) -> Option<&str> {
         self.meta("resourceVersion")
     }
 
-    /// `metadata.creationTimestamp`, as text.
+    /// Returns `metadata.creationTimestamp` as a string.
     pub fn creation_timestamp(&self) -> Option<&str> {
         self.meta("creationTimestamp")
     }
 
-    /// `metadata.deletionTimestamp`, as text.
+    /// Returns `metadata.deletionTimestamp` as a string.
     pub fn deletion_timestamp(&self) -> Option<&str> {
         self.meta("deletionTimestamp")
     }
 
-    /// `kind`.
+    /// Returns `kind`.
     pub fn kind(&self) -> Option<&str> {
         self.get("kind").as_str()
     }
 
-    /// `apiVersion`.
+    /// Returns `apiVersion`.
     pub fn api_version(&self) -> Option<&str> {
         self.get("apiVersion").as_str()
     }
 
-    /// `metadata.finalizers`, those that are strings.
+    /// Returns the strings of `metadata.finalizers`.
     pub fn finalizers(&self) -> impl Iterator<Item = &str> {
         self.list("finalizers").iter().filter_map(Value::as_str)
     }
 
-    /// `metadata.ownerReferences`.
+    /// Returns `metadata.ownerReferences`.
     pub fn owner_references(&self) -> impl Iterator<Item = &Value> {
         self.list("ownerReferences").iter()
     }
 
-    /// Whether the deletion was requested: `metadata.deletionTimestamp` is there and not null.
+    /// Returns `true` if the deletion was requested: `metadata.deletionTimestamp` is present and
+    /// not null.
     pub fn is_deleting(&self) -> bool {
         self.metadata()
             .get("deletionTimestamp")
             .is_some_and(|moment| !moment.is_null())
     }
 
-    /// Who this object is.
+    /// Returns the reference of this object.
     pub fn reference(&self) -> ObjectReference {
         ObjectReference {
             api_version: self.api_version().map(Arc::from),
@@ -268,7 +269,7 @@ impl Serialize for Body {
     }
 }
 
-/// As in JSON values: null if there is nothing.
+/// Indexes as in JSON values: null if absent.
 ///
 /// ```
 /// use kopf_core::body::Body;
@@ -286,7 +287,7 @@ impl<I: serde_json::value::Index> Index<I> for Body {
     }
 }
 
-/// Only the identity: bodies can hold secrets, and debug output ends up in logs.
+/// Formats only the identity: bodies can contain secrets, and debug output is logged.
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Body")
@@ -326,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn managed_fields_are_left_behind_when_parsing_only() {
+    fn managed_fields_are_dropped_when_parsing() {
         let value = json!({
             "kind": "Thing",
             "metadata": {"name": "obj", "managedFields": [{"fieldsV1": {"f:spec": {}}}]},
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_accept_is_accepted() {
+    fn lenient_json_is_accepted() {
         let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
         let text = format!(
             r#"{{"metadata": {{"name": "\ud800", "managedFields": [1]}}, "spec": {deep}, "text": ""}}"#
@@ -409,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_gives_empty_views() {
+    fn malformed_objects_have_empty_views() {
         for garbage in [
             json!(null),
             json!([1]),
@@ -431,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_of_any_type_is_read() {
+    fn metadata_of_any_type_is_parsed() {
         for metadata in [
             json!(null),
             json!(true),

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_manifests_are_errors() {
+    fn invalid_manifests_are_rejected() {
         let message = |manifest: Value| child(manifest).unwrap_err().to_string();
         assert!(message(json!({"kind": "Pod"})).starts_with("child has no apiVersion"));
         assert!(message(json!({"apiVersion": "v1", "kind": ""})).starts_with("child has no kind"));

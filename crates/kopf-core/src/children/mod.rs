@@ -19,7 +19,7 @@ pub use owners::{OwnerReference, owners};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The manifest does not say what it is.
+    /// The manifest has no `apiVersion` or `kind`.
     #[error("child has no {field}: server-side apply requires apiVersion and kind")]
     NoKind {
         /// The missing field.

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_read_and_answered() {
+    fn requests_are_parsed_and_get_responses() {
         let review = json!({"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1",
             "request": {"uid": "u", "desiredAPIVersion": "g/v2", "objects": [{"a": 1}]}});
         assert!(is_conversion(&review));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_requests_are_refused() {
+    fn incomplete_requests_are_rejected() {
         assert!(!is_conversion(&json!({"kind": "AdmissionReview"})));
         for (review, field) in [
             (json!({}), "request"),

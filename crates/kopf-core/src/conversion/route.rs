@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_way_is_taken() {
+    fn shortest_conversion_path_is_used() {
         let handlers = [
             handler("v1", "v2"),
             handler("v2", "v1"),

@@ -1,4 +1,4 @@
-//! The diff-base in an annotation. The default place.
+//! The diff-base in an annotation, the default.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::field::FieldPath;
 use crate::keys::{self, KeyNaming};
 use crate::patch::Patch;
 
-/// Keeps the essence in `metadata.annotations`, which every kind of objects has.
+/// A storage of the essence in `metadata.annotations`, which all objects have.
 ///
 /// ```
 /// use kopf_core::diffbase::AnnotationsDiffBaseStorage;
@@ -34,12 +34,12 @@ impl Default for AnnotationsDiffBaseStorage {
 }
 
 impl AnnotationsDiffBaseStorage {
-    /// Keeps the essence under the prefix: usually a domain name of the operator.
+    /// Creates a storage with this prefix, usually a domain name of the operator.
     pub fn new(prefix: impl Into<String>) -> Result<Self, keys::Error> {
         KeyNaming::new(prefix, true).map(Self::named)
     }
 
-    /// The name of the annotation; `last-handled-configuration` by default.
+    /// Sets the name of the annotation; `last-handled-configuration` by default.
     #[must_use]
     pub fn key(self, key: impl Into<String>) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl AnnotationsDiffBaseStorage {
         }
     }
 
-    /// Fields whose changes are not changes.
+    /// Sets fields whose changes are ignored.
     #[must_use]
     pub fn ignored_fields<F: Into<FieldPath>>(self, fields: impl IntoIterator<Item = F>) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl AnnotationsDiffBaseStorage {
         }
     }
 
-    /// Whether the older name is written and read too. On by default.
+    /// Sets whether the older name is written and read as well. On by default.
     #[must_use]
     pub fn v1(self, v1: bool) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl AnnotationsDiffBaseStorage {
         }
     }
 
-    /// How the annotation is named.
+    /// Returns the naming of the annotation.
     pub fn naming(&self) -> &KeyNaming {
         &self.naming
     }
@@ -94,7 +94,7 @@ impl DiffBaseStorage for AnnotationsDiffBaseStorage {
         remove_fields(essence, &self.ignored_fields);
         let mut keys = None;
         drop_annotations(essence, |key| {
-            // Most annotations have another prefix, and names are not derived for them.
+            // Most annotations have another prefix: then no names are derived.
             key.starts_with(self.naming.prefix())
                 && keys
                     .get_or_insert_with(|| self.naming.keys(&self.key, body))
@@ -126,7 +126,7 @@ impl DiffBaseStorage for AnnotationsDiffBaseStorage {
     }
 
     fn store(&self, body: &Body, patch: &mut Patch, essence: &Value) -> Result<(), StorageError> {
-        let text = to_json_text(essence) + "\n"; // as kubectl does, for a better look in YAML
+        let text = to_json_text(essence) + "\n"; // as by kubectl, for readability in YAML
         for place in self.naming.keys(&self.key, body) {
             patch
                 .annotations_mut()

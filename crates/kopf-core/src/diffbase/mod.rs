@@ -1,7 +1,8 @@
-//! Storages of the diff-base: the essence of an object as it was last handled.
+//! Storages of the diff-base: the essence of an object as last handled.
 //!
-//! Without it, an object is new; with it, the difference to the current essence is what handlers
-//! of updates react to. Storages read from bodies and write to patches; they never talk.
+//! An object without a diff-base is new. Update handlers react to the difference between the
+//! diff-base and the current essence. Storages read from bodies and write to patches; they send no
+//! requests.
 
 mod annotations;
 mod asynchronous;
@@ -25,29 +26,28 @@ use crate::keys::KeyNaming;
 use crate::lenient;
 use crate::patch::Patch;
 
-/// Keeps the essence of an object between the changes, also across restarts.
+/// A storage of the essence of an object between changes and across restarts.
 ///
-/// It is called synchronously inside the cycle of one object, so it must not block for long.
+/// It is called synchronously in the cycle of one object, so it must not block for long.
 pub trait DiffBaseStorage: Send + Sync + Debug {
-    /// Takes the essence of a body, without what this storage keeps in it.
+    /// Returns the essence of a body, without the data of this storage.
     ///
-    /// Override it only if another part of objects is to be tracked.
+    /// Override it only to track another part of objects.
     fn build(&self, body: &Body, extra_fields: &[FieldPath]) -> Result<Value, StorageError> {
         let mut essence = essence::build(body, extra_fields, &[])?;
         self.strip(body, &mut essence);
         Ok(essence)
     }
 
-    /// Whether the essence is the usual one, made by [`build`](Self::build) as it is here, so that it
-    /// depends on nothing but the `spec`, the labels and the annotations in most objects. Then own
-    /// writes are known to change nothing without being read again. Not assumed by default: `build`
-    /// may be overridden.
+    /// Returns `true` if the essence is built by the default [`build`](Self::build), so that for
+    /// most objects it depends only on `spec`, labels and annotations. Then own writes need not be
+    /// read again. `false` by default, because `build` may be overridden.
     fn is_usual(&self) -> bool {
         false
     }
 
-    /// Takes everything that this storage keeps on the object (and all that it was told to
-    /// ignore) out of an essence. Nothing to do for storages outside of objects.
+    /// Removes the data of this storage and all ignored fields from an essence. Storages outside of
+    /// objects have nothing to remove.
     fn strip(&self, body: &Body, essence: &mut Value);
 
     /// Returns the naming of annotations, if this storage keeps the essence in one. The attempted
@@ -56,12 +56,12 @@ pub trait DiffBaseStorage: Send + Sync + Debug {
         None
     }
 
-    /// Reads the stored essence; none if the object was never handled.
+    /// Reads the stored essence; `None` if the object was never handled.
     fn fetch(&self, body: &Body) -> Result<Option<Value>, StorageError>;
 
-    /// Whether this very essence is stored, as far as it can be told without reading it: the most
-    /// frequent question of all, since most events change nothing. "No" means "not known", and
-    /// then [`fetch`](Self::fetch) tells. Worth implementing only if it is cheaper than that.
+    /// Returns `true` if this essence is known to be stored, without parsing the stored one: the
+    /// most frequent case, since most events change nothing. `false` means unknown: then
+    /// [`fetch`](Self::fetch) decides. Worth implementing only if it is cheaper than that.
     fn is_stored(&self, _body: &Body, _essence: &Value) -> bool {
         false
     }
@@ -69,13 +69,14 @@ pub trait DiffBaseStorage: Send + Sync + Debug {
     /// Stores an essence, usually by adding it to the patch.
     fn store(&self, body: &Body, patch: &mut Patch, essence: &Value) -> Result<(), StorageError>;
 
-    /// The asynchronous storage behind this one, if there is any: see [`AwaitedDiffBaseStorage`].
+    /// Returns the asynchronous storage behind this one, if there is one: see
+    /// [`AwaitedDiffBaseStorage`].
     fn asynchronous(&self) -> Option<&dyn AsyncDiffBaseStorage> {
         None
     }
 }
 
-/// Reads an encoded essence; null is the same as none.
+/// Parses an encoded essence; null becomes `None`.
 fn decode(text: &str, place: impl FnOnce() -> String) -> Result<Option<Value>, StorageError> {
     match lenient::from_str(text) {
         Ok(Value::Null) => Ok(None),
@@ -91,7 +92,7 @@ fn decode(text: &str, place: impl FnOnce() -> String) -> Result<Option<Value>, S
     }
 }
 
-/// Removes the ignored fields from an essence, with their emptied parents.
+/// Removes the ignored fields from an essence, with parents that become empty.
 fn remove_fields(essence: &mut Value, paths: &[FieldPath]) {
     if let Value::Object(map) = essence {
         for path in paths {

@@ -1,4 +1,4 @@
-//! The diff-base in several storages at once, e.g. while moving from one to another.
+//! The diff-base in several storages, e.g. for a migration.
 
 use std::sync::Arc;
 

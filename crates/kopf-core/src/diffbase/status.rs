@@ -1,4 +1,4 @@
-//! The diff-base in the status, as a text.
+//! The diff-base in the status, as a string.
 
 use serde_json::Value;
 
@@ -9,8 +9,8 @@ use crate::essence::drop_empty_stanzas;
 use crate::field::{FieldPath, resolve_lenient};
 use crate::patch::Patch;
 
-/// Keeps the essence in `status.kopf.last-handled-configuration`: as a text, so that the server
-/// neither merges nor prunes it.
+/// A storage of the essence in `status.kopf.last-handled-configuration`, as a string, so that the
+/// server neither merges nor prunes it.
 ///
 /// ```
 /// use kopf_core::diffbase::StatusDiffBaseStorage;
@@ -30,7 +30,7 @@ impl Default for StatusDiffBaseStorage {
 }
 
 impl StatusDiffBaseStorage {
-    /// Keeps the essence in `status.<name>.last-handled-configuration`.
+    /// Creates a storage in `status.<name>.last-handled-configuration`.
     pub fn new(name: &str) -> Self {
         let field = format!("status.{name}.last-handled-configuration").into();
         Self {
@@ -39,7 +39,7 @@ impl StatusDiffBaseStorage {
         }
     }
 
-    /// The field with the essence.
+    /// Sets the field with the essence.
     #[must_use]
     pub fn field(self, field: impl Into<FieldPath>) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl StatusDiffBaseStorage {
         }
     }
 
-    /// Fields whose changes are not changes.
+    /// Sets fields whose changes are ignored.
     #[must_use]
     pub fn ignored_fields<F: Into<FieldPath>>(self, fields: impl IntoIterator<Item = F>) -> Self {
         Self {

@@ -9,15 +9,15 @@ use crate::cause::Cause;
 use crate::handler::Param;
 use crate::patch::BoxError;
 
-/// A function that looks at the whole cause.
+/// A function of the whole cause.
 ///
-/// The context is whatever the engine and the front have agreed upon. An error stops the cycle of
-/// the object, it is neither a yes nor a no.
+/// The context is agreed between the engine and the front. An error stops the cycle of the object;
+/// it counts neither as a match nor as a mismatch.
 pub trait WhenFilter: Send + Sync {
-    /// Whether the handler is for this cause.
+    /// Returns `true` if the handler matches this cause.
     fn matches(&self, cause: &Cause, context: &dyn Any) -> Result<bool, BoxError>;
 
-    /// The same, with the `param` of the handler. Ignores it by default.
+    /// Returns `true` if the handler with this `param` matches. Ignores the `param` by default.
     fn matches_for(
         &self,
         cause: &Cause,
@@ -28,12 +28,12 @@ pub trait WhenFilter: Send + Sync {
     }
 }
 
-/// A function that looks at one value: of a label, of an annotation, of a field.
+/// A function of one value: of a label, of an annotation, of a field.
 pub trait ValueFilter: Send + Sync {
-    /// Whether the handler is for this value; absent ones are null.
+    /// Returns `true` if the handler matches this value; absent ones are null.
     fn matches(&self, value: &Value, cause: &Cause, context: &dyn Any) -> Result<bool, BoxError>;
 
-    /// The same, with the `param` of the handler. Ignores it by default.
+    /// Returns `true` if the handler with this `param` matches. Ignores the `param` by default.
     fn matches_for(
         &self,
         value: &Value,
@@ -45,7 +45,7 @@ pub trait ValueFilter: Send + Sync {
     }
 }
 
-/// Makes a filter of a function.
+/// Creates a filter from a function.
 ///
 /// ```
 /// use kopf_core::filter::when_fn;
@@ -59,7 +59,7 @@ where
     Arc::new(Function(function))
 }
 
-/// Makes a filter of values of a function.
+/// Creates a value filter from a function.
 ///
 /// ```
 /// use kopf_core::filter::value_fn;
@@ -93,22 +93,22 @@ where
     }
 }
 
-/// Filters as one filter; of the same kind as its parts.
+/// Several filters combined into one of the same type.
 #[derive(Debug)]
 pub struct Combined<F: ?Sized> {
     filters: Vec<Arc<F>>,
-    /// The answer of one part that decides, without asking the others.
+    /// The result of one part that decides, without evaluating the others.
     decisive: bool,
-    /// What is said then; otherwise, the opposite.
+    /// The result in that case; otherwise, the opposite.
     answer: bool,
 }
 
-/// The opposite of a filter.
+/// Negates a filter.
 pub fn not_<F: ?Sized>(filter: Arc<F>) -> Arc<Combined<F>> {
     none_([filter])
 }
 
-/// All of the filters; true if there are none.
+/// Combines filters by "and"; `true` if there are none.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -122,12 +122,12 @@ pub fn all_<F: ?Sized>(filters: impl IntoIterator<Item = Arc<F>>) -> Arc<Combine
     combined(filters, false, false)
 }
 
-/// At least one of the filters; false if there are none.
+/// Combines filters by "or"; `false` if there are none.
 pub fn any_<F: ?Sized>(filters: impl IntoIterator<Item = Arc<F>>) -> Arc<Combined<F>> {
     combined(filters, true, true)
 }
 
-/// None of the filters; true if there are none.
+/// Combines filters by "nor"; `true` if there are none.
 pub fn none_<F: ?Sized>(filters: impl IntoIterator<Item = Arc<F>>) -> Arc<Combined<F>> {
     combined(filters, true, false)
 }
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn combinations_stop_at_the_first_decisive_answer() {
+    fn combinations_stop_at_the_first_decisive_result() {
         let failing = when_fn(|_, _| Err("not to be asked".into()));
         let any: Arc<dyn WhenFilter> = any_([always(true), Arc::clone(&failing)]);
         assert!(asked(&any));

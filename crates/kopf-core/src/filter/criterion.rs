@@ -1,4 +1,4 @@
-//! What one label, annotation or field has to be.
+//! Criteria for one label, annotation or field.
 
 use std::any::Any;
 use std::fmt;
@@ -14,16 +14,16 @@ use crate::patch::BoxError;
 
 static NULL: Value = Value::Null;
 
-/// What a label or an annotation has to be.
+/// A criterion for a label or an annotation.
 #[derive(Clone)]
 pub enum MetaCriterion {
-    /// Exactly this.
+    /// This exact value.
     Literal(String),
-    /// Anything, also the empty string.
+    /// Any value, including the empty string.
     Present,
-    /// Not there.
+    /// Absent.
     Absent,
-    /// What the function accepts.
+    /// Any value that the function accepts.
     Callback(Arc<dyn ValueFilter>),
 }
 
@@ -63,16 +63,16 @@ impl From<&str> for MetaCriterion {
     }
 }
 
-/// What a field has to be.
+/// A criterion for a field.
 #[derive(Clone)]
 pub enum ValueCriterion {
-    /// Exactly this.
+    /// This exact value.
     Literal(Value),
-    /// Anything.
+    /// Any value.
     Present,
-    /// Not there.
+    /// Absent.
     Absent,
-    /// What the function accepts.
+    /// Any value that the function accepts.
     Callback(Arc<dyn ValueFilter>),
 }
 

@@ -1,8 +1,8 @@
-//! Which objects and which changes a handler is for, beyond their kind.
+//! Filters of handlers by objects and changes, beyond the resource.
 //!
-//! Asked by the registry for each handler and each cause, so the cheap questions come first and
-//! the users' functions last. A filter only looks; an error in a user's function is reported with
-//! the handler's name and never taken for an answer.
+//! They are evaluated for each handler and each cause, so cheap checks come first and functions of
+//! users last. An error in a function is reported with the handler's id and never counts as a
+//! result.
 
 mod callback;
 mod criterion;
@@ -25,22 +25,22 @@ use crate::handler::{Handler, HandlerId, HandlerKind, Param};
 use crate::panicking::caught;
 use crate::patch::BoxError;
 
-/// All filters of a handler; all of them have to match.
+/// All filters of a handler; all of them must match.
 #[derive(Clone, Default)]
 pub struct Filters {
-    /// What labels have to be.
+    /// Criteria for labels.
     pub labels: BTreeMap<String, MetaCriterion>,
-    /// What annotations have to be.
+    /// Criteria for annotations.
     pub annotations: BTreeMap<String, MetaCriterion>,
-    /// The field that has to be there, and whose changes are handled.
+    /// The field that must be present, and whose changes are handled.
     pub field: Option<FieldPath>,
-    /// What the field has to be, before or after the change.
+    /// The criterion for the field, before or after the change.
     pub value: Option<ValueCriterion>,
-    /// What the field has to be before the change.
+    /// The criterion for the field before the change.
     pub old: Option<ValueCriterion>,
-    /// What the field has to be after the change.
+    /// The criterion for the field after the change.
     pub new: Option<ValueCriterion>,
-    /// A function that has to accept the cause.
+    /// A function that must accept the cause.
     pub when: Option<Arc<dyn WhenFilter>>,
 }
 
@@ -79,20 +79,20 @@ impl fmt::Debug for Filters {
     }
 }
 
-/// A user's function has failed to answer.
+/// The failure of a user's function.
 #[derive(Debug, thiserror::Error)]
 #[error("the {filter} filter of the handler {handler:?} has failed")]
 pub struct Error {
     /// The handler.
     pub handler: HandlerId,
-    /// Which of its filters.
+    /// The failed filter.
     pub filter: &'static str,
-    /// What the function said.
+    /// The error of the function.
     #[source]
     pub source: BoxError,
 }
 
-/// Whether the handler is for this cause in every respect but its reason.
+/// Returns `true` if the handler matches this cause in all respects but its reason.
 pub fn matches<F>(handler: &Handler<F>, cause: &Cause, context: &dyn Any) -> Result<bool, Error> {
     let selected = handler
         .selector
@@ -101,10 +101,10 @@ pub fn matches<F>(handler: &Handler<F>, cause: &Cause, context: &dyn Any) -> Res
     Ok(selected && matches_object(handler, cause, context)?)
 }
 
-/// Whether the handler is for this object, whatever has changed on it.
+/// Returns `true` if the handler matches this object, for any change.
 ///
-/// Objects that no handler is for are left alone, and a finalizer is needed for those that a
-/// handler of deletions is for.
+/// Objects without matching handlers are ignored; those with matching deletion handlers need a
+/// finalizer.
 pub fn prematches<F>(
     handler: &Handler<F>,
     cause: &Cause,
@@ -117,7 +117,7 @@ pub fn prematches<F>(
     Ok(selected && prematches_object(handler, cause, context)?)
 }
 
-/// The same as [`matches`] for an object of a kind that is known to be selected.
+/// Returns the result of [`matches`] for an object of a resource that is known to be selected.
 pub(crate) fn matches_object<F>(
     handler: &Handler<F>,
     cause: &Cause,
@@ -126,7 +126,7 @@ pub(crate) fn matches_object<F>(
     Asked::new(handler, cause, context).all(true)
 }
 
-/// The same as [`prematches`] for an object of a kind that is known to be selected.
+/// Returns the result of [`prematches`] for an object of a resource that is known to be selected.
 pub(crate) fn prematches_object<F>(
     handler: &Handler<F>,
     cause: &Cause,
@@ -135,12 +135,12 @@ pub(crate) fn prematches_object<F>(
     Asked::new(handler, cause, context).all(false)
 }
 
-/// A handler that is asked about a cause; free of the type of the function.
+/// A handler and a cause, independent of the type of the function.
 struct Asked<'a> {
     id: &'a HandlerId,
     kind: HandlerKind,
     filters: &'a Filters,
-    /// Only for handlers of changes: others look at the object as it is.
+    /// Only for change handlers: others match the current object.
     change: Option<&'a Change>,
     cause: &'a Cause,
     context: &'a dyn Any,
@@ -190,7 +190,7 @@ impl<'a> Asked<'a> {
         Ok(true)
     }
 
-    /// The value of the field, before or after the change. The new one is asked about first.
+    /// Matches the value of the field, before or after the change. The new one is checked first.
     fn values(&self) -> Result<bool, Error> {
         let Some(field) = self.field() else {
             return Ok(true);
@@ -214,7 +214,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// The change of the field.
+    /// Matches the change of the field.
     fn changes(&self) -> Result<bool, Error> {
         let (Some(field), Some(change)) = (self.field(), self.change) else {
             return Ok(true);
@@ -256,7 +256,7 @@ impl<'a> Asked<'a> {
         self.filters.field.as_ref().filter(|field| !field.is_root())
     }
 
-    /// Asks a criterion or a function; a function that panics has failed.
+    /// Evaluates a criterion or a function; a panic is a failure.
     fn ask(
         &self,
         filter: &'static str,
@@ -271,7 +271,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// What leads through something that is not an object is absent.
+/// Returns the value of a field. A field below a value that is not an object is absent.
 fn at<'v>(value: Option<&'v Value>, field: &FieldPath) -> Option<&'v Value> {
     resolve_lenient(value?, field)
 }

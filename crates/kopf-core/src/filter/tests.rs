@@ -34,7 +34,7 @@ fn event(body: Value) -> Cause {
     }
 }
 
-/// A change of `spec.field` from one value to another, each possibly absent.
+/// Returns a change of `spec.field` from one value to another, each possibly absent.
 fn changed(old: Option<Value>, new: Option<Value>) -> Cause {
     let essence = |value: Option<Value>| match value {
         Some(value) => json!({"spec": {"field": value, "other": 1}}),
@@ -64,7 +64,7 @@ fn with_field() -> Filters {
     }
 }
 
-/// Accepts exactly the given value; absent ones come as null.
+/// Returns a filter that accepts exactly this value; absent ones are null.
 fn accepting(accepted: Value) -> Arc<dyn ValueFilter> {
     value_fn(move |value, _, _| Ok(*value == accepted))
 }
@@ -132,7 +132,7 @@ fn all_criteria_have_to_match() {
     assert!(!is_matched(&handler, &event(json!({}))));
 }
 
-/// The value filter of handlers that look at the object: absent, another, the same.
+/// The value filter of handlers of objects: absent, another, the same.
 #[test]
 fn values_of_objects() {
     let table = [
@@ -166,7 +166,7 @@ fn values_of_objects() {
     }
 }
 
-/// The value filter of handlers of changes: either side of the change is enough.
+/// The value filter of change handlers: either side of the change suffices.
 #[test]
 fn values_of_changes() {
     let x = || Some(json!("x"));
@@ -220,7 +220,7 @@ fn values_of_changes() {
 }
 
 #[test]
-fn the_new_value_is_asked_about_first() {
+fn new_value_is_checked_first() {
     let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
     let log = Arc::clone(&asked);
     let filters = Filters {
@@ -244,7 +244,7 @@ fn the_new_value_is_asked_about_first() {
 }
 
 #[test]
-fn handlers_of_events_look_at_the_object_even_if_there_is_a_change() {
+fn event_handlers_match_the_object_even_with_a_change() {
     let filters = Filters {
         value: Some(ValueCriterion::from("old")),
         ..with_field()
@@ -295,7 +295,7 @@ fn updates_without_a_field_need_no_change_of_it() {
     ));
 }
 
-/// The criteria of each side: absent, another, the same.
+/// Tests the criteria of each side: absent, another, the same.
 #[test]
 fn old_and_new() {
     let table = [
@@ -328,7 +328,7 @@ fn old_and_new() {
                 ..with_field()
             },
         );
-        // The other side is something else, so that there is a change.
+        // The other side differs, so that there is a change.
         let other = || Some(json!("z"));
         let from = values().map(|value| is_matched(&old, &changed(value, other())));
         let to = values().map(|value| is_matched(&new, &changed(other(), value)));
@@ -337,7 +337,7 @@ fn old_and_new() {
 }
 
 #[test]
-fn old_and_new_do_not_matter_for_the_prematch() {
+fn prematch_ignores_old_and_new() {
     let filters = Filters {
         old: Some(ValueCriterion::from("x")),
         new: Some(ValueCriterion::from("y")),
@@ -358,7 +358,7 @@ fn old_and_new_do_not_matter_for_the_prematch() {
 }
 
 #[test]
-fn without_anything_handled_before_the_old_value_is_absent() {
+fn old_value_is_absent_without_a_diffbase() {
     let mut cause = changed(None, Some(json!("x")));
     if let Some(change) = &mut cause.change {
         change.old = None;
@@ -382,7 +382,7 @@ fn without_anything_handled_before_the_old_value_is_absent() {
 }
 
 #[test]
-fn what_leads_through_something_else_is_absent() {
+fn field_below_a_scalar_is_absent() {
     let filters = Filters {
         field: Some(FieldPath::parse("spec.field.deeper")),
         ..Filters::default()
@@ -395,7 +395,7 @@ fn what_leads_through_something_else_is_absent() {
 }
 
 #[test]
-fn the_selector_comes_first_and_the_function_last() {
+fn selector_is_checked_first_and_the_function_last() {
     let panics = when_fn(|_, _| panic!("must not be asked"));
     let filters = Filters {
         labels: [("a".to_owned(), MetaCriterion::Present)].into(),
@@ -411,7 +411,7 @@ fn the_selector_comes_first_and_the_function_last() {
 }
 
 #[test]
-fn the_function_decides_both_matches_and_prematches() {
+fn when_function_applies_to_matches_and_prematches() {
     for answer in [false, true] {
         let filters = Filters {
             when: Some(when_fn(move |_, _| Ok(answer))),

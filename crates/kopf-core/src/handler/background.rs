@@ -1,4 +1,4 @@
-//! What is declared about handlers that run beside objects.
+//! Options of daemons and timers.
 
 use std::any::Any;
 use std::fmt;
@@ -9,20 +9,19 @@ use super::Param;
 use crate::cause::Cause;
 use crate::patch::BoxError;
 
-/// How a daemon is made to end. Without a timeout, it is waited for, however long it takes.
+/// The cancellation of a daemon. Without a timeout, it is awaited indefinitely.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Cancellation {
-    /// How long it can end by itself after it was told to, before it is cancelled.
+    /// The time to end by itself after the signal, before it is cancelled.
     pub backoff: Option<Duration>,
-    /// How long it can take to end after it was cancelled, before it is abandoned.
+    /// The time to end after the cancellation, before it is abandoned.
     pub timeout: Option<Duration>,
-    /// How often to look whether it has ended; by default,
-    /// `settings.background.cancellation_polling`.
+    /// The polling interval; by default, `settings.background.cancellation_polling`.
     pub polling: Option<Duration>,
 }
 
 impl Cancellation {
-    /// Told to end, and waited for.
+    /// Signalled, and awaited indefinitely.
     pub const NONE: Self = Self {
         backoff: None,
         timeout: None,
@@ -30,19 +29,19 @@ impl Cancellation {
     };
 }
 
-/// When a timer is called.
+/// The timing of a timer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Timing {
-    /// How long to wait after one call before the next one.
+    /// The delay between two calls.
     pub interval: Option<Duration>,
-    /// Whether the interval counts from the beginning of the call, not from its end.
+    /// `true` if the interval counts from the start of the call, not from its end.
     pub sharp: bool,
-    /// How long the object must not have changed.
+    /// The time for which the object must not have changed.
     pub idle: Option<Duration>,
 }
 
 impl Timing {
-    /// Called once, and never again.
+    /// Called once.
     pub const ONCE: Self = Self {
         interval: None,
         sharp: false,
@@ -50,23 +49,23 @@ impl Timing {
     };
 }
 
-/// How long to wait before the first call.
+/// The delay before the first call.
 #[derive(Clone)]
 pub enum InitialDelay {
     /// Always the same.
     Fixed(Duration),
-    /// As a function of the user says for each object.
+    /// Computed by a function of the user for each object.
     Function(Arc<dyn DelayFunction>),
 }
 
-/// A function that says how long to wait.
+/// A function that returns a delay.
 ///
-/// The context is whatever the engine and the front have agreed upon, as in filters.
+/// The context is agreed between the engine and the front, as in filters.
 pub trait DelayFunction: Send + Sync {
-    /// The delay for this object.
+    /// Returns the delay for this object.
     fn delay(&self, cause: &Cause, context: &dyn Any) -> Result<Duration, BoxError>;
 
-    /// The same, with the `param` of the handler. Ignores it by default.
+    /// Returns the delay for a handler with this `param`. Ignores the `param` by default.
     fn delay_for(
         &self,
         cause: &Cause,

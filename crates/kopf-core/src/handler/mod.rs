@@ -1,7 +1,7 @@
-//! What a handler is: a function with everything that is declared about it.
+//! Handlers: functions with their options.
 //!
-//! Declared by the fronts through [`HandlerSpec`], collected in registries. The function itself is
-//! a type parameter: it is carried, but never called here.
+//! Fronts declare them by [`HandlerSpec`]; registries collect them. The function is a type
+//! parameter and is never called here.
 
 mod background;
 mod conversion;
@@ -27,57 +27,58 @@ use crate::selector::Selector;
 /// The full id of a handler: the key of its progress and of its results.
 pub type HandlerId = Arc<str>;
 
-/// Whatever the user has attached to a handler.
+/// A value that the user attached to a handler.
 pub type Param = Arc<dyn Any + Send + Sync>;
 
-/// Which function it is: the same function in several handlers is called once per cause and id.
+/// The identity of a function: the same function in several handlers is called once per cause and
+/// id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FunctionId {
-    /// A function with a type of its own, as all functions and closures in Rust have.
+    /// A function with its own type, as all functions and closures in Rust.
     Type(TypeId),
-    /// A function that its front has numbered.
+    /// A function with a number from its front.
     Number(u64),
 }
 
-/// What arbitrary errors of a handler mean.
+/// The treatment of arbitrary errors of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorsMode {
-    /// Nothing: the handler has succeeded.
+    /// Ignored: the handler counts as succeeded.
     Ignored,
-    /// It is to be tried again.
+    /// Retried.
     Temporary,
-    /// The handler has failed for good.
+    /// Permanent: the handler has failed.
     Permanent,
 }
 
 /// The limits of a handler. Unset ones do not limit, or have defaults elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retrying {
-    /// What arbitrary errors mean; by default, it depends on the kind of the handler.
+    /// The treatment of arbitrary errors; the default depends on the type of the handler.
     pub errors: Option<ErrorsMode>,
-    /// The time for all attempts together, from the first sight of the handler.
+    /// The time for all attempts, from the first one on.
     pub timeout: Option<Duration>,
-    /// The number of all attempts together.
+    /// The number of all attempts.
     pub retries: Option<u32>,
     /// The delay after arbitrary errors; by default, `settings.execution.default_backoff`.
     pub backoff: Option<Duration>,
 }
 
-/// What happens to the operator itself, and not to an object.
+/// An activity of the operator itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Activity {
-    /// It starts: nothing was asked of the cluster yet.
+    /// Startup: no request was sent to the cluster yet.
     Startup,
-    /// It ends: nothing else is running any more.
+    /// Cleanup: all other tasks have ended.
     Cleanup,
-    /// It needs credentials for the cluster.
+    /// Authentication: credentials are needed.
     Authentication,
-    /// Somebody asks whether it lives.
+    /// A liveness probe.
     Probe,
 }
 
 impl Activity {
-    /// The name in logs and arguments.
+    /// Returns the name in logs and arguments.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Startup => "startup",
@@ -88,7 +89,7 @@ impl Activity {
     }
 }
 
-/// What a handler reacts to.
+/// The type of a handler, by the causes that it reacts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HandlerKind {
     /// Every event of the stream.
@@ -99,39 +100,39 @@ pub enum HandlerKind {
     Update,
     /// Deletions.
     Delete {
-        /// Whether objects may vanish without this handler being called.
+        /// `true` if objects may be deleted without calling this handler.
         optional: bool,
     },
-    /// Objects that were there before the operator.
+    /// Objects that existed before the operator.
     Resume {
-        /// Whether also those that are being deleted.
+        /// `true` if objects that are being deleted are included.
         deleted: bool,
     },
-    /// Changes of a field, whatever their reason.
+    /// Changes of a field, for any reason.
     Field,
-    /// What the parent handler reacts to.
+    /// The causes of the parent handler.
     Sub {
-        /// Whether the parent reacts to changes of a field only.
+        /// `true` if the parent reacts only to changes of a field.
         needs_change: bool,
     },
-    /// Nothing: it runs beside the object for as long as that matches.
+    /// A daemon, which runs for as long as the object matches.
     Daemon(Cancellation),
-    /// Time, again and again, for as long as the object matches.
+    /// A timer, which is called for as long as the object matches.
     Timer(Timing),
-    /// Every version of an object, to keep an index of all of them.
+    /// Every version of an object, for an index.
     Index,
     /// Changes of objects that are owned by the object.
     Child,
-    /// The life of the operator.
+    /// An activity of the operator.
     Activity(Activity),
-    /// What the API server asks before it stores an object.
+    /// Admission reviews.
     Admission(WebhookType),
     /// Requests for objects in another version.
     Convert,
 }
 
 impl HandlerKind {
-    /// The only reason it reacts to; none if to any.
+    /// Returns the only reason it reacts to; `None` for any.
     pub fn reason(self) -> Option<Reason> {
         match self {
             Self::Create => Some(Reason::Create),
@@ -141,7 +142,7 @@ impl HandlerKind {
         }
     }
 
-    /// Whether it handles changes, with progress on the object.
+    /// Returns `true` if it handles changes, with progress records on the object.
     pub fn is_change(self) -> bool {
         match self {
             Self::Create
@@ -161,12 +162,12 @@ impl HandlerKind {
         }
     }
 
-    /// Whether it runs beside the object, and not because of its changes.
+    /// Returns `true` for daemons and timers.
     pub fn is_background(self) -> bool {
         matches!(self, Self::Daemon(_) | Self::Timer(_))
     }
 
-    /// The type of its webhook, if it is for admission.
+    /// Returns the type of its webhook, if it is an admission handler.
     pub fn webhook_type(self) -> Option<WebhookType> {
         match self {
             Self::Admission(type_) => Some(type_),
@@ -174,17 +175,17 @@ impl HandlerKind {
         }
     }
 
-    /// Whether objects of its kinds are watched for it.
+    /// Returns `true` if objects of its resources are watched for it.
     pub fn is_watching(self) -> bool {
         self.is_for_objects() && self.webhook_type().is_none() && self != Self::Convert
     }
 
-    /// Whether it is for objects, and has to say for which.
+    /// Returns `true` if it is for objects, and requires a selector.
     pub fn is_for_objects(self) -> bool {
         !matches!(self, Self::Activity(_))
     }
 
-    /// Whether, if it has a field, that field must have changed.
+    /// Returns `true` if its field, if it has one, must have changed.
     pub fn needs_field_change(self) -> bool {
         match self {
             Self::Update | Self::Field => true,
@@ -193,16 +194,16 @@ impl HandlerKind {
         }
     }
 
-    /// Whether objects must not vanish before it is called, or before it has ended.
+    /// Returns `true` if objects must not be deleted before it is called, or before it has ended.
     pub fn requires_finalizer(self) -> bool {
         self == Self::Delete { optional: false } || self.is_background()
     }
 
-    /// What arbitrary errors mean if the handler does not say.
+    /// Returns the default treatment of arbitrary errors.
     pub fn default_errors(self) -> ErrorsMode {
         match self {
             Self::Event | Self::Index | Self::Child => ErrorsMode::Ignored,
-            // Who asks waits for the answer, and asks again.
+            // The client waits for the response, and repeats the request.
             Self::Admission(_) | Self::Convert | Self::Activity(Activity::Probe) => {
                 ErrorsMode::Permanent
             }
@@ -211,30 +212,31 @@ impl HandlerKind {
     }
 }
 
-/// A function with everything that is declared about it.
+/// A function with its options.
 pub struct Handler<F> {
     /// The full id, with the suffix of the field.
     pub id: HandlerId,
-    /// Which function it is.
+    /// The identity of the function.
     pub function: FunctionId,
-    /// What it reacts to.
+    /// The type, by the causes that it reacts to.
     pub kind: HandlerKind,
-    /// The kinds of objects it is for; none in sub-handlers, which are for the parent's object.
+    /// The resources of its objects; `None` for sub-handlers, which are for the object of the
+    /// parent.
     pub selector: Option<Selector>,
     /// The resources of owned objects. Their changes wake change handlers that wait for another
     /// attempt; handlers of children are called with them.
     pub owns: Vec<Selector>,
-    /// Which of the objects and changes it is for.
+    /// The filters by objects and changes.
     pub filters: Filters,
     /// Its limits.
     pub retrying: Retrying,
-    /// How long to wait before the first call; for daemons and timers.
+    /// The delay before the first call; for daemons and timers.
     pub initial_delay: Option<InitialDelay>,
-    /// What the API server asks it about; for admission.
+    /// The requests that it reviews; for admission.
     pub webhook: Webhook,
     /// The versions that it converts between; for conversions.
     pub conversion: Option<Conversion>,
-    /// What the user has attached to it.
+    /// The value that the user attached to it.
     pub param: Option<Param>,
     /// The function.
     pub run: F,
@@ -266,7 +268,7 @@ impl<F> fmt::Debug for Handler<F> {
     }
 }
 
-/// The full id of a sub-handler.
+/// Returns the full id of a sub-handler.
 pub fn sub_id(parent: &str, own: &str) -> String {
     format!("{parent}/{own}")
 }
@@ -355,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_sub_handlers_begin_with_the_parents() {
+    fn ids_of_sub_handlers_start_with_that_of_the_parent() {
         assert_eq!(
             sub_id(&sub_id("parent/spec.items", "a"), "b"),
             "parent/spec.items/a/b"

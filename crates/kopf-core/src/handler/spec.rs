@@ -1,4 +1,4 @@
-//! The declaration of a handler as fronts make it, checked and joined with its function.
+//! Declarations of handlers by fronts, their validation, and the handlers built from them.
 
 use std::fmt;
 
@@ -6,78 +6,78 @@ use super::{Conversion, FunctionId, Handler, HandlerKind, InitialDelay, Param, R
 use crate::filter::Filters;
 use crate::selector::Selector;
 
-/// The declaration of a handler, to be checked.
+/// The declaration of a handler.
 #[derive(Clone)]
 pub struct HandlerSpec {
     /// The id, without the suffix of the field; in sub-handlers, with the prefix of the parent
     /// (see [`sub_id`](super::sub_id)).
     pub id: String,
-    /// Which function it is.
+    /// The identity of the function.
     pub function: FunctionId,
-    /// What it reacts to.
+    /// The type, by the causes that it reacts to.
     pub kind: HandlerKind,
-    /// The kinds of objects it is for; none in sub-handlers.
+    /// The resources of its objects; `None` for sub-handlers.
     pub selector: Option<Selector>,
     /// The resources of owned objects: for handlers of changes and of children.
     pub owns: Vec<Selector>,
-    /// Which of the objects and changes it is for.
+    /// The filters by objects and changes.
     pub filters: Filters,
     /// Its limits.
     pub retrying: Retrying,
-    /// How long to wait before the first call; for daemons and timers.
+    /// The delay before the first call; for daemons and timers.
     pub initial_delay: Option<InitialDelay>,
-    /// What the API server asks it about; for admission.
+    /// The requests that it reviews; for admission.
     pub webhook: Webhook,
     /// The versions that it converts between; for conversions.
     pub conversion: Option<Conversion>,
-    /// What the user attaches to it.
+    /// The value that the user attaches to it.
     pub param: Option<Param>,
 }
 
-/// What is wrong with the declaration of a handler.
+/// The error of an invalid declaration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The id would be the key of nothing.
+    /// The id is empty.
     #[error("a handler has an empty id")]
     EmptyId,
-    /// Nothing says which objects it is for.
+    /// The selector is missing.
     #[error("handler {id:?}: the kind of objects is not specified")]
     SelectorMissing {
         /// The handler.
         id: String,
     },
-    /// A handler of a field without a field.
+    /// A field handler has no field.
     #[error("handler {id:?}: the field is not specified")]
     FieldMissing {
         /// The handler.
         id: String,
     },
-    /// Filters of the field without a field.
+    /// Filters by the value of a field, without a field.
     #[error("handler {id:?}: value/old/new filters are specified without a mandatory field")]
     FiltersWithoutField {
         /// The handler.
         id: String,
     },
-    /// The value is the old or the new one: to filter by more than that makes no sense.
+    /// `value` cannot be combined with `old` or `new`, which it already covers.
     #[error("handler {id:?}: either value= or old=/new= can be defined, not both")]
     ValueWithOldNew {
         /// The handler.
         id: String,
     },
-    /// It would never be asked.
+    /// The list of operations is empty.
     #[error("handler {id:?}: operations must not be empty; leave them out for all of them")]
     NoOperations {
         /// The handler.
         id: String,
     },
-    /// A handler of children that does not name them.
+    /// A handler of children has no resources of children.
     #[error("handler {id:?}: the kind of children is not specified")]
     ChildrenMissing {
         /// The handler.
         id: String,
     },
-    /// A handler of conversions that does not name two versions.
+    /// A conversion handler has no two versions.
     #[error(
         "handler {id:?}: source and target must be two different versions, such as v1beta1 and v1"
     )]
@@ -85,13 +85,13 @@ pub enum Error {
         /// The handler.
         id: String,
     },
-    /// Only handlers of changes wait for another attempt.
+    /// Only change handlers can be woken by owned objects.
     #[error("handler {id:?}: owns= can only be used in handlers of changes")]
     OwnsWithoutRetries {
         /// The handler.
         id: String,
     },
-    /// Only changes have an old and a new side.
+    /// Only change handlers have `old` and `new`.
     #[error("handler {id:?}: filters old=/new= can only be used in update and field handlers")]
     OldNewWithoutChange {
         /// The handler.
@@ -100,7 +100,7 @@ pub enum Error {
 }
 
 impl HandlerSpec {
-    /// Starts a declaration with the mandatory parts.
+    /// Creates a declaration with the mandatory parts.
     pub fn new(id: impl Into<String>, function: FunctionId, kind: HandlerKind) -> Self {
         Self {
             id: id.into(),
@@ -117,7 +117,7 @@ impl HandlerSpec {
         }
     }
 
-    /// Checks the declaration and joins it with the function.
+    /// Validates the declaration and adds the function.
     pub fn build<F>(self, run: F) -> Result<Handler<F>, Error> {
         let is_sub = matches!(self.kind, HandlerKind::Sub { .. });
         let (id, filters) = (self.id, self.filters);
@@ -161,7 +161,7 @@ impl HandlerSpec {
         }
 
         let id = match field {
-            // The name of an index is what users call it by.
+            // Users refer to an index by its id.
             Some(field) if !is_sub && self.kind != HandlerKind::Index => format!("{id}/{field}"),
             _ => id,
         };
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_field_is_appended_to_the_id_except_in_sub_handlers_and_indices() {
+    fn field_is_appended_to_the_id_except_in_sub_handlers_and_indices() {
         for kind in KINDS {
             let handler = spec(kind, Some("spec.field")).build(()).unwrap();
             let is_bare = matches!(kind, HandlerKind::Sub { .. } | HandlerKind::Index);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_value_excludes_old_and_new() {
+    fn value_excludes_old_and_new() {
         let mut spec = spec(HandlerKind::Update, Some("spec"));
         spec.filters.value = Some(ValueCriterion::Present);
         spec.filters.new = Some(ValueCriterion::Absent);
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn mandatory_parts() {
+    fn missing_mandatory_parts_are_rejected() {
         assert_eq!(
             error(spec(HandlerKind::Field, None)),
             Error::FieldMissing { id: id() }

@@ -6,17 +6,17 @@ use super::Error;
 use super::walk::{each, metadata_mut, not_an_object, object_mut};
 use crate::field::FieldPath;
 
-/// How objects are labelled.
+/// Options of labelling.
 #[derive(Clone, Debug, Default)]
 pub struct Labelling {
     /// Replaces labels that the objects already have.
     pub forced: bool,
-    /// The places inside of the objects that are labelled, too, such as `spec.template`. Those
-    /// that do not exist are skipped.
+    /// Paths inside of the objects that are labelled as well, such as `spec.template`. Absent ones
+    /// are skipped.
     pub nested: Vec<FieldPath>,
 }
 
-/// Sets labels on objects, and in places inside of them.
+/// Sets labels on objects, and at paths inside of them.
 pub fn label(
     objs: &mut Value,
     labels: &Map<String, Value>,
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_parents_are_made() {
+    fn missing_parents_are_created() {
         let expected = json!({"metadata": {"labels": {"a": "1", "b": "2"}}});
         for obj in [
             json!({}),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_places_are_labelled_if_they_exist() {
+    fn nested_paths_are_labelled_if_they_exist() {
         let obj = json!({"spec": {"template": {"metadata": {"labels": {"a": "own"}}}, "x": 1}});
         let nested = [
             "spec.template",
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_places_that_are_no_objects_are_refused() {
+    fn nested_paths_to_other_values_are_rejected() {
         let error = labelled(
             json!({"spec": {"template": [1]}}),
             false,

@@ -1,8 +1,8 @@
-//! Objects that belong to other objects: owner references, names, namespaces, labels.
+//! Relations between objects: owner references, names, namespaces, labels.
 //!
-//! Used by handlers on objects that they are about to create. Everything works on one object or on
-//! nested lists of them (nulls in the lists are skipped), and either on all of them or, with an
-//! error, on none. Nothing is sent from here.
+//! Used by handlers for objects that they are about to create. All functions work on one object or
+//! on nested lists of objects (nulls in the lists are skipped), and change either all of them or,
+//! with an error, none. No requests are sent.
 
 mod labels;
 mod naming;
@@ -21,23 +21,23 @@ pub use owners::{
 use crate::body::Body;
 use crate::field::FieldPath;
 
-/// Why objects cannot be made children.
+/// The reason why objects cannot be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Only objects and lists of objects can be changed.
     #[error("not a Kubernetes object: {value}")]
     NotAnObject {
-        /// What was found instead, shortened.
+        /// The value, shortened.
         value: String,
     },
-    /// A part of the object is not what Kubernetes has there.
+    /// A field has another type than in Kubernetes.
     #[error("the object has a wrong type of {field}")]
     WrongType {
-        /// The part.
+        /// The field.
         field: String,
     },
-    /// Owner references are by uid: the owner has to exist.
+    /// Owner references need the uid of an existing owner.
     #[error("the owner {owner} has no uid: it does not exist in the cluster yet")]
     OwnerWithoutUid {
         /// The owner's name.
@@ -48,19 +48,18 @@ pub enum Error {
     OwnerWithoutName,
 }
 
-/// How children are adopted.
+/// Options of adoption.
 #[derive(Clone, Debug, Default)]
 pub struct Adoption {
     /// Replaces names, namespaces and labels that the objects already have.
     pub forced: bool,
-    /// Names the objects exactly as their owner, instead of generated names that begin like that.
+    /// Names the objects exactly as their owner, instead of generating names with this prefix.
     pub strict: bool,
-    /// The places inside of the objects that are labelled, too, such as `spec.template`.
+    /// Paths inside of the objects that are labelled as well, such as `spec.template`.
     pub nested: Vec<FieldPath>,
 }
 
-/// Makes objects the children of their owner: owned by it, named after it, in the same namespace,
-/// and with the same labels.
+/// Makes objects children of their owner: with an owner reference, its name, namespace and labels.
 ///
 /// ```
 /// use kopf_core::body::Body;
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn children_get_all_of_it() {
+    fn children_get_owner_name_namespace_and_labels() {
         let mut objs = json!([{"kind": "Pod"}, [{"kind": "Job"}, null]]);
         adopt(&mut objs, &owner(), &Adoption::default()).unwrap();
         let metadata = json!({
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_children_have_is_kept_unless_forced() {
+    fn existing_fields_of_children_are_kept_unless_forced() {
         let own = json!({"metadata": {
             "name": "own", "namespace": "other", "labels": {"a": "own", "c": "d"},
         }});
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_inside_are_labelled_only() {
+    fn nested_templates_are_only_labelled() {
         let mut obj = json!({"spec": {"template": {}}});
         let options = Adoption {
             nested: vec![FieldPath::parse("spec.template")],
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn all_or_none() {
+    fn either_all_objects_change_or_none() {
         let mut objs = json!([{"kind": "Pod"}, {"metadata": {"labels": "nonsense"}}]);
         let before = objs.clone();
         let error = adopt(&mut objs, &owner(), &Adoption::default()).unwrap_err();
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_must_be_known() {
+    fn owner_without_identity_is_rejected() {
         let adopted = |owner: Value| {
             adopt(&mut json!({}), &Body::new(owner), &Adoption::default()).unwrap_err()
         };

@@ -5,16 +5,16 @@ use serde_json::{Map, Value};
 use super::Error;
 use super::walk::{each, metadata_mut};
 
-/// How objects are named.
+/// Options of naming.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Naming {
     /// Replaces names that the objects already have.
     pub forced: bool,
-    /// Takes the name as it is; otherwise, the server adds a suffix to it.
+    /// Uses the name unchanged; otherwise, the server adds a suffix to it.
     pub strict: bool,
 }
 
-/// Names objects, unless they have names (or prefixes of names) of their own.
+/// Names objects, unless they have names or `generateName`.
 pub fn harmonize_naming(objs: &mut Value, name: &str, options: Naming) -> Result<(), Error> {
     each(objs, |object| {
         let metadata = metadata_mut(object)?;
@@ -32,8 +32,7 @@ pub fn harmonize_naming(objs: &mut Value, name: &str, options: Naming) -> Result
     })
 }
 
-/// Puts objects into a namespace, unless they are in one. If none is given, forcing takes them out
-/// of theirs.
+/// Sets the namespace of objects, unless they have one. If none is given, `forced` removes theirs.
 pub fn adjust_namespace(
     objs: &mut Value,
     namespace: Option<&str>,

@@ -1,4 +1,4 @@
-//! References between objects and their owners.
+//! Owner references and object references.
 
 use serde_json::{Map, Value};
 
@@ -6,12 +6,12 @@ use super::Error;
 use super::walk::{each, list_mut, metadata_mut};
 use crate::body::Body;
 
-/// What an owner reference says about the owner; unset parts are left out.
+/// The flags of an owner reference; unset ones are omitted.
 #[derive(Clone, Copy, Debug)]
 pub struct Ownership {
-    /// The owner is the one that manages the object. Default: true.
+    /// The owner is the controller of the object. Default: true.
     pub controller: Option<bool>,
-    /// The owner cannot be deleted in the foreground before the object. Default: true.
+    /// The owner is not deleted in the foreground before the object. Default: true.
     pub block_owner_deletion: Option<bool>,
 }
 
@@ -24,12 +24,12 @@ impl Default for Ownership {
     }
 }
 
-/// A reference to the object, as in events: without empty parts.
+/// Returns a reference to the object for events, without empty parts.
 pub fn build_object_reference(body: &Body) -> Value {
     body.reference().to_value()
 }
 
-/// A reference to the owner, as in its children: without absent parts.
+/// Returns an owner reference for children, without absent parts.
 pub fn build_owner_reference(owner: &Body, ownership: Ownership) -> Value {
     let parts = [
         ("controller", ownership.controller.map(Value::from)),
@@ -48,7 +48,7 @@ pub fn build_owner_reference(owner: &Body, ownership: Ownership) -> Value {
     Value::Object(present.collect())
 }
 
-/// Makes objects owned, unless they are owned by that object already: they vanish with it.
+/// Adds an owner reference to objects, unless they have it. The objects are deleted with the owner.
 pub fn append_owner_reference(
     objs: &mut Value,
     owner: &Body,
@@ -65,7 +65,7 @@ pub fn append_owner_reference(
     })
 }
 
-/// Makes objects not owned by that object any longer; other owners stay.
+/// Removes the owner reference from objects; other owners are kept.
 pub fn remove_owner_reference(objs: &mut Value, owner: &Body) -> Result<(), Error> {
     let uid = uid(owner)?;
     each(objs, |object| {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn unreal_owners_and_wrong_objects_are_refused() {
+    fn owners_without_uid_and_malformed_objects_are_rejected() {
         let unreal = Body::new(json!({"metadata": {"name": "x", "namespace": "ns"}}));
         let error = append_owner_reference(&mut json!({}), &unreal, Ownership::default());
         assert_eq!(

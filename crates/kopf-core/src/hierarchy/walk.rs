@@ -1,10 +1,10 @@
-//! From nested lists to single objects, and to their parts.
+//! Traversal of nested lists of objects, and access to their parts.
 
 use serde_json::{Map, Value};
 
 use super::Error;
 
-/// Changes a copy, and keeps it only if nothing has failed.
+/// Changes a copy, and keeps it only on success.
 pub(super) fn all_or_none(
     objs: &mut Value,
     change: impl FnOnce(&mut Value) -> Result<(), Error>,
@@ -44,14 +44,14 @@ pub(super) fn not_an_object(value: &Value) -> Error {
     Error::NotAnObject { value }
 }
 
-/// The object's metadata; created if absent.
+/// Returns the object's metadata, created if absent.
 pub(super) fn metadata_mut(
     object: &mut Map<String, Value>,
 ) -> Result<&mut Map<String, Value>, Error> {
     object_mut(object, "metadata", "metadata")
 }
 
-/// An object inside of an object; created if absent.
+/// Returns an object inside of an object, created if absent.
 pub(super) fn object_mut<'a>(
     parent: &'a mut Map<String, Value>,
     key: &str,
@@ -64,7 +64,7 @@ pub(super) fn object_mut<'a>(
     value.as_object_mut().ok_or_else(|| wrong_type(field))
 }
 
-/// A list inside of an object; created if absent.
+/// Returns a list inside of an object, created if absent.
 pub(super) fn list_mut<'a>(
     parent: &'a mut Map<String, Value>,
     key: &str,
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_any_depth_are_walked_and_nulls_skipped() {
+    fn nested_lists_are_traversed_and_nulls_skipped() {
         let mut objs = json!([{}, [[{}], null]]);
         each(&mut objs, |object| {
             object.insert("seen".into(), json!(true));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_refused_before_anything_is_changed() {
+    fn invalid_values_are_rejected_before_any_change() {
         let mut objs = json!([{}, "text"]);
         let error = each(&mut objs, |object| {
             object.insert("seen".into(), json!(true));

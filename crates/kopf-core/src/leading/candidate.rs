@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_and_released_leases_are_taken_at_once() {
+    fn absent_and_released_leases_are_taken_immediately() {
         let mut me = candidate();
         assert_eq!(me.intent(at(0)), None, "it is not read yet");
         me.observe(None, at(0)).unwrap();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_that_sees_another_holder_steps_down() {
+    fn leader_that_sees_another_holder_steps_down() {
         let mut me = leader(100);
         me.observe(Some(record("other", "2")), at(101)).unwrap();
         assert_eq!(me.valid_until(), None);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_edit_of_the_own_lease_does_not_end_it() {
+    fn foreign_edit_of_the_own_lease_does_not_end_it() {
         let mut me = leader(100);
         me.conflicted();
         assert!(me.valid_until().is_some());
@@ -293,13 +293,13 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_of_another_process_is_an_error() {
+    fn identity_of_another_process_is_an_error() {
         let error = candidate().observe(Some(record("me", "1")), at(0));
         assert!(error.unwrap_err().to_string().contains("\"me\""));
     }
 
     #[test]
-    fn a_lost_response_to_a_claim_is_not_taken_for_another_process() {
+    fn lost_response_to_a_claim_is_not_another_process() {
         let mut me = candidate();
         me.observe(None, at(0)).unwrap();
         me.claim(Timestamp::UNIX_EPOCH);

@@ -62,7 +62,7 @@ impl LeaseRecord {
     }
 }
 
-/// The fields of a Lease that is taken or renewed by this identity.
+/// Returns the fields of a Lease that is taken or renewed by this identity.
 pub(super) fn held(
     before: Option<&LeaseRecord>,
     identity: &str,
@@ -86,7 +86,7 @@ pub(super) fn held(
     }))
 }
 
-/// The fields of a Lease that is released: others take it at once.
+/// Returns the fields of a released Lease: others take it immediately.
 pub(super) fn released(before: &LeaseRecord, now: Timestamp) -> Map<String, Value> {
     let now = timestamp::format(now);
     fields(json!({

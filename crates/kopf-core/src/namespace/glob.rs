@@ -1,16 +1,16 @@
-//! Globs: `*`, `?`, `[seq]`, `[!seq]`; anything else is itself.
+//! Globs: `*`, `?`, `[seq]`, `[!seq]`; other characters are literal.
 
-/// One glob, ready to match.
+/// A compiled glob.
 #[derive(Clone, Debug)]
 pub(super) struct Glob(Vec<Token>);
 
 impl Glob {
-    /// Reads a glob; there are no wrong ones.
+    /// Compiles a glob. All strings are valid.
     pub(super) fn new(text: &str) -> Self {
         Self(tokens(text))
     }
 
-    /// Whether the whole name matches.
+    /// Returns `true` if the whole name matches.
     pub(super) fn matches(&self, name: &str) -> bool {
         glob_matches(&self.0, name)
     }
@@ -55,11 +55,11 @@ fn tokens(glob: &str) -> Vec<Token> {
     tokens
 }
 
-/// Reads a set after its opening bracket; none if it is never closed, and then `[` is itself.
+/// Parses a set after its opening bracket; `None` if it is never closed, and then `[` is literal.
 fn set(chars: &[char]) -> Option<(Token, &[char])> {
     let negated = chars.first() == Some(&'!');
     let body = chars.get(usize::from(negated)..)?;
-    // A bracket that comes first is a member of the set.
+    // A bracket at the start is a member of the set.
     let end = 1 + body.get(1..)?.iter().position(|&char| char == ']')?;
     let (mut members, tail) = (body.get(..end)?, body.get(end + 1..)?);
     let mut ranges = Vec::new();
@@ -74,7 +74,7 @@ fn set(chars: &[char]) -> Option<(Token, &[char])> {
     Some((Token::Set { negated, ranges }, tail))
 }
 
-/// Greedy matching that goes back only to the last `*`: linear in practice, never exponential.
+/// Matches greedily, and backtracks only to the last `*`: never exponential.
 fn glob_matches(glob: &[Token], name: &str) -> bool {
     let (mut tokens, mut rest) = (glob, name);
     let mut retry: Option<(&[Token], &str)> = None;

@@ -1,7 +1,6 @@
-//! Which namespaces an operator serves: patterns with globs, exclusions and commas.
+//! Namespaces that an operator serves: patterns with globs, exclusions and commas.
 //!
-//! Used by observation to decide on namespaces as they come and go. It knows names only, never
-//! whether a namespace exists.
+//! Patterns match names, regardless of the existence of namespaces.
 
 mod glob;
 
@@ -14,9 +13,9 @@ use regex::Regex;
 
 /// A pattern of namespaces: comma-separated globs (`*`, `?`, `[seq]`, `[!seq]`), `!glob` excludes.
 ///
-/// Read from left to right: the first glob selects, an exclusion removes from what is selected,
-/// and each further glob takes back what was excluded, but adds nothing that the first one has not
-/// selected. If the first is an exclusion, `*` is implied before it.
+/// Evaluated from left to right: the first glob selects, an exclusion removes from the selection,
+/// and each further glob restores excluded names that the first one selected. If the first is an
+/// exclusion, `*` is implied before it.
 ///
 /// ```
 /// use kopf_core::namespace::NamespacePattern;
@@ -56,29 +55,29 @@ struct Rule {
     glob: Glob,
 }
 
-/// Why a pattern cannot be used.
+/// The reason why a pattern is invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A glob without a single character matches no namespace at all.
+    /// An empty glob, which matches no namespace.
     #[error("the namespace pattern {pattern:?} has an empty part")]
     Empty {
         /// The whole pattern.
         pattern: String,
     },
-    /// The regular expression is not one.
+    /// The regular expression is malformed.
     #[error("the namespace pattern {pattern:?} is not a regular expression")]
     Regex {
-        /// The expression as given.
+        /// The given expression.
         pattern: String,
-        /// What is wrong with it.
+        /// The error of the regular expression.
         #[source]
         source: Box<regex::Error>,
     },
 }
 
 impl NamespacePattern {
-    /// Reads a pattern as it is given on the command line.
+    /// Parses a pattern of the command line.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let mut rules = Vec::new();
         for part in text.split(',').map(str::trim) {
@@ -106,9 +105,9 @@ impl NamespacePattern {
         })
     }
 
-    /// Takes a regular expression; it has to match the whole name.
+    /// Creates a pattern from a regular expression, which must match the whole name.
     pub fn regex(regex: &str) -> Result<Self, Error> {
-        // Anchored, because `a|ab` alone prefers `a` and would miss that it can match all of `ab`.
+        // Anchored, because `a|ab` alone prefers `a` and would not match all of `ab`.
         let anchored = format!(r"\A(?:{regex})\z");
         Ok(Self {
             text: regex.to_owned(),
@@ -119,7 +118,7 @@ impl NamespacePattern {
         })
     }
 
-    /// Takes a function that decides about names. The label stands for it in logs.
+    /// Creates a pattern from a function of names. The label represents it in logs.
     ///
     /// ```
     /// use kopf_core::namespace::NamespacePattern;
@@ -138,7 +137,7 @@ impl NamespacePattern {
         }
     }
 
-    /// Whether a namespace of this name is meant.
+    /// Returns `true` if a namespace of this name matches.
     pub fn matches(&self, name: &str) -> bool {
         let rules = match &self.kind {
             Kind::Regex(regex) => return regex.is_match(name),
@@ -156,7 +155,7 @@ impl NamespacePattern {
         })
     }
 
-    /// The one namespace that is meant, if the pattern is a plain name.
+    /// Returns the only matching namespace, if the pattern is a plain name.
     pub fn literal(&self) -> Option<&str> {
         match &self.kind {
             Kind::Globs(_) if !self.text.contains(['!', '*', '?', ',', '[']) => Some(&self.text),
@@ -179,17 +178,17 @@ impl fmt::Display for NamespacePattern {
     }
 }
 
-/// Where an operator looks for objects.
+/// The scope in which an operator watches objects.
 #[derive(Clone, Debug)]
 pub enum Scope {
-    /// In the whole cluster, with one stream per kind.
+    /// The whole cluster, with one stream per resource.
     Cluster,
-    /// In the namespaces that match any of the patterns, with one stream per kind and namespace.
+    /// The namespaces that match any of the patterns, with one stream per resource and namespace.
     Namespaces(Vec<NamespacePattern>),
 }
 
 impl Scope {
-    /// Whether objects of this namespace are served.
+    /// Returns `true` if objects of this namespace are served.
     pub fn matches(&self, namespace: &str) -> bool {
         match self {
             Self::Cluster => true,
@@ -207,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn exclusions_and_returns_are_read_from_left_to_right() {
+    fn exclusions_and_restorations_apply_from_left_to_right() {
         let pattern = "myapp-*, !*-pr-*, *pr-123";
         for (name, expected) in [
             ("myapp-test", true),
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leading_exclusion_implies_everything_before_it() {
+    fn leading_exclusion_implies_everything() {
         let pattern = "!*-pr-*, *pr-123";
         for (name, expected) in [
             ("anything", true),
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_parts_are_refused() {
+    fn empty_parts_are_rejected() {
         for text in ["", " ", "a,,b", "!", "a,!"] {
             let error = NamespacePattern::parse(text).unwrap_err();
             assert!(error.to_string().contains(&format!("{text:?}")), "{error}");
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn any_pattern_of_the_scope_is_enough() {
+    fn any_pattern_of_the_scope_suffices() {
         let patterns = ["a*", "b"].map(|text| text.parse().unwrap());
         let scope = Scope::Namespaces(patterns.into());
         assert!(scope.matches("a1") && scope.matches("b") && !scope.matches("c"));

@@ -1,4 +1,4 @@
-//! Everything that a driver does for the machine of one object.
+//! Actions: the effects that a driver performs for the machine of one object.
 
 use std::time::Duration;
 

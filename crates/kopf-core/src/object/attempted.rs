@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn the_annotation_has_a_fixed_format() {
+    fn annotation_has_a_fixed_format() {
         let mut attempted = AttemptedEssences::default();
         attempted.note(
             "fn",
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_counts_as_absent() {
+    fn malformed_annotation_counts_as_absent() {
         for text in [
             "",
             "null",
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_one_removes_the_annotation() {
+    fn empty_attempts_remove_the_annotation() {
         let mut attempted = AttemptedEssences::default();
         attempted.note("fn", &record(1, 1), &essence(json!({})));
         let body = stored(&attempted);
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn the_base_has_the_oldest_differing_value_of_each_leaf() {
+    fn base_has_the_oldest_differing_value_of_each_leaf() {
         let mut attempted = AttemptedEssences::default();
         attempted.note(
             "a",
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prediction_that_was_reverted_before_is_not_repeated() {
+    fn prediction_that_was_reverted_before_is_not_repeated() {
         let current = json!({"spec": {"cpu": "1", "x": 1}});
         let predicted = json!({"spec": {"cpu": "1000m", "x": 2, "y": 3}});
         assert_eq!(settle_prediction(None, &current, &predicted), predicted);
@@ -452,7 +452,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_base_differs_from_the_current_essence_iff_an_attempt_is_outdated(
+        fn base_differs_from_the_current_essence_iff_an_attempt_is_outdated(
             current in small(), first in small(), second in small(),
         ) {
             let mut attempted = AttemptedEssences::default();

@@ -22,7 +22,7 @@ struct End {
     considered: bool,
 }
 
-/// A failure of the framework in a cycle that goes on nevertheless.
+/// A failure of the framework in a cycle that continues nevertheless.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Failure {
     None,

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_version_ends_the_wait() {
+    fn newer_version_ends_the_wait() {
         let mut echo = awaiting("7");
         echo.see("6");
         assert!(echo.is_pending());
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_before_the_response_is_not_awaited() {
+    fn event_before_the_response_is_not_awaited() {
         for (seen, awaited, pending) in [("7", "7", false), ("8", "7", false), ("6", "7", true)] {
             let mut echo = Echo::default();
             echo.see(seen);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_required_cycle_survives_the_next_write() {
+    fn required_cycle_survives_the_next_write() {
         let mut echo = awaiting("7");
         echo.require_cycle();
         echo.expect(Awaited::Version("9".into()), DEADLINE, Remaining::Nothing);

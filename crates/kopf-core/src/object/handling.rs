@@ -25,7 +25,7 @@ use crate::progress::state::{Extra, State};
 use crate::progress::{ProgressRecord, ProgressStorage};
 use crate::storage::StorageError;
 
-/// Where the state of handling is kept.
+/// The storages of the state of handling.
 #[derive(Clone, Copy, Debug)]
 pub struct Storages<'a> {
     /// The progress of handlers.
@@ -77,11 +77,11 @@ pub struct Essences<'a> {
 /// The handling of one cause in one cycle.
 #[derive(Debug)]
 pub struct Handling<'a> {
-    /// Where its state is kept.
+    /// The storages of its state.
     pub storages: Storages<'a>,
     /// The object.
     pub body: &'a Body,
-    /// Why handlers are called.
+    /// The reason to call handlers.
     pub reason: Reason,
     /// The essences of the cause.
     pub essences: Essences<'a>,
@@ -97,7 +97,8 @@ const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 pub struct Concluded {
     /// The state of handling.
     pub conclusion: Conclusion,
-    /// Why the diff-base of an object that is being deleted is not stored. Worth a warning.
+    /// The reason why the diff-base of an object that is being deleted is not stored. Worth a
+    /// warning.
     pub unstored_base: Option<StorageError>,
     /// The attempted essences, if they are too large for an annotation: to be kept in memory.
     pub oversized: Option<AttemptedEssences>,
@@ -288,8 +289,9 @@ impl Handling<'_> {
         })
     }
 
-    /// Stores the diff-base, unless it is stored already. Returns why it is not stored on an object
-    /// that is being deleted: the object must not stay because there is no room for its diff-base.
+    /// Stores the diff-base, unless it is stored already. Returns the reason why it is not stored
+    /// on an object that is being deleted: the object must not stay because there is no room for
+    /// its diff-base.
     pub fn store_base(
         &self,
         essence: &Value,
@@ -385,7 +387,7 @@ impl Attempts<'_> {
     }
 }
 
-/// Daemons and timers that the deletion of the object also waits for.
+/// Daemons and timers that the deletion of the object waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Others {
     /// It does: until then the records stay, so that finished handlers are not called again.

@@ -1,4 +1,4 @@
-//! Everything that can happen to the machine of one object.
+//! Inputs of the machine of one object.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub enum Input {
         /// Its resource version.
         version: Option<Box<str>>,
     },
-    /// A version was superseded before it was looked at. Its arrival still counts as an echo.
+    /// A version was superseded before it was processed. Its arrival still counts as an echo.
     Superseded {
         /// Its resource version.
         version: Box<str>,
@@ -28,7 +28,7 @@ pub enum Input {
     Newest {
         /// The type of its event.
         event: EventType,
-        /// The state that its users have requested.
+        /// The state requested by users.
         snapshot: Snapshot,
     },
     /// The object is absent from a complete listing.
@@ -47,13 +47,13 @@ pub enum Input {
         /// The server rejects the content of the patch.
         rejected: bool,
     },
-    /// The server does not know the object.
+    /// The object does not exist on the server.
     NotFound,
     /// No version of the object could be read so far, so there is nothing to plan.
     NoVersion,
     /// The framework failed before anything was to be sent: a filter, a storage, a broken body.
     Failed,
-    /// A daemon or a timer that was told to stop has exited.
+    /// A daemon or a timer that was being stopped has exited.
     RunnerExited,
     /// The moment returned by [`Machine::deadline`](super::Machine::deadline) has come.
     Deadline,

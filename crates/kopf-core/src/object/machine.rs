@@ -37,7 +37,7 @@ pub struct Machine {
     pub(super) paused: bool,
 }
 
-/// The newest version of an object, as far as the machine must know it.
+/// The properties of the newest version that the machine needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Newest {
     pub(super) event: EventType,
@@ -208,7 +208,7 @@ impl Machine {
         self.state = State::Gone;
     }
 
-    /// All queued versions were shown; this is the newest.
+    /// Handles the newest version, after all queued ones were shown.
     fn caught_up(&mut self, newest: Newest, now: Moment, actions: &mut Actions) {
         self.paused = false;
         let was_deleting = self.newest.is_some_and(|known| known.snapshot.deleting);
@@ -320,8 +320,8 @@ impl Machine {
         }
     }
 
-    /// While the operator is paused, the object may belong to another operator, and is listed again
-    /// afterwards. What has come out of handlers is still written.
+    /// Handles a pause: the object may belong to another operator, and is listed again afterwards.
+    /// Results of handlers are still written.
     fn paused(&mut self, patch: PendingPatch, actions: &mut Actions) {
         self.paused = true;
         match &self.state {

@@ -1,11 +1,11 @@
-//! The plan of one cycle: from the facts about the newest version to what is done next.
+//! The plan of one cycle: the decision based on the facts of the newest version.
 
 use std::time::Duration;
 
 use crate::cause::{EventType, Reason};
 
-/// Everything that decides about a cycle. Gathered by the driver from the newest version, the
-/// storages, the filters of handlers and the running daemons.
+/// All inputs of the plan. Gathered by the driver from the newest version, the storages, the
+/// filters of handlers and the running daemons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Facts {
     /// The type of the event that brought the version.
@@ -72,7 +72,7 @@ pub enum FinalizerChange {
     Add,
     /// It is present and not required.
     Drop,
-    /// Everything that the deletion waits for is over.
+    /// All work that the deletion waits for is done.
     Release,
 }
 
@@ -92,7 +92,7 @@ pub enum PendingPatch {
 pub enum Plan {
     /// Wait for the own write to arrive.
     AwaitEcho,
-    /// Write the finalizer and whatever is pending; the changes are handled after that.
+    /// Write the finalizer and the pending patch; the changes are handled after that.
     WriteFirst(Option<FinalizerChange>),
     /// Call the change handlers for this reason.
     Handle(Reason),

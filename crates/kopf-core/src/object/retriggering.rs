@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_requests_are_read_back() {
+    fn stored_requests_survive_a_round_trip() {
         let naming = KeyNaming::new("my-op.example.com", true).unwrap();
         let now = timestamp::parse("2026-01-02T03:04:05Z").unwrap();
         for request in [
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_requests_nothing_and_is_removed() {
+    fn malformed_request_has_no_effect_and_is_removed() {
         for text in [
             "",
             "{",

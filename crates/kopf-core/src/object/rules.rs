@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::plan::{Consistency, Facts, FinalizerChange, Plan, plan};
 
-/// Lower bound for delays after cycles without progress, whatever the settings are.
+/// Lower bound for delays after cycles without progress, for all settings.
 const SHORTEST_BACKOFF: Duration = Duration::from_secs(1);
 
 /// The rules of one operator.
@@ -17,7 +17,7 @@ pub trait Rules {
     fn echo_timeout(&self) -> Duration;
 
     /// Returns the delay after a failure of the framework, the first one being 0; `None` if the
-    /// object is left alone until its next event.
+    /// object waits for its next event.
     fn failure_delay(&self, failures: u32) -> Option<Duration>;
 
     /// Returns the delay after a cycle without progress. Grows with the number of such cycles in a

@@ -84,7 +84,7 @@ pub enum Then {
     Retry,
 }
 
-/// The parts of an object that show what its users want it to be.
+/// The parts of an object that contain its desired state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Snapshot {
     /// `metadata.generation`.
@@ -96,14 +96,14 @@ pub struct Snapshot {
 /// A wait after a failure or without progress.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BackingOff {
-    /// When to try again.
+    /// The time of the next attempt.
     pub(super) until: Moment,
-    /// Why it waits.
+    /// The reason of the wait.
     pub(super) reason: Setback,
 }
 
 impl BackingOff {
-    /// Returns why the object waits.
+    /// Returns the reason of the wait.
     pub fn reason(&self) -> &Setback {
         &self.reason
     }

@@ -27,7 +27,7 @@ impl Subject {
         }
     }
 
-    /// A machine whose patch could not be sent.
+    /// Returns a machine whose patch could not be sent.
     fn with_unsent() -> Self {
         let mut subject = Self::new();
         subject.begin(EventType::Modified, "1");
@@ -80,7 +80,7 @@ impl Subject {
     }
 }
 
-/// The facts of an update.
+/// Returns the facts of an update.
 fn facts() -> Facts {
     Facts {
         event: EventType::Modified,
@@ -95,7 +95,7 @@ fn facts() -> Facts {
     }
 }
 
-/// The result of handlers that were all called and have finished.
+/// Returns the result of handlers that were all called and have finished.
 fn handled() -> Handled {
     Handled {
         due: None,

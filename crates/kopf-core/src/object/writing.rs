@@ -112,7 +112,7 @@ impl Machine {
         self.echo.expect(awaited, now.after(timeout), remaining)
     }
 
-    /// The write needs no cycle, so its event is not waited for.
+    /// Ends the cycle of a write that needs no further cycle, so that its event is not awaited.
     fn settle(&mut self, actions: &mut Actions) {
         self.echo.forget();
         self.stall.reset();
@@ -176,7 +176,7 @@ impl Machine {
         self.back_off(Setback::Unsent(unsent), now.after(delay));
     }
 
-    /// The framework failed; the cycle is repeated later, or with the next event.
+    /// Handles a failure of the framework: the cycle is repeated later, or with the next event.
     pub(super) fn failed(&mut self, rules: &impl Rules, now: Moment, actions: &mut Actions) {
         if self.has_unsent() {
             // The patch that could not be sent goes first.
@@ -195,7 +195,7 @@ impl Machine {
         }
     }
 
-    /// The object is gone; its `DELETED` event, or the next listing, follows.
+    /// Handles a missing object: its `DELETED` event, or the next listing, follows.
     pub(super) fn not_found(&mut self, now: Moment, actions: &mut Actions) {
         let mut echo = std::mem::take(&mut self.echo);
         echo.abandon(now);

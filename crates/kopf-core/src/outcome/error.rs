@@ -1,4 +1,4 @@
-//! How handlers fail.
+//! Errors of handlers.
 
 use std::any::Any;
 use std::fmt;
@@ -34,50 +34,51 @@ impl fmt::Debug for Attachment {
     }
 }
 
-/// How a handler can fail.
+/// The error of a handler.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HandlerError {
-    /// It will work later.
+    /// Temporary: it is retried later.
     Temporary {
-        /// What to say about it.
+        /// The message.
         message: String,
-        /// When to try again; none is at once.
+        /// The delay before the next attempt; `None` for immediately.
         delay: Option<Duration>,
     },
-    /// It will never work.
+    /// Permanent: it is not retried.
     Permanent {
-        /// What to say about it.
+        /// The message.
         message: String,
     },
-    /// What was asked for is not to be done. Out of admission, the same as a permanent one.
+    /// A denial of an admission request. Outside of admission, the same as a permanent error.
     Denied {
-        /// What to say about it.
+        /// The message.
         message: String,
-        /// The status code for the one who has asked.
+        /// The status code of the response.
         code: u16,
     },
-    /// Anything else; what it means depends on the handler's [`ErrorsMode`](crate::handler::ErrorsMode).
+    /// Any other error. Its treatment depends on the handler's
+    /// [`ErrorsMode`](crate::handler::ErrorsMode).
     Arbitrary {
-        /// What to say about it.
+        /// The message.
         message: String,
-        /// Where it comes from (a chain of errors, a backtrace), for logs.
+        /// The origin (a chain of errors, a backtrace), for logs.
         details: Option<String>,
         /// An exception of a front, for the log record.
         attachment: Option<Attachment>,
     },
-    /// It has sub-handlers that are not finished. Not an error, really.
+    /// It has unfinished sub-handlers. Not a failure.
     Unfinished {
-        /// When the first of them is due; none is at once.
+        /// The time until the first of them is due; `None` for immediately.
         delay: Option<Duration>,
     },
-    /// It ran out of its time and was stopped in the middle.
+    /// It exceeded its timeout and was cancelled.
     TimedOut,
-    /// It was told to end, did not, and was stopped in the middle.
+    /// It was signalled to end, did not end in time, and was cancelled.
     Cancelled,
 }
 
 impl HandlerError {
-    /// It will work later; without a delay, at once.
+    /// Returns a temporary error; without a delay, it is retried immediately.
     pub fn temporary(message: impl Into<String>, delay: Option<Duration>) -> Self {
         Self::Temporary {
             message: message.into(),
@@ -85,14 +86,14 @@ impl HandlerError {
         }
     }
 
-    /// It will never work.
+    /// Returns a permanent error.
     pub fn permanent(message: impl Into<String>) -> Self {
         Self::Permanent {
             message: message.into(),
         }
     }
 
-    /// What was asked for is not to be done; without a code, it is 500.
+    /// Returns a denial; the default code is 500.
     pub fn denied(message: impl Into<String>, code: Option<u16>) -> Self {
         Self::Denied {
             message: message.into(),
@@ -100,7 +101,7 @@ impl HandlerError {
         }
     }
 
-    /// Anything else.
+    /// Returns an arbitrary error.
     pub fn arbitrary(message: impl Into<String>) -> Self {
         Self::Arbitrary {
             message: message.into(),
@@ -109,7 +110,7 @@ impl HandlerError {
         }
     }
 
-    /// An exception of a front, which reaches the log record as it is.
+    /// Returns an exception of a front, which is passed to the log record unchanged.
     ///
     /// ```
     /// use kopf_core::outcome::{Attachment, HandlerError};
@@ -135,8 +136,8 @@ impl HandlerError {
         }
     }
 
-    /// An error of any type: its own text is the message, the whole chain are the details. If it
-    /// has no text, then what it is.
+    /// Converts any error: its own message, with the whole chain as the details. An empty message
+    /// is replaced by the debug output.
     pub fn from_error(error: &(dyn std::error::Error + 'static)) -> Self {
         let text = |error: &(dyn std::error::Error + 'static)| match error.to_string() {
             text if text.is_empty() => format!("{error:?}"),

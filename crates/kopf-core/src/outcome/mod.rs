@@ -1,8 +1,8 @@
-//! What comes out of an attempt of a handler: success, another attempt later, or the end.
+//! Outcomes of attempts of handlers: success, a later attempt, or a failure.
 //!
-//! The one place where errors get their meaning. Execution asks [`forbidden`] before it calls a
-//! function and [`decide`] after; progress records and logs are made of the answer. Nothing is
-//! called or awaited here, and no clock is read: times are arguments.
+//! All decisions about errors are made here. Execution calls [`forbidden`] before a function and
+//! [`decide`] after it; progress records and logs are derived from the result. The functions are
+//! pure: times are arguments.
 
 mod error;
 
@@ -15,72 +15,72 @@ use serde_json::Value;
 use crate::handler::{ErrorsMode, HandlerId, Retrying};
 use crate::wording::{self, Level};
 
-/// An attempt that is about to be made, or was made.
+/// An attempt, before or after the call.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
-    /// How the handler is called in the log: see [`wording::label`].
+    /// The label of the handler in the log: see [`wording::label`].
     pub label: &'a str,
     /// The handler's limits.
     pub retrying: &'a Retrying,
-    /// What arbitrary errors mean for this kind of handlers.
+    /// The default treatment of arbitrary errors for this type of handlers.
     pub default_errors: ErrorsMode,
-    /// When to try again after arbitrary errors, if the handler does not say.
+    /// The default delay after arbitrary errors.
     pub default_backoff: Duration,
-    /// How many attempts were finished before this one.
+    /// The number of finished attempts before this one.
     pub retries: u32,
-    /// How long ago the handler was first seen, at the beginning of this attempt.
+    /// The time since the first attempt, at the start of this attempt.
     pub runtime: Duration,
 }
 
-/// What came out of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Whether this was the last attempt.
+    /// `true` if this was the last attempt.
     pub is_final: bool,
-    /// When to try again, if not final; none is at once.
+    /// The delay before the next attempt, if not final; `None` for immediately.
     pub delay: Option<Duration>,
-    /// What the handler returned.
+    /// The result of the handler.
     pub value: Option<Value>,
-    /// The text of the error for the record; with a final outcome, it makes it a failure.
+    /// The error message for the record; with a final outcome, it marks a failure.
     pub error: Option<String>,
-    /// The ids of all sub-handlers that were seen in the attempt; filled in by execution.
+    /// The ids of all sub-handlers in the attempt; set by execution.
     pub subrefs: BTreeSet<HandlerId>,
-    /// What is said about it.
+    /// The verdict, for logs.
     pub verdict: Verdict,
-    /// Where an arbitrary error comes from, for logs.
+    /// The origin of an arbitrary error, for logs.
     pub details: Option<String>,
     /// The exception of a front, for logs.
     pub attachment: Option<Attachment>,
 }
 
-/// What is said about an attempt.
+/// The verdict on an attempt, for logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It succeeded.
     Succeeded,
     /// It waits for its sub-handlers.
     Unfinished,
-    /// It said that it will work later.
+    /// It raised a temporary error.
     FailedTemporarily,
-    /// It said that it will never work.
+    /// It raised a permanent error.
     FailedPermanently,
-    /// It said that what was asked for is not to be done, with this status code.
+    /// It denied the request with this status code.
     Denied(u16),
-    /// It failed, and that does not matter. The text of the error.
+    /// It failed, and the error is ignored. Contains the message.
     Ignored(String),
-    /// It failed, and is tried again after this time.
+    /// It failed, and is retried after this time.
     Retried(Duration),
-    /// It failed, and errors are final for it.
+    /// It failed, and errors are permanent for it.
     Stopped,
-    /// It has reached its limit of time or of attempts, or will with the next attempt. The error's
-    /// text says all of it.
+    /// It has reached its limit of time or attempts, or will reach it before the next attempt. The
+    /// error contains the details.
     Exhausted,
-    /// It was stopped in the middle: nothing came out of it.
+    /// It was cancelled without a result.
     Cancelled,
 }
 
 impl Outcome {
-    /// The line for the log, where the handler is called by its label, such as `Handler 'id'`.
+    /// Returns the log record with the label of the handler, such as `Handler 'id'`.
     pub fn log(&self, label: &str) -> (Level, String) {
         let error = self.error.as_deref().unwrap_or_default();
         let text = match &self.verdict {
@@ -124,7 +124,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the outcome of an attempt of which nothing has come.
+    /// Returns the outcome of a cancelled attempt.
     pub fn cancelled() -> Self {
         Self::new(Verdict::Cancelled)
     }
@@ -152,10 +152,11 @@ impl Outcome {
     }
 }
 
-/// Whether the function must not be called any more: the handler is out of time or of attempts.
+/// Returns a failure if the function must not be called any more, because the time or the attempts
+/// are exhausted.
 ///
 /// This can happen although [`decide`] looks ahead: the operator may have been down meanwhile, or
-/// the limits may have been changed.
+/// the limits may have changed.
 pub fn forbidden(attempt: &Attempt<'_>) -> Option<Outcome> {
     let Retrying {
         timeout, retries, ..
@@ -182,7 +183,7 @@ pub fn decide(
     match result {
         Ok(value) => Outcome::succeeded(value),
         Err(HandlerError::Unfinished { delay }) => {
-            // The original stores the text of an error without a text.
+            // The original stores `None` for an error without a message.
             Outcome::retried(Verdict::Unfinished, "None".to_owned(), delay)
         }
         Err(HandlerError::TimedOut) => timed_out(attempt, runtime_after),
@@ -257,7 +258,7 @@ enum Limit {
     Retries(u32),
 }
 
-/// The limit that the next attempt would reach, if it is made after the delay.
+/// Returns the limit that the next attempt would reach after the delay.
 fn limit_ahead(attempt: &Attempt<'_>, runtime: Duration, delay: Duration) -> Option<Limit> {
     let ahead = runtime.saturating_add(delay);
     let timeout = attempt.retrying.timeout.filter(|&timeout| ahead >= timeout);

@@ -1,4 +1,4 @@
-//! Truth tables; the texts are those of the original, provoked with its own handlers.
+//! Truth tables; the messages are those of the original.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// An attempt after one finished attempt, 10 seconds after the first sight.
+/// Returns an attempt after one finished attempt, 10 seconds after the first one.
 fn attempt(retrying: &Retrying) -> Attempt<'_> {
     Attempt {
         label: "Handler 'fn'",
@@ -72,8 +72,8 @@ fn unfinished_sub_handlers_are_a_silent_retry_without_limits() {
     }
 }
 
-/// Timeout, retries, delay → the text of a final failure, or none for a retry. The runtime is 12
-/// seconds, and one attempt was made before.
+/// Timeout, retries, delay → the message of a final failure, or none for a retry. The runtime is 12
+/// seconds, after one attempt.
 #[test]
 fn temporary_errors() {
     let cases = [
@@ -111,7 +111,7 @@ fn temporary_errors() {
 }
 
 #[test]
-fn permanent_errors_are_final_whatever_the_mode() {
+fn permanent_errors_are_final_in_any_mode() {
     for errors in [
         ErrorsMode::Ignored,
         ErrorsMode::Temporary,
@@ -129,7 +129,7 @@ fn permanent_errors_are_final_whatever_the_mode() {
     }
 }
 
-/// Mode, timeout, retries, backoff → final, delay, the error in the record, the text in the log.
+/// Mode, timeout, retries, backoff → final, delay, the error in the record, the message in the log.
 #[test]
 #[allow(clippy::too_many_lines, reason = "a table of cases")]
 fn arbitrary_errors() {
@@ -297,7 +297,7 @@ fn arbitrary_errors() {
 }
 
 #[test]
-fn the_default_mode_is_that_of_the_kind() {
+fn default_mode_depends_on_the_handler_type() {
     let retrying = Retrying::default();
     let attempt = Attempt {
         default_errors: ErrorsMode::Ignored,
@@ -312,7 +312,7 @@ fn the_default_mode_is_that_of_the_kind() {
 }
 
 #[test]
-fn fractions_of_seconds_are_named() {
+fn fractions_of_seconds_are_reported() {
     let retrying = Retrying {
         timeout: Some(Duration::from_millis(12_500)),
         ..Retrying::default()
@@ -325,7 +325,7 @@ fn fractions_of_seconds_are_named() {
 }
 
 #[test]
-fn a_stopped_function_has_timed_out() {
+fn cancelled_function_has_timed_out() {
     let retrying = limits(Some(12), None);
     let outcome = decide(
         &attempt(&retrying),
@@ -358,7 +358,7 @@ fn limits_are_checked_before_the_call() {
 }
 
 #[test]
-fn absurd_delays_do_not_overflow() {
+fn extreme_delays_do_not_overflow() {
     let retrying = limits(Some(100), None);
     let outcome = decided(
         &retrying,
@@ -392,7 +392,7 @@ fn chains_of_errors_are_kept_for_the_log() {
 }
 
 #[test]
-fn errors_without_a_text_say_what_they_are() {
+fn errors_without_a_message_have_their_debug_output() {
     #[derive(Debug, thiserror::Error)]
     #[error("")]
     struct Silent;

@@ -1,4 +1,4 @@
-//! From a patch to the payloads of at most four API calls.
+//! Conversion of a patch to the payloads of at most four API calls.
 //!
 //! | # | endpoint | content | payload |
 //! |---|---|---|---|
@@ -13,27 +13,27 @@ use serde_json::{Map, Value, json};
 
 use super::{BoxError, Patch, PatchFn};
 
-/// Why the functions of a patch give no payload.
+/// The error of computing a payload.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A function failed; none of them counts as done.
+    /// A function failed; none of them takes effect.
     #[error("the patching function {label} failed")]
     Function {
         /// The label of the function.
         label: &'static str,
-        /// What it said.
+        /// The error of the function.
         #[source]
         source: BoxError,
     },
-    /// The functions left something that is not an object.
+    /// The functions left a value that is not an object.
     #[error("the patching functions replaced the object by something that is not an object")]
     NotAnObject,
-    /// The difference cannot be written as JSON.
+    /// The difference cannot be serialised.
     #[error("the changes of the patching functions cannot be written as a JSON patch")]
     Unwritable(#[source] serde_json::Error),
 }
 
-/// The payloads of the merge-patch calls; none where there is nothing to send.
+/// The payloads of the merge-patch calls; `None` if there is nothing to send.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MergeCalls {
     /// For the object itself.
@@ -42,8 +42,8 @@ pub struct MergeCalls {
     pub status: Option<Value>,
 }
 
-/// The operations of the JSON-patch calls, yet without the version test; empty where there is
-/// nothing to send.
+/// The operations of the JSON-patch calls, without the version test; empty if there is nothing to
+/// send.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JsonCalls {
     /// For the object itself.
@@ -53,7 +53,7 @@ pub struct JsonCalls {
 }
 
 impl Patch {
-    /// The payloads of the dictionary.
+    /// Returns the payloads of the dictionary.
     pub fn merge_calls(&self, status_subresource: bool) -> MergeCalls {
         Self {
             merge: self.merge.clone(),
@@ -62,7 +62,7 @@ impl Patch {
         .take_merge_calls(status_subresource)
     }
 
-    /// Turns the dictionary into payloads; what is left are the functions.
+    /// Takes the dictionary as payloads; the functions are left.
     pub fn take_merge_calls(&mut self, status_subresource: bool) -> MergeCalls {
         let mut main = std::mem::take(&mut self.merge);
         main.retain(|key, value| !is_idle(key, value));
@@ -79,7 +79,7 @@ impl Patch {
     }
 }
 
-/// Runs the functions on a copy of the body and tells what they have changed.
+/// Runs the functions on a copy of the body and returns the changes.
 pub fn json_calls(
     fns: &[PatchFn],
     body: &Value,
@@ -143,7 +143,8 @@ pub fn json_calls_between(
     Ok(calls)
 }
 
-/// The payload of a JSON-patch call: it is rejected unless the object still has this version.
+/// Returns the payload of a JSON-patch call, which is rejected unless the object still has this
+/// version.
 pub fn with_version_test(operations: Vec<Value>, resource_version: &str) -> Value {
     let test = json!({
         "op": "test", "path": "/metadata/resourceVersion", "value": resource_version,
@@ -151,8 +152,8 @@ pub fn with_version_test(operations: Vec<Value>, resource_version: &str) -> Valu
     Value::Array([vec![test], operations].concat())
 }
 
-/// Whether a top-level entry of the dictionary asks for nothing: an empty stanza that was only
-/// made in order to be filled. A null asks for a deletion, so it is not idle.
+/// Returns `true` for an empty stanza of the dictionary, which requests nothing. A null requests a
+/// deletion.
 pub(super) fn is_idle(key: &str, value: &Value) -> bool {
     match (key, value) {
         ("spec" | "status", Value::Object(map)) => map.is_empty(),
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_goes_apart_if_it_is_a_subresource() {
+    fn status_subresource_has_its_own_call() {
         let patch = patch(json!({"spec": {"a": 1}, "status": {"b": 2}}));
         let apart = patch.merge_calls(true);
         assert_eq!(apart.main, Some(json!({"spec": {"a": 1}})));
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_call_without_content() {
+    fn empty_payloads_make_no_calls() {
         assert_eq!(Patch::default().merge_calls(true), MergeCalls::default());
         let status = patch(json!({"status": null})).merge_calls(true);
         assert_eq!(
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_status_is_the_status_endpoints_too() {
+    fn new_status_goes_to_the_status_endpoint() {
         let set = PatchFn::new("set", |body| {
             body["status"] = json!({"x": 1});
             Ok(())
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_without_an_effect_make_no_calls() {
+    fn functions_without_effect_make_no_calls() {
         let back_and_forth = [
             PatchFn::new("there", |body| {
                 body["spec"] = json!(1);
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_named() {
+    fn errors_name_the_failed_function() {
         let failing = PatchFn::new("failing", |_| Err("oops".into()));
         let error = json_calls(&[failing], &json!({}), true).unwrap_err();
         assert_eq!(error.to_string(), "the patching function failing failed");
@@ -296,7 +297,7 @@ mod tests {
 
     // As recorded in s02.
     #[test]
-    fn the_version_test_comes_first() {
+    fn version_test_comes_first() {
         let operation = json!({"op": "remove", "path": "/metadata/finalizers"});
         let expected = json!([
             {"op": "test", "path": "/metadata/resourceVersion", "value": "315"},

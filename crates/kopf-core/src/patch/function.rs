@@ -1,4 +1,4 @@
-//! Changes that depend on the object as it is when they are applied.
+//! Changes that depend on the object at the time of application.
 
 use std::fmt;
 use std::pin::Pin;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// Any error of the user's code.
+/// An error of user code.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 type Function = dyn Fn(&mut Value) -> Result<(), BoxError> + Send + Sync;
 
-/// The new body, when it is ready.
+/// A future of the new body.
 pub type Transformed = Pin<Box<dyn Future<Output = Result<Value, BoxError>> + Send>>;
 
 type AwaitedFunction = dyn Fn(Value) -> Transformed + Send + Sync;
@@ -24,9 +24,9 @@ enum Kind {
 
 /// A function that changes the raw body in place, e.g. adds an item to a list.
 ///
-/// It can be run several times, each time on a fresh copy of the newest body, so it must not
-/// remember anything. What it did is found by comparison and sent as a JSON patch that the server
-/// rejects if the object has changed meanwhile.
+/// It can be run several times, each time on a copy of the newest body, so it must be stateless.
+/// The changes are found by comparison and sent as a JSON patch that the server rejects if the
+/// object has changed meanwhile.
 ///
 /// ```
 /// use kopf_core::patch::{Patch, PatchFn};
@@ -45,7 +45,7 @@ pub struct PatchFn {
 }
 
 impl PatchFn {
-    /// Wraps a function; the label names it in logs and errors.
+    /// Wraps a function; the label is its name in logs and errors.
     pub fn new(
         label: &'static str,
         function: impl Fn(&mut Value) -> Result<(), BoxError> + Send + Sync + 'static,
@@ -85,7 +85,7 @@ impl PatchFn {
         }
     }
 
-    /// How it is called in logs and errors.
+    /// Returns the name in logs and errors.
     pub fn label(&self) -> &'static str {
         self.label
     }

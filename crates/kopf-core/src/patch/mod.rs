@@ -1,9 +1,9 @@
-//! What is to be changed on an object at the end of a cycle.
+//! Patches: the changes of an object at the end of a cycle.
 //!
-//! A [`Patch`] collects two kinds of wishes: a merge-patch dictionary (`status.x = 1`), and
-//! functions that change the object as it is at the moment of applying (a finalizer in the list).
-//! [`Patch::merge_calls`] and [`json_calls`] turn them into payloads. Sending them, in the right
-//! order and with the right endpoints, is the engine's work; nothing here talks or waits.
+//! A [`Patch`] contains a merge-patch dictionary (`status.x = 1`), and functions that change the
+//! object at the time of application (such as adding a finalizer to the list).
+//! [`Patch::merge_calls`] and [`json_calls`] convert them to payloads. The engine sends them in the
+//! right order to the right endpoints.
 
 mod calls;
 mod function;
@@ -20,7 +20,7 @@ pub use self::verification::inconsistencies;
 use crate::body::Body;
 use crate::field::{self, FieldPath, object_at};
 
-/// Everything that a cycle wants to change on its object.
+/// All changes of an object in a cycle.
 ///
 /// ```
 /// use kopf_core::patch::Patch;
@@ -34,14 +34,14 @@ use crate::field::{self, FieldPath, object_at};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Patch {
-    /// The merge-patch (RFC 7386): nulls delete, objects are merged, the rest is replaced.
+    /// The merge-patch (RFC 7386): nulls delete, objects are merged, other values are replaced.
     pub merge: Map<String, Value>,
-    /// The functions, to be run in this order on the freshest body.
+    /// The functions, to be run in this order on the newest body.
     pub fns: Vec<PatchFn>,
 }
 
 impl Patch {
-    /// Whether there is nothing to send. Stanzas that were only looked at do not count.
+    /// Returns `true` if there is nothing to send. Empty stanzas do not count.
     pub fn is_empty(&self) -> bool {
         self.fns.is_empty()
             && self
@@ -50,56 +50,55 @@ impl Patch {
                 .all(|(key, value)| calls::is_idle(key, value))
     }
 
-    /// Sets a field, with all its parents. Null deletes it from the object.
+    /// Sets a field and its parents. Null deletes it from the object.
     ///
-    /// At the root, an object's fields are set one by one; other values have no meaning there
-    /// and are left out.
+    /// At the root, an object's fields are set one by one; other values are ignored there.
     pub fn set(&mut self, path: &FieldPath, value: Value) {
         field::overwrite(&mut self.merge, path, value);
     }
 
-    /// Takes a field out of the patch (not out of the object), with the parents that it emptied.
+    /// Removes a field from the patch (not from the object), with parents that become empty.
     pub fn remove_key(&mut self, path: &FieldPath) {
         field::remove(&mut self.merge, path);
     }
 
-    /// What the patch wants to set in the field.
+    /// Returns the value of the field in the patch.
     pub fn get(&self, path: &FieldPath) -> Option<&Value> {
         field::resolve_in(&self.merge, path)
     }
 
-    /// The `status` of the patch, to be filled.
+    /// Returns the `status` of the patch, for changes.
     pub fn status_mut(&mut self) -> &mut Map<String, Value> {
         object_at(&mut self.merge, "status")
     }
 
-    /// The `spec` of the patch, to be filled.
+    /// Returns the `spec` of the patch, for changes.
     pub fn spec_mut(&mut self) -> &mut Map<String, Value> {
         object_at(&mut self.merge, "spec")
     }
 
-    /// The `metadata` of the patch, to be filled.
+    /// Returns the `metadata` of the patch, for changes.
     pub fn metadata_mut(&mut self) -> &mut Map<String, Value> {
         object_at(&mut self.merge, "metadata")
     }
 
-    /// The `metadata.labels` of the patch, to be filled.
+    /// Returns the `metadata.labels` of the patch, for changes.
     pub fn labels_mut(&mut self) -> &mut Map<String, Value> {
         object_at(self.metadata_mut(), "labels")
     }
 
-    /// The `metadata.annotations` of the patch, to be filled.
+    /// Returns the `metadata.annotations` of the patch, for changes.
     pub fn annotations_mut(&mut self) -> &mut Map<String, Value> {
         object_at(self.metadata_mut(), "annotations")
     }
 
-    /// Adds the wishes of another patch; where both want something, the other one wins.
+    /// Adds another patch, which takes precedence.
     pub fn merge_from(&mut self, other: Self) {
         merge_objects(&mut self.merge, other.merge);
         self.fns.extend(other.fns);
     }
 
-    /// Returns the object as it would be with this patch, disregarding what the server makes of it.
+    /// Returns the object with this patch applied, without the server's own changes.
     pub fn applied_to(&self, body: &Body) -> Result<Body, BoxError> {
         let mut value = body.value().clone();
         json_patch::merge(&mut value, &Value::Object(self.merge.clone()));
@@ -122,7 +121,7 @@ impl Patch {
     }
 }
 
-/// Two merge-patches one after another as one. Nulls stay: they are wishes too.
+/// Joins two merge-patches into one. Nulls are kept: they delete.
 fn merge_objects(target: &mut Map<String, Value>, source: Map<String, Value>) {
     for (key, value) in source {
         match (target.get_mut(&key), value) {
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_set_read_and_taken_back() {
+    fn fields_are_set_read_and_removed() {
         let mut patch = Patch::default();
         patch.set(&"spec.a.b".into(), json!(1));
         patch.set(&"spec.c".into(), json!(null));
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_replaces_what_is_in_the_way() {
+    fn setting_replaces_parents_of_other_types() {
         let mut patch = patch(json!({"status": null, "spec": "text"}));
         patch.set(&"status.x.y".into(), json!(1));
         patch.spec_mut().insert("z".to_owned(), json!(2));
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_into_stanzas_leaves_the_patch_empty() {
+    fn accessing_stanzas_keeps_the_patch_empty() {
         let mut patch = Patch::default();
         patch.status_mut();
         patch.spec_mut();
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_alone_makes_the_patch_not_empty() {
+    fn function_alone_makes_the_patch_not_empty() {
         let mut patch = Patch::default();
         patch.add_fn(PatchFn::new("nothing", |_| Ok(())));
         assert!(!patch.is_empty());
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn patches_are_merged_deeply_and_the_later_wins() {
+    fn later_patch_wins_in_a_deep_merge() {
         let mut first = patch(json!({"status": {"a": {"x": 1}, "b": 1, "c": null}, "spec": 1}));
         let mut second = patch(json!({"status": {"a": {"y": null}, "b": null, "c": {"z": 1}}}));
         second.add_fn(PatchFn::new("f", |_| Ok(())));

@@ -1,16 +1,16 @@
-//! Has the server really stored what was sent?
+//! Verification of responses to merge patches.
 //!
-//! A schema that prunes unknown fields drops them silently: the status would be lost on every
-//! cycle, and nobody would know. So the answer is compared with the request.
+//! A schema that prunes unknown fields drops them silently: the status would be lost in every
+//! cycle. Therefore, the response is compared with the request.
 
 use serde_json::Value;
 
 use crate::diff::{Diff, DiffItem, diff_left_scoped};
 
-/// What of the sent merge patch is not in the answer. For a warning only.
+/// Returns the part of the sent merge patch that is not in the response, for a warning.
 ///
-/// Deleted things that are absent are in order, and so are those empty stanzas of the metadata
-/// that Kubernetes never stores.
+/// Absent deleted fields are expected, and so are empty stanzas of the metadata, which Kubernetes
+/// never stores.
 pub fn inconsistencies(sent: &Value, answer: &Value) -> Diff {
     let found = diff_left_scoped(sent, answer);
     let tolerated = |item: &DiffItem| {
@@ -28,7 +28,7 @@ pub fn inconsistencies(sent: &Value, answer: &Value) -> Diff {
     }
 }
 
-/// An object of nulls only, at any depth.
+/// Returns `true` for an object of nulls only, at any depth.
 fn only_deletes(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_and_deleted_fields_are_in_order() {
+    fn stored_and_deleted_fields_are_consistent() {
         for (sent, answer) in [
             (&json!({}), &json!({"spec": 1})),
             (&json!({"spec": {"a": 1}}), &json!({"spec": {"a": 1.0}})),

@@ -1,15 +1,15 @@
-//! How an operator is called among its peers.
+//! Identities of operators among their peers.
 
 use jiff::Timestamp;
 use jiff::tz::Offset;
 
-/// The letters of the random part.
+/// The alphabet of the random part.
 const LETTERS: &[u8; 35] = b"abcdefhijklmnopqrstuvwxyz0123456789";
 
-/// What is no help in telling machines apart.
+/// Suffixes that do not distinguish machines.
 const SUFFIXES: [&str; 2] = [".local", ".localdomain"];
 
-/// `user@host/20260102030405/abc`: who runs the operator, where, since when, and which of several.
+/// Returns `user@host/20260102030405/abc`: the user, the host, the start time, and a random part.
 ///
 /// ```
 /// use kopf_core::peering::generated_identity;
@@ -45,13 +45,13 @@ pub fn generated_identity(user: &str, host: &str, started: Timestamp, random: u6
     )
 }
 
-/// `user@host`: for commands, which are repeated by the same person on the same machine.
+/// Returns `user@host`, for commands that the same person repeats on the same machine.
 pub fn manual_identity(user: &str, host: &str) -> String {
     format!("{user}@{host}")
 }
 
-/// The most telling of a machine's names: a dotted one, then any; neither addresses nor reverse
-/// names nor `localhost`. The first is the machine's own, and is taken if nothing else is left.
+/// Returns the most descriptive name of a machine: one with dots, then any; neither addresses nor
+/// reverse names nor `localhost`. The first is the machine's own, and the fallback.
 pub fn descriptive_host<'a>(names: &[&'a str]) -> &'a str {
     let is_telling = |name: &&&'a str| {
         let is_reverse = name.rsplit('.').next() == Some("arpa");
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_random_part_has_three_letters_of_the_originals() {
+    fn random_part_has_three_letters_of_the_alphabet() {
         for random in [0, 1, 34, 35, u64::MAX] {
             let identity = generated_identity("u", "h", Timestamp::UNIX_EPOCH, random);
             let letters = identity.rsplit('/').next().unwrap();
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_telling_name_is_chosen() {
+    fn most_descriptive_host_name_is_used() {
         for (names, expected) in [
             (&["pod-1"][..], "pod-1"),
             (&["box", "box.example.com"], "box.example.com"),

@@ -1,7 +1,7 @@
-//! Several operators for the same objects: who of them works, and who pauses.
+//! Peering: several operators for the same objects, of which one works and the others pause.
 //!
-//! The operators write records of themselves into the status of a peering object, and read those of
-//! the others. What is decided here is done by the engine: it pauses and resumes, writes and waits.
+//! The operators write records into the status of a peering object, and read those of the others.
+//! The engine performs the decisions of this module: it pauses and resumes, writes and waits.
 
 mod identity;
 mod record;
@@ -15,47 +15,47 @@ use serde_json::{Map, Value, json};
 pub use identity::{descriptive_host, generated_identity, manual_identity};
 pub use record::Peer;
 
-/// The kinds of peering objects for operators of the whole cluster.
+/// The plural name of peering objects for cluster-wide operators.
 pub const CLUSTER_PLURAL: &str = "clusterkopfpeerings";
-/// The kinds of peering objects for operators of namespaces.
+/// The plural name of peering objects for namespaced operators.
 pub const NAMESPACED_PLURAL: &str = "kopfpeerings";
-/// The groups in which they are looked for. If both are there, both are used.
+/// The API groups of peering objects. If both exist, both are used.
 pub const GROUPS: [&str; 2] = ["kopf.dev", "zalando.org"];
-/// The version in which they are looked for.
+/// The API version of peering objects.
 pub const VERSION: &str = "v1";
 
-/// How sooner than at the end of its lifetime a record is written again, in seconds: at random, so
-/// that operators which were started together do not write together.
+/// The time before the end of its lifetime at which a record is renewed, in seconds: random, so
+/// that operators that were started together do not write together.
 const AHEAD: std::ops::RangeInclusive<u64> = 5..=10;
 
-/// What the others mean for this operator.
+/// The effect of the peers on this operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It may work.
     Clear,
-    /// It is to pause: these are of a higher priority.
+    /// It must pause: these peers have a higher priority.
     Outranked(Vec<Peer>),
-    /// It is to pause, and so do the others: these are of the same priority.
+    /// It must pause, and so must the others: these peers have the same priority.
     Conflict(Vec<Peer>),
 }
 
-/// What a peering object says to one of its operators at a moment.
+/// The assessment of a peering object by one of its operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessment {
-    /// Whether to pause.
+    /// The effect on this operator.
     pub verdict: Verdict,
-    /// All records that could be read, this operator's included.
+    /// All valid records, including that of this operator.
     pub peers: Vec<Peer>,
-    /// Those of others that were not seen for too long: they are to be removed.
+    /// Expired records of others, to be removed.
     pub dead: Vec<String>,
-    /// Keys that have no record, and are left alone.
+    /// Keys with invalid records, which are ignored.
     pub garbage: Vec<String>,
-    /// When the first of those that matter has to be seen again, or it is dead.
+    /// The time at which the first relevant record expires.
     pub deadline: Option<Timestamp>,
 }
 
 impl Assessment {
-    /// Looks at the status of a peering object.
+    /// Assesses the status of a peering object.
     ///
     /// ```
     /// use kopf_core::peering::{Assessment, Verdict};
@@ -90,7 +90,7 @@ impl Assessment {
             .collect();
         Self {
             deadline: higher.iter().chain(&same).map(Peer::deadline).min(),
-            // The own record is written anew, whatever its age.
+            // The own record is rewritten at any age.
             dead: others()
                 .filter(|peer| peer.is_dead(now))
                 .map(|peer| peer.identity.clone())
@@ -107,8 +107,8 @@ impl Assessment {
         }
     }
 
-    /// The same for operators that divide the objects among each other: others of the same priority are
-    /// no reason to pause.
+    /// Returns the assessment for operators that share the objects: others of the same priority are
+    /// ignored.
     #[must_use]
     pub fn sharing(mut self) -> Self {
         if matches!(self.verdict, Verdict::Conflict(_)) {
@@ -119,13 +119,13 @@ impl Assessment {
     }
 }
 
-/// The merge-patch by which an operator says that it is there.
+/// Returns the merge-patch that renews the record of an operator.
 pub fn touching(peer: &Peer) -> Value {
     let record = Map::from_iter([(peer.identity.clone(), peer.to_value())]);
     json!({"status": record})
 }
 
-/// The merge-patch by which operators are removed: oneself at exit, others when they are dead.
+/// Returns the merge-patch that removes records: the own one on exit, and those of dead peers.
 pub fn removing<'a>(identities: impl IntoIterator<Item = &'a str>) -> Value {
     let records = identities
         .into_iter()
@@ -133,14 +133,14 @@ pub fn removing<'a>(identities: impl IntoIterator<Item = &'a str>) -> Value {
     json!({"status": records.collect::<Map<_, _>>()})
 }
 
-/// When to write the record again: a bit before the end of its lifetime, never in haste.
+/// Returns the interval of renewals: slightly less than the lifetime, and at least one second.
 pub fn keepalive_interval(lifetime: Duration, random: u64) -> Duration {
     let span = AHEAD.end() - AHEAD.start() + 1;
     let ahead = Duration::from_secs(AHEAD.start() + random % span);
     lifetime.saturating_sub(ahead).max(Duration::from_secs(1))
 }
 
-/// Peers as they are listed in the original's logs.
+/// Formats peers as in the original's logs.
 pub fn listed(peers: &[Peer]) -> impl Display + '_ {
     struct Listed<'a>(&'a [Peer]);
     impl Display for Listed<'_> {
@@ -169,7 +169,7 @@ mod tests {
         Assessment::of(status, "me", priority, timestamp::parse(NOW).unwrap())
     }
 
-    /// A record that was seen so many seconds ago.
+    /// Returns a record that was seen this many seconds ago.
     fn seen(seconds: i64, priority: i64) -> Value {
         let now = timestamp::parse(NOW).unwrap();
         let lastseen = now - jiff::SignedDuration::from_secs(seconds);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn higher_priorities_go_first() {
+    fn higher_priority_pauses_this_operator() {
         let status = json!({"me": seen(0, 5), "a": seen(10, 6), "b": seen(0, 5), "c": seen(0, 7)});
         let found = assess(&status, 5);
         let Verdict::Outranked(peers) = &found.verdict else {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_ones_are_in_conflict() {
+    fn equal_priorities_are_in_conflict() {
         let found = assess(
             &json!({"me": seen(0, 5), "b": seen(0, 5), "c": seen(0, 4)}),
             5,
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn lower_and_dead_ones_do_not_matter() {
+    fn lower_and_dead_peers_are_ignored() {
         let status = json!({"me": seen(0, 5), "low": seen(0, 4), "late": seen(60, 9)});
         let found = assess(&status, 5);
         assert_eq!(found.verdict, Verdict::Clear);
@@ -220,14 +220,14 @@ mod tests {
     }
 
     #[test]
-    fn the_own_record_is_never_dead() {
+    fn own_record_is_never_dead() {
         let found = assess(&json!({"me": seen(600, 5)}), 5);
         assert_eq!(found.verdict, Verdict::Clear);
         assert!(found.dead.is_empty());
     }
 
     #[test]
-    fn garbage_is_told_and_left_alone() {
+    fn malformed_records_are_reported_and_kept() {
         let found = assess(
             &json!({"conditions": [], "note": "x", "low": seen(0, 1)}),
             5,
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_written_again_before_they_are_too_old() {
+    fn records_are_renewed_before_they_expire() {
         let interval =
             |lifetime, random| keepalive_interval(Duration::from_secs(lifetime), random).as_secs();
         let all: std::collections::BTreeSet<_> = (0..100).map(|n| interval(60, n)).collect();
@@ -279,7 +279,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_never_pauses_for_itself(priority in any::<i64>(), age in 0i64..1_000) {
+        fn operator_never_pauses_for_itself(priority in any::<i64>(), age in 0i64..1_000) {
             let found = assess(&json!({"me": seen(age, priority)}), priority);
             prop_assert_eq!(found.verdict, Verdict::Clear);
         }

@@ -1,4 +1,4 @@
-//! What an operator says about itself in the status of a peering object.
+//! Records of operators in the status of a peering object.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::literal::Text;
 use crate::timestamp;
 
-/// What a record without a lifetime has, in seconds.
+/// The default lifetime of a record, in seconds.
 const LIFETIME: i64 = 60;
 
 /// One operator: `status.<identity>` of a peering object.
@@ -30,18 +30,18 @@ const LIFETIME: i64 = 60;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// Its name among the others.
+    /// The identity.
     pub identity: String,
-    /// Those of a lower priority pause.
+    /// The priority; operators with a lower one pause.
     pub priority: i64,
-    /// For how many seconds it counts as alive since it was last seen.
+    /// The lifetime since it was last seen, in seconds.
     pub lifetime: i64,
-    /// When it was last seen.
+    /// The time at which it was last seen.
     pub lastseen: Timestamp,
 }
 
 impl Peer {
-    /// An operator that is seen now. Lifetimes are whole seconds; a part of one is taken for one.
+    /// Returns an operator that is seen now. Lifetimes are rounded up to whole seconds.
     pub fn new(
         identity: impl Into<String>,
         priority: i64,
@@ -59,8 +59,8 @@ impl Peer {
         }
     }
 
-    /// Reads a record. All fields are optional, and unknown ones are ignored. Nothing if a field is
-    /// there and makes no sense: then it is not a record.
+    /// Parses a record. All fields are optional, and unknown ones are ignored. `None` if a field is
+    /// invalid.
     pub fn read(identity: &str, record: &Value, now: Timestamp) -> Option<Self> {
         let record = record.as_object()?;
         let given = |key: &str| record.get(key).filter(|value| !value.is_null());
@@ -75,7 +75,7 @@ impl Peer {
         })
     }
 
-    /// The record as it is written.
+    /// Returns the record for writing.
     pub fn to_value(&self) -> Value {
         json!({
             "priority": self.priority,
@@ -84,7 +84,7 @@ impl Peer {
         })
     }
 
-    /// Until when it counts as alive.
+    /// Returns the end of its lifetime.
     pub fn deadline(&self) -> Timestamp {
         let lifetime = SignedDuration::from_secs(self.lifetime);
         self.lastseen
@@ -96,13 +96,13 @@ impl Peer {
             })
     }
 
-    /// Whether it has not been seen for too long.
+    /// Returns `true` if its lifetime is over.
     pub fn is_dead(&self, now: Timestamp) -> bool {
         self.deadline() <= now
     }
 }
 
-/// As in the original's logs.
+/// Formats a peer as in the original's logs.
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lastseen = timestamp::format(self.lastseen);
@@ -117,11 +117,11 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Numbers come from other programs and from hands: with a fraction, or as texts.
+/// Parses an integer. Records of other programs and people contain fractions and strings.
 fn integer(value: &Value) -> Option<i64> {
     match value {
         Value::Number(number) => number.as_i64().or_else(|| {
-            // Beyond the range, or with a fraction: casting saturates, and cuts.
+            // Out of range, or with a fraction: the cast saturates and truncates.
             #[expect(clippy::cast_possible_truncation, reason = "it is meant to")]
             number.as_f64().map(|number| number as i64)
         }),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_written_as_the_original_writes_it() {
+    fn record_format_matches_the_original() {
         let now = at("2026-11-15T00:41:19.603453Z");
         let peer = Peer::new("x", 10, Duration::from_secs(60), now);
         assert_eq!(
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_optional() {
+    fn all_fields_are_optional() {
         let now = at("2026-01-02T03:04:05Z");
         let empty = Peer::read("x", &json!({}), now).unwrap();
         assert_eq!(empty, Peer::new("x", 0, Duration::from_secs(60), now));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_no_record() {
+    fn malformed_record_is_rejected() {
         let now = Timestamp::UNIX_EPOCH;
         for garbage in [
             json!(null),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn it_dies_at_its_deadline() {
+    fn peer_is_dead_at_its_deadline() {
         let now = at("2026-01-02T03:04:05Z");
         let peer = Peer::new("x", 0, Duration::from_secs(60), now);
         assert!(!peer.is_dead(at("2026-01-02T03:05:04.999999Z")));
@@ -213,7 +213,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_record_panics(priority in any::<f64>(), lifetime in any::<i64>(), text in any::<String>()) {
+        fn random_records_never_panic(priority in any::<f64>(), lifetime in any::<i64>(), text in any::<String>()) {
             let now = Timestamp::MAX;
             for record in [
                 json!({"priority": priority, "lifetime": lifetime}),

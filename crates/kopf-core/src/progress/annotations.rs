@@ -1,4 +1,4 @@
-//! Progress in annotations: one JSON text per handler. The default place.
+//! Progress in annotations: one JSON string per handler, the default.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::keys::{self, KeyNaming};
 use crate::lenient;
 use crate::patch::Patch;
 
-/// Keeps the records in `metadata.annotations`, which every kind of objects has.
+/// A storage of records in `metadata.annotations`, which all objects have.
 ///
 /// ```
 /// use kopf_core::progress::AnnotationsProgressStorage;
@@ -33,18 +33,18 @@ impl Default for AnnotationsProgressStorage {
 }
 
 impl AnnotationsProgressStorage {
-    /// Keeps the records under the prefix: usually a domain name of the operator.
+    /// Creates a storage with this prefix, usually a domain name of the operator.
     pub fn new(prefix: impl Into<String>) -> Result<Self, keys::Error> {
         KeyNaming::new(prefix, true).map(Self::named)
     }
 
-    /// Whether absent fields are written as nulls. Off by default.
+    /// Sets whether absent fields are written as nulls. Off by default.
     #[must_use]
     pub fn verbose(self, verbose: bool) -> Self {
         Self { verbose, ..self }
     }
 
-    /// The name of the annotation for touching; `touch-dummy` by default.
+    /// Sets the name of the annotation for touching; `touch-dummy` by default.
     #[must_use]
     pub fn touch_key(self, touch_key: impl Into<String>) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl AnnotationsProgressStorage {
         }
     }
 
-    /// Whether the older names are written and read too. On by default.
+    /// Sets whether the older names are written and read as well. On by default.
     #[must_use]
     pub fn v1(self, v1: bool) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl AnnotationsProgressStorage {
         }
     }
 
-    /// How the annotations are named.
+    /// Returns the naming of the annotations.
     pub fn naming(&self) -> &KeyNaming {
         &self.naming
     }
@@ -175,7 +175,7 @@ impl ProgressStorage for AnnotationsProgressStorage {
 
     fn clear(&self, essence: &mut Value) -> Result<(), StorageError> {
         if self.naming.prefix().is_empty() {
-            // The names say nothing, so records are recognised by their content.
+            // Plain names are ambiguous, so records are recognised by their content.
             let is_touch = |key: &str| key.starts_with(&*self.touch_key);
             drop_annotation_entries(essence, |key, value| is_touch(key) || is_record(value));
         } else {

@@ -1,6 +1,6 @@
-//! The progress of handlers: the record, its storages, and the state of a cause made of records.
+//! The progress of handlers: the record, its storages, and the state of a cause.
 //!
-//! Storages read from bodies and write to patches; they never talk to the cluster themselves.
+//! Storages read from bodies and write to patches; they send no requests.
 
 mod annotations;
 mod asynchronous;

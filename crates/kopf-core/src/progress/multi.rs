@@ -1,4 +1,4 @@
-//! Progress in several places at once, e.g. while moving from one to another.
+//! Progress in several storages, e.g. for a migration.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use super::{ProgressRecord, ProgressStorage, StorageError};
 use crate::body::Body;
 use crate::patch::Patch;
 
-/// Writes to all storages, reads from the first one that has something.
+/// A chain of storages: writes to all of them, reads from the first one that has a record.
 #[derive(Clone, Debug, Default)]
 pub struct MultiProgressStorage {
     storages: Vec<Arc<dyn ProgressStorage>>,
 }
 
 impl MultiProgressStorage {
-    /// Puts several storages together, the preferred one first.
+    /// Creates a chain of storages, the preferred one first.
     pub fn new(storages: impl IntoIterator<Item = Arc<dyn ProgressStorage>>) -> Self {
         Self {
             storages: storages.into_iter().collect(),

@@ -1,7 +1,7 @@
-//! What is known about one handler of one object between its attempts.
+//! Progress records: the state of one handler of one object between its attempts.
 //!
-//! The record is written by whoever runs the operator, and read by the next one, maybe by another
-//! implementation or an older version. So writing is exact, and reading is lenient.
+//! A record can be read by another implementation or an older version. So writing is exact, and
+//! reading is lenient.
 
 use jiff::Timestamp;
 use serde::ser::SerializeMap;
@@ -14,28 +14,29 @@ use crate::timestamp;
 /// The progress of one handler in one cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgressRecord {
-    /// When the handler was first seen in this cause (maybe before its first attempt).
+    /// The time at which the handler was first selected in this cause, possibly before its first
+    /// attempt.
     pub started: Option<Timestamp>,
-    /// When it finally succeeded or failed.
+    /// The time of its success or failure.
     pub stopped: Option<Timestamp>,
-    /// Not to be run before this moment.
+    /// The earliest time of the next attempt.
     pub delayed: Option<Timestamp>,
-    /// The reason it is run for: `create`, `update`, `delete`, `resume`; none fits any.
+    /// The reason of the cause: `create`, `update`, `delete`, `resume`; `None` matches any.
     pub purpose: Option<String>,
-    /// How many attempts are over.
+    /// The number of finished attempts.
     pub retries: u32,
     /// It finally succeeded.
     pub success: bool,
     /// It finally failed.
     pub failure: bool,
-    /// The text of the last error.
+    /// The message of the last error.
     pub message: Option<String>,
-    /// The ids of all sub-handlers seen so far, sorted; empty is the same as none.
+    /// The ids of all sub-handlers, sorted; empty is the same as none.
     pub subrefs: Vec<String>,
 }
 
 impl ProgressRecord {
-    /// The record as an object with all fields, nulls included.
+    /// Returns the record as an object with all fields, including nulls.
     pub fn to_value(&self) -> Value {
         let fields = self
             .fields()
@@ -43,7 +44,7 @@ impl ProgressRecord {
         Value::Object(fields.into_iter().collect())
     }
 
-    /// Reads a record; none if it is not an object. Fields of wrong types count as absent.
+    /// Parses a record; `None` if it is not an object. Fields of wrong types count as absent.
     pub fn from_value(value: &Value) -> Option<Self> {
         let map = value.as_object()?;
         let moment = |key| {
@@ -65,7 +66,7 @@ impl ProgressRecord {
         })
     }
 
-    /// The fields in the order in which they are written.
+    /// Returns the fields in the order of serialisation.
     fn fields(&self) -> [(&'static str, Option<Value>); 9] {
         let moment = |moment: Option<Timestamp>| Some(Value::from(timestamp::format(moment?)));
         let subrefs = Some(&self.subrefs).filter(|subrefs| !subrefs.is_empty());
@@ -86,10 +87,10 @@ impl ProgressRecord {
     }
 }
 
-/// Without nulls, in the order of the original.
+/// Serialises without nulls, in the order of the original.
 impl Serialize for ProgressRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Without intermediate values: records are written for every attempt of every handler.
+        // Without intermediate values: records are written for every attempt.
         let mut map = serializer.serialize_map(None)?;
         let moments = [
             ("started", self.started),
@@ -123,7 +124,7 @@ pub(super) const FIELDS: [&str; 9] = [
     "subrefs",
 ];
 
-/// A record with its nulls, in the order of the original.
+/// A record serialised with its nulls, in the order of the original.
 #[derive(Debug)]
 pub(super) struct Verbose<'a>(pub(super) &'a ProgressRecord);
 
@@ -133,7 +134,7 @@ impl Serialize for Verbose<'_> {
     }
 }
 
-/// A text; values of other types become their JSON.
+/// Returns a string; values of other types become their JSON.
 fn text(map: &Map<String, Value>, key: &str) -> Option<String> {
     match map.get(key)? {
         Value::Null => None,
@@ -142,7 +143,7 @@ fn text(map: &Map<String, Value>, key: &str) -> Option<String> {
     }
 }
 
-/// A count; the server may have made it a float.
+/// Returns a count; the server may have converted it to a float.
 fn retries(map: &Map<String, Value>) -> u32 {
     let count = map
         .get("retries")
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn written_without_nulls_in_the_order_of_the_original() {
+    fn records_are_serialised_without_nulls_in_the_order_of_the_original() {
         assert_eq!(
             try_json_text(&record()).unwrap(),
             r#"{"started":"2026-01-02T03:04:05.678901+00:00","delayed":"2026-01-02T03:05:05.700000+00:00","purpose":"create","retries":1,"success":false,"failure":false,"message":"not ready"}"#
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn written_with_nulls_if_asked() {
+    fn verbose_records_are_serialised_with_nulls() {
         assert_eq!(
             try_json_text(&Verbose(&record())).unwrap(),
             r#"{"started":"2026-01-02T03:04:05.678901+00:00","stopped":null,"delayed":"2026-01-02T03:05:05.700000+00:00","purpose":"create","retries":1,"success":false,"failure":false,"message":"not ready","subrefs":null}"#
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn old_records_without_offsets_are_read() {
+    fn timestamps_without_offsets_are_parsed() {
         let old = json!({
             "started": "2019-12-31T23:59:59.123456", "retries": 1,
             "delayed": "2020-01-01T00:00:59.123456", "success": false, "failure": false,
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_read_in_any_notation() {
+    fn counts_are_parsed_in_any_notation() {
         let retries = |text: &str| {
             let value = serde_json::from_str(&format!("{{\"retries\":{text}}}")).unwrap();
             ProgressRecord::from_value(&value).unwrap().retries
@@ -312,7 +313,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_record_reads_back(record in records()) {
+        fn any_record_survives_a_round_trip(record in records()) {
             let text = try_json_text(&record).unwrap();
             let read = ProgressRecord::from_value(&serde_json::from_str(&text).unwrap());
             prop_assert_eq!(read.as_ref(), Some(&record));

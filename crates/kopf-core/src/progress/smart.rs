@@ -1,4 +1,4 @@
-//! The default progress storage: annotations, and the takeover of what is in the status.
+//! The default progress storage: annotations, and the migration from the status.
 
 use serde_json::Value;
 
@@ -10,8 +10,8 @@ use crate::body::Body;
 use crate::keys;
 use crate::patch::Patch;
 
-/// Keeps the records in annotations. Records that older operators left in the status are read
-/// (if there is none in the annotations), and purged when done, but never written.
+/// A storage in annotations. Records of older operators in the status are read (if there is none in
+/// the annotations), and purged at the end, but never written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SmartProgressStorage {
     annotations: AnnotationsProgressStorage,
@@ -19,7 +19,7 @@ pub struct SmartProgressStorage {
 }
 
 impl SmartProgressStorage {
-    /// Keeps the records in annotations under the prefix.
+    /// Creates a storage in annotations under the prefix.
     pub fn new(prefix: impl Into<String>) -> Result<Self, keys::Error> {
         Ok(Self::of(
             AnnotationsProgressStorage::new(prefix)?,
@@ -27,7 +27,7 @@ impl SmartProgressStorage {
         ))
     }
 
-    /// Puts together the storage to be written and the storage to be taken over.
+    /// Combines the storage for writing and the storage to migrate from.
     pub fn of(annotations: AnnotationsProgressStorage, status: StatusProgressStorage) -> Self {
         Self {
             annotations,

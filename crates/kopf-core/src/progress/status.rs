@@ -1,4 +1,4 @@
-//! Progress in the status: a native object per handler. The older place.
+//! Progress in the status: an object per handler, the older place.
 
 use serde_json::Value;
 
@@ -8,9 +8,9 @@ use crate::essence::drop_empty_stanzas;
 use crate::field::{self, FieldPath, resolve_lenient};
 use crate::patch::Patch;
 
-/// Keeps the records in `status.kopf.progress`, one field per handler.
+/// A storage of records in `status.kopf.progress`, one field per handler.
 ///
-/// The schema of the kind must preserve unknown fields there, otherwise the server drops them.
+/// The schema of the resource must preserve unknown fields there, otherwise the server drops them.
 ///
 /// ```
 /// use kopf_core::progress::StatusProgressStorage;
@@ -30,7 +30,7 @@ impl Default for StatusProgressStorage {
 }
 
 impl StatusProgressStorage {
-    /// Keeps the records in `status.<name>.progress` and touches `status.<name>.dummy`.
+    /// Creates a storage in `status.<name>.progress`, which touches `status.<name>.dummy`.
     pub fn new(name: &str) -> Self {
         Self {
             field: format!("status.{name}.progress").into(),
@@ -38,7 +38,7 @@ impl StatusProgressStorage {
         }
     }
 
-    /// The field with the records.
+    /// Sets the field with the records.
     #[must_use]
     pub fn field(self, field: impl Into<FieldPath>) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl StatusProgressStorage {
         }
     }
 
-    /// The field for touching.
+    /// Sets the field for touching.
     #[must_use]
     pub fn touch_field(self, touch_field: impl Into<FieldPath>) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl ProgressStorage for StatusProgressStorage {
         _body: &Body,
         patch: &mut Patch,
     ) -> Result<(), StorageError> {
-        // Together with the nulls: in a merge patch they delete what was there before.
+        // With nulls: in a merge patch they delete previous values.
         patch.set(&self.field.join(key), record.to_value());
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The contract of progress storages.
+//! The trait of progress storages.
 
 use std::fmt::Debug;
 
@@ -9,13 +9,13 @@ use crate::body::Body;
 use crate::patch::Patch;
 pub use crate::storage::StorageError;
 
-/// Keeps the [records](ProgressRecord) of handlers between the attempts, also across restarts.
+/// A storage of the [records](ProgressRecord) of handlers between attempts and across restarts.
 ///
-/// The provided storages keep them on the object itself; a custom one may keep them anywhere.
-/// It is called synchronously inside the cycle of one object, so it must not block for long.
-/// An error stops the cycle; it is tried again later.
+/// The provided storages keep them on the object itself; a custom one may keep them anywhere. It is
+/// called synchronously in the cycle of one object, so it must not block for long. An error stops
+/// the cycle, which is retried later.
 pub trait ProgressStorage: Send + Sync + Debug {
-    /// Reads the record of one handler; none if it was never stored or is purged.
+    /// Reads the record of one handler; `None` if it was never stored or is purged.
     fn fetch(&self, key: &str, body: &Body) -> Result<Option<ProgressRecord>, StorageError>;
 
     /// Stores the record of one handler, usually by adding it to the patch.
@@ -27,10 +27,10 @@ pub trait ProgressStorage: Send + Sync + Debug {
         patch: &mut Patch,
     ) -> Result<(), StorageError>;
 
-    /// Forgets the record of one handler: both the stored one and the one in the patch.
+    /// Removes the record of one handler, both the stored one and the one in the patch.
     fn purge(&self, key: &str, body: &Body, patch: &mut Patch) -> Result<(), StorageError>;
 
-    /// Changes the object in order to get an event for it, or takes that change back.
+    /// Changes the object in order to trigger an event, or reverts that change.
     fn touch(
         &self,
         body: &Body,
@@ -38,29 +38,28 @@ pub trait ProgressStorage: Send + Sync + Debug {
         value: Option<&str>,
     ) -> Result<(), StorageError>;
 
-    /// Takes everything that this storage keeps on the object out of the object's essence, so
-    /// that storing a record is never a change to be handled.
+    /// Removes the data of this storage from the object's essence, so that storing a record is
+    /// never a change to be handled.
     fn clear(&self, essence: &mut Value) -> Result<(), StorageError>;
 
-    /// Says whether records can be kept under this id. Asked before handlers are registered, so
-    /// that what could never be written is refused in time.
+    /// Checks that records can be stored under this id. Called before handlers are registered.
     fn check_id(&self, _id: &str) -> Result<(), StorageError> {
         Ok(())
     }
 
-    /// Whether a record that is stored and purged in the same patch leaves nothing behind, so that
-    /// both can be left out. Not assumed by default: others may be told about it.
+    /// Returns `true` if a record that is stored and purged in the same patch leaves no trace, so
+    /// that both can be omitted. `false` by default: custom storages may have side effects.
     fn leaves_no_trace(&self) -> bool {
         false
     }
 
-    /// The asynchronous storage behind this one, if there is any: see
+    /// Returns the asynchronous storage behind this one, if there is one: see
     /// [`AwaitedProgressStorage`](super::AwaitedProgressStorage).
     fn asynchronous(&self) -> Option<&dyn AsyncProgressStorage> {
         None
     }
 
-    /// Called once after each batch of stores and after each purge.
+    /// Flushes. Called once after each batch of stores and after each purge.
     fn flush(&self) -> Result<(), StorageError> {
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! All handlers of an operator, and which of them are for a cause.
+//! The registry of all handlers of an operator, and their selection for causes.
 //!
-//! Filled by a front before the operator runs, then only read. Selection is asked for on every
-//! event, so what depends on the kind of objects alone is prepared once per kind.
+//! It is filled by a front before the operator runs, and immutable then. Handlers are selected on
+//! every event, so that resource-specific lists are prepared once per resource.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::handler::{Activity, Handler, HandlerId, HandlerKind};
 use crate::resource::Resource;
 use crate::selector::Selector;
 
-/// The handlers of an operator, in the order of their registration.
+/// The handlers of an operator, in registration order.
 pub struct Registry<F> {
     handlers: Vec<Arc<Handler<F>>>,
 }
@@ -24,17 +24,18 @@ impl<F> Registry<F> {
         self.handlers.push(Arc::new(handler));
     }
 
-    /// All handlers, in order.
+    /// Returns all handlers, in order.
     pub fn handlers(&self) -> &[Arc<Handler<F>>] {
         &self.handlers
     }
 
-    /// Whether there is nothing to run.
+    /// Returns `true` if there are no handlers.
     pub fn is_empty(&self) -> bool {
         self.handlers.is_empty()
     }
 
-    /// The selectors of all handlers, in order, with repetitions; also those of owned objects.
+    /// Returns the selectors of all handlers, in order, with repetitions, including those of owned
+    /// objects.
     pub fn selectors(&self) -> impl Iterator<Item = &Selector> {
         self.handlers
             .iter()
@@ -53,7 +54,7 @@ impl<F> Registry<F> {
         })
     }
 
-    /// The handlers of one activity of the operator, in order, each function once per id.
+    /// Returns the handlers of one activity of the operator, in order, each function once per id.
     pub fn activities(&self, activity: Activity) -> Vec<Arc<Handler<F>>> {
         let mut selected: Vec<Arc<Handler<F>>> = Vec::new();
         for handler in &self.handlers {
@@ -64,7 +65,7 @@ impl<F> Registry<F> {
         selected
     }
 
-    /// The handlers for one kind of objects.
+    /// Returns the handlers for one resource.
     pub fn for_resource(&self, resource: &Resource) -> KindHandlers<F> {
         let is_own = self.is_own(resource);
         let selected = self.handlers.iter().filter(|handler| {
@@ -147,22 +148,22 @@ impl<F> FromIterator<Handler<F>> for Registry<F> {
     }
 }
 
-/// The handlers for one kind of objects.
+/// The handlers for one resource.
 #[non_exhaustive]
 pub struct KindHandlers<F> {
-    /// Those that keep indices.
+    /// Index handlers.
     pub indexing: Vec<Arc<Handler<F>>>,
-    /// Those for every event.
+    /// Event handlers.
     pub watching: Vec<Arc<Handler<F>>>,
-    /// Those that run beside objects.
+    /// Daemons and timers.
     pub spawning: Vec<Arc<Handler<F>>>,
-    /// Those for changes.
+    /// Change handlers.
     pub changing: Vec<Arc<Handler<F>>>,
-    /// Those for changes of owned objects.
+    /// Handlers of owned objects.
     pub child_watching: Vec<Arc<Handler<F>>>,
     /// Objects of this resource are owned by objects of other handlers, which are to be notified.
     pub is_owned: bool,
-    /// The fields of all of them: they are tracked even where others are not, as in the status.
+    /// The fields of all handlers: they are tracked even where others are not, as in the status.
     pub extra_fields: Vec<FieldPath>,
     owned: Vec<HandlerId>,
 }
@@ -183,7 +184,8 @@ impl<F> KindHandlers<F> {
         .any(|handler| handler.has_callbacks())
     }
 
-    /// The handlers that look at this event. Those whose filters fail do not, and it is said.
+    /// Returns the event handlers that match this event. Failing filters are logged, and do not
+    /// match.
     pub fn watching_for(
         &self,
         cause: &Cause,
@@ -199,8 +201,8 @@ impl<F> KindHandlers<F> {
             || self.changing.iter().any(|handler| !handler.owns.is_empty())
     }
 
-    /// Returns the handlers of changed children of this resource. A handler whose filter fails is
-    /// reported, and is none of them.
+    /// Returns the handlers of changed children of this resource. Failing filters are logged, and
+    /// do not match.
     pub fn child_watching_for(
         &self,
         child: &Resource,
@@ -225,8 +227,8 @@ impl<F> KindHandlers<F> {
             .map(|handler| &handler.id)
     }
 
-    /// The handlers that keep indices and are for this object. A handler whose filter fails is
-    /// reported, and is none of them.
+    /// Returns the index handlers that match this object. Failing filters are logged, and do not
+    /// match.
     pub fn indexing_for(
         &self,
         cause: &Cause,
@@ -236,8 +238,8 @@ impl<F> KindHandlers<F> {
         collect_lenient(&self.indexing, cause, context, |_, error| failed(error))
     }
 
-    /// The handlers that should run beside this object. A handler whose filter fails is reported, and
-    /// is none of them.
+    /// Returns the daemons and timers that should run for this object. Failing filters are logged,
+    /// and do not match.
     pub fn spawning_for(
         &self,
         cause: &Cause,
@@ -247,7 +249,7 @@ impl<F> KindHandlers<F> {
         collect_lenient(&self.spawning, cause, context, failed)
     }
 
-    /// The handlers to be called for this cause.
+    /// Returns the handlers to be called for this cause.
     pub fn selected(
         &self,
         cause: &Cause,
@@ -258,15 +260,15 @@ impl<F> KindHandlers<F> {
         })
     }
 
-    /// Whether any handler of changes is for this object. If not, the operator leaves no trace on
-    /// it or about it.
+    /// Returns `true` if any change handler matches this object. Otherwise the operator leaves no
+    /// trace on it.
     pub fn prematches_any(&self, cause: &Cause, context: &dyn Any) -> Result<bool, Error> {
         any(&self.changing, |handler| {
             filter::prematches_object(handler, cause, context)
         })
     }
 
-    /// Whether any handler has to be called before the object may vanish.
+    /// Returns `true` if any handler must be called before the object is deleted.
     pub fn requires_finalizer(&self, cause: &Cause, context: &dyn Any) -> Result<bool, Error> {
         any(&self.changing, |handler| {
             Ok(handler.kind.requires_finalizer()
@@ -274,9 +276,8 @@ impl<F> KindHandlers<F> {
         })
     }
 
-    /// Whether the essence of an object alone, with its labels and finalizers, decides what is to
-    /// be done about it: there are no handlers but those of changes, and their filters look at
-    /// nothing else.
+    /// Returns `true` if the handling of an object depends only on its essence, labels and
+    /// finalizers: there are only change handlers, with filters on these.
     pub fn look_at_essences_only(&self) -> bool {
         let others = [&self.indexing, &self.watching, &self.spawning];
         // Owners and owned objects need their newest version at any time.
@@ -300,8 +301,7 @@ impl<F> KindHandlers<F> {
             })
     }
 
-    /// The ids of all handlers of changes, each once: these are the records on objects that are
-    /// ours.
+    /// Returns the ids of all change handlers, each once: their records on objects are ours.
     pub fn owned(&self) -> &[HandlerId] {
         &self.owned
     }
@@ -324,8 +324,7 @@ impl<F> std::fmt::Debug for KindHandlers<F> {
     }
 }
 
-/// The handlers to be called for this cause, out of those that a handler has registered below
-/// itself.
+/// Returns the sub-handlers to be called for this cause.
 pub fn select_from<F>(
     handlers: &[Arc<Handler<F>>],
     cause: &Cause,
@@ -336,7 +335,7 @@ pub fn select_from<F>(
     })
 }
 
-/// Whether this kind of handlers reacts to the reason of this cause.
+/// Returns `true` if this type of handlers reacts to the reason of this cause.
 fn reacts(kind: HandlerKind, cause: &Cause) -> bool {
     let Some(change) = cause
         .change
@@ -352,7 +351,8 @@ fn reacts(kind: HandlerKind, cause: &Cause) -> bool {
     }
 }
 
-/// Those that match, in order, each function once per id: the first registered one wins.
+/// Returns the matching handlers, in order, each function once per id: the first registered one
+/// wins.
 ///
 /// One function can be registered for several reasons, and more than one of them can apply.
 fn collect<F>(
@@ -368,7 +368,7 @@ fn collect<F>(
     Ok(selected)
 }
 
-/// The same for handlers that are independent of each other: one whose filter fails is left out.
+/// Returns the matching handlers; one whose filter fails is omitted.
 fn collect_lenient<F>(
     handlers: &[Arc<Handler<F>>],
     cause: &Cause,

@@ -1,4 +1,4 @@
-//! Who is selected for what, and in which order.
+//! Tests of the selection of handlers, and their order.
 
 use serde_json::{Value, json};
 
@@ -131,7 +131,7 @@ fn handlers_are_selected_by_reason_in_the_order_of_registration() {
 }
 
 #[test]
-fn a_field_that_is_unchanged_is_not_handled() {
+fn unchanged_field_is_not_handled() {
     let mut field = spec("field", HandlerKind::Field);
     field.filters.field = Some(FieldPath::parse("spec.field"));
     let mut create = spec("create", HandlerKind::Create);
@@ -142,7 +142,7 @@ fn a_field_that_is_unchanged_is_not_handled() {
     let unchanged = Some(json!({"spec": {"field": 1, "other": 1}}));
     let update = cause_of(Reason::Update, false, body(), unchanged);
     assert_eq!(selected(&handlers, &update), [""; 0]);
-    // On creation, the field comes from nowhere: that is a change.
+    // On creation, the field is added, which is a change.
     let create = cause_of(Reason::Create, false, body(), None);
     assert_eq!(
         selected(&handlers, &create),
@@ -173,19 +173,19 @@ fn one_function_runs_once_per_id_and_the_first_declaration_wins() {
     assert_eq!(ids(&both), ["fn", "fn/spec.field", "other-id", "fn"]);
     assert_eq!(both[0].retrying.retries, Some(7));
     assert_eq!(both[3].function, FunctionId::Number(2));
-    // Without resuming, the second declaration is there.
+    // Without resuming, the second declaration is selected.
     let update = handlers
         .selected(&cause(Reason::Update, false), &())
         .unwrap();
     assert_eq!(ids(&update), ["fn", "fn/spec.field", "other-id", "fn"]);
     assert_eq!(update[0].retrying.retries, None);
-    // The records on objects are by id alone.
+    // The records on objects are identified by id only.
     let owned: Vec<&str> = handlers.owned_ids().map(|id| &**id).collect();
     assert_eq!(owned, ["fn", "fn/spec.field", "other-id"]);
 }
 
 #[test]
-fn a_declaration_that_does_not_match_does_not_hide_the_next_one() {
+fn declaration_that_does_not_match_does_not_hide_the_next_one() {
     let mut filtered = spec("fn", HandlerKind::Create);
     filtered.filters.when = Some(when_fn(|_, _| Ok(false)));
     let handlers = kind_handlers([
@@ -196,7 +196,7 @@ fn a_declaration_that_does_not_match_does_not_hide_the_next_one() {
 }
 
 #[test]
-fn handlers_of_other_kinds_are_left_out() {
+fn handlers_of_other_resources_are_not_selected() {
     let mut other = spec("other", HandlerKind::Create);
     other.selector = Some(Selector::parse(&["others"]).unwrap());
     other.filters.field = Some(FieldPath::parse("status.other"));
@@ -245,7 +245,7 @@ fn watching_is_for_all_events_that_match() {
 }
 
 #[test]
-fn a_failing_filter_of_an_event_handler_is_its_own_business() {
+fn failing_filter_of_an_event_handler_does_not_affect_others() {
     let mut failing = spec("failing", HandlerKind::Event);
     failing.filters.when = Some(when_fn(|_: &Cause, _| Err("no answer".into())));
     let mut panicking = spec("panicking", HandlerKind::Event);
@@ -267,7 +267,7 @@ fn a_failing_filter_of_an_event_handler_is_its_own_business() {
 }
 
 #[test]
-fn filters_of_changes_that_panic_are_errors_with_the_handlers_name() {
+fn panicking_filters_are_errors_with_the_handler_id() {
     let mut panicking = spec("panicking", HandlerKind::Create);
     panicking.filters.when = Some(when_fn(|_: &Cause, _| panic!("oops")));
     let handlers = kind_handlers([panicking.build(()).unwrap()]);
@@ -292,7 +292,7 @@ fn with_label(reason: Reason, go: &str) -> Cause {
 }
 
 #[test]
-fn objects_that_no_handler_is_for_are_left_alone_whatever_the_reason() {
+fn objects_without_matching_handlers_are_ignored() {
     let handlers = kind_handlers([labelled(HandlerKind::Create), labelled(HandlerKind::Update)]);
     for reason in REASONS {
         let prematched = |go: &str| {
@@ -312,7 +312,7 @@ fn objects_that_no_handler_is_for_are_left_alone_whatever_the_reason() {
 }
 
 #[test]
-fn changes_do_not_matter_for_the_prematch() {
+fn prematch_ignores_changes() {
     let mut spec = spec("field", HandlerKind::Field);
     spec.filters = Filters {
         field: Some(FieldPath::parse("spec.field")),
@@ -326,7 +326,7 @@ fn changes_do_not_matter_for_the_prematch() {
 }
 
 #[test]
-fn the_finalizer_is_required_by_mandatory_deletion_handlers_that_match() {
+fn matching_mandatory_deletion_handlers_require_the_finalizer() {
     let required = |kind: HandlerKind, reason: Reason, go: &str| {
         let handlers = kind_handlers([labelled(kind)]);
         handlers
@@ -351,7 +351,7 @@ fn the_finalizer_is_required_by_mandatory_deletion_handlers_that_match() {
 }
 
 #[test]
-fn errors_of_filters_escalate() {
+fn filter_errors_are_returned() {
     let mut failing = spec("failing", HandlerKind::Delete { optional: false });
     failing.filters.when = Some(when_fn(|_, _| Err("boom".into())));
     let handlers = kind_handlers([failing.build(()).unwrap()]);
@@ -390,7 +390,7 @@ fn sub_handlers_are_selected_by_their_filters_alone() {
 }
 
 #[test]
-fn handlers_for_admission_are_for_nothing_else() {
+fn admission_handlers_are_selected_for_admission_only() {
     use crate::admission::WebhookType;
     let types = [WebhookType::Validating, WebhookType::Mutating];
     let webhooks = types.map(|type_| {

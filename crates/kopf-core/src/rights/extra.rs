@@ -20,7 +20,7 @@ pub struct Extra {
     verbs: Vec<String>,
 }
 
-/// Error for a text that declares no permissions.
+/// The error of an invalid permission.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid permission {text:?}: {reason}; expected VERBS:RESOURCE[.GROUP][/SUBRESOURCE], such as \
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn invalid_permissions_are_rejected_with_a_reason() {
         for (text, reason) in [
             ("pods", "no colon"),
             ("read:pods", "unknown verb"),

@@ -82,7 +82,7 @@ impl Served {
         }
     }
 
-    /// A resource by its name alone. A permission for an absent subresource grants nothing.
+    /// Returns a resource by its name only. A permission for an absent subresource grants nothing.
     fn named(group: &str, plural: &str) -> Self {
         Self {
             group: group.to_owned(),

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn places_have_rules_of_their_own() {
+    fn each_place_has_its_own_rules() {
         let mut namespaced = permission("a", "list", None);
         namespaced.place = Place::Namespace("ns".to_owned());
         let rules = rules(&[permission("a", "list", None), namespaced]);

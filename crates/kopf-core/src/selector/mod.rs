@@ -1,7 +1,6 @@
-//! Which kinds of objects a handler is for: names, groups, versions, or a function.
+//! Selectors of resources: by names, groups, versions, or a function.
 //!
-//! Written by users next to their handlers, matched against what discovery finds. A selector never
-//! says whether something like that exists.
+//! They are matched against discovered resources, and do not imply that matching ones exist.
 
 mod spec;
 
@@ -13,10 +12,10 @@ pub use spec::{Error, SelectorSpec};
 use crate::panicking::{Panicked, caught};
 use crate::resource::Resource;
 
-/// A user's function that picks kinds.
+/// A user's function that selects resources.
 pub type Predicate = Arc<dyn Fn(&Resource) -> bool + Send + Sync>;
 
-/// Selects kinds of objects.
+/// A selector of resources.
 ///
 /// ```
 /// use kopf_core::selector::Selector;
@@ -32,10 +31,10 @@ pub struct Selector {
     name: Name,
 }
 
-/// The one criterion that names the kinds.
+/// The criterion that names the resources.
 #[derive(Clone)]
 enum Name {
-    /// Kind, plural, singular, or a shortcut.
+    /// Kind, plural, singular, or short name.
     Any(String),
     Kind(String),
     Plural(String),
@@ -47,7 +46,7 @@ enum Name {
 }
 
 impl Selector {
-    /// Reads one to three positional arguments: `name`, `name.version.group`, `name.group`;
+    /// Parses one to three positional arguments: `name`, `name.version.group`, `name.group`;
     /// `group/version` or `group` and a name; group, version, and a name.
     pub fn parse(args: &[&str]) -> Result<Self, Error> {
         SelectorSpec {
@@ -57,7 +56,7 @@ impl Selector {
         .build()
     }
 
-    /// All kinds in their preferred versions, except for events.
+    /// Returns a selector of all resources in their preferred versions, except for events.
     pub fn everything() -> Self {
         Self {
             group: None,
@@ -66,7 +65,8 @@ impl Selector {
         }
     }
 
-    /// All kinds, in all their versions, that the function accepts, except for events.
+    /// Returns a selector of all resources, in all their versions, that the function accepts,
+    /// except for events.
     pub fn predicate(predicate: impl Fn(&Resource) -> bool + Send + Sync + 'static) -> Self {
         Self {
             group: None,
@@ -75,7 +75,7 @@ impl Selector {
         }
     }
 
-    /// The group to look into; none if it can be any.
+    /// Returns the API group; `None` for any.
     pub fn group(&self) -> Option<&str> {
         self.group.as_deref()
     }
@@ -93,7 +93,7 @@ impl Selector {
         matches!(self.name, Name::Everything)
     }
 
-    /// Whether one kind is meant (and several found ones are a problem), rather than a set of them.
+    /// Returns `true` if a single resource is expected, and several matching ones are a problem.
     pub fn is_specific(&self) -> bool {
         !matches!(
             self.name,
@@ -101,15 +101,15 @@ impl Selector {
         )
     }
 
-    /// Whether this kind is selected. A function that panics selects nothing.
+    /// Returns `true` if this resource is selected. A function that panics selects nothing.
     pub fn check(&self, resource: &Resource) -> bool {
         self.try_check(resource).unwrap_or(false)
     }
 
-    /// Whether this kind is selected.
+    /// Returns `true` if this resource is selected.
     ///
     /// # Errors
-    /// If the function that decides about it panics.
+    /// The function panics.
     pub fn try_check(&self, resource: &Resource) -> Result<bool, Panicked> {
         let group_fits = self
             .group
@@ -117,16 +117,17 @@ impl Selector {
             .is_none_or(|group| *group == resource.group);
         let version_fits = match &self.version {
             Some(version) => *version == resource.version,
-            // A function sees all versions: it can decide on its own.
+            // A function gets all versions and decides itself.
             None => resource.preferred || matches!(self.name, Name::Predicate(_)),
         };
         Ok(group_fits && version_fits && self.name.fits(resource)?)
     }
 
-    /// The selected ones of these kinds, in their order.
+    /// Returns the selected resources, in their order.
     ///
-    /// If one kind is meant and the core group has it, the other groups' namesakes are left out:
-    /// `pods` are never `pods.metrics.k8s.io`. Kubernetes and kubectl do the same.
+    /// If a single resource is expected and the core group has it, resources of the same name in
+    /// other groups are omitted: `pods` are never `pods.metrics.k8s.io`. Kubernetes and kubectl do
+    /// the same.
     pub fn select<'a>(&self, resources: impl Iterator<Item = &'a Resource>) -> Vec<&'a Resource> {
         let mut selected: Vec<_> = resources.filter(|resource| self.check(resource)).collect();
         if self.is_specific() && selected.iter().any(|resource| resource.group.is_empty()) {
@@ -155,7 +156,7 @@ impl Name {
         })
     }
 
-    /// The keyword it was given with, and its value.
+    /// Returns the keyword of the criterion, and its value.
     fn keyword(&self) -> (&'static str, Option<&str>) {
         match self {
             Self::Any(name) => ("name", Some(name)),
@@ -170,7 +171,7 @@ impl Name {
     }
 }
 
-/// Events are produced by handling itself: handling them all would never end.
+/// Returns `true` for events, which handling itself produces: handling them would never end.
 fn is_event(resource: &Resource) -> bool {
     let named = resource.plural == "events" || resource.kind == "events";
     let core = resource.group.is_empty() && resource.version == "v1";
@@ -197,7 +198,7 @@ impl fmt::Debug for Selector {
 }
 
 impl fmt::Display for Selector {
-    /// Like `group="kopf.dev", version="v1", name="kopfexamples"`.
+    /// Formats as `group="kopf.dev", version="v1", name="kopfexamples"`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (key, value) in [("group", &self.group), ("version", &self.version)] {
             if let Some(value) = value {
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_panics_selects_nothing() {
+    fn panicking_function_selects_nothing() {
         let selector = Selector::predicate(|resource| {
             assert!(resource.group != "bad.example", "cannot decide");
             true
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_is_kind_plural_singular_or_shortcut_case_sensitively() {
+    fn name_matches_kind_plural_singular_or_short_name() {
         for name in ["Thing", "things", "thing", "th"] {
             assert!(Selector::parse(&[name]).unwrap().check(&things()), "{name}");
         }
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_group_must_be_the_same() {
+    fn given_group_must_match() {
         assert!(
             Selector::parse(&["things.g.example"])
                 .unwrap()
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn the_core_group_wins_for_specific_selectors_only() {
+    fn core_group_takes_precedence_for_specific_selectors() {
         let core = resource("", "v1", "pods");
         let metrics = resource("metrics.k8s.io", "v1beta1", "pods");
         let all = [metrics.clone(), core.clone()];

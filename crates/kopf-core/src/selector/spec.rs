@@ -1,10 +1,10 @@
-//! The declaration of a selector as users write it, checked and turned into a selector.
+//! Declarations of selectors by users, their validation, and the selectors built from them.
 
 use std::fmt;
 
 use super::{Name, Predicate, Selector};
 
-/// All that can be said about kinds; exactly one of the criteria has to name them.
+/// All criteria for resources; exactly one of them must name the resources.
 ///
 /// ```
 /// use kopf_core::selector::SelectorSpec;
@@ -14,57 +14,57 @@ use super::{Name, Predicate, Selector};
 /// ```
 #[derive(Clone, Default)]
 pub struct SelectorSpec {
-    /// The positional arguments. With `everything`, that takes the place of the name among them.
+    /// The positional arguments. `everything` replaces the name among them.
     pub positional: Vec<String>,
     /// The API group; empty for the core group.
     pub group: Option<String>,
-    /// The API version; if unset, the preferred one.
+    /// The API version; by default, the preferred one.
     pub version: Option<String>,
     /// The name in manifests.
     pub kind: Option<String>,
-    /// The name in addresses.
+    /// The name in URLs.
     pub plural: Option<String>,
-    /// The name of one.
+    /// The singular name.
     pub singular: Option<String>,
     /// One of the short names.
     pub shortcut: Option<String>,
     /// One of the categories.
     pub category: Option<String>,
-    /// All kinds but events.
+    /// All resources but events.
     pub everything: bool,
-    /// A function that picks kinds.
+    /// A function that selects resources.
     pub predicate: Option<Predicate>,
 }
 
-/// What is wrong with the declaration of a selector.
+/// The error of an invalid declaration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing says which kinds are meant.
+    /// No criterion names the resources.
     #[error("unspecific resource with no names")]
     Unspecific,
-    /// Several criteria name the kinds.
+    /// Several criteria name the resources.
     #[error("ambiguous resource specification with {}", .names.join(", "))]
     Ambiguous {
-        /// What was given, each with its keyword.
+        /// The given criteria, each with its keyword.
         names: Vec<String>,
     },
-    /// A name without characters selects nothing.
+    /// A name is empty.
     #[error("the {criterion} of a resource must not be an empty string")]
     Empty {
         /// The keyword of the empty criterion.
         criterion: &'static str,
     },
-    /// There are no such positional forms.
+    /// There are too many positional arguments.
     #[error("too many positional arguments for a resource: {count}, at most 3 are accepted")]
     TooManyArguments {
-        /// How many there are.
+        /// The number of arguments.
         count: usize,
     },
-    /// A function decides alone.
+    /// A function cannot be combined with other criteria.
     #[error("the callable filter of resources cannot have any other positional selectors")]
     PredicateWithOthers,
-    /// Both a positional argument and a keyword say it.
+    /// A criterion is given both as a positional argument and as a keyword.
     #[error("the {criterion} of a resource is given twice: {positional:?} and {keyword:?}")]
     GivenTwice {
         /// The keyword of the criterion.
@@ -77,7 +77,7 @@ pub enum Error {
 }
 
 impl SelectorSpec {
-    /// Checks the declaration.
+    /// Validates the declaration.
     pub fn build(self) -> Result<Selector, Error> {
         if self.predicate.is_some() && !self.positional.is_empty() {
             return Err(Error::PredicateWithOthers);
@@ -125,7 +125,7 @@ impl SelectorSpec {
 type Positional = (Option<String>, Option<String>, Option<Name>);
 
 fn positional(args: &[String], everything: bool) -> Result<Positional, Error> {
-    // The marker stands where the name would be.
+    // The marker replaces the name.
     let (args, name) = match args.split_last() {
         _ if everything => (args, Name::Everything),
         None => return Ok((None, None, None)),
@@ -153,7 +153,7 @@ fn positional(args: &[String], everything: bool) -> Result<Positional, Error> {
     ))
 }
 
-/// `name`, `name.version`, `name.version.group`, `name.group`.
+/// Parses `name`, `name.version`, `name.version.group`, `name.group`.
 fn dotted(text: &str) -> Positional {
     let Some((name, rest)) = text.split_once('.') else {
         return (None, None, Some(Name::Any(text.to_owned())));
@@ -175,7 +175,7 @@ fn dotted(text: &str) -> Positional {
     )
 }
 
-/// `v1`, `v1alpha1`, `v1beta1`: other versions cannot be told from groups.
+/// Returns `true` for `v1`, `v1alpha1`, `v1beta1`: other versions are ambiguous with groups.
 fn is_version(text: &str) -> bool {
     fn digits(text: &str) -> Option<&str> {
         let rest = text.trim_start_matches(|char: char| char.is_ascii_digit());
@@ -239,7 +239,7 @@ mod tests {
 
     use super::*;
 
-    /// Group, version, and name, with `-` for what is not given.
+    /// Formats group, version, and name, with `-` for absent ones.
     fn parsed(args: &[&str]) -> String {
         let selector = Selector::parse(args).unwrap();
         let part = |part: Option<&str>| part.unwrap_or("-").to_owned();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_marker_of_everything_stands_for_the_name() {
+    fn everything_replaces_the_name() {
         for (args, expected) in [
             (vec![], "everything"),
             (vec!["g"], r#"group="g", everything"#),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn several_names_are_refused() {
+    fn several_names_are_rejected() {
         let spec = SelectorSpec {
             positional: vec!["name".into()],
             kind: Some("Kind".into()),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn each_keyword_names_alone() {
+    fn each_keyword_suffices() {
         let base = SelectorSpec::default;
         let text = || Some("x".to_owned());
         for (spec, expected) in [
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_strings_are_refused() {
+    fn empty_strings_are_rejected() {
         let empty = || Some(String::new());
         for (spec, criterion) in [
             (
@@ -415,13 +415,13 @@ mod tests {
     }
 
     #[test]
-    fn too_many_arguments_are_refused() {
+    fn too_many_arguments_are_rejected() {
         let error = Selector::parse(&["a", "b", "c", "d"]).unwrap_err();
         assert_eq!(error, Error::TooManyArguments { count: 4 });
     }
 
     #[test]
-    fn a_function_goes_with_group_and_version_only() {
+    fn function_goes_with_group_and_version_only() {
         let predicate: Predicate = Arc::new(|_| true);
         let spec = SelectorSpec {
             predicate: Some(predicate.clone()),
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_twice_is_refused() {
+    fn duplicate_criteria_are_rejected() {
         let spec = SelectorSpec {
             positional: vec!["g".into(), "name".into()],
             group: Some("h".into()),

@@ -44,12 +44,12 @@ pub struct Peering {
     pub stealth: bool,
     /// Those with a lower priority pause while this one lives; equal ones pause all. Default: 0.
     pub priority: i64,
-    /// How long this one counts as alive after its last sign of life. Default: 60 seconds; longer
-    /// means fewer requests, and a longer pause after a crash.
+    /// The time for which this operator counts as alive after its last keep-alive. Default: 60
+    /// seconds; longer means fewer requests, and a longer pause after a crash.
     pub lifetime: Duration,
     /// Pauses while there is no such object to agree through. Default: false.
     pub mandatory: bool,
-    /// Serves alone, whoever else is there. Default: false.
+    /// Ignores peers. Default: false.
     pub standalone: bool,
     /// Agrees for the whole cluster, not per namespace. Set from the scope of the operator.
     pub clusterwide: bool,
@@ -73,7 +73,7 @@ impl Default for Peering {
     }
 }
 
-/// What is observed about the cluster itself.
+/// Observation of the cluster itself.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Scanning {

@@ -8,24 +8,24 @@ use super::backoffs::seconds;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Queueing {
-    /// How many objects of one stream are worked on at the same time. Default: none, unlimited: a
-    /// handler that waits for an hour does not starve other objects.
+    /// The number of objects of one stream that are processed concurrently. Default: none,
+    /// unlimited: a handler that waits for an hour does not starve other objects.
     pub worker_limit: Option<usize>,
-    /// How long an object without events keeps its worker in the original. Default: 5 seconds. It
-    /// has no effect here: objects with nothing to do have no workers.
+    /// The time for which an object without events keeps its worker in the original. Default: 5
+    /// seconds. It has no effect here: idle objects have no workers.
     pub idle_timeout: Duration,
-    /// How long queued events may still be handled when the operator stops. Default: 2 seconds;
-    /// what is left is handled after the next start.
+    /// The time for which queued events may still be handled when the operator stops. Default: 2
+    /// seconds; the rest is handled after the next start.
     pub exit_timeout: Duration,
-    /// How long an object is left alone after errors of the framework itself (not of handlers),
-    /// one after another; the last delay repeats. Default: 1 second to about 10 minutes, as
-    /// Fibonacci numbers. Empty: it is never left alone.
+    /// The delays after consecutive errors of the framework itself (not of handlers) on an object;
+    /// the last delay repeats. Default: 1 second to about 10 minutes, as Fibonacci numbers. Empty:
+    /// no delays.
     pub error_delays: Vec<Duration>,
-    /// How many events may wait, per object and per stream. Default: 1000; beyond that, the
-    /// stream is read more slowly. Nothing is dropped.
+    /// The maximum number of queued events, per object and per stream. Default: 1000; beyond that,
+    /// the stream is read more slowly. No events are dropped.
     pub max_events: usize,
-    /// How many bytes of events may wait, per stream. Default: 64 MiB; beyond that, the stream is
-    /// read more slowly. Nothing is dropped.
+    /// The maximum size of queued events in bytes, per stream. Default: 64 MiB; beyond that, the
+    /// stream is read more slowly. No events are dropped.
     pub max_bytes: usize,
 }
 
@@ -47,8 +47,7 @@ impl Default for Queueing {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Execution {
-    /// When a handler is tried again after an arbitrary error, if it does not say itself. Default:
-    /// 60 seconds.
+    /// The default delay before a handler is retried after an arbitrary error. Default: 60 seconds.
     pub default_backoff: Duration,
     /// Maximum number of threads for blocking handlers, activities and reviews together, at least 1;
     /// further ones wait. Blocking daemons have threads of their own. Default: `None`, which is the
@@ -69,13 +68,14 @@ impl Default for Execution {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Background {
-    /// How often a daemon that does not stop is looked at. Default: 60 seconds; until it stops,
+    /// The polling interval for a daemon that does not stop. Default: 60 seconds; until it stops,
     /// its deleted object remains.
     pub cancellation_polling: Duration,
-    /// How long to wait for daemons that exit at once when told to, before it becomes a slow
-    /// exit. Default: none, only the cycles below are waited for.
+    /// The time to wait for daemons that exit immediately when signalled, before it counts as a
+    /// slow exit. Default: none, only the cycles below are awaited.
     pub instant_exit_timeout: Option<Duration>,
-    /// How many turns of the scheduler to wait for such daemons. Default: 10; none is not at all.
+    /// The number of scheduler cycles to wait for such daemons. Default: 10; none disables the
+    /// wait.
     pub instant_exit_zero_time_cycles: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Everything about an operator that can be adjusted, with the original's names, defaults, units.
+//! The settings of an operator, with the original's names, defaults and units.
 //!
 //! Plain data: filled before the operator starts (or by its startup handlers) and read by the
 //! engine and the client at the time of use. All times are [`Duration`]s.
@@ -52,7 +52,7 @@ pub struct Settings {
     pub watching: Watching,
     /// The queues of objects between the streams and the handlers.
     pub queueing: Queueing,
-    /// What is observed about the cluster itself.
+    /// Observation of the cluster itself.
     pub scanning: Scanning,
     /// Admission webhooks.
     pub admission: Admission,
@@ -62,11 +62,11 @@ pub struct Settings {
     pub background: Background,
     /// Requests to the API.
     pub networking: Networking,
-    /// What is kept on objects.
+    /// Persistence of state on objects.
     pub persistence: Persistence,
 }
 
-/// What is wrong with a setting.
+/// The error of an invalid setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -264,12 +264,13 @@ impl Settings {
 /// Upper bound for durations; adding it to a timestamp cannot overflow.
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// A name of at least two parts, as of domains: webhooks have one of at least three.
+/// Returns `true` for a name of at least two parts, as of domains: webhooks have one of at least
+/// three.
 fn is_domain(name: &str) -> bool {
     name.len() <= 200 && name.contains('.') && is_name(name)
 }
 
-/// A name of objects.
+/// Returns `true` for a valid name of objects.
 fn is_name(name: &str) -> bool {
     let is_part = |part: &str| {
         let is_usual = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-');
@@ -285,7 +286,7 @@ fn is_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// All defaults of the original, in seconds, with those that are decided otherwise.
+    /// Checks all defaults of the original, in seconds, with the intended differences.
     #[test]
     #[allow(clippy::too_many_lines, reason = "a table of cases")]
     fn defaults() {
@@ -363,7 +364,7 @@ mod tests {
 
     #[test]
     #[allow(clippy::too_many_lines, reason = "a table of cases")]
-    fn useless_values_are_refused_by_name() {
+    fn invalid_values_are_rejected_by_name() {
         type Spoil = fn(&mut Settings);
         let cases: [(Spoil, &str); 12] = [
             (
@@ -455,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_timeouts_are_no_timeouts() {
+    fn zero_timeouts_become_none() {
         let mut settings = Settings::default();
         settings.watching.server_timeout = Some(Duration::ZERO);
         settings.watching.client_timeout = Some(Duration::ZERO);

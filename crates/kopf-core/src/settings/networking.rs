@@ -66,8 +66,8 @@ pub struct Watching {
     pub page_size: u32,
     /// Objects that the server leaves out of streams. Default: none.
     pub selectors: Vec<StreamSelector>,
-    /// Requests the existing objects with the watch (`sendInitialEvents`) instead of listing them. It needs
-    /// less memory on the server. Default: no. Servers that refuse it are listed.
+    /// Requests the existing objects with the watch (`sendInitialEvents`) instead of listing them.
+    /// It needs less memory on the server. Default: no. Servers that reject it are listed.
     pub initial_streaming: bool,
 }
 

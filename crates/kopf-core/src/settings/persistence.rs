@@ -1,4 +1,4 @@
-//! Settings of what is kept on objects.
+//! Settings of the persistence of state on objects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,20 +6,20 @@ use std::time::Duration;
 use crate::diffbase::{AnnotationsDiffBaseStorage, DiffBaseStorage};
 use crate::progress::{ProgressStorage, SmartProgressStorage};
 
-/// What is kept on objects.
+/// Persistence of state on objects.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Persistence {
-    /// What keeps objects from vanishing before they are handled. Default:
+    /// The finalizer that blocks the deletion of objects before they are handled. Default:
     /// `kopf.zalando.org/KopfFinalizerMarker`. If it is changed, objects keep the old one.
     pub finalizer: String,
-    /// Where the progress of handlers is kept between attempts and restarts. Default: in
-    /// annotations, and read also from the status.
+    /// The storage of the progress of handlers between attempts and restarts. Default: in
+    /// annotations, and read from the status as well.
     pub progress_storage: Arc<dyn ProgressStorage>,
-    /// Where the last handled state is kept, to compare with. Default: in an annotation.
+    /// The storage of the diff-base. Default: in an annotation.
     pub diffbase_storage: Arc<dyn DiffBaseStorage>,
-    /// How long to wait for the operator's own change to come back before handling goes on.
-    /// Default: 5 seconds; zero does not wait, and handlers can see an outdated object.
+    /// The time to wait for the operator's own write to arrive on the watch before handling
+    /// continues. Default: 5 seconds; zero does not wait, and handlers can see an outdated object.
     pub consistency_timeout: Duration,
     /// Wakes delayed handlers by changing the object, as the original does. Default: false, they
     /// are woken in memory, which saves a request and an event each.

@@ -237,7 +237,7 @@ impl Group {
             .collect()
     }
 
-    /// The first replica cleans up.
+    /// Returns the member Leases to delete. Only the first replica cleans up.
     fn forgotten(&self, now: Moment, rank: u32) -> Vec<(String, String)> {
         let others = self.others.iter().filter(|_| rank == 0);
         others
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_replica_takes_everything() {
+    fn single_replica_takes_all_shards() {
         let mut group = joined("a");
         group.observe(Vec::new(), at(0)).unwrap();
         assert_eq!(group.plan(at(0)).take, [0, 1, 2, 3]);
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_with_another_number_of_shards_are_waited_for() {
+    fn replicas_with_another_number_of_shards_block_taking() {
         let mut group = joined("a");
         group.observe(vec![member("b", 8)], at(0)).unwrap();
         let plan = group.plan(at(0));
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_that_are_not_renewed_are_given_up() {
+    fn shards_that_are_not_renewed_expire() {
         let mut group = holding("a", &[1]);
         assert!(group.expire(at(9)).is_empty());
         assert_eq!(group.expire(at(10)), [1]);

@@ -1,8 +1,8 @@
-//! All human texts that the log has about the handling of objects.
+//! All log messages about the handling of objects.
 //!
 //! People watch and search logs by these sentences, so they are the original's, in one place and
-//! compared with its recordings. Functions return what can be displayed: nothing is formatted
-//! unless somebody reads it. Which of them are said when is decided elsewhere.
+//! compared with its recordings. Functions return values that implement `Display`: nothing is
+//! formatted unless the record is logged.
 
 mod level;
 mod time;
@@ -43,37 +43,37 @@ pub const PATCH_SKIPPED: &str = "Patching was skipped: the object does not exist
 /// Errors of the framework are over for now.
 pub const THROTTLING_OVER: &str = "Throttling is over. Switching back to normal operations.";
 
-/// `Handler 'id'`: how handlers of changes and events are called in the log.
+/// Returns `Handler 'id'`: the label of change and event handlers in the log.
 pub fn handler(id: &str) -> impl Display {
     labelled("Handler", id)
 }
 
-/// `Activity 'id'`: how handlers of the operator's own life are called in the log.
+/// Returns `Activity 'id'`: the label of activities in the log.
 pub fn activity(id: &str) -> impl Display {
     labelled("Activity", id)
 }
 
-/// `Daemon 'id'`: how daemons are called in the log.
+/// Returns `Daemon 'id'`: the label of daemons in the log.
 pub fn daemon(id: &str) -> impl Display {
     labelled("Daemon", id)
 }
 
-/// `Timer 'id'`: how timers are called in the log.
+/// Returns `Timer 'id'`: the label of timers in the log.
 pub fn timer(id: &str) -> impl Display {
     labelled("Timer", id)
 }
 
-/// `Indexer 'id'`: how index functions are called in the log.
+/// Returns `Indexer 'id'`: the label of index functions in the log.
 pub fn indexer(id: &str) -> impl Display {
     labelled("Indexer", id)
 }
 
-/// `Webhook 'id'`: how admission handlers are called in the log.
+/// Returns `Webhook 'id'`: the label of admission handlers in the log.
 pub fn webhook(id: &str) -> impl Display {
     labelled("Webhook", id)
 }
 
-/// How a handler of any kind is called in the log.
+/// Returns the label of a handler of any type in the log.
 pub fn label(kind: HandlerKind, id: &str) -> impl Display {
     let name = match kind {
         HandlerKind::Daemon(_) => "Daemon",
@@ -90,34 +90,34 @@ fn labelled(kind: &'static str, id: &str) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| write!(f, "{kind} {}", Text(id)))
 }
 
-/// An attempt begins.
+/// Formats the start of an attempt.
 pub fn invoked(label: impl Display) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| write!(f, "{label} is invoked."))
 }
 
-/// An attempt was cut off because the operator stops.
+/// Formats the cancellation of an attempt because the operator stops.
 pub fn cancelled(label: impl Display) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| write!(f, "{label} is cancelled. Will escalate."))
 }
 
-/// A daemon was told to end, and has some time for it.
+/// Formats the signal to a daemon, which has time to end.
 pub fn signalled(label: impl Display) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| write!(f, "{label} is signalled to exit gracefully."))
 }
 
-/// A daemon has not ended by itself, and is cancelled.
+/// Formats the cancellation of a daemon that has not ended by itself.
 pub fn forced(label: impl Display) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| write!(f, "{label} is signalled to exit by force."))
 }
 
-/// A daemon has not ended even when it was cancelled.
+/// Formats the abandonment of a daemon that has not ended after its cancellation.
 pub fn orphaned(label: impl Display) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         write!(f, "{label} did not exit in time. Leaving it orphaned.")
     })
 }
 
-/// A daemon has not ended yet, and is waited for.
+/// Formats the wait for a daemon that has not ended yet.
 pub fn still_exiting(label: impl Display, polling: Duration) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         let polling = seconds(polling);
@@ -128,7 +128,7 @@ pub fn still_exiting(label: impl Display, polling: Duration) -> impl Display {
     })
 }
 
-/// A daemon has ended because it was told to.
+/// Formats the end of a daemon after a signal.
 pub fn exited_on_request(label: impl Display) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         write!(
@@ -138,7 +138,7 @@ pub fn exited_on_request(label: impl Display) -> impl Display {
     })
 }
 
-/// A daemon has ended although nobody has told it to.
+/// Formats the end of a daemon without a signal.
 pub fn exited_on_its_own(label: impl Display) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         write!(
@@ -148,7 +148,7 @@ pub fn exited_on_its_own(label: impl Display) -> impl Display {
     })
 }
 
-/// A cause is being handled; the whole object follows.
+/// Formats the start of the handling of a cause, with the whole object.
 pub fn in_progress(reason: Reason, body: &Body) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         write!(
@@ -160,12 +160,12 @@ pub fn in_progress(reason: Reason, body: &Body) -> impl Display {
     })
 }
 
-/// What has changed since the last handling.
+/// Formats the changes since the last handling.
 pub fn diff(reason: Reason, diff: &Diff) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| write!(f, "{} diff: {diff}", title(reason)))
 }
 
-/// All handlers of a cause are finished, for better or worse.
+/// Formats the end of the handling of a cause, with the numbers of successes and failures.
 pub fn processed(reason: Reason, succeeded: usize, failed: usize) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         let title = title(reason);
@@ -176,7 +176,7 @@ pub fn processed(reason: Reason, succeeded: usize, failed: usize) -> impl Displa
     })
 }
 
-/// Another cause takes over from one that is not finished.
+/// Formats the replacement of an unfinished cause by another one.
 pub fn superseded(
     purpose: &str,
     reason: Reason,
@@ -198,7 +198,7 @@ pub fn superseded(
     })
 }
 
-/// Handlers are to be tried again later.
+/// Formats a delay before handlers are retried.
 pub fn sleeping(delay: Duration) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         write!(
@@ -209,7 +209,7 @@ pub fn sleeping(delay: Duration) -> impl Display {
     })
 }
 
-/// Handlers are to be tried again much later.
+/// Formats a long delay before handlers are retried.
 pub fn sleeping_capped(delay: Duration, limit: Duration) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         let (delay, limit) = (measured(delay), seconds(limit));
@@ -220,7 +220,7 @@ pub fn sleeping_capped(delay: Duration, limit: Duration) -> impl Display {
     })
 }
 
-/// There is a delay, but also a patch, whose own event continues.
+/// Formats a skipped delay: the event of the patch continues the handling.
 pub fn sleeping_skipped(left: Duration) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         let left = measured(left);
@@ -231,7 +231,7 @@ pub fn sleeping_skipped(left: Duration) -> impl Display {
     })
 }
 
-/// A newer event has come before the delay was over.
+/// Formats a delay that is interrupted by a newer event.
 pub fn sleeping_interrupted(left: Duration) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         let left = measured(left);
@@ -242,35 +242,35 @@ pub fn sleeping_interrupted(left: Duration) -> impl Display {
     })
 }
 
-/// The first kind of API calls of a patch.
+/// Formats the first API call of a patch.
 pub fn merge_patching_resource(payload: &Value) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         write!(f, "Merge-patching the resource with: {}", Literal(payload))
     })
 }
 
-/// The second kind of API calls of a patch.
+/// Formats the second API call of a patch.
 pub fn merge_patching_status(payload: &Value) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         write!(f, "Merge-patching the status with: {}", Literal(payload))
     })
 }
 
-/// The third kind of API calls of a patch.
+/// Formats the third API call of a patch.
 pub fn json_patching_resource(payload: &Value) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         write!(f, "JSON-patching the resource with: {}", Literal(payload))
     })
 }
 
-/// The fourth kind of API calls of a patch.
+/// Formats the fourth API call of a patch.
 pub fn json_patching_status(payload: &Value) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         write!(f, "JSON-patching the status with: {}", Literal(payload))
     })
 }
 
-/// The server refused the guarded part of a patch; it is carried over to the next cycle.
+/// Formats a rejected JSON patch, which is carried over to the next cycle.
 pub fn patch_conflict(remaining: impl Display) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         f.write_str("Could not apply the patch in full due to conflicts with newer changes. ")?;
@@ -278,14 +278,14 @@ pub fn patch_conflict(remaining: impl Display) -> impl Display {
     })
 }
 
-/// The server's answer is not what was sent.
+/// Formats the differences between the response of the server and the patch.
 pub fn inconsistencies(diff: &Diff) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         write!(f, "Merge-patching finished with inconsistencies: {diff}")
     })
 }
 
-/// The framework itself has failed on this object.
+/// Formats a failure of the framework on this object.
 pub fn throttling(delay: Duration, error: impl Display) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         let delay = seconds(delay);
@@ -296,7 +296,7 @@ pub fn throttling(delay: Duration, error: impl Display) -> impl Display {
     })
 }
 
-/// The last cycle had no effect that can be seen on the object.
+/// Formats a delay after a cycle without a visible effect.
 pub fn stalled(delay: Duration) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         let delay = seconds(delay);
@@ -308,7 +308,7 @@ pub fn stalled(delay: Duration) -> impl Display {
     })
 }
 
-/// The finalizer does not stay as the operator has left it.
+/// Formats a delay after the finalizer was reverted.
 pub fn finalizer_reverted(finalizer: &str, delay: Duration) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         let delay = seconds(delay);

@@ -1,4 +1,4 @@
-//! The lines of the original, word for word as it has written them.
+//! Comparison with the log lines of the original.
 
 use serde_json::json;
 

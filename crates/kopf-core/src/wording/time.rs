@@ -1,9 +1,9 @@
-//! How times look inside of messages: as the original prints them.
+//! Formatting of times in messages, as in the original.
 
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
-/// Makes a text of a closure, so that nothing is formatted before somebody wants to read it.
+/// A `Display` value of a closure, so that nothing is formatted before it is needed.
 pub(super) struct Lazy<F>(pub(super) F);
 
 impl<F: Fn(&mut Formatter<'_>) -> fmt::Result> Display for Lazy<F> {
@@ -12,17 +12,17 @@ impl<F: Fn(&mut Formatter<'_>) -> fmt::Result> Display for Lazy<F> {
     }
 }
 
-/// A setting in seconds as its author wrote it: `60`, `0.5`.
+/// Formats a setting in seconds as its author wrote it: `60`, `0.5`.
 pub fn seconds(duration: Duration) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| write_seconds(f, duration, false))
 }
 
-/// A measured time in seconds: `1.0`, `0.985344`.
+/// Formats a measured time in seconds: `1.0`, `0.985344`.
 pub fn measured(duration: Duration) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| write_seconds(f, duration, true))
 }
 
-/// A long time as Python shows time differences: `0:00:05.250000`, `1 day, 2:03:04`.
+/// Formats a long time as Python's time differences: `0:00:05.250000`, `1 day, 2:03:04`.
 pub fn elapsed(duration: Duration) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
         let total = duration.as_secs();
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn elapsed_time_looks_as_in_python() {
+    fn elapsed_time_matches_python() {
         for (micros, expected) in [
             (0, "0:00:00"),
             (5_250_000, "0:00:05.250000"),

@@ -103,7 +103,7 @@ fn without_backoff_the_requests_are_endless() {
 }
 
 #[test]
-fn the_object_is_handled_without_the_finalizer() {
+fn object_is_handled_without_the_finalizer() {
     let universe = Universe {
         operator: Operator::new(standard(), DELETING),
     };

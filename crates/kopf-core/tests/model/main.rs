@@ -27,7 +27,7 @@ use explorer::{Explored, explore};
 use operator::{Handlers, Operator};
 use world::{Budget, Universe};
 
-/// The rules with the default settings.
+/// Returns the rules with the default settings.
 fn standard() -> Standard {
     Standard {
         echo_timeout: Duration::from_secs(5),

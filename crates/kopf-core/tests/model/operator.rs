@@ -358,7 +358,7 @@ impl<R: Rules> Operator<R> {
         finished(process, patch, Some(Duration::ZERO), false)
     }
 
-    /// A handler has returned. `current`: the object on the server.
+    /// Handles the return of a handler. `current`: the object on the server.
     pub(crate) fn return_from_handler(
         &self,
         process: &mut Process,
@@ -433,7 +433,7 @@ impl<R: Rules> Operator<R> {
         };
     }
 
-    /// The response to a request has arrived.
+    /// Handles the response to a request.
     pub(crate) fn respond(&self, process: &mut Process, outcome: Outcome, now: Moment) {
         process.phase = Phase::Waiting;
         let input = match outcome {
@@ -449,7 +449,7 @@ impl<R: Rules> Operator<R> {
         self.feed(process, input, now);
     }
 
-    /// The request has failed, or its response was lost.
+    /// Handles a failed request, or a lost response.
     pub(crate) fn fail_write(&self, process: &mut Process, now: Moment) {
         let Phase::Sending {
             mut request,
@@ -459,7 +459,7 @@ impl<R: Rules> Operator<R> {
             return;
         };
         if let Some(Outcome::Accepted(_)) = outcome {
-            // A request is retried as a whole only if the server has not answered any of its parts.
+            // A request is retried as a whole only if the server has not responded to any of its parts.
             request.finalizer = request.finalizer.filter(|_| request.merge == json!({}));
         }
         process.unsent = Some(request);

@@ -67,7 +67,7 @@ impl Server {
         self.store(object, EventType::Added);
     }
 
-    /// A user changes the spec.
+    /// Changes the spec, as a user.
     pub(crate) fn edit(&mut self, field: i64) {
         if let Some(object) = &self.object {
             let mut object = Value::clone(object);
@@ -78,7 +78,7 @@ impl Server {
         }
     }
 
-    /// A user deletes the object.
+    /// Deletes the object, as a user.
     pub(crate) fn delete(&mut self) {
         if let Some(object) = &self.object {
             let mut object = Value::clone(object);

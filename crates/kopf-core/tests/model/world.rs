@@ -12,7 +12,7 @@ use super::explorer::Model;
 use super::operator::{Call, Operator, Phase, Process, Runner, number};
 use super::server::{Outcome, Server};
 
-/// How often each disturbance may happen.
+/// The maximum number of each disturbance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Budget {
     pub(crate) edits: u8,
@@ -252,7 +252,7 @@ impl<R: Rules> Universe<R> {
         }
     }
 
-    /// The connection was lost: pending events are gone, and the object is listed.
+    /// Handles a lost connection: pending events are dropped, and the object is listed.
     fn relist(&self, world: &mut World) {
         world.server.events.clear();
         let Some(process) = &mut world.process else {
@@ -269,7 +269,7 @@ impl<R: Rules> Universe<R> {
         }
     }
 
-    /// The process dies. What it knew and has not written is lost.
+    /// Ends the process. State that is not written is lost.
     fn crash(&self, world: &mut World) {
         world.process = None;
         world.own_version = 0;
@@ -419,7 +419,7 @@ impl<R: Rules> Model for Universe<R> {
         self.call(world)
     }
 
-    /// Nothing can happen any more: everything must be handled.
+    /// Checks the final state: everything must be handled.
     fn check_end(&self, world: &World) -> Result<(), String> {
         let Some(object) = &world.server.object else {
             return Ok(());

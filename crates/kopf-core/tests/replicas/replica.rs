@@ -45,7 +45,7 @@ pub(crate) enum Call {
         change: u64,
         until: u64,
     },
-    /// The result is sent and not answered yet.
+    /// The result is sent, and the response is pending.
     Written,
 }
 
@@ -70,7 +70,7 @@ impl Replica {
         }
     }
 
-    /// The monotonic clock of this process.
+    /// Returns the monotonic clock of this process.
     pub(crate) fn clock(&self, now: u64) -> Moment {
         Moment::new(Duration::from_millis(now.saturating_sub(self.born)))
     }
@@ -96,8 +96,8 @@ impl Replica {
         format!("member-{}", self.identity)
     }
 
-    /// One round: member Lease, listing, shards. The requests begin at `began` and take effect now: this
-    /// process may have been frozen in between.
+    /// Runs one round: member Lease, listing, shards. The requests begin at `began` and take effect
+    /// now: this process may have been frozen in between.
     pub(crate) fn round(&mut self, server: &mut Server, began: u64, now: u64) {
         let (began_at, now_at) = (self.clock(began), self.clock(now));
         let (name, identity) = (self.member_name(), self.identity.clone());
@@ -152,7 +152,7 @@ impl Replica {
         }
     }
 
-    /// Gives up what is not valid any longer, and begins what is.
+    /// Ends shards that are not valid any longer, and begins those that are.
     pub(crate) fn settle(&mut self, now: u64) {
         self.group.expire(self.clock(now));
         let (group, mistake) = (&self.group, self.mistake);

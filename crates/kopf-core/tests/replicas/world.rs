@@ -53,7 +53,7 @@ pub(crate) struct World {
     /// Requests of rounds: the number of the replica in the list, and when they began and take effect.
     rounds: Vec<Option<(u64, u64)>>,
     patches: Vec<Patch>,
-    /// Who has recorded the last change of each object.
+    /// The replica that recorded the last change of each object.
     recorded_by: Vec<String>,
     born: u64,
     mistake: Mistake,
@@ -137,7 +137,7 @@ impl World {
         self.rounds.push(None);
     }
 
-    /// Patches arrive, and their responses.
+    /// Delivers patches and their responses.
     fn deliver(&mut self, now: u64) {
         for patch in &mut self.patches {
             let shard = patch.shard as usize;
@@ -174,7 +174,7 @@ impl World {
             .retain(|patch| patch.arrives != u64::MAX || patch.answered != u64::MAX);
     }
 
-    /// One step of one replica that is not frozen.
+    /// Runs one step of one replica that is not frozen.
     fn act(&mut self, index: usize, now: u64) {
         let replica = &mut self.replicas[index];
         replica.settle(now);

@@ -1,4 +1,4 @@
-//! Acting for somebody else (`kubectl --as`): allowed to those who may do everything.
+//! Impersonation (`kubectl --as`): allowed to users with the right to impersonate.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const UID: &str = "impersonate-uid";
 const EXTRA: &str = "impersonate-extra-";
 const ANONYMOUS: &str = "system:anonymous";
 
-/// The user for whom a request is to be carried out: the sender, or whom the headers name.
+/// Returns the user for whom a request is carried out: the sender, or the user in the headers.
 pub(super) fn impersonate(headers: &HeaderMap, sender: UserInfo, may: May<'_>) -> Result<UserInfo> {
     let text = |name: &str| {
         let value = headers.get(name)?.to_str().ok()?;
@@ -96,7 +96,7 @@ pub(super) fn impersonate(headers: &HeaderMap, sender: UserInfo, may: May<'_>) -
     Ok(user)
 }
 
-/// A user without a name, in the syntax in which the real server's message prints it.
+/// Formats a user without a name in the syntax of the real server's message.
 fn printed(uid: &str, groups: &[String], extra: &BTreeMap<String, Vec<String>>) -> String {
     let strings = |list: &[String]| {
         let items: Vec<String> = list.iter().map(|item| format!("{item:?}")).collect();
@@ -121,7 +121,7 @@ fn printed(uid: &str, groups: &[String], extra: &BTreeMap<String, Vec<String>>) 
     )
 }
 
-/// Namespace and name of `system:serviceaccount:NAMESPACE:NAME`.
+/// Splits `system:serviceaccount:NAMESPACE:NAME` into namespace and name.
 fn service_account(username: &str) -> Option<(&str, &str)> {
     let (namespace, name) = username
         .strip_prefix("system:serviceaccount:")?
@@ -152,7 +152,7 @@ fn forbidden(sender: &UserInfo, username: &str) -> ApiError {
     }
 }
 
-/// Keys of extra data are escaped like a path; a broken escape is kept as it is.
+/// Decodes a key of extra data, which is percent-encoded. A broken escape is kept as it is.
 fn unescaped(key: &str) -> String {
     let mut bytes = Vec::with_capacity(key.len());
     let mut rest = key.as_bytes();
@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    /// Nobody has the right by a role.
+    /// Impersonates without any right granted by a role.
     fn acting(headers: &HeaderMap, sender: UserInfo) -> Result<UserInfo> {
         impersonate(headers, sender, &|_, _| false)
     }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn masters_act_for_others() {
+    fn masters_can_impersonate() {
         let headers = headers(&[
             ("Impersonate-User", "ann"),
             ("Impersonate-Group", "a"),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn service_accounts_and_nobody_get_their_groups() {
+    fn impersonated_service_accounts_and_anonymous_get_their_groups() {
         let robot = headers(&[("Impersonate-User", "system:serviceaccount:ns:robot")]);
         assert_eq!(
             acting(&robot, admin()).unwrap().groups,
@@ -239,15 +239,15 @@ mod tests {
                 "system:authenticated"
             ]
         );
-        let nobody = headers(&[("Impersonate-User", "system:anonymous")]);
+        let anonymous = headers(&[("Impersonate-User", "system:anonymous")]);
         assert_eq!(
-            acting(&nobody, admin()).unwrap().groups,
+            acting(&anonymous, admin()).unwrap().groups,
             ["system:unauthenticated"]
         );
     }
 
     #[test]
-    fn others_must_not() {
+    fn impersonation_requires_a_right() {
         let error = acting(
             &headers(&[("Impersonate-User", "ann")]),
             UserInfo::new("bob", ["staff"]),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_alone_are_unclear() {
+    fn groups_without_a_user_are_rejected() {
         for (header, user) in [
             (
                 ("Impersonate-Group", "a"),

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use crate::status::{ApiError, Result};
 
-/// Tokens longer than this are not looked at: it is ten times the size of one with all claims.
+/// Maximum length of a token, in bytes: ten times the size of one with all claims.
 const MAX_LENGTH: usize = 16 << 10;
 
-/// The key of one sandbox, made with the first token.
+/// The signing key of one sandbox, generated with the first token.
 #[derive(Default)]
 pub(super) struct Signer {
     key: OnceLock<Option<EcdsaKeyPair>>,
@@ -34,7 +34,7 @@ impl Signer {
 
     /// Signs claims.
     pub(super) fn sign(&self, claims: &Value) -> Result<String> {
-        let unavailable = || ApiError::internal("tokens cannot be signed");
+        let unavailable = || ApiError::internal("cannot sign tokens");
         let key = self.key().ok_or_else(unavailable)?;
         let header = json!({ "alg": "ES256", "kid": key_id(key) });
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_own_tokens_are_accepted() {
+    fn tokens_of_other_signers_are_rejected() {
         let (signer, other) = (Signer::default(), Signer::default());
         assert_eq!(signer.verify("a.b.c"), None);
         let claims = json!({ "sub": "someone" });

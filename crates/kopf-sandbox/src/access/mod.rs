@@ -1,7 +1,7 @@
-//! Who is asking: users by bearer token or by client certificate, and whom they act for.
+//! Authentication: users by bearer token or client certificate, and impersonation.
 //!
-//! What a user may do is not decided here. Tokens never show up in `Debug` output, and are
-//! compared in a time that doesn't depend on how much of them is right.
+//! Authorization is in [`rights`]. Tokens never appear in `Debug` output and are compared in
+//! constant time.
 
 mod impersonation;
 mod jwt;
@@ -22,11 +22,11 @@ use crate::rights;
 use crate::server::PeerCertificate;
 use crate::status::{ApiError, Result};
 
-/// The group of everybody who has proven who they are.
+/// The group of all authenticated users.
 pub(crate) const AUTHENTICATED: &str = "system:authenticated";
-/// The group of nobody in particular.
+/// The group of anonymous requests.
 pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// The group of those who may do everything, also act for others.
+/// The group whose members have all rights, including impersonation.
 pub(crate) const MASTERS: &str = "system:masters";
 
 /// Returns `true` if a user has a right by its roles.
@@ -46,21 +46,25 @@ impl fmt::Debug for Access {
 }
 
 impl Access {
-    /// Lets this token stand for this user; a token that is known already changes its user.
+    /// Assigns a token to a user. A known token is reassigned.
     pub(crate) fn add_token(&self, token: &str, user: UserInfo) {
         let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
         tokens.retain(|(known, _)| known != token);
         tokens.push((token.to_owned(), user));
     }
 
-    /// Does not know this token any more. Whoever is being served with it is served to the end.
+    /// Removes a token. Requests that were already accepted with it are served to the end.
     pub(crate) fn remove_token(&self, token: &str) {
         let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
         tokens.retain(|(known, _)| known != token);
     }
 
-    /// The user of a request, or the refusal: 401 for nobody, 403 for acting for another without
-    /// being allowed to, 400 for acting for an unclear user.
+    /// Returns the user of a request.
+    ///
+    /// # Errors
+    ///
+    /// 401 without valid credentials, 403 for impersonation without the right to it, 400 for an
+    /// ambiguous impersonated user.
     pub(crate) fn identify(
         &self,
         headers: &HeaderMap,
@@ -74,13 +78,13 @@ impl Access {
         impersonation::impersonate(headers, user, may)
     }
 
-    /// The user for whom somebody who needs no proof acts.
+    /// Returns the user impersonated by a sender that needs no credentials.
     pub(crate) fn acting(headers: &HeaderMap, user: UserInfo, may: May<'_>) -> Result<UserInfo> {
         impersonation::impersonate(headers, user, may)
     }
 
-    /// Who sent a request, if they have proven it. A certificate counts before a token: with a
-    /// valid certificate the token is not even looked at.
+    /// Returns the authenticated sender of a request. A valid certificate takes precedence over a
+    /// token, which is then ignored.
     pub(crate) fn authenticate(
         &self,
         headers: &HeaderMap,
@@ -98,7 +102,7 @@ impl Access {
     /// Returns the owner of a token and the audiences that it is for.
     pub(crate) fn token_review(&self, token: &str, now: Timestamp) -> Option<Reviewed> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
-        // All of them are compared, so that the time does not tell which one came close.
+        // All tokens are compared, so that the timing does not reveal how close a guess is.
         let found = tokens.iter().fold(None, |found, (known, user)| {
             if is_same(known.as_bytes(), token.as_bytes()) {
                 Some(user)
@@ -135,7 +139,7 @@ impl Access {
         accounts.mint(account, wanted, now)
     }
 
-    /// Forgets the tokens of a service account that is gone.
+    /// Revokes the tokens of a deleted service account.
     pub(crate) fn revoke(&self, account_uid: &str) {
         let mut accounts = self
             .accounts
@@ -145,7 +149,7 @@ impl Access {
     }
 }
 
-/// The token of the `Authorization` header, read as leniently as the real server does.
+/// Returns the token of the `Authorization` header, parsed as leniently as by the real server.
 fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     let mut parts = headers
         .get(AUTHORIZATION)?
@@ -158,7 +162,7 @@ fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// Compares secrets; the time depends on their lengths only.
+/// Compares secrets in a time that depends only on their lengths.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     let differences = a
         .iter()
@@ -195,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_stand_for_users() {
+    fn tokens_identify_users() {
         for (header, user) in [
             ("Bearer secret", Some("ann")),
             ("bearer secret", Some("ann")),
@@ -218,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_come_and_go() {
+    fn tokens_are_added_and_removed() {
         let access = access();
         access.remove_token("secret");
         assert!(access.token_review("secret", now()).is_none());
@@ -231,14 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn everybody_known_is_authenticated_once() {
+    fn authenticated_group_is_added_once() {
         let user = access().token_review("secret", now()).unwrap().user;
         assert_eq!(user.groups, ["staff", AUTHENTICATED]);
         assert_eq!(user.clone().authenticated(), user);
     }
 
     #[test]
-    fn a_certificate_counts_even_with_a_wrong_token() {
+    fn certificate_takes_precedence_over_a_wrong_token() {
         let user = access()
             .authenticate(&headers("Bearer wrong"), Some(&certificate()), now())
             .unwrap();
@@ -251,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_refused() {
+    fn missing_credentials_are_rejected() {
         let error = access()
             .identify(&HeaderMap::new(), None, now(), &|_, _| false)
             .unwrap_err();
@@ -259,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_do_not_show_up_in_debug_output() {
+    fn tokens_are_absent_from_debug_output() {
         assert!(!format!("{:?}", access()).contains("secret"));
     }
 }

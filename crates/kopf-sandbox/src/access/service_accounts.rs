@@ -1,4 +1,4 @@
-//! Tokens of service accounts, made on request and good for a while.
+//! Tokens of service accounts, issued on request with an expiry.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::{Access, UserInfo};
 use crate::field_error::FieldError;
 use crate::status::{ApiError, Result};
 
-/// The issuer of tokens, and the audience for which they are by default: this server.
+/// The issuer of tokens, and their default audience: this server.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
 const TEN_MINUTES: i64 = 600;
 const ONE_HOUR: i64 = 3600;
@@ -32,7 +32,7 @@ pub(crate) struct Bound {
     pub(crate) uid: String,
 }
 
-/// A token request that was read.
+/// A parsed token request.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) audiences: Vec<String>,
@@ -42,7 +42,7 @@ pub(crate) struct Wanted {
     pub(crate) id: String,
 }
 
-/// The tokens of one sandbox: they are signed and not stored.
+/// The tokens of one sandbox. They are signed and not stored.
 #[derive(Default)]
 pub(super) struct AccountTokens {
     signer: Signer,
@@ -50,7 +50,7 @@ pub(super) struct AccountTokens {
     accounts: BTreeSet<String>,
 }
 
-/// The owner of a token that is valid, and the audiences that it is for.
+/// The owner of a valid token, and the audiences of the token.
 #[derive(Debug)]
 pub(crate) struct Reviewed {
     pub(crate) user: UserInfo,
@@ -86,7 +86,7 @@ impl AccountTokens {
         Ok(token)
     }
 
-    /// Returns the owner of a token that is valid now.
+    /// Returns the owner of a token that is valid at `now`.
     pub(super) fn review(&self, token: &str, now: Timestamp) -> Option<Reviewed> {
         let claims = self.signer.verify(token)?;
         let time = |name: &str| claims.get(name).and_then(Value::as_i64);
@@ -128,7 +128,7 @@ impl AccountTokens {
 }
 
 impl Wanted {
-    /// Reads a `TokenRequest`, without the object that it is bound to.
+    /// Parses a `TokenRequest`, except for the object that it is bound to.
     pub(crate) fn read(
         request: &Value,
         id: String,
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_good_until_it_expires_or_its_account_is_gone() {
+    fn token_is_valid_until_it_expires_or_its_account_is_deleted() {
         let access = Access::default();
         let wanted = wanted(&json!({ "spec": { "expirationSeconds": 600 } }));
         let token = access.mint(&ROBOT, &wanted, at(0)).unwrap();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_of_other_audiences_are_not_for_this_server() {
+    fn tokens_of_other_audiences_are_rejected() {
         let access = Access::default();
         let wanted = wanted(&json!({ "spec": { "audiences": ["vault"] } }));
         let token = access.mint(&ROBOT, &wanted, at(0)).unwrap();
@@ -266,16 +266,16 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_answered_or_refused() {
+    fn token_requests_are_validated() {
         let access = Access::default();
         let request = json!({});
-        let answer = token_request(&access, &ROBOT, &request, &wanted(&request), at(0)).unwrap();
-        assert_eq!(answer["spec"]["expirationSeconds"], 3600);
+        let response = token_request(&access, &ROBOT, &request, &wanted(&request), at(0)).unwrap();
+        assert_eq!(response["spec"]["expirationSeconds"], 3600);
         assert_eq!(
-            answer["status"]["expirationTimestamp"],
+            response["status"]["expirationTimestamp"],
             "2027-01-15T09:00:00Z"
         );
-        let token = answer["status"]["token"].as_str().unwrap();
+        let token = response["status"]["token"].as_str().unwrap();
         assert!(access.token_review(token, at(3599)).is_some());
         for (seconds, text) in [
             (

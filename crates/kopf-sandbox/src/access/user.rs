@@ -1,4 +1,4 @@
-//! A user as Kubernetes knows it.
+//! A user in the terms of Kubernetes.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{AUTHENTICATED, MASTERS, UNAUTHENTICATED};
 use crate::server::PeerCertificate;
 
-/// Who sends a request, or for whom it is sent.
+/// The user that sends a request, or for whom it is sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct UserInfo {
     pub(crate) username: String,
@@ -28,7 +28,7 @@ impl UserInfo {
         }
     }
 
-    /// The user that a client certificate names.
+    /// Returns the user of a client certificate.
     pub(super) fn of_certificate(peer: &PeerCertificate) -> Self {
         let credential = format!("X509SHA256={}", peer.fingerprint);
         Self {
@@ -37,12 +37,12 @@ impl UserInfo {
         }
     }
 
-    /// Who acts when nobody else is named: the owner of the sandbox.
+    /// Returns the default user: the owner of the sandbox.
     pub(crate) fn administrator() -> Self {
         Self::new("kubernetes-admin", [MASTERS, AUTHENTICATED])
     }
 
-    /// The user of a service account.
+    /// Returns the user of a service account.
     pub(crate) fn of_service_account(namespace: &str, name: &str, uid: &str) -> Self {
         Self {
             uid: uid.to_owned(),
@@ -56,7 +56,7 @@ impl UserInfo {
         }
     }
 
-    /// The same user in the group of all authenticated ones.
+    /// Adds the user to the group of authenticated users.
     #[must_use]
     pub(crate) fn authenticated(mut self) -> Self {
         if !self
@@ -69,12 +69,12 @@ impl UserInfo {
         self
     }
 
-    /// Whether the user may do everything.
+    /// Returns `true` if the user is in `system:masters`.
     pub(crate) fn is_master(&self) -> bool {
         self.groups.iter().any(|group| group == MASTERS)
     }
 
-    /// The user as it stands in reviews; what is empty is left out.
+    /// Returns the user as in reviews. Empty fields are omitted.
     pub(crate) fn to_json(&self) -> Value {
         let mut user = json!({});
         if !self.username.is_empty() {
@@ -93,7 +93,7 @@ impl UserInfo {
     }
 }
 
-/// The key under which the extra data of a user say by which credential it came.
+/// The key of a user's extra data that contains the id of the credential.
 pub(super) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn only_masters_are_masters() {
+    fn masters_are_identified_by_group() {
         assert!(UserInfo::new("a", ["system:masters"]).is_master());
         assert!(!UserInfo::new("system:masters", ["staff"]).is_master());
     }

@@ -1,7 +1,7 @@
-//! Sends reviews to webhooks and brings their answers back; it does not read either.
+//! Sends reviews to webhooks and returns the raw responses.
 //!
-//! Calls go over real sockets, so their timeouts are of use only while tokio's clock runs: with a
-//! paused clock, time jumps to the timeout whenever everything waits for the network.
+//! Calls use real sockets, so their timeouts require tokio's clock to run: a paused clock jumps to
+//! the timeout whenever all tasks wait for the network.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,28 +26,28 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::configuration::{Target, Webhook, text};
-use super::decision::Answer;
+use super::decision::RawResponse;
 use super::endpoint::{self, Endpoint};
 use super::trust;
 
-/// An answer longer than this is refused: twice the size of the largest object, and base64.
+/// Maximum size of a response, in bytes: twice the largest object, in Base64.
 const MAX_ANSWER: usize = 8 << 20;
-/// Connections that are kept open for the next call, per webhook and in all.
+/// Maximum number of idle connections per webhook, and in all.
 const MAX_IDLE_EACH: usize = 4;
 const MAX_PLACES: usize = 64;
 
 type Sender = SendRequest<Full<Bytes>>;
 
-/// Calls webhooks. Belongs to one sandbox; its connections end with it.
+/// A client for webhooks. It belongs to one sandbox; its connections are closed with it.
 pub(crate) struct Caller {
-    /// Where services can be found: by namespace and name.
+    /// URLs of services, by namespace and name.
     services: HashMap<(String, String), String>,
     places: Mutex<HashMap<Place, Known>>,
     tasks: TaskTracker,
     alive: CancellationToken,
 }
 
-/// Everything that a connection depends on.
+/// The key of a connection: every input that its TLS and address depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Place {
     host: String,
@@ -57,17 +57,17 @@ struct Place {
     ca_bundle: Arc<[u8]>,
 }
 
-/// What is known of a place: its TLS settings and connections that wait for the next call.
+/// The TLS settings of a place and its idle connections.
 struct Known {
     tls: Arc<ClientConfig>,
     idle: Vec<Sender>,
 }
 
-/// The server of a webhook and the longest time that a call may take.
+/// The server of a webhook and the timeout of a call.
 #[derive(Debug, Clone)]
 pub(crate) struct Remote {
     pub(super) target: Target,
-    /// PEM; empty if none is given.
+    /// PEM; empty by default.
     pub(super) ca_bundle: Arc<[u8]>,
     pub(super) timeout: Duration,
 }
@@ -91,15 +91,15 @@ impl Remote {
 pub(crate) enum CallFailure {
     /// The trusted certificates cannot be used.
     Client(String),
-    /// The request could not be sent, or its response not be received.
+    /// The request was not sent, or its response was not received.
     Call(String),
 }
 
-/// The way to a webhook.
+/// The address and the TLS settings of a webhook.
 #[derive(Debug)]
 struct Route {
     place: Place,
-    /// The URL as messages show it, with the timeout.
+    /// The URL as in messages, with the timeout.
     shown: String,
     path_and_query: String,
     authority: String,
@@ -120,8 +120,8 @@ impl Drop for Caller {
 }
 
 impl Caller {
-    /// `services` says where the services of webhooks can be found, by namespace and name: there is
-    /// no network of a cluster here. The path of such a URL comes before that of the webhook.
+    /// `services` maps services of webhooks (by namespace and name) to URLs, because there is no
+    /// cluster network. The path of such a URL is a prefix of the webhook's path.
     pub(crate) fn new(services: impl IntoIterator<Item = ((String, String), String)>) -> Self {
         Self {
             services: services.into_iter().collect(),
@@ -131,10 +131,14 @@ impl Caller {
         }
     }
 
-    /// Sends a review. The error is the text that follows `failed calling webhook "…": `.
+    /// Sends a review. The error is the string that follows `failed calling webhook "…": `.
     ///
     /// Cancel-safe: dropping it closes the connection.
-    pub(super) async fn call(&self, webhook: &Webhook, review: Bytes) -> Result<Answer, String> {
+    pub(super) async fn call(
+        &self,
+        webhook: &Webhook,
+        review: Bytes,
+    ) -> Result<RawResponse, String> {
         let posted = self.post(&webhook.remote, review).await;
         posted.map_err(|failure| match failure {
             CallFailure::Client(why) => format!("could not get REST client: {why}"),
@@ -142,10 +146,14 @@ impl Caller {
         })
     }
 
-    /// Sends a review to a server and returns its response, whatever its status is.
+    /// Sends a review to a server and returns its response with any status.
     ///
     /// Cancel-safe: dropping it closes the connection.
-    pub(crate) async fn post(&self, remote: &Remote, review: Bytes) -> Result<Answer, CallFailure> {
+    pub(crate) async fn post(
+        &self,
+        remote: &Remote,
+        review: Bytes,
+    ) -> Result<RawResponse, CallFailure> {
         let route = self.route(remote).map_err(CallFailure::Call)?;
         let tls = self.tls(&route.place).map_err(CallFailure::Client)?;
         let exchange = self.exchange(&route, tls, review);
@@ -215,7 +223,7 @@ impl Caller {
             .and_then(|name| ServerName::try_from(name.clone()).ok());
         let tls = trust::client_config(&place.ca_bundle, also)?;
         if places.len() >= MAX_PLACES {
-            // So many are only seen in tests that make new ones all the time.
+            // This many places occur only in tests that create webhooks all the time.
             places.clear();
         }
         places.insert(
@@ -233,7 +241,7 @@ impl Caller {
         route: &Route,
         tls: Arc<ClientConfig>,
         review: Bytes,
-    ) -> Result<Answer, String> {
+    ) -> Result<RawResponse, String> {
         let request = || {
             http::Request::post(&route.path_and_query)
                 .header(HOST, &route.authority)
@@ -244,7 +252,7 @@ impl Caller {
                 .map_err(|error| error.to_string())
         };
         if let Some(mut sender) = self.take_idle(&route.place) {
-            // The server may have closed it in the meantime; then a fresh one is tried.
+            // The server may have closed the idle connection; then a new one is opened.
             if let Ok(response) = sender.send_request(request()?).await {
                 return self.read(route, sender, response).await;
             }
@@ -262,7 +270,7 @@ impl Caller {
         route: &Route,
         mut sender: Sender,
         response: http::Response<hyper::body::Incoming>,
-    ) -> Result<Answer, String> {
+    ) -> Result<RawResponse, String> {
         let status = response.status().as_u16();
         let content_type = response
             .headers()
@@ -278,13 +286,13 @@ impl Caller {
                     "unexpected error when reading response body: {}",
                     http_text(error)
                 ),
-                None if error.is::<LengthLimitError>() => "the answer is too long".to_owned(),
+                None if error.is::<LengthLimitError>() => "the response is too large".to_owned(),
                 None => error.to_string(),
             })?;
         if sender.ready().await.is_ok() {
             self.keep_idle(&route.place, sender);
         }
-        Ok(Answer {
+        Ok(RawResponse {
             status,
             content_type,
             body: body.to_bytes(),
@@ -309,10 +317,10 @@ impl Caller {
 
     async fn connect(&self, place: &Place, tls: Arc<ClientConfig>) -> Result<Sender, String> {
         let stream = dial(&place.host, place.port).await?;
-        // Small messages both ways. A socket that refuses this works nevertheless.
+        // Messages are small. Failing to set the option is harmless.
         let _ = stream.set_nodelay(true);
         let name = ServerName::try_from(place.server_name.clone())
-            .map_err(|_| format!("tls: {:?} is no name of a server", place.server_name))?;
+            .map_err(|_| format!("tls: invalid server name {:?}", place.server_name))?;
         let stream = TlsConnector::from(tls)
             .connect(name, stream)
             .await
@@ -322,7 +330,7 @@ impl Caller {
             .map_err(|error| http_text(&error))?;
         let alive = self.alive.clone();
         self.tasks.spawn(async move {
-            // Errors of the connection are seen by the call that uses it.
+            // Errors of the connection surface in the call that uses it.
             let _ = alive.run_until_cancelled(connection).await;
         });
         Ok(sender)
@@ -362,8 +370,8 @@ fn tls_text(error: &io::Error) -> String {
         .and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {
         None => io_text(error),
-        Some(rustls::Error::InvalidCertificate(CertificateError::Other(refusal))) => {
-            format!("tls: failed to verify certificate: {}", refusal.0)
+        Some(rustls::Error::InvalidCertificate(CertificateError::Other(rejection))) => {
+            format!("tls: failed to verify certificate: {}", rejection.0)
         }
         Some(rustls::Error::InvalidCertificate(error)) => {
             format!("tls: failed to verify certificate: x509: {error}")

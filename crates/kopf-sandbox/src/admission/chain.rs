@@ -1,4 +1,4 @@
-//! All webhooks of a request, one after another or side by side, and what comes out of it.
+//! The chain of all webhooks of a request, called in sequence or concurrently.
 
 use std::collections::BTreeSet;
 
@@ -10,21 +10,21 @@ use super::configuration::{Webhook, Webhooks};
 use super::decision::{self, Decision};
 use super::denial::denial;
 use super::matching::{Attributes, matched};
-use super::question::question;
+use super::review_request::review_request;
 use crate::status::{ApiError, Result};
 
-/// Applies a JSON patch (its bytes are a JSON array) to an object. The error is what the client
-/// sees after `Internal error occurred: `.
+/// Applies a JSON patch (the bytes of a JSON array) to an object. The error is the part of the
+/// message after `Internal error occurred: `.
 pub(crate) type Apply<'a> =
     &'a (dyn Fn(&Value, &[u8]) -> std::result::Result<Value, String> + Send + Sync);
 /// Converts an object to another version of its kind.
 pub(crate) type Convert<'a> =
     &'a (dyn Fn(Value, String) -> BoxFuture<'a, Result<Value>> + Send + Sync);
 
-/// Makes the identity of a review.
+/// Generates the uid of a review.
 pub(crate) type NewUid<'a> = &'a (dyn Fn() -> String + Send + Sync);
 
-/// Everything that the webhooks of one request are asked with.
+/// The inputs of all webhook calls of one request.
 pub(crate) struct Chain<'a> {
     pub(crate) webhooks: &'a Webhooks,
     pub(crate) caller: &'a Caller,
@@ -33,26 +33,26 @@ pub(crate) struct Chain<'a> {
     pub(crate) new_uid: NewUid<'a>,
 }
 
-/// Why a webhook has not let a request pass.
-enum Refusal {
-    /// It could not be asked, or its answer makes no sense: a matter of its failure policy.
+/// The reason why a webhook did not admit a request.
+enum Rejection {
+    /// The call failed, or its response is invalid: the failure policy applies.
     Failure(String),
-    /// The request fails for good.
+    /// The request fails regardless of the failure policy.
     Final(Box<ApiError>),
 }
 
-impl From<ApiError> for Refusal {
+impl From<ApiError> for Rejection {
     fn from(error: ApiError) -> Self {
         Self::Final(Box::new(error))
     }
 }
 
 impl Chain<'_> {
-    /// Asks the mutating webhooks, each of which sees what the previous ones have made of the
-    /// object. `object` is none for deletions; the result is in the version of the request.
+    /// Calls the mutating webhooks in sequence; each receives the object as changed by the previous
+    /// ones. `object` is `None` for deletions. The result is in the version of the request.
     ///
-    /// Warnings are added to the list even if the request is refused.
-    /// Cancel-safe: nothing but the webhooks themselves knows of a cancelled request.
+    /// Warnings are added to the list even if the request is rejected. Cancel-safe: a cancelled
+    /// request leaves no trace in the sandbox.
     pub(crate) async fn mutate(
         &self,
         object: Option<Value>,
@@ -83,7 +83,7 @@ impl Chain<'_> {
                 let Some(version) = matched else { continue };
                 subject.bring_to(version).await?;
                 let outcome = self
-                    .ask_and_patch(webhook, &mut subject, apply, warnings)
+                    .call_and_patch(webhook, &mut subject, apply, warnings)
                     .await;
                 let changed = resolve(webhook, outcome)?.unwrap_or(false);
                 rounds.called(index, webhook, changed);
@@ -97,8 +97,8 @@ impl Chain<'_> {
         Ok(subject.object)
     }
 
-    /// Asks the validating webhooks, all at once. Of several refusals, that of the first one in
-    /// the order of the configurations counts.
+    /// Calls the validating webhooks concurrently. Of several rejections, the first one in the
+    /// order of the configurations is returned.
     pub(crate) async fn validate(
         &self,
         object: Option<&Value>,
@@ -138,7 +138,7 @@ impl Chain<'_> {
         version: &str,
         (object, old): (Option<&Value>, Option<&Value>),
         warnings: &mut Vec<String>,
-    ) -> std::result::Result<Decision, Refusal> {
+    ) -> std::result::Result<Decision, Rejection> {
         let other = version != self.attributes.version;
         let new = self.in_version(object.filter(|_| other), version).await?;
         let before = self.in_version(old.filter(|_| other), version).await?;
@@ -155,20 +155,22 @@ impl Chain<'_> {
         }
     }
 
-    /// Whether the webhook has changed the object.
-    async fn ask_and_patch(
+    /// Calls one webhook and applies its patch. Returns `true` if the object was changed.
+    async fn call_and_patch(
         &self,
         webhook: &Webhook,
         subject: &mut Subject<'_, '_>,
         apply: Apply<'_>,
         warnings: &mut Vec<String>,
-    ) -> std::result::Result<bool, Refusal> {
+    ) -> std::result::Result<bool, Rejection> {
         let converted = subject.old().await?;
         let objects = (subject.object.as_ref(), converted.as_ref().or(subject.old));
         let decision = self
             .ask(webhook, true, subject.version, objects, warnings)
             .await?;
-        if decision.patch.is_empty() || is_empty_patch(&decision.patch).map_err(Refusal::Failure)? {
+        if decision.patch.is_empty()
+            || is_empty_patch(&decision.patch).map_err(Rejection::Failure)?
+        {
             return Ok(false);
         }
         let Some(object) = &mut subject.object else {
@@ -181,7 +183,7 @@ impl Chain<'_> {
         };
         if decision.patch_type != "JSONPatch" {
             let why = format!("unsupported patch type {:?}", decision.patch_type);
-            return Err(Refusal::Failure(why));
+            return Err(Rejection::Failure(why));
         }
         let patched = apply(object, &decision.patch).map_err(ApiError::internal)?;
         let changed = patched != *object;
@@ -189,7 +191,7 @@ impl Chain<'_> {
         Ok(changed)
     }
 
-    /// Asks one webhook; what it allows is its decision.
+    /// Calls one webhook and returns its decision if it admits the request.
     async fn ask(
         &self,
         webhook: &Webhook,
@@ -197,7 +199,7 @@ impl Chain<'_> {
         version: &str,
         (object, old): (Option<&Value>, Option<&Value>),
         warnings: &mut Vec<String>,
-    ) -> std::result::Result<Decision, Refusal> {
+    ) -> std::result::Result<Decision, Rejection> {
         if self.attributes.dry_run && !webhook.allows_dry_run {
             return Err(ApiError::bad_request(format!(
                 "admission webhook {:?} does not support dry run",
@@ -206,21 +208,21 @@ impl Chain<'_> {
             .into());
         }
         let Some(spoken) = webhook.review_version else {
-            return Err(Refusal::Failure(
+            return Err(Rejection::Failure(
                 "could not create admission objects: webhook does not accept known \
                  AdmissionReview versions (v1, v1beta1)"
                     .to_owned(),
             ));
         };
         let uid = (self.new_uid)();
-        let question = question(spoken, &uid, self.attributes, version, object, old);
-        let answer = self
+        let review = review_request(spoken, &uid, self.attributes, version, object, old);
+        let response = self
             .caller
-            .call(webhook, question)
+            .call(webhook, review)
             .await
-            .map_err(Refusal::Failure)?;
+            .map_err(Rejection::Failure)?;
         let mut decision =
-            decision::decision(spoken, mutating, &uid, &answer).map_err(Refusal::Failure)?;
+            decision::decision(spoken, mutating, &uid, &response).map_err(Rejection::Failure)?;
         warnings.append(&mut decision.warnings);
         if decision.allowed {
             Ok(decision)
@@ -230,10 +232,10 @@ impl Chain<'_> {
     }
 }
 
-/// The object on its way through the mutating webhooks.
+/// The object that is passed through the mutating webhooks.
 struct Subject<'a, 'c> {
     object: Option<Value>,
-    /// The version in which it is now.
+    /// Its current version.
     version: &'a str,
     old: Option<&'a Value>,
     attributes: &'a Attributes<'a>,
@@ -262,10 +264,10 @@ impl<'a> Subject<'a, '_> {
     }
 }
 
-/// Who is to be asked once more. There is one more round at most.
+/// The webhooks to be reinvoked. There is at most one more round.
 #[derive(Default)]
 struct Rounds {
-    /// Those that want to be asked again and were asked since the last change.
+    /// Webhooks with `reinvocationPolicy: IfNeeded` that were called since the last change.
     asked: BTreeSet<usize>,
     due: BTreeSet<usize>,
 }
@@ -281,27 +283,27 @@ impl Rounds {
     }
 }
 
-/// What a refusal means under the webhook's failure policy: none if it does not count.
-fn resolve<T>(webhook: &Webhook, outcome: std::result::Result<T, Refusal>) -> Result<Option<T>> {
+/// Applies the webhook's failure policy to a rejection. Returns `None` if the rejection is ignored.
+fn resolve<T>(webhook: &Webhook, outcome: std::result::Result<T, Rejection>) -> Result<Option<T>> {
     match outcome {
         Ok(value) => Ok(Some(value)),
-        Err(Refusal::Final(error)) => Err(*error),
-        Err(Refusal::Failure(error)) if webhook.ignores_failures => {
-            tracing::warn!(
-                webhook = webhook.name,
-                error,
-                "a webhook that failed is ignored"
-            );
+        Err(Rejection::Final(error)) => Err(*error),
+        Err(Rejection::Failure(error)) if webhook.ignores_failures => {
+            tracing::warn!(webhook = webhook.name, error, "a failed webhook is ignored");
             Ok(None)
         }
-        Err(Refusal::Failure(why)) => Err(ApiError::internal(format!(
+        Err(Rejection::Failure(why)) => Err(ApiError::internal(format!(
             "failed calling webhook {:?}: {why}",
             webhook.name
         ))),
     }
 }
 
-/// Whether a patch does nothing; an error if it is no patch at all.
+/// Returns `true` if a patch has no operations.
+///
+/// # Errors
+///
+/// The bytes are not a JSON patch.
 fn is_empty_patch(patch: &[u8]) -> std::result::Result<bool, String> {
     let undecodable =
         |why: String| format!("received undecodable patch in webhook response: {why}");

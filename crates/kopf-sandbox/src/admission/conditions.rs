@@ -1,16 +1,16 @@
-//! `matchConditions`: expressions that decide if a webhook or policy is concerned.
+//! `matchConditions`: expressions that decide if a webhook or policy applies to a request.
 
 use serde_json::{Value, json};
 
 use super::matching::Attributes;
-use super::question;
+use super::review_request;
 use crate::cel::{self, CelValue, Expression, Variables, dynamic};
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::object::label_rules::label_key_errors;
 
-/// Variables of all expressions of admission.
+/// Variables available in all admission expressions.
 pub(super) const VARIABLES: [&str; 4] = ["object", "oldObject", "request", "authorizer"];
-/// Conditions that one webhook or policy may have.
+/// Maximum number of conditions of one webhook or policy.
 const MAX_CONDITIONS: usize = 64;
 
 /// The conditions of one webhook or policy.
@@ -20,7 +20,7 @@ pub(super) struct Conditions(Vec<Condition>);
 #[derive(Debug, Clone)]
 struct Condition {
     text: String,
-    /// The error is that of the parser.
+    /// The parsed expression, or the error of the parser.
     expression: Result<Expression, String>,
 }
 
@@ -29,7 +29,7 @@ struct Condition {
 pub(super) enum Match {
     Yes,
     No,
-    /// No condition is false, but some could not be evaluated.
+    /// No condition is false, but at least one could not be evaluated.
     Failed(String),
 }
 
@@ -75,7 +75,7 @@ impl Conditions {
     }
 }
 
-/// Returns the variables of expressions about a request.
+/// Returns the variables of expressions for a request.
 pub(super) fn variables(
     attributes: &Attributes<'_>,
     object: Option<&Value>,
@@ -85,12 +85,12 @@ pub(super) fn variables(
     let value = |object: Option<&Value>| object.map_or(CelValue::Null, dynamic);
     variables.add("object", value(object), object.map_or(1, cel::nodes));
     variables.add("oldObject", value(old), old.map_or(1, cel::nodes));
-    let request = question::facts(attributes);
+    let request = review_request::facts(attributes);
     variables.add("request", dynamic(&request), cel::nodes(&request));
     variables
 }
 
-/// Returns what is wrong with the conditions of a webhook or policy.
+/// Returns the errors of the conditions of a webhook or policy.
 pub(super) fn problems(
     conditions: Option<&Value>,
     path: &str,
@@ -132,7 +132,7 @@ pub(super) fn problems(
     errors
 }
 
-/// Returns what is wrong with a required expression.
+/// Returns the error of a required expression, if it has one.
 pub(super) fn expression_problem(text: &str, path: &str, declared: &[&str]) -> Option<FieldError> {
     if text.trim().is_empty() {
         let detail = if path.contains("matchConditions") {

@@ -1,7 +1,6 @@
-//! Webhook configurations in a form that can be matched and called quickly.
+//! Webhook configurations, compiled for matching and calling.
 //!
-//! Only configurations that passed the validation get here; whatever is missing nevertheless is
-//! read as its default.
+//! Configurations are validated before they get here. Absent fields have their defaults.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +13,10 @@ use super::matching::Operation;
 use super::policies::Policies;
 use crate::selectors::LabelSelector;
 
-/// All webhooks of one sandbox at one moment; read anew when a configuration changes.
+/// All webhooks of one sandbox. The set is rebuilt when a configuration changes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Webhooks {
-    /// In the order of calling: by the configuration's name, then as listed there.
+    /// In calling order: by the name of the configuration, then by position in it.
     pub(super) mutating: Vec<Arc<Webhook>>,
     pub(super) validating: Vec<Arc<Webhook>>,
     pub(crate) policies: Policies,
@@ -33,21 +32,21 @@ pub(super) struct Webhook {
     pub(super) name: String,
     pub(super) remote: Remote,
     pub(super) rules: Vec<Rule>,
-    /// Whether requests pass when the webhook can't be called.
+    /// `failurePolicy: Ignore`: requests pass if the webhook cannot be called.
     pub(super) ignores_failures: bool,
-    /// Whether other versions of the same objects count as well.
+    /// `matchPolicy: Equivalent`: other versions of the same resource match.
     pub(super) matches_equivalent: bool,
     pub(super) namespaces: LabelSelector,
     pub(super) objects: LabelSelector,
-    /// Whether it may be called for a dry run.
+    /// The webhook has no side effects and is called for dry runs.
     pub(super) allows_dry_run: bool,
     pub(super) review_version: Option<ReviewVersion>,
-    /// Whether it is called again when later ones have changed the object.
+    /// `reinvocationPolicy: IfNeeded`: called again if later webhooks changed the object.
     pub(super) reinvoked: bool,
     pub(super) conditions: Conditions,
 }
 
-/// Where a webhook is.
+/// The server of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     Url(String),
@@ -59,21 +58,21 @@ pub(super) enum Target {
     },
 }
 
-/// The versions of `AdmissionReview` that are spoken here.
+/// The supported versions of `AdmissionReview`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReviewVersion {
     V1,
     V1Beta1,
 }
 
-/// What a webhook wants to be asked about.
+/// One entry of `rules`: the requests for which a webhook is called.
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
-    /// None stands for all operations.
+    /// `None` matches all operations.
     pub(super) operations: Option<Vec<Operation>>,
     pub(super) groups: Vec<String>,
     pub(super) versions: Vec<String>,
-    /// `resource` or `resource/subresource`, each part possibly `*`.
+    /// `resource` or `resource/subresource`; each part can be `*`.
     pub(super) resources: Vec<(String, String)>,
     pub(super) scope: Scope,
 }
@@ -86,7 +85,7 @@ pub(super) enum Scope {
 }
 
 impl Webhooks {
-    /// Reads all configurations, in any order.
+    /// Reads all configurations. Their order does not matter.
     pub(crate) fn read(mutating: &[Value], validating: &[Value], policies: Policies) -> Self {
         Self {
             mutating: webhooks(mutating),
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_read_as_defaults() {
+    fn malformed_configurations_have_defaults() {
         for odd in [
             json!(null),
             json!([]),

@@ -1,4 +1,4 @@
-//! `AdmissionReview` on the way back: what the answer of a webhook means.
+//! `AdmissionReview` responses: parsing and validation.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::configuration::ReviewVersion;
 
-/// The kind of a review and its versions.
+/// The kind of a review, with its versions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReviewKind {
     pub(crate) kind: &'static str,
@@ -28,35 +28,36 @@ impl ReviewVersion {
     }
 }
 
-/// The answer of a webhook's server, before anybody has made sense of it.
+/// The raw response of a webhook server.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct RawResponse {
     pub(crate) status: u16,
     pub(crate) content_type: String,
     pub(crate) body: Bytes,
 }
 
-/// What a webhook has decided.
+/// The decision of a webhook.
 #[derive(Debug, Default)]
 pub(super) struct Decision {
     pub(super) allowed: bool,
     /// The `Status` of a denial.
     pub(super) status: Option<Value>,
-    /// The JSON patch, undecoded; empty if there is none.
+    /// The raw bytes of the JSON patch; empty if there is none.
     pub(super) patch: Vec<u8>,
-    /// The type of the patch as the webhook names it.
+    /// The type of the patch, as given by the webhook.
     pub(super) patch_type: String,
     pub(super) warnings: Vec<String>,
 }
 
-/// What the answer says. The error is the text that follows `failed calling webhook "…": `.
+/// Returns the decision in a response. The error is the string that follows `failed calling webhook
+/// "…": `.
 pub(super) fn decision(
     version: ReviewVersion,
     mutating: bool,
     uid: &str,
-    answer: &Answer,
+    response: &RawResponse,
 ) -> Result<Decision, String> {
-    let review = parsed(ADMISSION, version.api_version(), answer)
+    let review = parsed(ADMISSION, version.api_version(), response)
         .map_err(|why| format!("failed to call webhook: {why}"))?;
     let response = review
         .get("response")
@@ -74,7 +75,7 @@ pub(super) fn decision(
     };
     let has_patch = !patch.is_empty();
     if version == ReviewVersion::V1Beta1 {
-        // Neither the identity nor the type were looked at in this version.
+        // This version of reviews validates neither the uid nor the patch type.
         if mutating && has_patch {
             decision.patch = patch;
             "JSONPatch".clone_into(&mut decision.patch_type);
@@ -119,7 +120,7 @@ pub(super) fn decision(
     Ok(decision)
 }
 
-/// The fields of a response, with their types checked.
+/// The fields of a response, with validated types.
 struct Response {
     uid: String,
     patch: Vec<u8>,
@@ -214,16 +215,20 @@ impl Response {
     }
 }
 
-/// Returns the review in a response. `expected` is its `apiVersion`.
-pub(crate) fn parsed(of: ReviewKind, expected: &str, answer: &Answer) -> Result<Value, String> {
-    let body: Result<Value, _> = serde_json::from_slice(&answer.body);
-    if !(200..=206).contains(&answer.status) {
-        return Err(http_failure(answer, body.ok().as_ref()));
+/// Parses the review in a response. `expected` is its `apiVersion`.
+pub(crate) fn parsed(
+    of: ReviewKind,
+    expected: &str,
+    response: &RawResponse,
+) -> Result<Value, String> {
+    let body: Result<Value, _> = serde_json::from_slice(&response.body);
+    if !(200..=206).contains(&response.status) {
+        return Err(http_failure(response, body.ok().as_ref()));
     }
-    if answer.body.is_empty() {
+    if response.body.is_empty() {
         return Err(format!(
             "0-length response with status code: {} and content type: {}",
-            answer.status, answer.content_type
+            response.status, response.content_type
         ));
     }
     let review =
@@ -234,7 +239,7 @@ pub(crate) fn parsed(of: ReviewKind, expected: &str, answer: &Answer) -> Result<
             type_name(&review)
         ));
     }
-    // What is missing is taken for what is expected at first, and refused later.
+    // An absent `apiVersion` or `kind` defaults to the expected one here and is rejected later.
     let api_version = Some(text(&review, "apiVersion")).filter(|text| !text.is_empty());
     let api_version = api_version.unwrap_or(expected);
     let kind = Some(text(&review, "kind")).filter(|text| !text.is_empty());
@@ -257,21 +262,21 @@ pub(crate) fn parsed(of: ReviewKind, expected: &str, answer: &Answer) -> Result<
     }
 }
 
-/// The text for an answer that is an HTTP error.
-fn http_failure(answer: &Answer, body: Option<&Value>) -> String {
+/// Returns the message for a response with an HTTP error status.
+fn http_failure(response: &RawResponse, body: Option<&Value>) -> String {
     if let Some(status) = body.filter(|body| text(body, "kind") == "Status")
         && text(status, "status") != "Success"
     {
         return text(status, "message").to_owned();
     }
-    let is_text = answer.content_type.is_empty() || answer.content_type.starts_with("text/");
+    let is_text = response.content_type.is_empty() || response.content_type.starts_with("text/");
     let said = if is_text {
-        let said = String::from_utf8_lossy(&answer.body);
+        let said = String::from_utf8_lossy(&response.body);
         said.trim().chars().take(2048).collect()
     } else {
         "unknown".to_owned()
     };
-    match answer.status {
+    match response.status {
         400 => "the server rejected our request for an unknown reason".to_owned(),
         401 => "the server has asked for the client to provide credentials".to_owned(),
         404 => "the server could not find the requested resource".to_owned(),
@@ -329,46 +334,46 @@ mod tests {
 
     use super::*;
 
-    fn answer(body: &Value) -> Answer {
-        Answer {
+    fn raw(body: &Value) -> RawResponse {
+        RawResponse {
             status: 200,
             content_type: "application/json".to_owned(),
             body: Bytes::from(body.to_string()),
         }
     }
 
-    fn review(response: &Value) -> Answer {
-        answer(&json!({
+    fn review(response: &Value) -> RawResponse {
+        raw(&json!({
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response,
         }))
     }
 
-    fn failure(mutating: bool, answer: &Answer) -> String {
-        decision(ReviewVersion::V1, mutating, "u", answer).unwrap_err()
+    fn failure(mutating: bool, response: &RawResponse) -> String {
+        decision(ReviewVersion::V1, mutating, "u", response).unwrap_err()
     }
 
     #[test]
-    fn bad_answers_are_named_as_on_a_real_server() {
-        let plain = |status, content_type: &str, body: &str| Answer {
+    fn errors_of_invalid_responses_match_a_real_server() {
+        let plain = |status, content_type: &str, body: &str| RawResponse {
             status,
             content_type: content_type.to_owned(),
             body: Bytes::from(body.to_owned()),
         };
         let absent = "received invalid webhook response: webhook response was absent";
-        for (answer, text) in [
-            (answer(&json!({})), absent),
+        for (response, text) in [
+            (raw(&json!({})), absent),
             (review(&json!(null)), absent),
             (
-                answer(&json!({ "response": { "uid": "u", "allowed": true } })),
+                raw(&json!({ "response": { "uid": "u", "allowed": true } })),
                 "received invalid webhook response: expected webhook response of \
                  admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=",
             ),
             (
-                answer(&json!({ "apiVersion": "v1", "kind": "ConfigMap" })),
+                raw(&json!({ "apiVersion": "v1", "kind": "ConfigMap" })),
                 r#"failed to call webhook: no kind "ConfigMap" is registered for version "v1""#,
             ),
             (
-                answer(
+                raw(
                     &json!({ "apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview" }),
                 ),
                 "failed to call webhook: converting (v1beta1.AdmissionReview) to \
@@ -418,7 +423,7 @@ mod tests {
                 "received invalid webhook response: validating webhook may not return response.patch",
             ),
         ] {
-            assert_eq!(failure(false, &answer), text);
+            assert_eq!(failure(false, &response), text);
         }
         let garbage = failure(false, &plain(200, "text/plain", "hello"));
         assert!(
@@ -429,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn patches_come_with_their_type() {
+    fn patches_require_a_type() {
         for (response, text) in [
             (
                 json!({ "uid": "u", "patch": "W10=" }),
@@ -463,8 +468,8 @@ mod tests {
     }
 
     #[test]
-    fn the_old_version_is_lenient() {
-        let old = answer(&json!({ "response": { "allowed": true, "patch": "W10=" } }));
+    fn v1beta1_reviews_are_lenient() {
+        let old = raw(&json!({ "response": { "allowed": true, "patch": "W10=" } }));
         let decision = decision(ReviewVersion::V1Beta1, true, "u", &old).unwrap();
         assert_eq!(decision.patch_type, "JSONPatch");
     }

@@ -1,18 +1,18 @@
-//! What the client sees when a webhook has said no: the webhook's own `Status`, made presentable.
+//! Denials by webhooks: the webhook's own `Status`, sanitised for the client.
 
 use serde_json::{Value, json};
 
 use super::decision::text;
 use crate::status::ApiError;
 
-/// The refusal of a request that a webhook has denied: its own `Status`, made presentable.
+/// Returns the error of a request that a webhook denied: the sanitised `Status` of the webhook.
 pub(super) fn denial(webhook: &str, status: Option<&Value>) -> ApiError {
     let given = status.unwrap_or(&Value::Null);
     let code = given
         .get("code")
         .and_then(Value::as_u64)
         .unwrap_or_default();
-    // More than three digits do not fit into an answer.
+    // HTTP status codes have three digits.
     let code = u16::try_from(code)
         .ok()
         .filter(|code| *code < 1000)
@@ -58,7 +58,7 @@ pub(super) fn denial(webhook: &str, status: Option<&Value>) -> ApiError {
     }
 }
 
-/// The details of a `Status` without what does not belong there.
+/// Returns the known fields of the `details` of a `Status`.
 fn details(given: &Value) -> Option<Value> {
     let known = [
         "name",
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn denials_pass_on_what_the_webhook_says() {
+    fn denials_contain_the_status_of_the_webhook() {
         let denied = r#"admission webhook "w" denied the request"#;
         for (status, code, message, reason) in [
             (

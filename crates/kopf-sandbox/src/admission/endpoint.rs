@@ -1,8 +1,8 @@
-//! URLs of webhooks, taken apart as the real server does.
+//! URLs of webhooks, parsed as by the real server.
 
 use std::fmt;
 
-/// A URL in its parts. Empty parts are absent.
+/// A parsed URL. Empty parts are absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Endpoint {
     pub(super) scheme: String,
@@ -16,7 +16,7 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// The error is worded as in the message that clients see.
+    /// Parses a URL. The error has the wording of the message to clients.
     pub(super) fn parse(url: &str) -> Result<Self, String> {
         let failed = |why: &str| Err(format!("parse {url:?}: {why}"));
         if url.chars().any(|c| c.is_ascii_control()) {
@@ -75,7 +75,7 @@ impl Endpoint {
         })
     }
 
-    /// The host and the port if there is one, as they stand in a URL.
+    /// Returns the host, and the port if there is one, as in the URL.
     pub(super) fn authority(&self) -> String {
         let host = if self.host.contains(':') {
             format!("[{}]", self.host)
@@ -88,7 +88,7 @@ impl Endpoint {
         }
     }
 
-    /// The path as requests are sent to it: without empty segments and without a slash at the end.
+    /// Returns the path of requests: without empty segments and without a trailing slash.
     pub(super) fn clean_path(&self) -> String {
         clean(&self.path)
     }
@@ -106,7 +106,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// A path without empty segments, beginning with a slash and not ending with one.
+/// Removes empty segments and the trailing slash. The result begins with a slash.
 pub(super) fn clean(path: &str) -> String {
     let segments: Vec<&str> = path
         .split('/')
@@ -122,7 +122,7 @@ fn is_scheme(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-/// The first `%` that is not followed by two hexadecimal digits, with what follows it.
+/// Returns the rest of the path from the first `%` that is not followed by two hexadecimal digits.
 fn broken_escape(path: &str) -> Option<&str> {
     path.match_indices('%').find_map(|(at, _)| {
         let escape: &str = path.get(at..).unwrap_or_default();
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_come_apart() {
+    fn urls_are_parsed_into_parts() {
         let url = Endpoint::parse("https://u:p@[::1]:8443/a//b/?x=y#z").unwrap();
         assert_eq!(
             (url.scheme.as_str(), url.host.as_str(), url.port),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_explained() {
+    fn malformed_urls_have_messages() {
         for (url, text) in [
             (
                 "https://a b/%zz",
@@ -206,7 +206,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "\\PC*", tail in "https://[%a-z:/@\\[\\]#?é]*") {
+        fn parsing_random_urls_never_panics(text in "\\PC*", tail in "https://[%a-z:/@\\[\\]#?é]*") {
             let _ = Endpoint::parse(&text);
             let _ = Endpoint::parse(&tail).map(|url| url.to_string());
         }

@@ -1,4 +1,4 @@
-//! Which webhooks a request concerns.
+//! Matching of requests to webhooks.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::access::UserInfo;
 use crate::kinds::Kind;
 use crate::status::{ApiError, Result};
 
-/// What a request does to an object, as admission sees it.
+/// The operation of a request, in the terms of admission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     Create,
@@ -36,19 +36,19 @@ impl Operation {
     }
 }
 
-/// A request, apart from the object itself.
+/// The attributes of a request, without the object.
 #[derive(Debug, Clone)]
 pub(crate) struct Attributes<'a> {
     pub(crate) operation: Operation,
     pub(crate) kind: &'a Arc<Kind>,
-    /// The version in which the request is made.
+    /// The API version of the request.
     pub(crate) version: &'a str,
     pub(crate) subresource: Option<&'a str>,
-    /// Empty for the objects of a collection that is deleted.
+    /// Empty for the objects of a deleted collection.
     pub(crate) name: &'a str,
     pub(crate) namespace: Option<&'a str>,
-    /// `metadata.labels` of the namespace (an object, or null if it has none); none if there is no
-    /// such namespace.
+    /// `metadata.labels` of the namespace (an object, or null if it has none); `None` if the
+    /// namespace does not exist.
     pub(crate) namespace_labels: Option<&'a Value>,
     /// `CreateOptions`, `UpdateOptions` or `DeleteOptions`.
     pub(crate) options: Value,
@@ -61,7 +61,7 @@ impl Attributes<'_> {
         self.kind.group.is_empty() && &*self.kind.plural == "namespaces"
     }
 
-    /// The namespace as admission knows it: a namespace object is in itself.
+    /// Returns the namespace for admission. A Namespace object counts as being in itself.
     pub(super) fn effective_namespace(&self) -> Option<&str> {
         if self.is_namespace() {
             Some(self.name).filter(|name| !name.is_empty())
@@ -70,7 +70,8 @@ impl Attributes<'_> {
         }
     }
 
-    /// Webhooks must not be able to prevent their own removal.
+    /// Returns `true` for webhook configurations: webhooks must not be able to prevent their own
+    /// removal.
     fn is_exempt(&self) -> bool {
         &*self.kind.group == "admissionregistration.k8s.io"
             && [
@@ -86,12 +87,12 @@ impl Attributes<'_> {
 }
 
 impl Webhooks {
-    /// Whether any mutating webhook may want to know of such requests, whatever the objects.
+    /// Returns `true` if any mutating webhook may match such requests, for some object.
     pub(crate) fn may_mutate(&self, attributes: &Attributes<'_>) -> bool {
         concerned(&self.mutating, attributes)
     }
 
-    /// Whether any validating webhook may want to know of such requests, whatever the objects.
+    /// Returns `true` if any validating webhook may match such requests, for some object.
     pub(crate) fn may_validate(&self, attributes: &Attributes<'_>) -> bool {
         concerned(&self.validating, attributes)
     }
@@ -103,8 +104,7 @@ fn concerned(webhooks: &[Arc<Webhook>], attributes: &Attributes<'_>) -> bool {
         .any(|webhook| invoked_version(webhook, attributes).is_some())
 }
 
-/// The version in which a webhook wants to see the object of this request; none if it is not
-/// concerned.
+/// Returns the version in which the webhook receives the object, or `None` if it does not match.
 pub(super) fn matched<'a>(
     webhook: &Webhook,
     attributes: &'a Attributes<'_>,
@@ -149,7 +149,7 @@ fn invoked_version<'a>(webhook: &Webhook, attributes: &'a Attributes<'_>) -> Opt
     if !webhook.matches_equivalent {
         return None;
     }
-    // Earlier rules decide over the version, as they do on a real server.
+    // The first matching rule determines the version, as on a real server.
     webhook.rules.iter().find_map(|rule| {
         let served = attributes.kind.versions.iter().filter(|version| {
             &*version.name != attributes.version
@@ -213,13 +213,14 @@ fn matches_namespace(
         return Ok(true);
     }
     if attributes.is_namespace() {
-        // Its own labels: the new ones when it is written, the present ones otherwise.
+        // A Namespace is matched by its own labels: the new ones when it is written, else the
+        // stored ones.
         let written = matches!(attributes.operation, Operation::Create | Operation::Update)
             && attributes.subresource.is_none();
         let of = if written { object } else { old.or(object) };
         return Ok(webhook.namespaces.matches(of.and_then(labels)));
     }
-    // Objects outside of any namespace are never exempt.
+    // Cluster-scoped objects are never exempt.
     let Some(namespace) = attributes.namespace else {
         return Ok(true);
     };
@@ -347,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn cluster_scoped_objects_and_namespaces_are_in_the_cluster_scope() {
+    fn namespaces_match_the_cluster_scope() {
         let node = kind("", "nodes", &["v1"], &[]);
         let namespace = kind("", "namespaces", &["v1"], &[]);
         for (kind, namespace, scope, expected) in [
@@ -368,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_count_if_they_are_equivalent() {
+    fn equivalent_versions_match() {
         let kind = kind("kopf.dev", "things", &["v2", "v1"], &[]);
         let rules = json!([rule(&json!(["*"]), "kopf.dev", "v1", "things", "*")]);
         let request = Attributes {
@@ -393,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn selectors_look_at_new_and_old_objects() {
+    fn selectors_match_new_or_old_objects() {
         let kind = kind("", "configmaps", &["v1"], &[]);
         let webhook = webhook(&json!({
             "rules": [rule(&json!(["*"]), "*", "*", "*", "*")],
@@ -467,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_are_exempt_and_conditions_are_evaluated() {
+    fn webhook_configurations_are_exempt() {
         let everything = json!({ "rules": [rule(&json!(["*"]), "*", "*", "*", "*")] });
         let configuration = kind(
             "admissionregistration.k8s.io",

@@ -1,4 +1,4 @@
-//! What MutatingAdmissionPolicies do to objects.
+//! Mutations by MutatingAdmissionPolicies.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::status::{ApiError, Result};
 pub(crate) type MergeInto<'a> = &'a (dyn Fn(&Value, &Value) -> Value + Send + Sync);
 
 impl Policies {
-    /// Lets the mutating policies change an object, one after another.
+    /// Applies the mutating policies to an object, in sequence.
     ///
     /// # Errors
     ///
-    /// A policy that must not fail has failed.
+    /// A policy with `failurePolicy: Fail` failed.
     pub(crate) fn mutate(
         &self,
         facts: &Facts<'_>,
@@ -57,10 +57,10 @@ fn mutated(
                     policy.name, round.binding
                 );
                 let attributes = facts.attributes;
-                let refusal =
+                let rejection =
                     ApiError::denied_by_policy(attributes.kind, attributes.name, &message, "");
-                if let Some(refusal) = policy.failed(refusal) {
-                    return Err(refusal);
+                if let Some(rejection) = policy.failed(rejection) {
+                    return Err(rejection);
                 }
             }
         }
@@ -68,7 +68,7 @@ fn mutated(
     Ok(object)
 }
 
-/// Applies all mutations of a policy. Each sees the object as it was before the policy.
+/// Applies all mutations of a policy. Each receives the object as it was before the policy.
 fn applied(
     policy: &Policy,
     variables: &Variables,

@@ -32,7 +32,7 @@ pub(super) struct Policy {
     bindings: Vec<Binding>,
 }
 
-/// An expression with its text. The error is that of the parser.
+/// An expression and its source. The error is that of the parser.
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
     text: String,
@@ -79,14 +79,14 @@ struct Binding {
     actions: Vec<String>,
 }
 
-/// The kind of the parameters of a policy.
+/// The parameter kind of a policy.
 #[derive(Debug, Clone)]
 pub(crate) struct ParamKind {
     pub(crate) api_version: String,
     pub(crate) kind: String,
 }
 
-/// The parameters of a binding.
+/// The parameter reference of a binding.
 #[derive(Debug, Clone)]
 pub(crate) struct ParamRef {
     pub(crate) name: String,
@@ -95,13 +95,13 @@ pub(crate) struct ParamRef {
     denies_if_missing: bool,
 }
 
-/// Which requests a policy or binding is about.
+/// The requests to which a policy or binding applies.
 #[derive(Debug)]
 struct Constraints {
-    /// One matcher per rule, with the names that it is limited to.
+    /// One matcher per rule, with the resource names it is restricted to.
     rules: Vec<(Webhook, Vec<String>)>,
     excluded: Vec<(Webhook, Vec<String>)>,
-    /// There are no rules: only the selectors count.
+    /// There are no rules: only the selectors apply.
     any_resource: bool,
     selectors: Webhook,
 }
@@ -162,7 +162,7 @@ impl Constraints {
 pub(crate) type FindParams<'a> =
     &'a (dyn Fn(&ParamKind, &ParamRef) -> std::result::Result<Vec<Value>, String> + Send + Sync);
 
-/// A request as policies see it.
+/// A request, as passed to policies.
 pub(crate) struct Facts<'a> {
     pub(crate) attributes: &'a Attributes<'a>,
     pub(crate) object: Option<&'a Value>,
@@ -177,12 +177,12 @@ impl Facts<'_> {
     }
 }
 
-/// One evaluation that a policy asks for: a binding and its parameters.
+/// One evaluation of a policy: a binding and its parameters.
 pub(super) struct Round<'a> {
     pub(super) policy: &'a Policy,
     pub(super) binding: &'a str,
     pub(super) actions: &'a [String],
-    /// The error is why the policy cannot be evaluated.
+    /// The error is the reason why the policy cannot be evaluated.
     pub(super) variables: std::result::Result<Variables, String>,
 }
 
@@ -306,7 +306,7 @@ impl Policy {
         Ok(rounds)
     }
 
-    /// Returns the parameters of a binding; one absent parameter if the policy has none.
+    /// Returns the parameters of a binding; one absent parameter if the policy has no `paramKind`.
     fn params(
         &self,
         binding: &Binding,
@@ -324,7 +324,7 @@ impl Policy {
         Ok(found.into_iter().map(Some).collect())
     }
 
-    /// Returns the variables of an evaluation. `None`: the policy does not concern the request.
+    /// Returns the variables of an evaluation, or `None` if the policy does not match the request.
     fn variables(
         &self,
         facts: &Facts<'_>,
@@ -345,7 +345,7 @@ impl Policy {
         for (name, rule) in &self.variables {
             let known = computed.clone().into_iter();
             all.add("variables", cel::map(known), self.variables.len() as u64);
-            // One that fails is missing where it is used.
+            // A variable that fails is undefined where it is used.
             if let Ok(value) = rule.evaluate(&all) {
                 computed.insert(name.clone(), value);
             }
@@ -354,9 +354,9 @@ impl Policy {
         Ok(Some(all))
     }
 
-    /// Returns the outcome of a failure: a rejection, unless failures are ignored.
-    pub(super) fn failed<T>(&self, refusal: T) -> Option<T> {
-        (!self.ignores_failures).then_some(refusal)
+    /// Returns the rejection, or `None` if the policy ignores failures.
+    pub(super) fn failed<T>(&self, rejection: T) -> Option<T> {
+        (!self.ignores_failures).then_some(rejection)
     }
 }
 
@@ -386,7 +386,7 @@ impl Binding {
 }
 
 impl Policies {
-    /// Lets the validating policies judge a request.
+    /// Evaluates the validating policies.
     ///
     /// # Errors
     ///
@@ -424,7 +424,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Denies the request or warns of it, as the binding says.
+    /// Denies the request or adds a warning, by the actions of the binding.
     fn act(
         &self,
         facts: &Facts<'_>,

@@ -1,4 +1,4 @@
-//! Rules of admission policies and their bindings.
+//! Validation of admission policies and their bindings.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::conditions;
 use super::configuration::{list, text};
 use crate::field_error::FieldError;
 
-/// Variables of expressions of policies.
+/// Variables available in policy expressions.
 const VARIABLES: [&str; 8] = [
     "object",
     "oldObject",
@@ -18,7 +18,7 @@ const VARIABLES: [&str; 8] = [
     "Object",
 ];
 
-/// Returns what is wrong with a policy.
+/// Returns the validation errors of a policy.
 pub(super) fn policy_problems(policy: &Value, mutating: bool) -> Vec<FieldError> {
     let null = Value::Null;
     let spec = policy.get("spec").unwrap_or(&null);
@@ -92,7 +92,7 @@ pub(super) fn policy_problems(policy: &Value, mutating: bool) -> Vec<FieldError>
     errors
 }
 
-/// Returns what is wrong with a binding.
+/// Returns the validation errors of a binding.
 pub(super) fn binding_problems(binding: &Value, mutating: bool) -> Vec<FieldError> {
     let null = Value::Null;
     let spec = binding.get("spec").unwrap_or(&null);

@@ -1,10 +1,9 @@
-//! Which servers are believed to be the webhooks they are said to be.
+//! TLS verification of webhook servers.
 //!
-//! The certificates of the configuration's `caBundle` are the only ones trusted; those of the system
-//! are not. As on a real server, and unlike what rustls does by itself, a server may show a
-//! certificate that is listed in the bundle as it is, even if it is one of an authority: self-signed
-//! certificates made in a hurry are often like that. The name, the time and the
-//! signature of the handshake are verified in any case.
+//! Only the certificates of the configuration's `caBundle` are trusted; those of the system are
+//! not. As on a real server, and unlike rustls by default, a server may present a certificate that
+//! is itself in the bundle, even a CA certificate: self-signed certificates are often made that
+//! way. The name, the validity period and the handshake signature are always verified.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,8 +20,8 @@ use rustls::{
 };
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-/// TLS towards a webhook. `also` is another name that its certificate may have. The error is
-/// worded as clients see it.
+/// Returns the TLS configuration for a webhook. `also` is an additional accepted name. The error
+/// has the wording of the message to clients.
 pub(super) fn client_config(
     bundle: &[u8],
     also: Option<ServerName<'static>>,
@@ -61,17 +60,17 @@ pub(super) fn client_config(
 
 #[derive(Debug)]
 struct Verifier {
-    /// None if no certificate of the bundle can be an authority.
+    /// `None` if the bundle contains no CA certificate.
     chains: Option<Arc<WebPkiServerVerifier>>,
     listed: Vec<CertificateDer<'static>>,
     also: Option<ServerName<'static>>,
     provider: Arc<CryptoProvider>,
 }
 
-/// Why a certificate is refused, as clients see it.
+/// The reason of a rejected certificate, worded for clients.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Refusal(String);
+pub(super) struct Rejection(String);
 
 impl Verifier {
     fn verify(
@@ -91,7 +90,7 @@ impl Verifier {
         }
         let Some(chains) = &self.chains else {
             return Err(
-                "x509: certificate signed by unknown authority (there is no caBundle, \
+                "x509: certificate signed by unknown authority (no caBundle, \
                         and system roots are not used)"
                     .to_owned(),
             );
@@ -122,16 +121,16 @@ impl ServerCertVerifier for Verifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let first = self.verify(end_entity, intermediates, server_name, now);
-        let verified = first.or_else(|refusal| match &self.also {
+        let verified = first.or_else(|rejection| match &self.also {
             Some(name) => self
                 .verify(end_entity, intermediates, name, now)
-                .map_err(|_| refusal),
-            None => Err(refusal),
+                .map_err(|_| rejection),
+            None => Err(rejection),
         });
         match verified {
             Ok(()) => Ok(ServerCertVerified::assertion()),
             Err(why) => Err(Error::InvalidCertificate(CertificateError::Other(
-                OtherError(Arc::new(Refusal(why))),
+                OtherError(Arc::new(Rejection(why))),
             ))),
         }
     }
@@ -184,7 +183,7 @@ fn check_validity(certificate: &X509Certificate<'_>, now: UnixTime) -> Result<()
     ))
 }
 
-/// A certificate that says what it is good for must be good for servers.
+/// Rejects a certificate whose extended key usage excludes server authentication.
 fn check_usage(certificate: &X509Certificate<'_>) -> Result<(), String> {
     match certificate.extended_key_usage() {
         Ok(Some(usage)) if !usage.value.server_auth && !usage.value.any => {

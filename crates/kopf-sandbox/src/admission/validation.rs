@@ -1,4 +1,4 @@
-//! What is wrong with a webhook configuration, in the words of the real server.
+//! Validation of webhook configurations, with the messages of the real server.
 
 use serde_json::{Value, json};
 
@@ -15,8 +15,8 @@ const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SIDE_EFFECTS: [&str; 2] = ["None", "NoneOnDryRun"];
 const URL_FORM: &str = "; desired format: https://host[/path]";
 
-/// What is wrong with a configuration of the given plural (its metadata aside). To be called
-/// after the defaults are set; kinds that are no webhook configurations have nothing wrong.
+/// Returns the validation errors of a configuration of the given plural, except those of its
+/// metadata. Requires that defaults are set. Other kinds have no errors.
 pub(crate) fn configuration_problems(plural: &str, configuration: &Value) -> Vec<FieldError> {
     let mutating = match plural {
         "mutatingwebhookconfigurations" => true,
@@ -173,7 +173,7 @@ fn check_rule(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
     one_of(rule, path, "scope", &["*", "Cluster", "Namespaced"], errors);
 }
 
-/// A list that must have items, and nothing besides `*`.
+/// Checks that a list has items, and that `*` is its only item if present.
 fn check_list(rule: &Value, path: &str, field: &str, what: &str, errors: &mut Vec<FieldError>) {
     let items = list(rule.get(field));
     let path = format!("{path}.{field}");
@@ -190,7 +190,7 @@ fn check_resources(resources: &[Value], path: &str, errors: &mut Vec<FieldError>
         errors.push(FieldError::required(path, ""));
     }
     let (mut with_any_sub, mut subs_of_any) = (Vec::new(), Vec::new());
-    // The real server looks at the last resource without a subresource only; so do we.
+    // Like the real server, this checks only the last resource without a subresource.
     let mut has_plain = false;
     for (index, resource) in resources.iter().enumerate() {
         let path = format!("{path}[{index}]");
@@ -279,7 +279,7 @@ fn check_url(url: &str, path: &str, errors: &mut Vec<FieldError>) {
 }
 
 fn check_service(service: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    // The real server mixes these two up; clients see what it says.
+    // The real server swaps these two field names.
     for (field, reported) in [("namespace", "name"), ("name", "namespace")] {
         if str_of(service.get(field)).is_empty() {
             errors.push(FieldError::required(format!("{path}.{reported}"), ""));
@@ -379,19 +379,19 @@ mod tests {
             .collect()
     }
 
-    /// What is wrong when the field at the pointer has this value.
+    /// Returns the errors after setting the field at the pointer to this value.
     fn with(pointer: &str, value: &Value) -> Vec<String> {
         let (parent, field) = pointer.rsplit_once('/').unwrap();
         problems(|webhook| webhook.pointer_mut(parent).unwrap()[field] = value.clone())
     }
 
     #[test]
-    fn a_good_one_passes() {
+    fn valid_configuration_has_no_errors() {
         assert_eq!(problems(|_| {}), Vec::<String>::new());
     }
 
     #[test]
-    fn texts_are_those_of_the_real_server() {
+    fn messages_match_a_real_server() {
         for (pointer, value, expected) in [
             (
                 "/name",
@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn several_things_are_wrong_at_once() {
+    fn all_errors_are_reported() {
         assert_eq!(
             with("/rules/0/apiVersions", &json!(["", "*"])),
             [
@@ -570,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique_and_nonsense_does_not_panic() {
+    fn duplicate_names_are_rejected_and_malformed_input_never_panics() {
         let twice = json!({ "webhooks": [{ "name": "a.b.c" }, { "name": "a.b.c" }] });
         let errors = configuration_problems(PLURAL, &twice);
         let text = r#"webhooks[1].name: Duplicate value: "a.b.c""#;

@@ -1,12 +1,12 @@
-//! How many warnings, and how long ones, reach the client.
+//! Limits of the number and the length of warnings.
 
-/// Together they are cut when they are longer than this.
+/// Maximum total length. Longer lists are truncated.
 const TOTAL: usize = 4096;
-/// When cut, one of them is no longer than this.
+/// Maximum length of one warning in a truncated list.
 const EACH: usize = 256;
 
-/// The warnings that go into the answer, in their order: without repetitions, without those that
-/// a header can't hold, and shortened if there is too much of them.
+/// Returns the warnings for the response, in order: without duplicates and values that are invalid
+/// in a header, and truncated if they exceed the limits.
 pub(crate) fn limited(warnings: &[String]) -> Vec<String> {
     let mut kept: Vec<&str> = Vec::new();
     for warning in warnings {
@@ -36,14 +36,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_pass_as_they_are() {
+    fn few_warnings_are_unchanged() {
         let long = "x".repeat(1000);
         let warnings = ["a", "b", "a", "", "c\nd", &long].map(str::to_owned);
         assert_eq!(limited(&warnings), ["a", "b", &long]);
     }
 
     #[test]
-    fn too_many_are_cut() {
+    fn too_many_warnings_are_truncated() {
         let warnings: Vec<String> = (0..30)
             .map(|n| format!("{n:02}{}", "é".repeat(500)))
             .collect();

@@ -1,11 +1,11 @@
-//! Functions that all expressions can call.
+//! Functions available in all expressions.
 
 use std::sync::{Arc, LazyLock};
 
 use kube_cel::KubeCelExt as _;
 use kube_cel::cel::{Context, ResolveResult, Value};
 
-/// Names of types, which are values in the language. Here they are texts.
+/// Names of types, which are values in CEL. Here they are strings.
 const TYPES: [&str; 12] = [
     "bool",
     "bytes",
@@ -21,7 +21,7 @@ const TYPES: [&str; 12] = [
     "uint",
 ];
 
-/// Names of all functions and methods, those of policies included.
+/// Names of all functions and methods, including those of policies.
 const FUNCTIONS: [&str; 155] = [
     "abs",
     "add",
@@ -180,7 +180,7 @@ const FUNCTIONS: [&str; 155] = [
     "value",
 ];
 
-/// The functions and types; made once, as there are more than a hundred.
+/// The functions and types. Built once, because there are more than a hundred.
 static BASE: LazyLock<Context<'static>> = LazyLock::new(|| {
     let mut base = Context::default().with_all();
     base.add_function("dyn", |value: Value| -> ResolveResult { Ok(value) });

@@ -1,8 +1,8 @@
-//! Expressions of the Common Expression Language, on the crates `cel` and `kube-cel`.
+//! Expressions of the Common Expression Language, based on the crates `cel` and `kube-cel`.
 //!
-//! The crates parse and evaluate; this module adds what they lack and Kubernetes has: optional
-//! fields (`self.?a`), `dyn`, `type`, a bound on the work of an expression, and a check
-//! of names before an expression is used. Their panics, if any, become errors.
+//! The crates parse and evaluate. This module adds features of Kubernetes that they lack: optional
+//! fields (`self.?a`), `dyn`, `type`, a bound on the cost of an expression, and a check of names
+//! before an expression is used. Panics of the crates become errors.
 
 mod library;
 mod names;
@@ -22,12 +22,12 @@ pub(crate) use self::values::{duration, dynamic, escaped, map, timestamp, to_jso
 /// A value of an expression.
 pub(crate) type CelValue = Value;
 
-/// Bound on the number of steps of one evaluation, as estimated from the nesting of loops and the size
-/// of the variables. The unit is not that of a real server, but the magnitude is.
+/// Maximum number of steps of one evaluation, estimated from the nesting of loops and the size of
+/// the variables. The unit differs from that of a real server; the magnitude is the same.
 const MAX_STEPS: u64 = 10_000_000;
 
-/// Deeper expressions are evaluated on a stack of their own: the evaluator takes tens of kilobytes per
-/// level in debug builds.
+/// Maximum depth of expressions that are evaluated on the current stack. The evaluator needs tens
+/// of kilobytes per level in debug builds, so deeper ones get their own stack.
 const MAX_INLINE_DEPTH: usize = 16;
 
 /// A parsed expression.
@@ -35,9 +35,9 @@ const MAX_INLINE_DEPTH: usize = 16;
 pub(crate) struct Expression {
     text: Arc<str>,
     parsed: Arc<IdedExpr>,
-    /// How deep loops are nested.
+    /// Nesting depth of loops.
     loops: u32,
-    /// Levels of the parsed form.
+    /// Depth of the parsed form.
     depth: usize,
     names: Arc<BTreeSet<String>>,
 }
@@ -85,7 +85,7 @@ impl Expression {
         })
     }
 
-    /// Parses an expression that can make objects: `Object{…}`, `JSONPatch{…}`.
+    /// Parses an expression that can construct objects: `Object{…}`, `JSONPatch{…}`.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl Expression {
         self.names.contains(name)
     }
 
-    /// Returns the first variable that is none of these, or else the first unknown function.
+    /// Returns the first variable that is not declared, or else the first unknown function.
     pub(crate) fn undeclared(&self, declared: &[&str]) -> Option<String> {
         let variable = self
             .names
@@ -117,7 +117,7 @@ impl Expression {
         })
     }
 
-    /// Returns the expression in which a variable is optional: its value, or none.
+    /// Returns the expression with an optional variable: `optional.of(value)` or `optional.none()`.
     pub(crate) fn with_optional(&self, name: &str, is_set: bool) -> Self {
         let parsed = rewrite::optional((*self.parsed).clone(), name, is_set);
         Self {
@@ -140,7 +140,7 @@ impl Expression {
     ///
     /// # Errors
     ///
-    /// The evaluation fails, or would take too many steps.
+    /// The evaluation fails, or exceeds [`MAX_STEPS`].
     pub(crate) fn evaluate(&self, variables: &Variables) -> Result<Value, String> {
         let steps = variables.nodes.max(2).saturating_pow(self.loops);
         if steps > MAX_STEPS {
@@ -163,11 +163,11 @@ impl Expression {
             .map_err(|error| worded(&error.to_string()))
     }
 
-    /// Evaluates an expression that must be true or false.
+    /// Evaluates an expression of type bool.
     ///
     /// # Errors
     ///
-    /// The evaluation fails or gives something else.
+    /// The evaluation fails or returns another type.
     pub(crate) fn boolean(&self, variables: &Variables) -> Result<bool, String> {
         match self.evaluate(variables)? {
             Value::Bool(value) => Ok(value),
@@ -175,11 +175,11 @@ impl Expression {
         }
     }
 
-    /// Evaluates an expression that must give a text.
+    /// Evaluates an expression of type string.
     ///
     /// # Errors
     ///
-    /// The evaluation fails or gives something else.
+    /// The evaluation fails or returns another type.
     pub(crate) fn string(&self, variables: &Variables) -> Result<String, String> {
         match self.evaluate(variables)? {
             Value::String(text) => Ok(text.to_string()),
@@ -188,10 +188,10 @@ impl Expression {
     }
 }
 
-/// The error of an expression that would take too long.
+/// The error of an expression that exceeds its budget.
 pub(crate) const OUT_OF_BUDGET: &str = "operation cancelled: actual cost limit exceeded";
 
-/// Returns an error of the evaluator in the words of a real server.
+/// Converts an error of the evaluator to the wording of a real server.
 fn worded(error: &str) -> String {
     if let Some(key) = error.strip_prefix("No such key: ") {
         return format!("no such key: {key}");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_errors() {
+    fn evaluation_failures_are_errors() {
         for (text, part) in [
             ("1 +", "Syntax error"),
             ("self.y", "no such key: y"),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_loops_over_large_lists_are_refused() {
+    fn nested_loops_over_large_lists_are_rejected() {
         let list = json!((0..5_000).collect::<Vec<_>>());
         let mut variables = Variables::default();
         variables.add("self", dynamic(&list), nodes(&list));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deepest_expressions_fit_on_a_stack() {
+    fn deepest_expressions_fit_on_a_stack() {
         for text in [
             format!("{}1{} == 1", "[".repeat(90), "]".repeat(90)),
             format!("1{} > 0", "+1".repeat(90)),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_known() {
+    fn undeclared_names_are_reported() {
         let expression = Expression::parse("self.a.all(x, x > limit && x != int(1))").unwrap();
         assert!(expression.uses("self") && !expression.uses("x") && !expression.uses("a"));
         let other = Expression::parse("self.a.nofunc()").unwrap();

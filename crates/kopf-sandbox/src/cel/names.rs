@@ -75,7 +75,7 @@ pub(super) fn free(whole: &IdedExpr) -> BTreeSet<String> {
     names
 }
 
-/// Returns the names of all functions that are called; operators are none.
+/// Returns the names of all called functions, without operators.
 pub(super) fn functions(whole: &IdedExpr) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     if let Expr::Call(call) = &whole.expr
@@ -96,7 +96,7 @@ pub(super) fn depth(whole: &IdedExpr) -> usize {
     deepest + 1
 }
 
-/// Returns how deep loops are nested.
+/// Returns the nesting depth of loops.
 pub(super) fn loops(whole: &IdedExpr) -> u32 {
     let mut deepest = 0;
     each(&whole.expr, &mut |part| deepest = deepest.max(loops(part)));
@@ -106,8 +106,8 @@ pub(super) fn loops(whole: &IdedExpr) -> u32 {
     }
 }
 
-/// Returns all chains of nested loops over a variable and its fields: for each loop, the path of fields. Loops
-/// over anything else are left out of the chains.
+/// Returns all chains of nested loops over a variable and its fields: for each loop, the path of
+/// fields. Loops over other values are omitted from the chains.
 pub(super) fn loops_over(whole: &IdedExpr, variable: &str) -> Vec<Vec<Vec<String>>> {
     let mut chains = Vec::new();
     each(&whole.expr, &mut |part| {
@@ -139,13 +139,13 @@ fn path_of(whole: &IdedExpr, variable: &str) -> Option<Vec<String>> {
     }
 }
 
-/// The type of a value, as far as the fields in it are known.
+/// The type of a value, with its known fields.
 pub(crate) trait Fields: Copy {
-    /// Returns the type of a field. `None`: there is no such field.
+    /// Returns the type of a field, or `None` if the field does not exist.
     fn field(self, name: &str) -> Option<Unknown<Self>>;
     /// Returns the type of the items of a list or map, if it is one.
     fn item(self) -> Unknown<Self>;
-    /// Returns the type of the keys that a loop goes through.
+    /// Returns `true` if a loop iterates over the items, and `false` if over the keys.
     fn loops_over_items(self) -> bool;
 }
 
@@ -156,7 +156,7 @@ pub(crate) enum Unknown<T> {
     Unknown,
 }
 
-/// Returns the type of the expression, or else the first field in it that does not exist.
+/// Returns the type of the expression. The error is the first field that does not exist.
 pub(crate) fn inferred<T: Fields>(
     whole: &IdedExpr,
     variables: &[(&str, T)],

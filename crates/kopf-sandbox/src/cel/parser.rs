@@ -1,4 +1,4 @@
-//! Parsing with bounds: the parser recurses, and a stack that overflows ends the process.
+//! Parsing with bounds: the parser is recursive, and a stack overflow would abort the process.
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::parser::Parser;
@@ -8,11 +8,11 @@ use crate::stack::on_large_stack;
 
 /// Longer expressions are rejected.
 const MAX_LENGTH: usize = 16 * 1024;
-/// Brackets, operators and dots that an expression may have: each can add a level to the parser's stack.
+/// Maximum number of brackets, operators and dots. Each can add a level to the parser's stack.
 const MAX_MARKS: usize = 1_500;
-/// Brackets that may be open at once.
+/// Maximum number of open brackets.
 const MAX_BRACKETS: usize = 100;
-/// Levels of a parsed expression.
+/// Maximum depth of a parsed expression.
 const MAX_DEPTH: usize = 100;
 
 /// Parses an expression.
@@ -25,7 +25,7 @@ pub(super) fn parse(text: &str) -> Result<IdedExpr, String> {
     let run = || -> Result<IdedExpr, String> {
         let parsed = Parser::new().enable_optional_syntax(true).parse(text);
         let parsed = parsed.map_err(|errors| {
-            // A real server indents the lines of the source.
+            // A real server indents the lines of the source excerpt.
             errors.to_string().trim_end().replace("\n| ", "\n | ")
         })?;
         if names::depth(&parsed) > MAX_DEPTH {
@@ -38,7 +38,7 @@ pub(super) fn parse(text: &str) -> Result<IdedExpr, String> {
     on_large_stack(run)
 }
 
-/// Bounds the work of the parser by a look at the characters outside of quotes.
+/// Bounds the work of the parser by scanning the characters outside of quotes.
 fn check(text: &str) -> Result<(), String> {
     if text.len() > MAX_LENGTH {
         return Err(format!("expression exceeds {MAX_LENGTH} bytes"));
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn monsters_are_rejected() {
+    fn oversized_expressions_are_rejected() {
         let many = |part: &str, count: usize| part.repeat(count);
         for text in [
             many("(", 20_000),
@@ -94,7 +94,7 @@ mod tests {
             format!("{}1{}", many("f(", 99), many(")", 99)),
         ] {
             let short: String = text.chars().take(10).collect();
-            // Some are fine, but none ends the process.
+            // Some inputs are valid; none aborts the process.
             let parsed = parse(&text);
             assert!(
                 parsed.is_err() || names::depth(&parsed.unwrap()) <= MAX_DEPTH,

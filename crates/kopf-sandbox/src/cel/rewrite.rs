@@ -1,4 +1,4 @@
-//! Changes of parsed expressions.
+//! Transformations of parsed expressions.
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{
@@ -70,7 +70,7 @@ where
     })
 }
 
-/// Writes `a.?b` as `a[?"b"]`: the evaluator fails on the former if there is no `b`.
+/// Rewrites `a.?b` as `a[?"b"]`: the evaluator fails on the former if `b` is absent.
 pub(super) fn optional_fields(whole: IdedExpr) -> IdedExpr {
     let IdedExpr { id, expr } = whole;
     let replaced = parts(expr, &mut |part| Ok(optional_fields(part)));
@@ -83,7 +83,8 @@ pub(super) fn optional_fields(whole: IdedExpr) -> IdedExpr {
     IdedExpr { id, expr }
 }
 
-/// Writes objects such as `Object{spec: …}` and `JSONPatch{op: …}` as maps: types are not checked.
+/// Rewrites objects such as `Object{spec: …}` and `JSONPatch{op: …}` as maps. Types are not
+/// checked.
 pub(super) fn objects(whole: IdedExpr) -> IdedExpr {
     let IdedExpr { id, expr } = whole;
     let replaced = parts(expr, &mut |part| Ok(objects(part)));
@@ -112,9 +113,9 @@ fn as_map_entry(entry: IdedEntryExpr) -> IdedEntryExpr {
     IdedEntryExpr { id, expr }
 }
 
-/// Makes a variable optional: `name` becomes `optional.of(name)` or `optional.none()`.
+/// Rewrites a variable as optional: `name` becomes `optional.of(name)` or `optional.none()`.
 ///
-/// An optional cannot be a variable itself, since the evaluator unwraps it when it is copied.
+/// A variable cannot hold an optional, because the evaluator unwraps it when it is copied.
 pub(super) fn optional(whole: IdedExpr, name: &str, is_set: bool) -> IdedExpr {
     let IdedExpr { id, expr } = whole;
     if expr == Expr::Ident(name.to_owned()) {

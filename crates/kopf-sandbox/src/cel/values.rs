@@ -1,4 +1,4 @@
-//! From JSON to values of expressions.
+//! Conversion from JSON to CEL values.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 
 use super::{Expression, Variables};
 
-/// Words of the language that cannot be names of fields.
+/// Reserved words, which cannot be field names.
 const RESERVED: [&str; 21] = [
     "true",
     "false",
@@ -36,7 +36,7 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// Returns the name of a field as expressions write it.
+/// Escapes the name of a field for use in expressions.
 pub(crate) fn escaped(name: &str) -> String {
     if RESERVED.contains(&name) {
         return format!("__{name}__");
@@ -63,8 +63,7 @@ pub(crate) fn map(entries: impl IntoIterator<Item = (String, Value)>) -> Value {
     Value::from(entries.into_iter().collect::<HashMap<String, Value>>())
 }
 
-/// Returns the value of a document without a schema. Fields whose names must be escaped have both
-/// names.
+/// Converts a document without a schema. Fields whose names require escaping have both names.
 pub(crate) fn dynamic(json: &Json) -> Value {
     match json {
         Json::Null => Value::Null,
@@ -91,7 +90,7 @@ pub(crate) fn dynamic(json: &Json) -> Value {
     }
 }
 
-/// Returns a value as JSON. Keys are texts, and what JSON does not have is its text.
+/// Converts a value to JSON. Keys become strings, and so do values without a JSON type.
 pub(crate) fn to_json(value: &Value) -> Json {
     match value {
         Value::Null => Json::Null,
@@ -120,14 +119,14 @@ pub(crate) fn to_json(value: &Value) -> Json {
     }
 }
 
-/// Returns the point in time that a text stands for; the text itself if it is none.
+/// Parses a timestamp. Returns the string itself if it is malformed.
 pub(crate) fn timestamp(text: &str) -> Value {
     static CONVERT: LazyLock<Option<Expression>> =
         LazyLock::new(|| Expression::parse("timestamp(text)").ok());
     converted(CONVERT.as_ref(), text)
 }
 
-/// Returns the duration that a text stands for; the text itself if it is none.
+/// Parses a duration. Returns the string itself if it is malformed.
 pub(crate) fn duration(text: &str) -> Value {
     static CONVERT: LazyLock<Option<Expression>> =
         LazyLock::new(|| Expression::parse("duration(text)").ok());

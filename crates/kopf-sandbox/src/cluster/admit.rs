@@ -1,4 +1,4 @@
-//! Asks the admission webhooks about a write.
+//! Admission of writes by webhooks.
 
 use futures::FutureExt as _;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::status::Result;
 use crate::verbs::{Call, scale};
 
 impl Cluster {
-    /// Lets mutating webhooks change an object that is about to be written.
+    /// Passes an object through the mutating webhooks before it is written.
     pub(crate) async fn admit_mutating(
         &self,
         call: &Call,
@@ -57,7 +57,8 @@ impl Cluster {
         };
         let mut warnings = Vec::new();
         let outcome = if is_scale(call) {
-            // Webhooks see the scale alone; of what they make of it, the number counts.
+            // Webhooks receive only the Scale. Of their changes, only the number of replicas is
+            // applied.
             let shown = object
                 .as_ref()
                 .map(|object| scale::scale_of(call, object))
@@ -70,14 +71,14 @@ impl Cluster {
         } else {
             chain.mutate(object, old, &apply, &mut warnings).await
         };
-        // Also those of a webhook that denies.
+        // Includes the warnings of a webhook that denies.
         for warning in warnings {
             call.warn(warning);
         }
         outcome
     }
 
-    /// Lets validating webhooks refuse a write.
+    /// Passes a write through the validating webhooks.
     pub(crate) async fn admit_validating(
         &self,
         call: &Call,
@@ -183,12 +184,12 @@ impl Cluster {
     /// Returns an object of the call in another version.
     async fn in_other_version(&self, call: &Call, object: Value, version: String) -> Result<Value> {
         if is_scale(call) {
-            return Ok(object); // the same in all versions of what is scaled
+            return Ok(object); // a Scale is the same in all versions of the scaled resource
         }
         self.converted(&call.kind, object, &version).await
     }
 
-    /// None if there is no such namespace; null if it has no labels.
+    /// Returns the labels of the namespace, null if it has none, or `None` if it does not exist.
     fn namespace_labels(&self, call: &Call) -> Option<Value> {
         let namespace = self.namespace(call.namespace.as_deref()?)?;
         Some(meta::labels(&namespace).cloned().unwrap_or_default())

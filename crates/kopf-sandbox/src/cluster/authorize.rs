@@ -1,4 +1,4 @@
-//! Checks requests against roles and bindings.
+//! Authorization by roles and bindings.
 
 use std::sync::{Arc, PoisonError};
 
@@ -18,12 +18,12 @@ impl Cluster {
         Arc::clone(&self.rights.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Computes the rights from the roles and bindings as they are stored now.
+    /// Rebuilds the rights from the stored roles and bindings.
     pub(super) fn read_rights(&self) {
         if !self.rbac {
             return;
         }
-        // Under the lock: of two concurrent changes, the later one reads the later state.
+        // Reading under the lock ensures that the last of concurrent changes reads the last state.
         let mut rights = self.rights.write().unwrap_or_else(PoisonError::into_inner);
         *rights = Arc::new(Rights::read(&self.roles_and_bindings()));
     }
@@ -35,7 +35,7 @@ impl Cluster {
         })
     }
 
-    /// Stores the roles and bindings that every cluster has.
+    /// Stores the default roles and bindings of a cluster.
     pub(super) fn establish_roles(&self) {
         let plurals = rights::plurals();
         for object in rights::defaults() {
@@ -50,24 +50,27 @@ impl Cluster {
         self.read_rights();
     }
 
-    /// Returns why a user may do something. `None`: the user may not.
+    /// Returns the reason why an action is allowed, or `None` if it is not.
     pub(crate) fn allows(&self, user: &UserInfo, action: Action<'_>) -> Option<String> {
         if self.rbac {
             self.rights().allows(user, action)
         } else {
-            Some("the sandbox lets every known user do everything".to_owned())
+            Some("RBAC is disabled in this sandbox".to_owned())
         }
     }
 
-    /// Rejects what a user may not do.
+    /// Rejects an action that the user has no right to.
     pub(crate) fn authorize(&self, user: &UserInfo, action: Action<'_>) -> Result<()> {
         if !self.rbac || self.allows(user, action).is_some() {
             return Ok(());
         }
-        Err(forbidden(action, &rights::refusal(&user.username, action)))
+        Err(forbidden(
+            action,
+            &rights::rejection(&user.username, action),
+        ))
     }
 
-    /// Rejects roles and bindings by which a user would grant what the user does not have.
+    /// Rejects roles and bindings that grant rights which the user does not have.
     pub(crate) fn check_escalation(&self, call: &Call, object: &Value) -> Result<()> {
         if !self.rbac || &*call.kind.group != GROUP || call.user.is_master() {
             return Ok(());

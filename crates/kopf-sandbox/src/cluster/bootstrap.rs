@@ -1,4 +1,4 @@
-//! Objects that every cluster has from the beginning.
+//! Initial objects of every cluster.
 
 use serde_json::{Value, json};
 
@@ -27,11 +27,11 @@ impl Cluster {
         if self.rbac {
             self.establish_roles();
         }
-        // No client has seen anything before this moment, so no watch can start earlier.
+        // No client has read anything yet, so no watch needs an earlier revision.
         self.store.compact();
     }
 
-    /// Stores an object of the server itself.
+    /// Stores an initial object of the server.
     pub(crate) fn establish(&self, group: &str, plural: &str, mut object: Value) {
         let Some(kind) = self.built_in(group, plural) else {
             return;
@@ -48,11 +48,11 @@ impl Cluster {
         meta::set(&mut object, "creationTimestamp", now);
         let key = Key::new(meta::namespace(&object), meta::name(&object));
         if self.store.get(&collection(&kind), &key).is_some() {
-            return; // a data folder has kept it
+            return; // restored from a data folder
         }
-        // Nothing follows from these objects but rights, which are computed once at the end.
+        // These objects affect only rights, which are computed once at the end.
         let parents = parents(&kind, key.namespace());
-        // Refused only in a namespace that is terminating since before the restart.
+        // Fails only in a namespace that has been terminating since before the restart.
         let _ = self.store.put(
             &collection(&kind),
             &key,
@@ -87,7 +87,7 @@ pub(super) fn namespace(name: &str) -> Value {
     })
 }
 
-/// The range of cluster IPs.
+/// Returns the ServiceCIDR of the cluster IPs.
 fn service_cidr(now: &str) -> Value {
     json!({
         "apiVersion": "networking.k8s.io/v1",
@@ -166,7 +166,7 @@ fn priority_classes() -> [Value; 2] {
     ]
 }
 
-/// The parts of a control plane. Nothing schedules pods here.
+/// Returns the components of a control plane. There is no scheduler here.
 fn component_statuses() -> [Value; 3] {
     let component = |name: &str, status: &str, message: &str| {
         json!({
@@ -183,7 +183,7 @@ fn component_statuses() -> [Value; 3] {
     ]
 }
 
-/// The service by which pods would reach the API.
+/// Returns the Service by which pods would reach the API.
 fn service() -> Value {
     json!({
         "apiVersion": "v1",

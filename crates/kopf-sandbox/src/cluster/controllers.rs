@@ -1,9 +1,9 @@
-//! What goes on behind the requests: garbage collection, the end of namespaces, the end of CRDs.
+//! Background controllers: garbage collection, deletion of namespaces and CRDs, simulation.
 //!
-//! One task for each of these works off a queue of its own; several jobs of it may wait for webhooks at the
-//! same time. What does not wait is done one by one in the order of the queue, so that a server under paused
-//! time does the same things in the same order. Jobs say where to look, not what to do: each reads the
-//! present state and is harmless when repeated.
+//! Each controller has one task with its own queue. Several of its jobs may wait for webhooks
+//! concurrently; jobs that do not wait run one by one in queue order, so that a server under paused
+//! time is deterministic. A job names an object to examine, not an operation: it reads the current
+//! state and is idempotent.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,25 +20,25 @@ use crate::simulation::Simulated;
 use crate::status::Result;
 use crate::store::Key;
 
-/// Something to look at.
+/// A unit of work of a controller.
 #[derive(Debug, Clone)]
 pub(crate) enum Job {
-    /// An object with owners was written: do they exist?
+    /// An object with owners was written: check that the owners exist.
     Dependent { kind: Arc<Kind>, key: Key },
-    /// The object with this uid is gone: what depended on it?
+    /// The object with this uid is deleted: collect its dependents.
     OwnerGone { uid: String },
     /// An object is terminating and waits for the garbage collector.
     Terminating { kind: Arc<Kind>, key: Key },
-    /// A namespace may be ready to go.
+    /// A terminating namespace to empty or remove.
     Namespace { name: String },
-    /// A CRD may be ready to go.
+    /// A terminating CRD to empty or remove.
     Crd { name: String },
     /// A simulated controller reconciles an object.
     Simulate { kind: Simulated, key: Key },
 }
 
 impl Job {
-    /// What makes two jobs the same.
+    /// Returns the key for deduplication.
     fn identity(&self) -> String {
         let object = |kind: &Kind, key: &Key| {
             format!(
@@ -70,7 +70,7 @@ impl Job {
     }
 }
 
-/// Who works off jobs. None of them waits for another.
+/// A controller. Controllers never wait for each other.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Controller {
     Garbage,
@@ -112,8 +112,8 @@ impl Jobs {
     }
 }
 
-/// The jobs of one controller. A job that waits already is not queued again, which bounds the queue by the
-/// number of objects; a job that is being done is queued again only when it is done.
+/// The queue of one controller. A pending job is not queued twice, which bounds the queue by the
+/// number of objects. A running job is requeued only after it ends.
 #[derive(Debug, Default)]
 struct Queue {
     state: Mutex<State>,
@@ -124,7 +124,7 @@ struct Queue {
 struct State {
     queue: VecDeque<Job>,
     waiting: HashSet<String>,
-    /// Jobs that are being done, and the same ones that came in the meantime.
+    /// Running jobs, each with the same job if it was queued meanwhile.
     running: HashMap<String, Option<Job>>,
 }
 
@@ -166,16 +166,17 @@ impl Queue {
     }
 }
 
-/// How many jobs of a controller may wait for webhooks at the same time, as many as in a real collector.
+/// Maximum number of jobs of a controller that wait for webhooks concurrently, as in the real
+/// garbage collector.
 const AT_ONCE: usize = 20;
-/// How long a job that failed (a webhook said no) waits for its next turn.
+/// Delay before a failed job (such as one denied by a webhook) is retried.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 impl Cluster {
-    /// Works off the jobs of a controller for as long as the server lives.
+    /// Runs the jobs of a controller until the server ends.
     ///
     /// # Cancellation
-    /// Between two jobs nothing is held; within a job every write is complete or not done.
+    /// Nothing is held between two jobs; within a job every write is complete or not started.
     pub(crate) async fn run_controller(self: Arc<Self>, controller: Controller) {
         let queue = self.jobs.of(controller);
         let mut running = FuturesUnordered::new();
@@ -188,18 +189,18 @@ impl Cluster {
                 running.push(self.attempt(job));
             }
             tokio::select! {
-                // In this order, always: whatever can be done is done first.
+                // The order is fixed: finished jobs are collected before new ones start.
                 biased;
                 Some((job, outcome)) = running.next() => {
                     queue.done(&job);
                     if let Err(error) = outcome {
-                        tracing::debug!(?job, error = %error.message, "the job is tried again");
+                        tracing::debug!(?job, error = %error.message, "a job of a controller failed and is retried");
                         if failed.is_empty() {
                             again_at = Instant::now() + PAUSE_AFTER_FAILURE;
                         }
                         failed.push(job);
                     }
-                    // A long cascade must not keep everybody else from their work.
+                    // A long cascade must not starve the other tasks.
                     tokio::task::coop::consume_budget().await;
                 }
                 () = queue.filled.notified(), if running.len() < AT_ONCE => {}
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_waits_only_once() {
+    fn pending_job_is_queued_once() {
         let queue = Queue::default();
         for name in ["a", "b", "a"] {
             queue.push(namespace(name));
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_being_done_comes_again_when_it_is_done() {
+    fn running_job_is_requeued_after_it_ends() {
         let queue = Queue::default();
         queue.push(namespace("a"));
         let job = queue.pop().unwrap();

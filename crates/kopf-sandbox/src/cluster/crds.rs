@@ -1,15 +1,15 @@
-//! What CRDs bring about: kinds that are served, and their end.
+//! Lifecycle of CRDs: serving their kinds, and deleting their objects.
 
 use std::sync::{Arc, PoisonError};
 
 use super::Cluster;
-use super::definitions::Served;
+use super::crd_cache::Served;
 use crate::kinds::Kind;
 use crate::object::meta;
 use crate::status::{ApiError, Result};
 use crate::store::{Expect, Key};
 
-/// Holds a CRD until all objects of its kind are gone.
+/// The finalizer that holds a CRD until all its objects are deleted.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 pub(super) const COLLECTION: &str = "apiextensions.k8s.io/customresourcedefinitions";
@@ -19,9 +19,9 @@ pub(crate) fn is_crd(kind: &Kind) -> bool {
 }
 
 impl Cluster {
-    /// Brings the conditions of all CRDs and the kinds that they define up to date.
+    /// Updates the conditions of all CRDs and the kinds they define.
     pub(super) fn read_crds(&self) {
-        // One at a time: what is read must not be older than what was read before.
+        // Serialised: a later call must not read an older state.
         let mut definitions = self.crds.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(crd_kind) = self.built_in("apiextensions.k8s.io", "customresourcedefinitions")
         else {
@@ -34,14 +34,14 @@ impl Cluster {
             self.stop_serving(&served);
             self.forget_objects(&served.kind);
         }
-        // The conditions of one CRD may depend on those of another: on to the fixed point.
+        // The conditions of a CRD can depend on those of others: iterate to the fixed point.
         while let Some(name) = to_judge.pop_front() {
             let Some((stored, crd)) = definitions.judge(&name, &now) else {
                 continue;
             };
             let expect = Expect::Revision(stored.revision);
             let value = crd.clone();
-            // Lost against another writer: then that one's write leads here again.
+            // On a conflict, the other write leads here again.
             if let Ok(stored) =
                 self.store
                     .put(&collection, &stored.key, expect, &crd_kind, value, &[])
@@ -72,7 +72,8 @@ impl Cluster {
         });
     }
 
-    /// Ends the collection of a kind that is gone. Objects are left in it only if nobody could delete them.
+    /// Removes the collection of a kind that is no longer served. It contains objects only if they
+    /// could not be deleted.
     fn forget_objects(&self, kind: &Kind) {
         let collection = super::collection(kind);
         for key in self.store.close_collection(&collection) {
@@ -80,7 +81,7 @@ impl Cluster {
         }
     }
 
-    /// Refuses new objects of a kind that is about to go.
+    /// Rejects new objects of a terminating CRD.
     pub(crate) fn check_crd_accepts(kind: &Kind, name: &str) -> Result<()> {
         if kind.terminating {
             let why = "create not allowed while custom resource definition is terminating";
@@ -89,7 +90,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Why there was no place for a new object that had one when the request came.
+    /// Returns the error of a new object whose namespace or CRD was removed during the request.
     pub(crate) fn no_parent(&self, kind: &Kind, key: &Key) -> ApiError {
         let in_namespace = match key.namespace() {
             Some(namespace) => self.check_namespace(kind, namespace, &key.name),
@@ -101,11 +102,11 @@ impl Cluster {
             None => Err(ApiError::no_such_path()),
         };
         let why = in_namespace.and(as_kind).err();
-        // It is back already: but the request was about the former one.
+        // The CRD was recreated, but the request was for the previous one.
         why.unwrap_or_else(ApiError::no_such_path)
     }
 
-    /// Deletes the objects of a terminating CRD and lets it go when none is left. Webhooks have no say in it.
+    /// Deletes the objects of a terminating CRD, then the CRD itself. Webhooks are not called.
     pub(super) fn end_crd(&self, name: &str) {
         let key = Key::new(None, name);
         let Some(stored) = self.store.get(COLLECTION, &key) else {
@@ -124,7 +125,7 @@ impl Cluster {
         if let Some(kind) = kind {
             for stored in self.store.list(&super::collection(kind), None).objects {
                 if !stored.terminating {
-                    self.delete_unasked(kind, &stored.key);
+                    self.delete_without_webhooks(kind, &stored.key);
                 }
             }
             if !self

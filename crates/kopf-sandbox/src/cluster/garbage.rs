@@ -1,4 +1,4 @@
-//! Garbage collection: dependents go when their owners are gone, and hold them up when asked to.
+//! Garbage collection: deletion of dependents whose owners are deleted, and foreground deletion.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::status::Result;
 use crate::store::{Expect, Key, Unexpected};
 use crate::verbs::Call;
 
-/// The owner waits until its dependents are gone.
+/// The finalizer of an owner that waits until its dependents are deleted.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
-/// The owner waits until its dependents have forgotten it.
+/// The finalizer of an owner that waits until its dependents are orphaned.
 pub(crate) const ORPHAN: &str = "orphan";
 
-/// What an owner reference leads to.
+/// The state of an owner in an owner reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OwnerState {
     /// It exists.
@@ -29,12 +29,12 @@ enum OwnerState {
     Waiting,
     /// It does not exist.
     Absent,
-    /// Nobody can tell: the kind is not served in that version (now), or can't own such an object.
+    /// Undecidable: the kind is not served in that version, or cannot own such an object.
     Unknown,
 }
 
 impl Cluster {
-    /// The kind and key that an owner reference of an object in `namespace` points at, whatever the version.
+    /// Returns the kind and key of an owner reference of an object in `namespace`, in any version.
     pub(crate) fn locate_owner(
         &self,
         owner: &OwnerReference,
@@ -43,7 +43,7 @@ impl Cluster {
         let kinds = self.kinds();
         let kind = kinds.by_kind(owner.group(), &owner.kind)?;
         if kind.namespaced && namespace.is_none() {
-            return None; // an object of the whole cluster can't have an owner in a namespace
+            return None; // a cluster-scoped object cannot have an owner in a namespace
         }
         let namespace = namespace.filter(|_| kind.namespaced);
         Some((Arc::clone(kind), Key::new(namespace, &owner.name)))
@@ -74,14 +74,15 @@ impl Cluster {
         }
     }
 
-    /// Looks after an object with owners: deletes it without any, and forgets those that are gone.
+    /// Checks the owners of an object: deletes it if none is left, and removes references to
+    /// deleted ones.
     pub(crate) async fn check_owners(&self, kind: &Arc<Kind>, key: &Key) -> Result<()> {
         let collection = super::collection(kind);
         let Some(stored) = self.store.get(&collection, key) else {
             return Ok(());
         };
         if stored.terminating {
-            return Ok(()); // it goes anyway
+            return Ok(()); // already terminating
         }
         let object = stored.value();
         let owners = meta::owner_references(&object);
@@ -90,7 +91,7 @@ impl Cluster {
             .map(|owner| self.owner_state(owner, key.namespace()))
             .collect();
         if states.contains(&OwnerState::Unknown) {
-            // Better to keep too much, also of the references.
+            // An unresolved owner keeps the object and all its references.
             self.owners.mark_unresolved(&collection, key);
             return Ok(());
         }
@@ -114,7 +115,7 @@ impl Cluster {
                 .iter()
                 .any(|dependent| self.is_waiting(dependent))
             {
-                // A circle: its objects would wait for each other forever.
+                // A cycle of blocking owners would wait forever.
                 self.modify(kind, key, |object| unblock_owners(object, uid));
             }
             Propagation::Foreground
@@ -132,15 +133,14 @@ impl Cluster {
             .is_some_and(|stored| stored.terminating && waits_for_dependents(&stored.value()))
     }
 
-    /// Looks again at the objects with owners of kinds that were not served. To be called when there are
-    /// new ones.
+    /// Checks the objects with unresolved owners again. Called when new kinds are served.
     pub(crate) fn recheck_unresolved_owners(&self) {
         for Dependent { kind, key } in self.owners.take_unresolved() {
             self.jobs.push(Job::Dependent { kind, key });
         }
     }
 
-    /// Moves a terminating object on that waits for its dependents, or for being forgotten by them.
+    /// Advances the deletion of an object that waits for its dependents to be deleted or orphaned.
     pub(crate) fn end_with_dependents(&self, kind: &Arc<Kind>, key: &Key) {
         let Some(stored) = self.store.get(&super::collection(kind), key) else {
             return;
@@ -181,8 +181,8 @@ impl Cluster {
         }
     }
 
-    /// Changes the metadata of an object whatever its version; removes the object if that was the last
-    /// thing it waited for.
+    /// Changes the metadata of an object at any resource version. Removes the object if nothing
+    /// holds it any more.
     pub(crate) fn modify(&self, kind: &Arc<Kind>, key: &Key, change: impl Fn(&mut Value)) {
         let collection = super::collection(kind);
         while let Some(stored) = self.store.get(&collection, key) {
@@ -204,8 +204,8 @@ impl Cluster {
         }
     }
 
-    /// Deletes an object with its dependents without asking the webhooks.
-    pub(crate) fn delete_unasked(&self, kind: &Arc<Kind>, key: &Key) {
+    /// Deletes an object with its dependents without calling webhooks.
+    pub(crate) fn delete_without_webhooks(&self, kind: &Arc<Kind>, key: &Key) {
         let user = UserInfo::of_service_account("kube-system", "crd-cleanup", "");
         let call = Call::internal(kind, key, user);
         let options = DeleteOptions::default();
@@ -219,7 +219,7 @@ impl Cluster {
         }
     }
 
-    /// Deletes an object as one of the cluster's own controllers.
+    /// Deletes an object on behalf of a controller of the cluster.
     pub(crate) async fn delete_as_system(
         &self,
         kind: &Arc<Kind>,
@@ -236,7 +236,7 @@ impl Cluster {
             ..DeleteOptions::default()
         };
         match self.delete(&call, options).await {
-            // Somebody else was faster: gone already, or replaced by a namesake.
+            // Already deleted, or replaced by an object of the same name.
             Err(error) if matches!(error.code, 404 | 409) => Ok(()),
             Err(error) => Err(error),
             Ok(_) => Ok(()),
@@ -244,7 +244,7 @@ impl Cluster {
     }
 }
 
-/// What the garbage collector is to do with the dependents, as the finalizers of the owner say.
+/// Returns the propagation policy requested by the finalizers of the owner.
 pub(crate) fn finalizers_policy(object: &Value) -> Option<Propagation> {
     meta::finalizers(object).find_map(|finalizer| match finalizer {
         ORPHAN => Some(Propagation::Orphan),
@@ -257,7 +257,7 @@ fn waits_for_dependents(object: &Value) -> bool {
     meta::is_terminating(object) && meta::has_finalizer(object, FOREGROUND)
 }
 
-/// Lets all owners of the object with this uid go before it.
+/// Sets `blockOwnerDeletion: false` for all owners of the object with this uid.
 fn unblock_owners(object: &mut Value, uid: &str) {
     if meta::uid(object) != uid {
         return;
@@ -272,7 +272,7 @@ fn unblock_owners(object: &mut Value, uid: &str) {
     }
 }
 
-/// Whether nothing holds a terminating object any more.
+/// Returns `true` if nothing holds a terminating object.
 pub(crate) fn is_finished(kind: &Kind, object: &Value) -> bool {
     meta::is_terminating(object)
         && meta::finalizers(object).next().is_none()
@@ -291,7 +291,7 @@ pub(crate) fn is_namespace(kind: &Kind) -> bool {
     kind.group.is_empty() && &*kind.plural == "namespaces"
 }
 
-/// Namespaces have finalizers in their specification, too.
+/// Returns `true` if `spec.finalizers` of a Namespace hold it.
 pub(crate) fn namespace_is_held(object: &Value) -> bool {
     object
         .pointer("/spec/finalizers")

@@ -1,4 +1,4 @@
-//! Objects of a dump, stored as they are.
+//! Import of objects from a dump, and export.
 
 use std::sync::Arc;
 
@@ -11,14 +11,15 @@ use crate::status::{ApiError, Result};
 use crate::store::{Expect, Key, Unexpected};
 use crate::verbs::conform;
 
-/// How often an object that changes at the same time is tried.
+/// Maximum number of attempts for an object that changes concurrently.
 const ATTEMPTS: usize = 16;
 
 impl Cluster {
-    /// Stores an object with its uid, status, owners, managers and times. An object of the same name is
-    /// replaced. Neither rules nor webhooks are applied; types are checked.
+    /// Stores an object with its uid, status, owner references, managed fields and timestamps. An
+    /// object of the same name is replaced. Types are checked; validation rules and webhooks are
+    /// skipped.
     ///
-    /// `version` is that of the object. Namespaces and CRDs are stored as if they were not terminating.
+    /// `version` is that of the object. Namespaces and CRDs are stored as not terminating.
     pub(crate) async fn import(
         &self,
         kind: &Arc<Kind>,
@@ -52,7 +53,7 @@ impl Cluster {
         Err(ApiError::modified(kind, &key.name))
     }
 
-    /// Adds what every stored object has.
+    /// Adds the fields that every stored object has.
     fn complete(&self, kind: &Kind, object: &mut Value) {
         let (uid, now) = (self.ids.uid(), self.clock.seconds());
         let parent = crds::is_crd(kind) || super::garbage::is_namespace(kind);

@@ -1,15 +1,15 @@
-//! The state of one server and the paths on which it changes.
+//! The state of one server and all changes of it.
 //!
-//! [`verbs`](crate::verbs) decide what a request means; they read and write through this module, which keeps
-//! everything that follows from a write consistent: the kinds that CRDs define, the webhooks that are called,
-//! the owners that are watched by the garbage collector.
+//! [`verbs`](crate::verbs) implement requests; they read and write through this module, which keeps
+//! the derived state consistent: the kinds of CRDs, the registered webhooks, the owner index of the
+//! garbage collector.
 
 pub(crate) mod admit;
 pub(crate) mod authorize;
 pub(crate) mod bootstrap;
 pub(crate) mod controllers;
+mod crd_cache;
 pub(crate) mod crds;
-mod definitions;
 pub(crate) mod garbage;
 mod import;
 pub(crate) mod namespaces;
@@ -24,7 +24,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use self::controllers::{Job, Jobs};
-use self::definitions::Definitions;
+use self::crd_cache::CrdCache;
 use self::owners::Owners;
 use crate::access::Access;
 use crate::admission::{Caller, Policies, Webhooks};
@@ -54,19 +54,19 @@ pub(crate) struct Cluster {
     pub(crate) rbac: bool,
     rights: RwLock<Arc<Rights>>,
     owners: Owners,
-    /// Cluster IPs and node ports that are taken.
+    /// Allocated cluster IPs and node ports.
     services: Mutex<Pool>,
     pub(crate) jobs: Jobs,
-    /// Simulated controllers of workloads, if there are any.
+    /// Simulated controllers of workloads, if enabled.
     pub(crate) simulation: Option<Simulator>,
-    /// Held while the kinds that CRDs define are worked out.
-    crds: Mutex<Definitions>,
+    /// Locked while the kinds of CRDs are rebuilt.
+    crds: Mutex<CrdCache>,
     pub(crate) stopping: CancellationToken,
-    /// Made when it is needed first: in process, certificates are rarely of use.
+    /// Generated on first use: in process, certificates are rarely needed.
     authority: Mutex<Option<Arc<Authority>>>,
 }
 
-/// Where the objects of a kind are kept. Events of both API groups are the same objects.
+/// Returns the collection of a kind. Events of both API groups share one.
 pub(crate) fn collection(kind: &Kind) -> Arc<str> {
     if &*kind.plural == "events" && &*kind.group == "events.k8s.io" {
         return Arc::from("/events");
@@ -74,7 +74,7 @@ pub(crate) fn collection(kind: &Kind) -> Arc<str> {
     Arc::from(format!("{}/{}", kind.group, kind.plural))
 }
 
-/// What must exist for objects of a kind to exist (in a namespace, if given).
+/// Returns the objects that must exist for objects of a kind (in a namespace, if given) to exist.
 pub(crate) fn parents(kind: &Kind, namespace: Option<&str>) -> Vec<Parent> {
     let namespace = namespace.map(|name| Parent {
         collection: "/namespaces",
@@ -116,7 +116,7 @@ impl Cluster {
             services: Mutex::default(),
             jobs: Jobs::default(),
             simulation: None,
-            crds: Mutex::new(Definitions::new(kinds.clone())),
+            crds: Mutex::new(CrdCache::new(kinds.clone())),
             kinds: RwLock::new(Arc::new(kinds)),
             stopping: CancellationToken::new(),
             authority: Mutex::default(),
@@ -132,7 +132,7 @@ impl Cluster {
         if let Some(authority) = &*authority {
             return Ok(Arc::clone(authority));
         }
-        // Certificates are checked against the client's clock, whatever the sandbox's says.
+        // Clients verify certificates with their own clock, regardless of the sandbox's.
         let made = Arc::new(Authority::generate(jiff::Timestamp::now())?);
         *authority = Some(Arc::clone(&made));
         Ok(made)
@@ -155,12 +155,12 @@ impl Cluster {
         Arc::clone(&self.webhooks.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A built-in kind. `None` only if the recorded data lacked it.
+    /// Returns a built-in kind. `None` only if the recorded data lacks it.
     pub(crate) fn built_in(&self, group: &str, plural: &str) -> Option<Arc<Kind>> {
         self.kinds().by_plural(group, plural).cloned()
     }
 
-    /// Writes an object and does what follows from it. `object` is in the storage version.
+    /// Writes an object and updates the derived state. `object` is in the storage version.
     pub(crate) fn put(
         &self,
         kind: &Arc<Kind>,
@@ -175,7 +175,7 @@ impl Cluster {
             .extend(self.simulated_consequences(kind, key, &object));
         let parents = match expect {
             Expect::Absent => parents(kind, key.namespace()),
-            Expect::Revision(_) => Vec::new(), // it is there, so they are
+            Expect::Revision(_) => Vec::new(), // the object exists, so its parents exist
         };
         let stored = self
             .store
@@ -189,7 +189,7 @@ impl Cluster {
         Ok(stored)
     }
 
-    /// Removes an object and does what follows from it. `last` is in the storage version.
+    /// Removes an object and updates the derived state. `last` is in the storage version.
     pub(crate) fn remove(
         &self,
         kind: &Arc<Kind>,
@@ -236,7 +236,7 @@ impl Cluster {
         self.owners.dependents(uid)
     }
 
-    /// Reads the owners of an object after a write. Some may have waited for just this.
+    /// Updates the owner index after a write and queues the affected owners.
     fn refresh_owners(&self, collection: &Arc<str>, key: &Key) {
         for owner in self.owners.refresh(&self.store, collection, key) {
             if let Some((kind, key)) = self.locate_owner(&owner, key.namespace()) {
@@ -252,15 +252,15 @@ impl Cluster {
             ("rbac.authorization.k8s.io", _) => self.read_rights(),
             _ => {}
         }
-        // Only now: the controllers go by what the kinds are.
+        // After the kinds are updated: the controllers depend on them.
         for job in consequences.jobs {
             self.jobs.push(job);
         }
     }
 
-    /// Rebuilds the set of webhooks from the configurations as they are stored now.
+    /// Rebuilds the set of webhooks from the stored configurations.
     fn read_webhooks(&self) {
-        // Under the lock: of two concurrent changes, the later one reads the later state.
+        // Reading under the lock ensures that the last of concurrent changes reads the last state.
         let mut webhooks = self
             .webhooks
             .write()
@@ -287,7 +287,7 @@ impl Cluster {
     }
 }
 
-/// What the controllers have to look at after a write.
+/// The jobs for the controllers after a write.
 struct Consequences {
     jobs: Vec<Job>,
 }

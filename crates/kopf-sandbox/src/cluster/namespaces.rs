@@ -1,4 +1,4 @@
-//! The life of namespaces: what may be created in them, and how they end.
+//! Lifecycle of namespaces: the check of creations, and deletion.
 
 use std::sync::Arc;
 
@@ -15,21 +15,21 @@ use crate::request::options::Propagation;
 use crate::status::{ApiError, Result};
 use crate::store::{Key, Stored};
 
-/// Deletions that may wait for webhooks at the same time.
+/// Maximum number of deletions that wait for webhooks concurrently.
 const DELETIONS_AT_ONCE: usize = 8;
 
-/// Namespaces that can't be deleted.
+/// Namespaces that cannot be deleted.
 const ETERNAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 impl Cluster {
-    /// The namespace as it is stored.
+    /// Returns the stored namespace.
     pub(crate) fn namespace(&self, name: &str) -> Option<Value> {
         self.store
             .get("/namespaces", &Key::new(None, name))
             .map(|stored| stored.value())
     }
 
-    /// Refuses to create anything in a namespace that does not exist or is ending.
+    /// Rejects creations in a namespace that does not exist or is terminating.
     pub(crate) fn check_namespace(&self, kind: &Kind, namespace: &str, name: &str) -> Result<()> {
         let stored = self.store.get("/namespaces", &Key::new(None, namespace));
         let Some(stored) = stored else {
@@ -55,7 +55,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Refuses the deletion of the namespaces that every cluster has.
+    /// Rejects the deletion of the initial namespaces.
     pub(crate) fn check_namespace_deletion(kind: &Kind, name: &str) -> Result<()> {
         if is_namespace(kind) && ETERNAL.contains(&name) {
             return Err(ApiError::forbidden(
@@ -67,7 +67,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Empties a terminating namespace and lets it go when nothing is left.
+    /// Deletes the content of a terminating namespace, then the namespace itself.
     pub(crate) async fn end_namespace(&self, name: &str) -> Result<()> {
         let Some(namespace) = self.namespace(name) else {
             return Ok(());
@@ -124,7 +124,7 @@ impl Cluster {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Deletes objects of a terminating namespace; the error is one of those that got in the way.
+    /// Deletes objects of a terminating namespace. Returns one of the errors, if any.
     async fn delete_content(&self, kind: &Arc<Kind>, objects: Vec<Arc<Stored>>) -> Result<()> {
         let mut objects = objects.into_iter();
         let mut deletions = FuturesUnordered::new();
@@ -152,7 +152,8 @@ impl Cluster {
     }
 }
 
-/// What counts of an object in a terminating namespace. Read often, hence without the rest.
+/// The fields of an object that matter in a terminating namespace. A partial parse, because it runs
+/// often.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Head {
@@ -168,20 +169,21 @@ struct Metadata {
 
 impl Head {
     fn of(stored: &Stored) -> Self {
-        // The store holds valid objects only; without the uid, the deletion would not find its object.
+        // The store contains only valid objects. Without the uid, the deletion would not match the
+        // object.
         serde_json::from_slice(&stored.raw).unwrap_or_default()
     }
 }
 
 impl Metadata {
-    /// Whether the object would not go at once when there is nothing else to hold it.
+    /// Returns `true` if the object waits for its dependents when nothing else holds it.
     fn waits_for_dependents(&self) -> bool {
         let mut finalizers = self.finalizers.iter().flatten();
         finalizers.any(|finalizer| finalizer == FOREGROUND || finalizer == ORPHAN)
     }
 }
 
-/// The conditions of a namespace that can't go yet.
+/// Returns the conditions of a namespace that cannot be removed yet.
 fn conditions(
     before: Option<&Value>,
     left: &[(String, usize)],

@@ -1,7 +1,7 @@
-//! Who depends on whom: owner uids and the objects that name them.
+//! The owner index: owner uids and the objects that refer to them.
 //!
-//! It knows what objects say of their owners, and which of those owners have been seen to go. Whether an
-//! owner exists is not its business.
+//! The index contains the owner references of objects, and which of these owners were seen to be
+//! deleted. It does not decide if an owner exists.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use crate::kinds::Kind;
 use crate::object::meta::{self, OwnerReference};
 use crate::store::{Key, Store};
 
-/// An object that has owners.
+/// An object with owner references.
 #[derive(Debug, Clone)]
 pub(crate) struct Dependent {
     pub(crate) kind: Arc<Kind>,
@@ -28,15 +28,15 @@ pub(crate) struct Owners {
 struct Index {
     by_owner: HashMap<String, Named>,
     by_dependent: HashMap<Place, (Arc<Kind>, Vec<OwnerReference>)>,
-    /// Dependents with owners of kinds that were not served when they were looked at.
+    /// Dependents with owners whose kinds were not served at the last check.
     unresolved: BTreeSet<Place>,
 }
 
-/// An owner as far as its dependents tell. Forgotten with the last of them.
+/// An owner in the references of its dependents. Removed with the last of them.
 #[derive(Debug, Default)]
 struct Named {
     dependents: HashSet<Place>,
-    /// It was seen to go. Its kind may be gone, too, so that nobody can ask for it any more.
+    /// Its deletion was observed. Its kind may no longer be served, so it cannot be looked up.
     gone: bool,
 }
 
@@ -68,11 +68,11 @@ impl Owners {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the owners of an object anew, whatever happened to it. The answer is the owners that may wait
-    /// for it no longer: it has forgotten them, or what it says of them has changed.
+    /// Re-reads the owner references of an object. Returns the owners that may no longer have to
+    /// wait for it: it does not refer to them any more, or the reference has changed.
     ///
-    /// The state is read under the index's own lock: of two concurrent writers, the one that comes here last
-    /// sees the last state, so that the index can't be left behind.
+    /// The state is read under the index's own lock: of two concurrent writers, the last one reads
+    /// the last state, so the index cannot become stale.
     pub(crate) fn refresh(
         &self,
         store: &Store,
@@ -101,7 +101,7 @@ impl Owners {
                 index.by_dependent.insert(place, (kind, now.clone()));
             }
         }
-        // Only now: an owner that is still named must be remembered as gone.
+        // After the additions: an owner that is still referenced must stay marked as deleted.
         for owner in &before {
             if let Some(named) = index.by_owner.get(&owner.uid)
                 && named.dependents.is_empty()
@@ -113,14 +113,14 @@ impl Owners {
         before
     }
 
-    /// Remembers that an owner is gone, for as long as anybody names it.
+    /// Marks an owner as deleted for as long as any object refers to it.
     pub(crate) fn mark_gone(&self, uid: &str) {
         if let Some(named) = self.lock().by_owner.get_mut(uid) {
             named.gone = true;
         }
     }
 
-    /// Whether an owner was seen to go.
+    /// Returns `true` if the deletion of an owner was observed.
     pub(crate) fn is_gone(&self, uid: &str) -> bool {
         self.lock()
             .by_owner
@@ -128,7 +128,7 @@ impl Owners {
             .is_some_and(|named| named.gone)
     }
 
-    /// The objects that name this owner, in a stable order.
+    /// Returns the objects that refer to this owner, in a stable order.
     pub(crate) fn dependents(&self, uid: &str) -> Vec<Dependent> {
         let index = self.lock();
         let Some(named) = index.by_owner.get(uid) else {
@@ -142,7 +142,7 @@ impl Owners {
             .collect()
     }
 
-    /// Remembers an object with an owner of a kind that is not served.
+    /// Marks an object as having an owner of a kind that is not served.
     pub(crate) fn mark_unresolved(&self, collection: &Arc<str>, key: &Key) {
         let mut index = self.lock();
         let place = (Arc::clone(collection), key.clone());
@@ -151,7 +151,8 @@ impl Owners {
         }
     }
 
-    /// Hands over the objects with owners of kinds that were not served, in a stable order.
+    /// Removes and returns the objects with owners of kinds that were not served, in a stable
+    /// order.
     pub(crate) fn take_unresolved(&self) -> Vec<Dependent> {
         let mut index = self.lock();
         let places = std::mem::take(&mut index.unresolved);
@@ -162,7 +163,7 @@ impl Owners {
     }
 }
 
-/// A quick look that spares most objects the parsing. It may be wrong only towards "yes".
+/// Returns `false` if the object has no owner references for sure. Avoids parsing most objects.
 fn mentions_owners(raw: &[u8]) -> bool {
     const NAME: &[u8] = b"\"ownerReferences\"";
     raw.windows(NAME.len()).any(|window| window == NAME)
@@ -193,7 +194,7 @@ mod tests {
             }
         }
 
-        /// Writes an object with these owners; gives the uids of those to look at.
+        /// Writes an object with these owners. Returns the uids of owners to check.
         fn write(&self, name: &str, owners: &[(&str, bool)]) -> Vec<String> {
             let key = Key::new(Some("default"), name);
             let references: Vec<Value> = owners
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_that_may_wait_no_longer_are_told() {
+    fn refresh_returns_owners_to_recheck() {
         let fixture = Fixture::new();
         assert!(fixture.write("x", &[("a", true), ("b", true)]).is_empty());
         assert!(fixture.write("x", &[("a", true), ("b", true)]).is_empty());
@@ -239,10 +240,10 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_is_known_to_be_gone_while_it_is_named() {
+    fn deleted_owner_is_marked_while_it_is_referenced() {
         let fixture = Fixture::new();
         fixture.owners.mark_gone("a");
-        assert!(!fixture.owners.is_gone("a"), "nobody cares for it");
+        assert!(!fixture.owners.is_gone("a"), "it has no dependents");
         fixture.write("x", &[("a", false)]);
         fixture.write("y", &[("a", false)]);
         fixture.owners.mark_gone("a");
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn unresolved_dependents_are_handed_over_once() {
+    fn unresolved_dependents_are_returned_once() {
         let fixture = Fixture::new();
         for name in ["y", "x", "z"] {
             fixture.write(name, &[("a", false)]);

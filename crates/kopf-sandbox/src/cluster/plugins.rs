@@ -1,4 +1,4 @@
-//! Runs the built-in admission plugins, and assigns addresses and ports to services.
+//! Built-in admission plugins, and addresses and ports of services.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,14 +8,14 @@ use super::Cluster;
 use crate::kinds::Kind;
 use crate::object::meta;
 use crate::plugins::{default_classes, limit_ranges, priorities, runtime_classes};
-use crate::services::pool::{Holdings, Pool};
+use crate::services::pool::{Allocation, Pool};
 use crate::services::{self, Failure};
 use crate::status::{ApiError, Result};
 use crate::store::Key;
 use crate::verbs::Call;
 
 impl Cluster {
-    /// Lets the built-in plugins complete a new object, or reject it.
+    /// Applies the built-in plugins to a new object: sets its fields or rejects it.
     pub(crate) fn plug_in(&self, call: &Call, object: &mut Value) -> Result<()> {
         if call.subresource.is_some() {
             return Ok(());
@@ -45,7 +45,7 @@ impl Cluster {
         }
     }
 
-    /// Lets the built-in plugins reject an object that webhooks may have changed.
+    /// Validates an object by the built-in plugins after the webhooks.
     pub(crate) fn check_plugins(
         &self,
         call: &Call,
@@ -56,7 +56,7 @@ impl Cluster {
             return Ok(());
         }
         let judged = match (&*call.kind.group, &*call.kind.plural) {
-            // The containers of a pod do not change.
+            // The containers of a pod are immutable.
             ("", "pods") if old.is_none() => {
                 limit_ranges::check_pod(object, &self.limit_ranges(call))
             }
@@ -90,34 +90,34 @@ impl Cluster {
         let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else {
             return Ok(reservation);
         };
-        let own = old.map(Holdings::of).unwrap_or_default();
+        let own = old.map(Allocation::of).unwrap_or_default();
         let old = old.and_then(|old| old.get("spec")?.as_object());
         if let Some(old) = old {
             services::carry_over(spec, old);
         }
         let mut pool = self.services.lock().unwrap_or_else(PoisonError::into_inner);
-        let holdings =
+        let allocation =
             services::assign(spec, &own, &mut pool).map_err(|failure| match failure {
                 Failure::Invalid(error) => ApiError::invalid(&call.kind, &name, &[error]),
                 Failure::Internal(why) => ApiError::internal(why),
             })?;
         if !call.options.dry_run {
-            reservation.number = Some(pool.reserve(holdings));
+            reservation.number = Some(pool.reserve(allocation));
         }
         Ok(reservation)
     }
 
-    /// Records the addresses and ports that a service has after a write.
+    /// Records the addresses and ports of a service after a write.
     pub(super) fn hold_addresses(&self, kind: &Kind, key: &Key) {
         if !is_service(kind) {
             return;
         }
         let name = format!("{}/{}", key.namespace().unwrap_or_default(), key.name);
-        // Under the lock: of two concurrent writes, the later one reads the later state.
+        // Reading under the lock ensures that the last of concurrent writes reads the last state.
         let mut pool = self.services.lock().unwrap_or_else(PoisonError::into_inner);
         let stored = self.store.get("/services", key);
-        let holdings = stored.map(|stored| Holdings::of(&stored.value()));
-        pool.store(name, holdings.unwrap_or_default());
+        let allocation = stored.map(|stored| Allocation::of(&stored.value()));
+        pool.store(name, allocation.unwrap_or_default());
     }
 
     fn limit_ranges(&self, call: &Call) -> Vec<Value> {
@@ -139,7 +139,7 @@ fn is_service(kind: &Kind) -> bool {
     kind.group.is_empty() && &*kind.plural == "services"
 }
 
-/// Addresses and ports that no other service gets meanwhile.
+/// Addresses and ports that are reserved until this is dropped.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Reservation<'a> {

@@ -1,7 +1,7 @@
-//! Stored objects in the version of a request, under the present schema.
+//! Conversion of stored objects to the version of a request, under the current schema.
 //!
-//! Objects of kinds with a conversion webhook are converted where they are read, by
-//! [`Cluster::in_version`]; what follows handles them like objects that are stored in that version.
+//! Objects of kinds with a conversion webhook are converted on reading by
+//! [`Cluster::in_version`]. Later steps handle them like objects stored in that version.
 
 use std::sync::Arc;
 
@@ -16,21 +16,21 @@ use crate::schema::Structural;
 use crate::status::Result;
 use crate::store::Stored;
 
-/// Conversions of one list that are under way at the same time.
+/// Maximum number of concurrent conversions of one list.
 const AT_ONCE: usize = 8;
 
 impl Cluster {
-    /// Whether the stored bytes are what a client of this version gets.
+    /// Returns `true` if clients of this version receive the stored bytes unchanged.
     pub(crate) fn is_as_stored(stored: &Stored, kind: &Arc<Kind>, version: &str) -> bool {
         Arc::ptr_eq(&stored.kind, kind) && &*stored.version == version
     }
 
-    /// The object in a version of its kind.
+    /// Returns the object in a version of its kind.
     pub(crate) fn object(stored: &Stored, kind: &Arc<Kind>, version: &str) -> Value {
         let mut object = stored.value();
         if !Self::is_as_stored(stored, kind, version) {
             conversion::convert(&mut object, &stored.kind, &stored.version, kind, version);
-            // The schema may have changed since the object was written: new defaults show at once.
+            // The schema may have changed since the write: new defaults apply immediately.
             if let Some(schema) = schema(kind, version) {
                 schema.default(&mut object);
                 schema.prune(&mut object);
@@ -39,7 +39,7 @@ impl Cluster {
         object
     }
 
-    /// The serialised object in a version of its kind.
+    /// Returns the serialised object in a version of its kind.
     pub(crate) fn bytes(stored: &Stored, kind: &Arc<Kind>, version: &str) -> Bytes {
         if Self::is_as_stored(stored, kind, version) {
             return stored.raw.clone();
@@ -47,9 +47,9 @@ impl Cluster {
         Bytes::from(Self::object(stored, kind, version).to_string())
     }
 
-    /// Returns the object converted to a version of its kind by the webhook of its CRD.
+    /// Converts the object to a version of its kind by the webhook of its CRD.
     ///
-    /// Objects that need no webhook are returned as they are.
+    /// Objects that need no webhook are returned unchanged.
     pub(crate) async fn in_version(
         &self,
         stored: &Arc<Stored>,
@@ -87,7 +87,7 @@ impl Cluster {
             .await
     }
 
-    /// Converts an object to another version of its kind: by the webhook of the CRD if there is one.
+    /// Converts an object to another version of its kind, by the webhook of the CRD if it has one.
     pub(crate) async fn converted(
         &self,
         kind: &Kind,

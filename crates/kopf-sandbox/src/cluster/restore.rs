@@ -1,4 +1,4 @@
-//! The state of a server that was kept on disk.
+//! Restoring of a server's state from disk.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use crate::kinds::Kind;
 use crate::store::{Key, Stored};
 
 impl Cluster {
-    /// Takes over the objects of a data folder, and what follows from them.
+    /// Restores the objects of a data folder and the derived state.
     pub(crate) fn restore(&self, recovered: &Recovered) {
-        // First CRDs: they define the kinds of others.
+        // CRDs first: they define the kinds of other objects.
         for (place, object) in recovered.objects() {
             if place.collection == crds::COLLECTION {
                 self.restore_object(place, object);
@@ -33,11 +33,11 @@ impl Cluster {
 
     fn restore_object(&self, place: Place<'_>, object: &RecoveredObject) {
         let Some(kind) = self.kind_of_collection(place.collection) else {
-            // The CRD was removed, and the process ended before its objects were.
+            // The CRD was removed, and the process ended before its objects were removed.
             tracing::warn!(
                 collection = place.collection,
                 name = place.name,
-                "an object in the data folder is of no known kind and is dropped"
+                "an object of an unknown kind in the data folder is dropped"
             );
             return;
         };
@@ -68,7 +68,7 @@ impl Cluster {
         self.kinds().by_plural(group, plural).cloned()
     }
 
-    /// Continues what the controllers had to do with an object when the process ended.
+    /// Queues the controller jobs of an object that were pending when the process ended.
     fn resume(&self, place: Place<'_>) {
         let Some(kind) = self.kind_of_collection(place.collection) else {
             return;
@@ -87,7 +87,7 @@ impl Cluster {
     }
 }
 
-/// Returns the definition by which an object was written: the present one if it would change nothing,
+/// Returns the kind by which an object was written: the current one if it would change nothing,
 /// else one that makes readers apply defaults and prune.
 fn written_by(kind: &Arc<Kind>, version: &str, object: &RecoveredObject) -> Arc<Kind> {
     let schema = kind
@@ -109,7 +109,7 @@ fn written_by(kind: &Arc<Kind>, version: &str, object: &RecoveredObject) -> Arc<
     }
 }
 
-/// The few fields of an object that the store keeps apart.
+/// The fields of an object that the store keeps separately.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Summary {

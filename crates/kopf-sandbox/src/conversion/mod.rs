@@ -1,7 +1,7 @@
-//! Conversion webhooks of CRDs: objects in one version of their kind turned into another.
+//! Conversion webhooks of CRDs.
 //!
-//! [`review`] is pure: it builds the review and checks the response. The request itself goes over the
-//! same connections as those of admission webhooks.
+//! [`review`] is pure: it builds the review and validates the response. The request uses the same
+//! connections as admission webhooks.
 
 mod review;
 
@@ -14,18 +14,18 @@ use crate::admission::{CallFailure, Caller, Remote};
 use crate::kinds::Kind;
 use crate::status::{ApiError, Result};
 
-/// The time that a real server gives a conversion webhook; CRDs cannot change it.
+/// The timeout of conversion webhooks on a real server; CRDs cannot change it.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Converts one object to another version of its kind by the webhook of the CRD.
 ///
-/// `uid` identifies the review. An object that has no metadata yet is empty: only its `apiVersion`
-/// changes, and the webhook is not called.
+/// `uid` identifies the review. An object without metadata is empty: only its `apiVersion` changes,
+/// and the webhook is not called.
 ///
 /// # Errors
 ///
-/// The webhook cannot be reached, refuses, or returns something else than the converted object. The
-/// message is that of a real server.
+/// The webhook is unreachable, fails, or returns an invalid object. The message is that of a real
+/// server.
 pub(crate) async fn convert(
     caller: &Caller,
     webhook: &Value,
@@ -54,13 +54,15 @@ pub(crate) async fn convert(
         original: &object,
         wanted: &wanted,
     };
-    let posted = caller.post(&remote, pair.question(version, uid)).await;
-    let answer = posted.map_err(|failure| match failure {
+    let posted = caller
+        .post(&remote, pair.review_request(version, uid))
+        .await;
+    let response = posted.map_err(|failure| match failure {
         CallFailure::Client(why) => failed(why),
         CallFailure::Call(why) => failed(format!("{what} failed: {why}")),
     })?;
-    let converted = review::converted_objects(version, uid, &answer)
+    let converted = review::converted_objects(version, uid, &response)
         .map_err(|why| failed(format!("{what} failed: {why}")))?;
     pair.accept(converted)
-        .map_err(|refusal| failed(refusal.message(&what)))
+        .map_err(|rejection| failed(rejection.message(&what)))
 }

@@ -1,9 +1,9 @@
-//! `ConversionReview`: the request, and the checks of the response.
+//! `ConversionReview`: the request, and the validation of the response.
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use crate::admission::{Answer, ReviewKind, parsed};
+use crate::admission::{RawResponse, ReviewKind, parsed};
 use crate::field_error::FieldError;
 use crate::object::{meta, metadata_rules};
 
@@ -45,22 +45,22 @@ pub(super) struct Pair<'a> {
     pub(super) wanted: &'a str,
 }
 
-/// A converted object that is not accepted.
+/// The reason why a converted object is rejected.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum Rejection {
     /// The number of objects is not 1.
     Count(usize),
     /// The object has no kind.
     NoObject(String),
-    /// The object is not of the wanted version and kind.
+    /// The object has another version or kind than requested.
     Type(String),
-    /// The identity of the object differs.
+    /// The identity of the object has changed.
     Identity(String),
     /// Labels or annotations are invalid.
     Metadata(String),
 }
 
-impl Refusal {
+impl Rejection {
     /// Returns the message of a real server.
     pub(super) fn message(self, what: &str) -> String {
         match self {
@@ -75,7 +75,7 @@ impl Refusal {
 
 impl Pair<'_> {
     /// Returns the serialised review.
-    pub(super) fn question(self, version: ReviewVersion, uid: &str) -> Bytes {
+    pub(super) fn review_request(self, version: ReviewVersion, uid: &str) -> Bytes {
         let review = json!({
             "kind": "ConversionReview",
             "apiVersion": version.api_version(),
@@ -89,42 +89,43 @@ impl Pair<'_> {
 
     /// Checks the converted objects of a response and returns the only one, with the metadata of the
     /// original except for labels and annotations.
-    pub(super) fn accept(self, converted: Vec<Value>) -> Result<Value, Refusal> {
+    pub(super) fn accept(self, converted: Vec<Value>) -> Result<Value, Rejection> {
         let count = converted.len();
         let mut converted = converted.into_iter();
         let (Some(mut object), None) = (converted.next(), converted.next()) else {
-            return Err(Refusal::Count(count));
+            return Err(Rejection::Count(count));
         };
         if text(&object, "kind").is_empty() {
             let why = format!("Object 'Kind' is missing in '{object}'");
-            return Err(Refusal::NoObject(why));
+            return Err(Rejection::NoObject(why));
         }
         let given = text(&object, "apiVersion");
         if given != self.wanted {
-            return Err(Refusal::Type(format!(
+            return Err(Rejection::Type(format!(
                 "invalid groupVersion (expected {}, received {given})",
                 self.wanted
             )));
         }
         let (expected, kind) = (text(self.original, "kind"), text(&object, "kind"));
         if kind != expected {
-            return Err(Refusal::Type(format!(
+            return Err(Rejection::Type(format!(
                 "invalid kind (expected {expected}, received {kind})"
             )));
         }
-        same_identity(self.original, &object).map_err(Refusal::Identity)?;
-        restore_metadata(self.original, &mut object).map_err(Refusal::Metadata)?;
+        same_identity(self.original, &object).map_err(Rejection::Identity)?;
+        restore_metadata(self.original, &mut object).map_err(Rejection::Metadata)?;
         Ok(object)
     }
 }
 
-/// Returns the objects of a response. The error is what follows `conversion webhook for … failed: `.
+/// Returns the objects of a response. The error is the string that follows `conversion webhook for
+/// … failed: `.
 pub(super) fn converted_objects(
     version: ReviewVersion,
     uid: &str,
-    answer: &Answer,
+    response: &RawResponse,
 ) -> Result<Vec<Value>, String> {
-    let review = parsed(CONVERSION, version.api_version(), answer)?;
+    let review = parsed(CONVERSION, version.api_version(), response)?;
     if version == ReviewVersion::V1 {
         let given = (text(&review, "apiVersion"), text(&review, "kind"));
         if given != (version.api_version(), CONVERSION.kind) {
@@ -174,7 +175,7 @@ fn same_identity(original: &Value, converted: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Gives the converted object the metadata of the original, with its own labels and annotations.
+/// Sets the metadata of the original, with the labels and annotations of the converted object.
 fn restore_metadata(original: &Value, converted: &mut Value) -> Result<(), String> {
     let own = match converted.get_mut("metadata").map(Value::take) {
         None => return Err("missing metadata in converted object".to_owned()),
@@ -240,7 +241,7 @@ fn shown(error: &FieldError) -> String {
     format!("{}: {}", error.field, error.message)
 }
 
-/// Returns the name that Go has for the type of a JSON value.
+/// Returns Go's name of the type of a JSON value.
 fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",

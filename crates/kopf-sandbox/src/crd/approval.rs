@@ -1,4 +1,4 @@
-//! Groups of the Kubernetes project: a definition in them carries a note that says who approved it.
+//! Groups of the Kubernetes project: CRDs in them require an approval annotation.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::field_error::FieldError;
 const KEY: &str = "api-approved.kubernetes.io";
 const SEE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
 
-/// What the note says.
+/// The value of the approval annotation.
 #[derive(PartialEq, Eq)]
 enum Note<'a> {
     Missing,
@@ -65,7 +65,7 @@ fn is_protected(crd: &Value) -> bool {
     within("k8s.io") || within("kubernetes.io")
 }
 
-/// A note that was accepted before is not asked about again.
+/// Validates the approval annotation. One that was accepted before is not validated again.
 pub(super) fn validate(crd: &Value, old: Option<&Value>) -> Option<FieldError> {
     let note = Note::of(crd);
     if !is_protected(crd) || old.is_some_and(|old| Note::of(old) == note) {
@@ -79,7 +79,7 @@ pub(super) fn validate(crd: &Value, old: Option<&Value>) -> Option<FieldError> {
     }
 }
 
-/// Status, reason and message of the condition about the note.
+/// Returns status, reason and message of the condition for the annotation.
 pub(super) fn condition(crd: &Value) -> Option<(bool, &'static str, String)> {
     if !is_protected(crd) {
         return None;

@@ -1,4 +1,4 @@
-//! The rules of `additionalPrinterColumns`, and of JSON paths in general.
+//! Validation of `additionalPrinterColumns`, and of JSON paths in general.
 
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ pub(super) fn validate(columns: &Value, path: &str) -> Vec<FieldError> {
             let detail = format!("must be one of {}", FORMATS.join(","));
             errors.push(FieldError::invalid(at("format"), &format.into(), &detail));
         }
-        // The path is named as in the server's own types.
+        // The error uses the field name of the server's internal types.
         let json_path = text("jsonPath");
         if json_path.is_empty() {
             errors.push(FieldError::required(at("JSONPath"), ""));
@@ -51,7 +51,7 @@ pub(super) fn validate(columns: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-/// Why a text cannot be a simple path such as `.spec.replicas`.
+/// Returns the error of a string that is not a simple path such as `.spec.replicas`.
 pub(super) fn json_path_problem(path: &str) -> Option<&'static str> {
     (!path.starts_with('.')).then_some("must be a simple json path starting with .")
 }

@@ -1,4 +1,4 @@
-//! When a definition takes effect: its names must not be taken by others of its group.
+//! Conditions of CRDs: their names must not be used by other CRDs of the group.
 
 use serde_json::{Map, Value, json};
 
@@ -6,10 +6,11 @@ use super::naming::Naming;
 use crate::field_error::FieldError;
 use crate::schema::{Source, structural};
 
-/// The status of a definition after a write to it or to another one of its group.
+/// Computes the status of a CRD after a write to it or to another one of its group.
 ///
-/// `crd` has its status so far; `others` are the definitions of its group; `now` is the time in the format
-/// of the API. Names stay accepted once they were, so the first one to ask gets them.
+/// `crd` contains its previous status; `others` are the CRDs of its group; `now` is the time in the
+/// format of the API. Accepted names stay accepted, so conflicts are decided in the order of
+/// creation.
 pub(crate) fn conditions<'a>(
     crd: &'a Value,
     others: impl Iterator<Item = &'a Value>,
@@ -40,7 +41,7 @@ pub(crate) fn conditions<'a>(
         let name = "KubernetesAPIApprovalPolicyConformant";
         set(&mut conditions, name, value, reason, &message, now);
     }
-    // Names that are settled are not looked at again, whatever anybody writes about them.
+    // Settled names are not evaluated again, even if other CRDs request them.
     let mut accepted = None;
     if !super::has_its_names(crd) {
         let names = Naming::of(crd, others);
@@ -71,7 +72,7 @@ pub(crate) fn conditions<'a>(
             .iter()
             .any(|condition| is_of_type(condition, "Established"))
     {
-        // A definition that had its names before keeps working under them.
+        // A CRD whose names were accepted before stays established under them.
         let message = "not all names are accepted";
         set(
             &mut conditions,
@@ -105,13 +106,13 @@ pub(crate) fn conditions<'a>(
     Value::Object(status)
 }
 
-/// Whether the kind of a definition is served.
+/// Returns `true` if the kind of a CRD is served.
 pub(crate) fn is_established(crd: &Value) -> bool {
     let conditions = crd.pointer("/status/conditions").and_then(Value::as_array);
     conditions.is_some_and(|conditions| is_true(conditions, "Established"))
 }
 
-/// Whether the objects of a definition are being deleted.
+/// Returns `true` if the objects of a CRD are being deleted.
 pub(crate) fn is_terminating(crd: &Value) -> bool {
     let conditions = crd.pointer("/status/conditions").and_then(Value::as_array);
     conditions.is_some_and(|conditions| is_true(conditions, "Terminating"))
@@ -132,7 +133,7 @@ fn is_true(conditions: &[Value], name: &str) -> bool {
         .any(|condition| is_of_type(condition, name) && is_true(condition))
 }
 
-/// Sets a condition. The time of an existing one changes only with its status.
+/// Sets a condition. The transition time changes only with the status.
 fn set(
     conditions: &mut Vec<Value>,
     name: &str,
@@ -176,7 +177,7 @@ fn schema_violations(crd: &Value) -> Option<String> {
     joined(texts)
 }
 
-/// Several errors as the server prints them together.
+/// Joins several errors as the server does.
 pub(super) fn joined(mut texts: Vec<String>) -> Option<String> {
     match texts.len() {
         0 => None,
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn taken_names_wait_for_their_owner_to_go() {
+    fn conflicting_names_are_accepted_after_their_owner_is_deleted() {
         let owner = with_status(crd("things", "Thing", &["th"]), &[], NOW);
         let others = [owner];
 
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn other_groups_do_not_matter() {
+    fn names_of_other_groups_do_not_conflict() {
         let mut foreign = with_status(crd("things", "Thing", &[]), &[], NOW);
         foreign["spec"]["group"] = "other.io".into();
         assert!(is_established(&with_status(
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn deletion_is_told() {
+    fn deletion_sets_the_terminating_condition() {
         let mut crd = with_status(crd("things", "Thing", &[]), &[], NOW);
         crd["metadata"]["deletionTimestamp"] = NOW.into();
         let crd = with_status(crd, &[], NOW);

@@ -1,4 +1,4 @@
-//! The rules of `spec.conversion`.
+//! Validation of `spec.conversion`.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ pub(super) fn validate(conversion: &Value) -> Vec<FieldError> {
             ));
         }
     }
-    // Errors name the fields of the server's own form, which is flatter than that of v1.
+    // Errors name the fields of the server's internal form, which is flatter than v1.
     let client = conversion
         .pointer("/webhook/clientConfig")
         .filter(|client| !client.is_null());
@@ -134,7 +134,7 @@ fn webhook_service(service: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if !url_path.starts_with('/') {
         invalid("must start with a '/'");
     }
-    // The first character is taken for the slash, whatever it is.
+    // The real server skips the first character, assuming it to be a slash.
     let mut chars = url_path.chars();
     chars.next();
     let segments = chars.as_str();

@@ -1,18 +1,19 @@
-//! The estimated cost of CEL rules: what they could take on the largest object that fits into a request.
+//! The estimated cost of CEL rules on the largest object that fits into a request.
 //!
-//! Only iterations are counted: of loops over `self` and its fields, and of the lists and maps that the
-//! schema is in. A real server counts the work of every step as well, so what is rejected here is rejected there.
+//! Only iterations are counted: of loops over `self` and its fields, and of the lists and maps that
+//! contain the schema. A real server also counts the cost of every step, so rules rejected here are
+//! rejected there.
 
 use crate::cel::Expression;
 use crate::field_error::FieldError;
 use crate::schema::{Additional, Items, Source};
 
-/// The size of the largest request, in bytes.
+/// The maximum size of a request, in bytes.
 const REQUEST: u64 = 3 * 1024 * 1024;
 /// The budget of one rule, in steps.
 const BUDGET: u64 = 10_000_000;
 
-/// Returns the rules of a schema and of those inside of it that exceed the budget.
+/// Returns errors for the rules of a schema and of its subschemas that exceed the budget.
 pub(super) fn problems(schema: Source<'_>, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     check(schema, path, 1, &mut errors);
@@ -71,8 +72,8 @@ fn factor(cost: u64) -> String {
     }
 }
 
-/// Returns how often the innermost of nested loops runs. Loops over anything else but lists and maps of the
-/// schema count once.
+/// Returns the number of iterations of the innermost of nested loops. Loops over values other than
+/// lists and maps of the schema count once.
 fn iterations(schema: Source<'_>, loops: &[Vec<String>]) -> u64 {
     let sizes = loops.iter().filter_map(|path| {
         let mut at = schema;
@@ -84,7 +85,7 @@ fn iterations(schema: Source<'_>, loops: &[Vec<String>]) -> u64 {
     sizes.fold(1, u64::saturating_mul)
 }
 
-/// Returns how many items a list or map can have. `None` for other values.
+/// Returns the maximum number of items of a list or map, or `None` for other values.
 fn size(schema: Source<'_>) -> Option<u64> {
     let (bound, entry) = match (schema.items(), schema.additional()) {
         (Items::One(items), _) => ("maxItems", least_bytes(items) + 1),
@@ -96,7 +97,7 @@ fn size(schema: Source<'_>) -> Option<u64> {
     Some(bound.unwrap_or(u64::MAX).min(REQUEST / entry))
 }
 
-/// Returns the length of the shortest JSON of a value.
+/// Returns the minimum length of a value's JSON.
 fn least_bytes(schema: Source<'_>) -> u64 {
     match schema.text("type") {
         "boolean" => 4,

@@ -1,9 +1,9 @@
-//! What the server fills in by itself.
+//! Defaults that the server sets.
 
 use serde_json::{Value, json};
 
-/// Fills in names, the conversion strategy and flags of versions, and drops nulls, which are the
-/// same as nothing everywhere in a definition.
+/// Sets names, the conversion strategy and flags of versions, and drops nulls, which are equal to
+/// absent fields everywhere in a CRD.
 pub(crate) fn default(crd: &mut Value) {
     let Some(spec) = crd.get_mut("spec") else {
         return;
@@ -61,7 +61,7 @@ fn drop_nulls(value: &mut Value) {
         Value::Object(map) => {
             map.retain(|_, value| !value.is_null());
             for (key, value) in map {
-                // These are values of objects to come, where a null may mean something.
+                // These are values of future objects, where null can be significant.
                 if !matches!(key.as_str(), "default" | "example" | "enum") {
                     drop_nulls(value);
                 }
@@ -72,7 +72,7 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// Makes the status of a new definition; whatever the client sent as status is dropped.
+/// Sets the status of a new CRD. The status sent by the client is dropped.
 pub(crate) fn prepare_create(crd: &mut Value) {
     let stored: Vec<Value> = storage_version(crd).into_iter().map(Value::from).collect();
     let status = json!({
@@ -85,7 +85,7 @@ pub(crate) fn prepare_create(crd: &mut Value) {
     }
 }
 
-/// Keeps the status of the old definition, and notes a storage version that is new.
+/// Keeps the status of the old CRD, and adds a new storage version to it.
 pub(crate) fn prepare_update(crd: &mut Value, old: &Value) {
     let storage = storage_version(crd);
     let Some(crd) = crd.as_object_mut() else {
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_conversion_are_filled_in() {
+    fn names_and_conversion_are_defaulted() {
         let mut crd = json!({"spec": {"names": {"kind": "KopfExample", "plural": "x"}}});
         default(&mut crd);
         assert_eq!(
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn storage_versions_are_remembered() {
+    fn storage_versions_are_recorded() {
         let mut old = json!({"spec": {"versions": [{"name": "v1", "storage": true}]}});
         prepare_create(&mut old);
         assert_eq!(old["status"]["storedVersions"], json!(["v1"]));

@@ -1,12 +1,12 @@
-//! Where errors about versions are reported.
+//! Field paths of errors about versions.
 //!
-//! The server checks definitions in an internal form, in which whatever is the same in all
-//! versions is said once for the whole definition. So its errors point to `spec.validation` and
-//! the like, which nobody has written, unless versions differ.
+//! The server validates CRDs in an internal form, in which parts that are equal in all versions are
+//! moved to the top level. Its errors therefore point to fields such as `spec.validation`, which
+//! are not in the request, unless versions differ.
 
 use serde_json::Value;
 
-/// A part of a version that may be said once for all.
+/// A part of a version that moves to the top level if it is equal in all versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Schema,
@@ -25,7 +25,7 @@ impl Part {
         }
     }
 
-    /// The path of the part when it is the same in all versions.
+    /// Returns the path of the part when it is equal in all versions.
     pub(super) fn common_path(self) -> &'static str {
         match self {
             Self::Schema => "spec.validation",
@@ -39,14 +39,14 @@ impl Part {
         version.get(self.key()).filter(|part| !part.is_null())
     }
 
-    /// Whether the part is the same in all versions, be it absent from all.
+    /// Returns `true` if the part is equal in all versions, or absent from all.
     pub(super) fn is_common(self, versions: &[Value]) -> bool {
         let first = versions.first().and_then(|version| self.of(version));
         versions.iter().all(|version| self.of(version) == first)
     }
 }
 
-/// The versions of a definition, in its own order.
+/// Returns the versions of a CRD, in its own order.
 pub(super) fn versions(crd: &Value) -> &[Value] {
     crd.pointer("/spec/versions")
         .and_then(Value::as_array)
@@ -57,7 +57,7 @@ pub(super) fn schema(version: &Value) -> Option<&Value> {
     openapi(Part::Schema.of(version)?)
 }
 
-/// The schema in a `schema` part.
+/// Returns the schema in a `schema` part.
 pub(super) fn openapi(part: &Value) -> Option<&Value> {
     part.get("openAPIV3Schema")
         .filter(|schema| !schema.is_null())
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_parts_are_common() {
+    fn equal_parts_move_to_the_top_level() {
         let same = [json!({"schema": {"a": 1}}), json!({"schema": {"a": 1}})];
         assert!(Part::Schema.is_common(&same) && Part::Columns.is_common(&same));
         let differ = [json!({"schema": {"a": 1}}), json!({})];

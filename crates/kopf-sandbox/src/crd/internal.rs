@@ -1,4 +1,4 @@
-//! The server's internal form of definitions, which some of its error messages print as a whole.
+//! The server's internal form of CRDs, which some of its error messages print as a whole.
 
 use std::fmt::Write as _;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 use super::folding::{Part, versions};
 use crate::schema::Source;
 
-/// How a field of a schema is printed in the internal form.
+/// The format of a schema field in the internal form.
 #[derive(Clone, Copy)]
 enum Shape {
     Text,
     Flag,
-    /// As it is, or null.
+    /// Unchanged, or null.
     Plain,
     Schema,
     Schemas,
@@ -84,7 +84,7 @@ const FIELDS: [(&str, &str, Shape); 44] = [
     ("XValidations", "x-kubernetes-validations", Shape::Plain),
 ];
 
-/// A schema with all the fields it could have.
+/// Formats a schema with all possible fields.
 pub(super) fn schema_text(schema: Source<'_>) -> String {
     let fields: Vec<String> = FIELDS
         .iter()
@@ -141,7 +141,7 @@ fn null() -> String {
     "null".to_owned()
 }
 
-/// All versions, without what they have in common.
+/// Formats all versions, without their common parts.
 pub(super) fn versions_text(crd: &Value) -> String {
     let versions = versions(crd);
     let mut text = "[".to_owned();

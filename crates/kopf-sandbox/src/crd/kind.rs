@@ -1,4 +1,4 @@
-//! From a definition to the kind of objects that it makes.
+//! Conversion of a CRD to the kind that it defines.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ const VERBS: [&str; 8] = [
     "watch",
 ];
 
-/// Makes the kind of a valid definition: its served versions, the preferred one first.
+/// Builds the kind of a valid CRD: its served versions, the preferred one first.
 ///
-/// `born` is the revision at which the definition was created. Schemas that are those of a `former` state
-/// of it are taken over, since compiling is expensive.
+/// `born` is the revision at which the CRD was created. Schemas that are equal to those of the
+/// `former` state are reused, because compiling is expensive.
 ///
 /// # Errors
 ///
-/// A schema that cannot be compiled, with paths relative to the definition.
+/// A schema cannot be compiled; paths are relative to the CRD.
 pub(crate) fn kind(
     crd: &Value,
     born: u64,
@@ -41,7 +41,7 @@ pub(crate) fn kind(
             .and_then(Value::as_str)
             .unwrap_or_default()
     };
-    // Accepted names are those that are served; a definition that was never looked at has none.
+    // Accepted names are served. A CRD that was never evaluated has none.
     let name = |key: &str| -> Arc<str> {
         let accepted = text(&format!("/status/acceptedNames/{key}"));
         let name = if accepted.is_empty() {
@@ -96,7 +96,7 @@ pub(crate) fn kind(
     Ok(kind)
 }
 
-/// Returns `spec.conversion.webhook` of a CRD whose objects are converted by it.
+/// Returns `spec.conversion.webhook` of a CRD with the conversion strategy `Webhook`.
 fn conversion_webhook(crd: &Value) -> Option<Arc<Value>> {
     let conversion = crd.pointer("/spec/conversion")?;
     if conversion.get("strategy").and_then(Value::as_str) != Some("Webhook") {
@@ -174,7 +174,7 @@ fn kind_version(
     })
 }
 
-/// The compiled schema of a version, if it is the same as in a former state of the definition.
+/// Returns the compiled schema of a version, if it is equal to that of the former state.
 fn known_schema(former: &Value, kind: &Kind, version: &Value) -> Option<Arc<Structural>> {
     let name = version.get("name")?;
     let before = versions(former)
@@ -231,7 +231,7 @@ fn scale_paths(scale: &Value) -> ScalePaths {
     }
 }
 
-/// The definition's own warning, or one that names the best version to use instead.
+/// Returns the CRD's own deprecation warning, or one that names the recommended version.
 fn deprecation_warning(crd: &Value, kind: &Kind, version: &Value, name: &str) -> String {
     if let Some(own) = version.get("deprecationWarning").and_then(Value::as_str) {
         return own.to_owned();
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn served_versions_in_order_of_preference() {
+    fn served_versions_are_ordered_by_preference() {
         let kind = kind(&crd(), 1, None).unwrap();
         let names: Vec<&str> = kind.versions.iter().map(|version| &*version.name).collect();
         assert_eq!(names, ["v1", "v1beta1"]);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn deprecated_versions_say_what_to_use() {
+    fn deprecation_warnings_name_the_replacement() {
         let mut crd = crd();
         let warning = |crd: &Value| {
             kind(crd, 1, None)
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_new_while_terminating() {
+    fn terminating_crd_rejects_creations() {
         let mut crd = crd();
         crd["status"] = json!({"conditions": [{"type": "Terminating", "status": "True"}]});
         let kind = kind(&crd, 1, None).unwrap();

@@ -1,15 +1,15 @@
-//! Rules of CustomResourceDefinition objects: what is filled in, what is refused, when a
-//! definition takes effect, and which kind of objects it then makes.
+//! Rules of CustomResourceDefinition objects: defaults, validation, conditions, and the kinds that
+//! they define.
 //!
-//! Pure functions over the JSON of `apiextensions.k8s.io/v1`. Storing definitions and serving
-//! their kinds is somebody else's work.
+//! Pure functions over the JSON of `apiextensions.k8s.io/v1`. Storing CRDs and serving their kinds
+//! is done by the `cluster` module.
 //!
 //! # Flow
 //!
-//! 1. A create: [`default`], [`prepare_create`], [`validate`], [`warnings`].
-//!    An update: [`default`], [`prepare_update`], [`validate_update`]; of the status, [`validate_status`].
-//! 2. After each write, and then for those of the group that wait for names: [`conditions`].
-//! 3. [`is_established`] definitions are served as [`kind()`] says.
+//! 1. A create: [`default`], [`prepare_create`], [`validate`], [`warnings`]. An update:
+//!    [`default`], [`prepare_update`], [`validate_update`]; of the status, [`validate_status`].
+//! 2. After each write, also for CRDs of the group that wait for names: [`conditions`].
+//! 3. [`is_established`] CRDs are served as the kind returned by [`kind()`].
 
 mod approval;
 mod columns;

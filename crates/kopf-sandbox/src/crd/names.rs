@@ -1,11 +1,11 @@
-//! The syntax of names in definitions.
+//! The syntax of names in CRDs.
 
 use serde_json::Value;
 
 use crate::field_error::FieldError;
 use crate::object::names::{LABEL_1035_RULE, SUBDOMAIN_RULE};
 
-/// Why a text is no label of a DNS name.
+/// Returns the error of a string that is not a DNS label.
 pub(super) fn label_problem(text: &str) -> Option<String> {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let fits = text.starts_with(|c: char| c.is_ascii_lowercase())
@@ -14,7 +14,7 @@ pub(super) fn label_problem(text: &str) -> Option<String> {
     problems(text.len(), 63, fits, LABEL_1035_RULE)
 }
 
-/// Why a text is no DNS name.
+/// Returns the error of a string that is not a DNS subdomain.
 pub(super) fn subdomain_problem(text: &str) -> Option<String> {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let fits = text.split('.').all(|part| {
@@ -35,7 +35,7 @@ fn problems(length: usize, max: usize, fits: bool, wording: &str) -> Option<Stri
     }
 }
 
-/// Why a text is no name of a kind.
+/// Returns the error of a string that is not the name of a kind.
 pub(crate) fn kind_name_problem(text: &str) -> Option<String> {
     let problem = label_problem(&text.to_lowercase())?;
     Some(format!(
@@ -43,7 +43,7 @@ pub(crate) fn kind_name_problem(text: &str) -> Option<String> {
     ))
 }
 
-/// The rules of `spec.names` and of `status.acceptedNames`: those that are there are well-formed.
+/// Validates the syntax of `spec.names` or `status.acceptedNames`. Absent names are valid.
 pub(super) fn validate(names: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let text = |key: &str| {
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_start_with_a_letter() {
+    fn labels_must_start_with_a_letter() {
         for good in ["a", "a-b", "a1"] {
             assert_eq!(label_problem(good), None);
         }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn subdomains_have_labels() {
+    fn subdomains_are_validated_by_label() {
         assert_eq!(subdomain_problem("a.b-c.1"), None);
         for bad in ["", "a..b", ".a", "A.b", "a_b.c"] {
             assert_eq!(
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_may_have_capitals() {
+    fn kinds_can_be_in_mixed_case() {
         assert_eq!(kind_name_problem("KopfExample"), None);
         assert!(kind_name_problem("Kopf Example").is_some());
     }

@@ -1,4 +1,4 @@
-//! Who gets which names in a group.
+//! Assignment of names to the CRDs of a group.
 
 use std::collections::HashSet;
 
@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use super::conditions::joined;
 
-/// The names that a definition gets, and what stands against the rest.
+/// The names that a CRD gets, and the conflict over the others.
 pub(super) struct Naming {
     pub(super) accepted: Value,
-    /// Reason and message; of several conflicts the last one is told.
+    /// Reason and message; of several conflicts, the last one.
     pub(super) conflict: Option<(&'static str, String)>,
 }
 
@@ -36,7 +36,7 @@ impl Naming {
     }
 }
 
-/// Names that are taken in the group.
+/// Names that are used in the group.
 struct Used<'a> {
     resources: HashSet<&'a str>,
     kinds: HashSet<&'a str>,
@@ -80,13 +80,13 @@ impl Claim<'_> {
             self.conflict = Some((reason, in_use(wanted)));
         }
         let name = if is_free { wanted } else { held };
-        // Plural and kind have no omitted form.
+        // Plural and kind are never omitted.
         if !name.is_empty() || matches!(key, "plural" | "kind") {
             self.accepted.insert(key.to_owned(), name.into());
         }
     }
 
-    /// Short names are accepted all together or not at all.
+    /// Accepts the short names all together or not at all.
     fn short_names(&mut self, used: &HashSet<&str>) {
         let (wanted, held) = (
             texts(self.requested, "shortNames"),
@@ -114,7 +114,7 @@ impl Claim<'_> {
     }
 }
 
-/// Whether a definition has just the names that it wants: then nobody looks at them again.
+/// Returns `true` if all requested names are accepted, so that they need no evaluation.
 pub(crate) fn has_its_names(crd: &Value) -> bool {
     let (wanted, held) = (
         crd.pointer("/spec/names"),

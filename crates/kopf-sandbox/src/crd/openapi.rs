@@ -1,4 +1,4 @@
-//! The rules of schemas in definitions, beyond being structural.
+//! Validation of schemas in CRDs, beyond being structural.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::schema::{
     Additional, Items, Purpose, Source, TYPE_NAMES, expression_problem, leads_somewhere,
 };
 
-/// The reasons that a broken CEL rule may be reported with.
+/// The allowed values of `reason` of a CEL rule.
 const RULE_REASONS: [&str; 4] = [
     "FieldValueDuplicate",
     "FieldValueForbidden",
@@ -16,7 +16,7 @@ const RULE_REASONS: [&str; 4] = [
     "FieldValueRequired",
 ];
 
-/// Says what in a schema is not allowed in definitions.
+/// Returns errors for parts of a schema that CRDs must not contain.
 pub(super) fn validate(schema: Source<'_>, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let place = Place {
@@ -31,13 +31,13 @@ pub(super) fn validate(schema: Source<'_>, path: &str) -> Vec<FieldError> {
     errors
 }
 
-/// What is known about the place of a schema.
+/// The context of a schema.
 #[derive(Clone)]
 struct Place {
     is_root: bool,
     /// Inside of `metadata`, `kind` or `apiVersion` of a resource.
     in_metadata: bool,
-    /// Why there must be no defaults.
+    /// The reason why defaults are forbidden, if they are.
     no_defaults: Option<String>,
 }
 
@@ -125,7 +125,7 @@ fn inner_schemas(schema: Source<'_>, path: &str, place: &Place, errors: &mut Vec
     }
 }
 
-/// Keywords of JSON schema that definitions do without.
+/// Rejects keywords of JSON schema that CRDs do not support.
 fn keywords(schema: Source<'_>, path: &str, place: &Place, errors: &mut Vec<FieldError>) {
     let type_name = schema.text("type");
     if !type_name.is_empty() && !TYPE_NAMES.contains(&type_name) {
@@ -151,7 +151,7 @@ fn keywords(schema: Source<'_>, path: &str, place: &Place, errors: &mut Vec<Fiel
         "$ref",
     ];
     for key in keys {
-        // An empty value of these is still there, while an empty `id` or map is not.
+        // Empty values of these keywords count as present; an empty `id` or map does not.
         let is_there = match key {
             "additionalItems" | "dependencies" | "$ref" => schema.value(key).is_some(),
             _ => schema.set_keys().any(|set| set == key),
@@ -175,7 +175,7 @@ fn keywords(schema: Source<'_>, path: &str, place: &Place, errors: &mut Vec<Fiel
     }
 }
 
-/// `required` without a type, `invalid` with a wrong one.
+/// Returns the error of a missing (`required`) or wrong (`invalid`) type.
 fn needs_type(schema: Source<'_>, path: &str, detail: &str) -> FieldError {
     let at = format!("{path}.type");
     match schema.text("type") {
@@ -296,7 +296,7 @@ fn list_map(schema: Source<'_>, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Members of sets and maps are there, and so are the keys of the latter.
+/// Checks that items of sets and maps are not nullable, and that map keys are required.
 fn list_members(schema: Source<'_>, path: &str, errors: &mut Vec<FieldError>) {
     let Items::One(items) = schema.items() else {
         return;
@@ -333,7 +333,7 @@ fn list_members(schema: Source<'_>, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The form of CEL rules.
+/// Validates the fields of CEL rules.
 fn cel_rules(schema: Source<'_>, path: &str, errors: &mut Vec<FieldError>) {
     let has_breaks = |text: &str| text.contains(['\n', '\r']);
     for (index, rule) in schema.schemas("x-kubernetes-validations").enumerate() {
@@ -364,13 +364,13 @@ fn cel_rules(schema: Source<'_>, path: &str, errors: &mut Vec<FieldError>) {
             ));
         }
     }
-    // A real server compiles expressions only if everything else is fine.
+    // A real server compiles expressions only if there are no other errors.
     if errors.is_empty() {
         expressions(schema, path, errors);
     }
 }
 
-/// The expressions of CEL rules: their syntax and the names in them. Types are hardly checked.
+/// Validates the expressions of CEL rules: syntax and names. Types are mostly unchecked.
 fn expressions(schema: Source<'_>, path: &str, errors: &mut Vec<FieldError>) {
     let root = path.ends_with("openAPIV3Schema");
     for (index, rule) in schema.schemas("x-kubernetes-validations").enumerate() {
@@ -396,7 +396,7 @@ fn expressions(schema: Source<'_>, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Returns a rule as a real server shows it in errors.
+/// Formats a rule as in the errors of a real server.
 fn shown_rule(rule: Source<'_>) -> String {
     let null = Value::Null;
     let text = |key: &str| Value::from(rule.text(key)).to_string();

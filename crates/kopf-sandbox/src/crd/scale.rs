@@ -1,4 +1,4 @@
-//! The scale subresource: the rules of its paths, and of the numbers they lead to.
+//! The scale subresource: validation of its paths, and of the values at these paths.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::columns::json_path_problem;
 use crate::field_error::FieldError;
 use crate::kinds::ScalePaths;
 
-/// The rules of `subresources`.
+/// Validates `subresources`.
 pub(super) fn validate(subresources: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let Some(scale) = subresources.get("scale").filter(|scale| !scale.is_null()) else {
@@ -47,9 +47,9 @@ pub(super) fn validate(subresources: &Value, path: &str) -> Vec<FieldError> {
     errors
 }
 
-/// The rules for the numbers of replicas in an object of a kind with this subresource.
+/// Validates the numbers of replicas in an object of a kind with this subresource.
 ///
-/// Checked at every write, on top of the schema. `status_only` is for writes to the status.
+/// Checked at every write, in addition to the schema. `status_only` is for writes to the status.
 pub(crate) fn validate_scale(
     paths: &ScalePaths,
     object: &Value,
@@ -85,7 +85,7 @@ fn replicas(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Why what is at the path cannot be read as the wanted type.
+/// Returns the error if the value at the path has another type.
 fn mistyped(object: &Value, path: &str, fits: fn(&Value) -> bool, wanted: &str) -> Option<String> {
     match find(object, path) {
         Ok(None) => None,
@@ -103,7 +103,7 @@ fn mistyped(object: &Value, path: &str, fits: fn(&Value) -> bool, wanted: &str) 
     }
 }
 
-/// The value at a path; the error is a value on the way that has no fields.
+/// Returns the value at a path. The error is an intermediate value that is not an object.
 fn find<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, &'a Value> {
     let mut value = object;
     for key in path.trim_start_matches('.').split('.') {
@@ -118,7 +118,7 @@ fn find<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, &'a Valu
     Ok(Some(value))
 }
 
-/// A value as Go prints it.
+/// Formats a value as Go does.
 fn printed(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replicas_are_counts() {
+    fn replicas_must_be_non_negative_integers() {
         let paths = ScalePaths {
             spec_replicas: ".spec.replicas".to_owned(),
             status_replicas: ".status.replicas".to_owned(),

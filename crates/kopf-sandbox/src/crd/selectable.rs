@@ -1,4 +1,4 @@
-//! The rules of `selectableFields`.
+//! Validation of `selectableFields`.
 
 use serde_json::Value;
 
@@ -52,7 +52,7 @@ pub(super) fn validate(fields: &Value, schema: Source<'_>, path: &str) -> Vec<Fi
     errors
 }
 
-/// The schema that a path such as `.spec.color` leads to.
+/// Returns the schema at a path such as `.spec.color`.
 fn resolve<'a>(path: &str, schema: Source<'a>) -> Result<Source<'a>, String> {
     let mut found = schema;
     let mut tokens = tokens(path).into_iter();
@@ -76,7 +76,7 @@ fn resolve<'a>(path: &str, schema: Source<'a>) -> Result<Source<'a>, String> {
     Ok(found)
 }
 
-/// Splits at dots and brackets, which are tokens of their own.
+/// Splits at dots and brackets, which are separate tokens.
 fn tokens(path: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = path;

@@ -1,4 +1,4 @@
-//! The answers of a real server to definitions of all sorts.
+//! Comparison with responses of a real server to CRDs of all sorts.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -7,11 +7,11 @@ use super::{
     conditions, default, kind, prepare_create, prepare_update, validate, validate_update, warnings,
 };
 
-/// What a Kubernetes 1.36 server answered to creates of definitions.
+/// Responses of a Kubernetes 1.36 server to creations of CRDs.
 const RECORDED: &str = include_str!("recorded.json");
 
 #[test]
-fn answers_are_those_of_a_real_server() {
+fn responses_match_a_real_server() {
     let cases: Vec<Value> = serde_json::from_str(RECORDED).unwrap();
     let mut failures = Vec::new();
     for case in &cases {
@@ -52,7 +52,7 @@ fn answers_are_those_of_a_real_server() {
         failures.len(),
         failures.join("\n")
     );
-    assert!(count > 100, "only {count} answers");
+    assert!(count > 100, "only {count} responses");
 }
 
 fn established() -> Value {
@@ -74,7 +74,7 @@ fn established() -> Value {
 }
 
 #[test]
-fn updates_keep_what_objects_are_stored_by() {
+fn immutable_fields_of_crds_cannot_change() {
     let old = established();
     let texts = |pointer: &str, value: Value| -> Vec<String> {
         let mut new = old.clone();
@@ -121,7 +121,7 @@ fn updates_keep_what_objects_are_stored_by() {
 }
 
 #[test]
-fn names_can_change_while_nothing_is_served() {
+fn names_can_change_before_they_are_accepted() {
     let mut old = established();
     old["status"]["conditions"] = json!([]);
     let mut new = old.clone();
@@ -132,7 +132,7 @@ fn names_can_change_while_nothing_is_served() {
 
 proptest! {
     #[test]
-    fn nothing_panics(mut crd in anything(), other in anything()) {
+    fn random_crds_never_panic(mut crd in anything(), other in anything()) {
         let _ = validate(&crd);
         default(&mut crd);
         prepare_update(&mut crd, &other);
@@ -149,7 +149,7 @@ proptest! {
     }
 }
 
-/// Definitions with things in wrong places.
+/// CRDs with values of wrong types.
 fn anything() -> impl Strategy<Value = Value> {
     let part = prop_oneof![
         Just(json!(null)),

@@ -1,4 +1,4 @@
-//! What is wrong with a definition, in the words and the order of the server.
+//! Validation of CRDs, with the messages and the order of the real server.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use super::{
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::schema::{self as schemas, Items, Source, Structural};
 
-/// Validates a new definition. Its defaults and its status are there already.
+/// Validates a new CRD. Requires that its defaults and status are set.
 pub(crate) fn validate(crd: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let text = |pointer: &str| {
@@ -28,15 +28,15 @@ pub(crate) fn validate(crd: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Validates the update of a definition. The status is that of the old one, except for a new
-/// stored version.
+/// Validates the update of a CRD. The status is that of the old one, except for a new stored
+/// version.
 pub(crate) fn validate_update(crd: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     everything_else(crd, Some(old), &mut errors);
     errors
 }
 
-/// Texts of the `Warning` headers of a create or an update.
+/// Returns the values of the `Warning` headers of a create or an update.
 pub(crate) fn warnings(crd: &Value, old: Option<&Value>) -> Vec<String> {
     let known = old.map(unrecognized_formats).unwrap_or_default();
     let new = unrecognized_formats(crd)
@@ -50,7 +50,7 @@ pub(crate) fn warnings(crd: &Value, old: Option<&Value>) -> Vec<String> {
 
 fn unrecognized_formats(crd: &Value) -> Vec<String> {
     let versions = versions(crd);
-    // What all versions have in common is looked at once.
+    // Parts that are equal in all versions are validated once.
     let count = if Part::Schema.is_common(versions) {
         1
     } else {
@@ -69,7 +69,7 @@ fn unrecognized_formats(crd: &Value) -> Vec<String> {
     formats
 }
 
-/// The rules of a write to the status alone. The client is trusted with the rest of it.
+/// Validates a write to the status. Other fields of the status are not validated.
 pub(crate) fn validate_status(crd: &Value) -> Vec<FieldError> {
     crd.pointer("/status/acceptedNames")
         .map(|accepted| names::validate(accepted, "status.acceptedNames"))
@@ -242,7 +242,7 @@ fn names_rules(spec: &Value, errors: &mut Vec<FieldError>) {
     errors.extend(names::validate(names, "spec.names"));
 }
 
-/// Parts that are the same in all versions.
+/// Validates the parts that are equal in all versions.
 fn common_parts(crd: &Value, errors: &mut Vec<FieldError>) {
     let versions = versions(crd);
     for part in [
@@ -287,8 +287,8 @@ fn part_rules(
     }
 }
 
-/// What the root of a schema may say when the status is a subresource, which has a schema of its
-/// own: nothing that would be lost there.
+/// Keywords allowed at the root of a schema with the status subresource, whose schema is derived
+/// from it: others would be lost there.
 const ALLOWED_AT_ROOT: [(&str, &str); 22] = [
     ("Description", "description"),
     ("Type", "type"),
@@ -343,7 +343,7 @@ fn schema_part(schema: Source<'_>, has_status: bool, path: &str, errors: &mut Ve
     if let Some(detail) = unsupported {
         errors.push(FieldError::invalid(at, &"".into(), &detail));
     } else if let Err(problems) = Structural::compile(schema.json()) {
-        // Nothing is left that should not compile, but what cannot be used must not be stored.
+        // Valid schemas compile. This prevents storing one that does not.
         errors.extend(problems.into_iter().map(|problem| FieldError {
             field: format!("{at}.{}", problem.field),
             ..problem
@@ -376,7 +376,7 @@ fn root_beside_status(schema: Source<'_>, at: &str, errors: &mut Vec<FieldError>
     }
 }
 
-/// Why a schema cannot even be read as a structural one.
+/// Returns the error of a schema that cannot be parsed as a structural one.
 fn unsupported(schema: Source<'_>) -> Option<String> {
     let mut found = None;
     schema.any(&mut |part: Source<'_>| {
@@ -407,7 +407,8 @@ fn unsupported(schema: Source<'_>) -> Option<String> {
     found
 }
 
-/// What cannot change: the name's parts never, and what objects are stored by once there may be some.
+/// Rejects changes of immutable fields: the parts of the name, and the storage once objects may
+/// exist.
 fn immutable(crd: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     let mut fields = Vec::new();
     if is_established(old) {

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use super::groups::named_groups;
 use crate::kinds::{Kind, KindVersion, Kinds};
 
-/// The answer of `/api`.
+/// Returns the response of `/api`.
 pub(crate) fn aggregated_api(kinds: &Kinds) -> Value {
     list(&[group(kinds, "")])
 }
 
-/// The answer of `/apis`.
+/// Returns the response of `/apis`.
 pub(crate) fn aggregated_apis(kinds: &Kinds) -> Value {
     let groups: Vec<Value> = named_groups(kinds)
         .iter()
@@ -81,7 +81,8 @@ fn resource(kind: &Kind, version: &KindVersion) -> Value {
     document
 }
 
-/// Built-in kinds leave out what is the same as of their resource; custom ones do not.
+/// Returns `responseKind`. Built-in kinds omit parts that are equal to those of their resource;
+/// custom ones do not.
 fn response_kind(
     owner: &Kind,
     owner_version: &KindVersion,
@@ -103,7 +104,7 @@ mod tests {
     use crate::kinds::builtin;
 
     #[test]
-    fn the_documents_are_those_of_a_real_server() {
+    fn documents_match_a_real_server() {
         let recorded: Value =
             serde_json::from_str(include_str!("../../data/discovery.json")).unwrap();
         let kinds = builtin();
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn custom_resources_name_their_kind_in_full() {
+    fn custom_resources_have_a_full_response_kind() {
         let mut kinds = builtin();
         kinds.insert(custom_kind("x.example.com", &["v1", "v1alpha1"]));
         let document = aggregated_apis(&kinds);

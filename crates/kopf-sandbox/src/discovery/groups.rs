@@ -1,11 +1,11 @@
-//! The order in which discovery lists groups.
+//! The order of groups in discovery.
 
 use std::sync::Arc;
 
 use crate::kinds::{Kinds, Origin};
 
-/// All groups but the core one: the built-in ones as a real server orders them, and after them
-/// those of custom resources by name.
+/// Returns all groups but the core one: the built-in ones in the order of a real server, then those
+/// of custom resources by name.
 pub(super) fn named_groups(kinds: &Kinds) -> Vec<Arc<str>> {
     let is_builtin = |group: &str| kinds.of_group(group).any(|it| it.origin == Origin::BuiltIn);
     let named = kinds.groups().filter(|group| !group.is_empty()).cloned();

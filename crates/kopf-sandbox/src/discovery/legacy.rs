@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::groups::named_groups;
 use crate::kinds::{Kind, KindVersion, Kinds};
 
-/// Hashes of storage versions of built-in resources, by path of the document and resource.
-/// They are opaque to clients, so they are recorded and not computed.
+/// Hashes of storage versions of built-in resources, by document path and resource. They are opaque
+/// to clients, so they are recorded instead of computed.
 static HASHES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     let text = include_str!("../../data/discovery-legacy.json");
     let recorded: BTreeMap<String, Value> =
@@ -29,7 +29,7 @@ static HASHES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     hashes
 });
 
-/// The answer of `/api`; `address` is what clients reach the server by.
+/// Returns the response of `/api`. `address` is the address of the server.
 pub(crate) fn api_versions(kinds: &Kinds, address: &str) -> Value {
     json!({
         "kind": "APIVersions",
@@ -38,7 +38,7 @@ pub(crate) fn api_versions(kinds: &Kinds, address: &str) -> Value {
     })
 }
 
-/// The answer of `/apis`.
+/// Returns the response of `/apis`.
 pub(crate) fn api_group_list(kinds: &Kinds) -> Value {
     let groups: Vec<Value> = named_groups(kinds)
         .iter()
@@ -47,7 +47,7 @@ pub(crate) fn api_group_list(kinds: &Kinds) -> Value {
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
 }
 
-/// The answer of `/apis/GROUP`, if there is such a group.
+/// Returns the response of `/apis/GROUP`, or `None` if there is no such group.
 pub(crate) fn api_group(kinds: &Kinds, name: &str) -> Option<Value> {
     let mut document = group(kinds, name).filter(|_| !name.is_empty())?;
     let fields = document.as_object_mut()?;
@@ -56,7 +56,8 @@ pub(crate) fn api_group(kinds: &Kinds, name: &str) -> Option<Value> {
     Some(document)
 }
 
-/// The answer of `/api/VERSION` (the group is empty) or `/apis/GROUP/VERSION`, if it is served.
+/// Returns the response of `/api/VERSION` (the group is empty) or `/apis/GROUP/VERSION`, or `None`
+/// if it is not served.
 pub(crate) fn api_resource_list(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
     let mut resources = Vec::new();
     for kind in kinds.of_group(group) {
@@ -83,7 +84,7 @@ pub(crate) fn api_resource_list(kinds: &Kinds, group: &str, version: &str) -> Op
         return None;
     }
     Some(match group {
-        // A peculiarity of the oldest document: it does not tell its own version.
+        // The document of the core group has no `apiVersion`, as on a real server.
         "" => json!({ "kind": "APIResourceList", "groupVersion": version, "resources": resources }),
         _ => json!({
             "kind": "APIResourceList",
@@ -200,7 +201,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_documents_are_those_of_a_real_server() {
+    fn documents_match_a_real_server() {
         let text = include_str!("../../data/discovery-legacy.json");
         let recorded: BTreeMap<String, Value> = serde_json::from_str(text).unwrap();
         let kinds = builtin();
@@ -230,7 +231,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_not_served_has_no_document() {
+    fn unserved_versions_have_no_document() {
         let kinds = builtin();
         assert_eq!(api_group(&kinds, "nowhere.example.com"), None);
         assert_eq!(api_group(&kinds, ""), None);

@@ -1,8 +1,8 @@
-//! What the server says it can do: groups, versions, resources.
+//! Discovery: groups, versions, resources.
 //!
-//! Two forms of the same facts: one document for everything (aggregated, what kubectl asks for)
-//! and one document per group and version (legacy). Both are made from [`Kinds`], so they never
-//! tell of anything that is not served.
+//! Discovery has two forms: one document for everything (aggregated, requested by kubectl) and one
+//! document per group and version (legacy). Both are built from [`Kinds`], so they list exactly
+//! what is served.
 //!
 //! [`Kinds`]: crate::kinds::Kinds
 

@@ -1,6 +1,6 @@
-//! Which form of discovery a client wants: the `Accept` header.
+//! Negotiation of the form of discovery by the `Accept` header.
 
-/// What to answer `/api` and `/apis` with.
+/// The form of the responses of `/api` and `/apis`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// One document of `apidiscovery.k8s.io/v2`.
@@ -9,15 +9,15 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// The first of the wanted forms that is offered; `None` if there is none (406).
-    /// The older `v2beta1` is not offered, as on a real server, nor is protobuf.
+    /// Returns the first accepted form that is supported, or `None` (406). As on a real server,
+    /// `v2beta1` is not supported; neither is protobuf.
     pub(crate) fn negotiate(accept: Option<&str>) -> Option<Self> {
         let accept = accept.unwrap_or_default();
         if accept.trim().is_empty() {
             return Some(Self::Legacy);
         }
         let mut wanted: Vec<Clause<'_>> = accept.split(',').map(Clause::parse).collect();
-        // Equal ones stay in the order of the header.
+        // The sort is stable: equal qualities keep the order of the header.
         wanted.sort_by(|a, b| b.quality.total_cmp(&a.quality));
         wanted
             .iter()
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_offered_form_is_taken() {
+    fn first_supported_form_is_selected() {
         let v2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
         let beta = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
         let cases = [

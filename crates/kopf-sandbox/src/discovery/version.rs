@@ -1,9 +1,9 @@
-//! What the server says it is: `/version`.
+//! The `/version` endpoint.
 
 use serde_json::{Value, json};
 
-/// Clients compare the numbers with their own version, so they are those of the recorded server;
-/// the suffix tells people that this is not that server.
+/// Returns the version document. Clients compare the numbers with their own version, so they are
+/// those of the recorded server. The suffix marks the sandbox.
 pub(crate) fn version() -> Value {
     let recorded: Value = serde_json::from_str(include_str!("../../data/version.json"))
         .expect("the recorded version is part of the build");
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_readable_for_clients() {
+    fn version_is_parseable_by_clients() {
         let version = version();
         assert_eq!(
             (&version["major"], &version["minor"]),

@@ -1,10 +1,9 @@
-//! Faults on demand: what a network, an overloaded server or a busy cluster does to a client now
-//! and then, done here when a test asks for it.
+//! Fault injection: failures of networks, overloaded servers and busy clusters, on demand.
 //!
-//! A [`Faults`] handle belongs to one sandbox; its clones share the same rules. Rules come and go
-//! while the sandbox runs, and cost nothing when there are none. Whether a rule strikes is decided by
-//! the seed, the rule's number and how many requests it has seen, and by nothing else: the same
-//! seed and the same requests give the same faults.
+//! A [`Faults`] handle belongs to one sandbox; its clones share the same rules. Rules can be added
+//! and removed while the sandbox runs, and cost nothing when there are none. A rule strikes
+//! depending only on the seed, the number of the rule and the number of requests it has matched:
+//! the same seed and the same requests give the same faults.
 //!
 //! ```
 //! use kopf_sandbox::fault::{Fault, Faults, Verb};
@@ -14,18 +13,18 @@
 //!     Fault::error(429).retry_after(1).verb(Verb::Patch).kind("configmaps").probability(0.3).times(5),
 //! );
 //! // ... the code under test runs here ...
-//! println!("{} patches were refused", faults.count(busy));
+//! println!("{} patches were rejected", faults.count(busy));
 //! faults.clear();
 //! ```
 //!
 //! # Broken connections without a socket
 //!
-//! A reset or half-open connection is expressed in the same way for both transports: the service
-//! answers with a response that carries a mark, and whoever owns the transport acts on it.
-//! The listener aborts the TCP connection or lets it fall silent. In process, a reset makes the call
-//! fail with [`ConnectionBroken`] instead of a response, and a half-open connection makes the call
-//! wait forever (drop the call or put a timeout around it, as with a real one). A stream that has
-//! already begun, such as a watch, fails with [`ConnectionBroken`] as its next item, or is silent.
+//! Reset and half-open connections are expressed in the same way for both transports: the service
+//! returns a response with a mark, and the owner of the transport acts on it. The listener aborts
+//! the TCP connection or stops serving it. In process, a reset makes the call fail with
+//! [`ConnectionBroken`] instead of a response, and a half-open connection makes the call wait
+//! forever (drop the call or add a timeout, as with a real one). A stream that has already begun,
+//! such as a watch, fails with [`ConnectionBroken`] as its next item, or stalls.
 
 mod chance;
 mod rule;
@@ -46,9 +45,9 @@ pub use self::rule::{Fault, Verb};
 pub use self::spec::RuleError;
 pub(crate) use self::spec::read as rules;
 pub use self::verdict::ConnectionBroken;
-pub(crate) use self::verdict::{ConnectionFault, EventFate, Outcome, RequestFacts, Verdict};
+pub(crate) use self::verdict::{ConnectionFault, EventVerdict, Outcome, RequestFacts, Verdict};
 
-/// The number of an injected fault, to remove it or to ask how often it struck.
+/// The number of an injected fault, for removing it and reading its counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FaultId(u64);
 
@@ -62,45 +61,45 @@ impl FaultId {
     }
 }
 
-/// How often each kind of fault has struck since the sandbox started.
+/// The number of strikes of each type of fault since the sandbox started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Injected {
-    /// Requests that had to wait.
+    /// Delayed requests.
     pub latencies: u64,
-    /// Requests that were answered with an error.
+    /// Requests rejected with an error.
     pub errors: u64,
-    /// Connections that were reset by a rule.
+    /// Connections reset by a rule.
     pub resets: u64,
-    /// Connections that fell silent by a rule.
+    /// Connections made half-open by a rule.
     pub half_open: u64,
-    /// Requests before which old versions were forgotten.
+    /// Requests that triggered a compaction.
     pub compactions: u64,
-    /// Watch events that were never sent.
+    /// Watch events that were dropped.
     pub dropped_events: u64,
-    /// Watch events that were sent late.
+    /// Watch events that were delayed.
     pub delayed_events: u64,
-    /// Watch streams that were broken off by a rule.
+    /// Watch streams cut by a rule.
     pub cut_watches: u64,
-    /// Watch streams that fell silent.
+    /// Watch streams that stalled.
     pub frozen_watches: u64,
 }
 
-/// What the parts of the sandbox are told to do at once.
+/// A command to the parts of the sandbox that takes effect immediately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// The store forgets all versions but the current ones.
+    /// The store drops all versions but the current ones.
     Compact,
     /// The listener aborts all its connections.
     ResetConnections,
-    /// The listener's connections stay open and say nothing, or speak again.
+    /// The listener's connections stay open without being served, or are served again.
     FreezeConnections(bool),
 }
 
 type Subscriber = Arc<dyn Fn(Command) + Send + Sync>;
 type WeakSubscriber = Weak<dyn Fn(Command) + Send + Sync>;
 
-/// Whoever wants to hear of commands keeps this.
+/// A subscription to commands. Dropping it ends the subscription.
 pub(crate) struct Subscription {
     _subscriber: Subscriber,
 }
@@ -119,11 +118,11 @@ pub struct Faults {
 
 struct Shared {
     seed: u64,
-    /// Whether there are any rules; read without the lock on every request.
+    /// `true` if there are any rules; read without the lock on every request.
     armed: AtomicBool,
     state: Mutex<State>,
     subscribers: RwLock<Vec<WeakSubscriber>>,
-    /// Counts calls of `kill_watches`; open streams end when it moves.
+    /// The number of calls of `kill_watches`; open streams end when it changes.
     kills: watch::Sender<u64>,
 }
 
@@ -131,13 +130,13 @@ struct Shared {
 struct State {
     last_id: u64,
     rules: BTreeMap<FaultId, Rule>,
-    /// Counters of rules outlive the rules.
+    /// Counters are kept after their rules are removed.
     counts: BTreeMap<FaultId, u64>,
     injected: Injected,
 }
 
 impl Default for Faults {
-    /// No faults, and the seed 0.
+    /// Returns a handle without faults, with the seed 0.
     fn default() -> Self {
         Self::new(0)
     }
@@ -155,7 +154,7 @@ impl fmt::Debug for Faults {
 }
 
 impl Faults {
-    /// No faults yet; those to come are decided by this seed.
+    /// Returns a handle without faults. The seed determines those that are added.
     pub fn new(seed: u64) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -168,7 +167,7 @@ impl Faults {
         }
     }
 
-    /// Adds a rule; it counts from the next request or event on.
+    /// Adds a rule. It applies from the next request or event on.
     ///
     /// ```
     /// use std::time::Duration;
@@ -177,7 +176,7 @@ impl Faults {
     /// let faults = Faults::new(7);
     /// let slow = faults.inject(Fault::latency(Duration::from_millis(200)).verb(Verb::List));
     /// assert!(faults.remove(slow));
-    /// assert!(!faults.remove(slow), "it is gone already");
+    /// assert!(!faults.remove(slow), "already removed");
     /// ```
     pub fn inject(&self, fault: Fault) -> FaultId {
         let mut state = self.lock();
@@ -203,7 +202,7 @@ impl Faults {
     ///
     /// # Errors
     ///
-    /// A rule is wrong; none is added.
+    /// A rule is invalid; none is added.
     pub fn load(&self, text: &str) -> Result<Vec<FaultId>, RuleError> {
         let rules = spec::parse(text)?;
         Ok(rules.into_iter().map(|rule| self.inject(rule)).collect())
@@ -240,7 +239,7 @@ impl Faults {
         })
     }
 
-    /// Takes a rule back; false if there is no such rule.
+    /// Removes a rule. Returns `false` if there is no such rule.
     pub fn remove(&self, id: FaultId) -> bool {
         let mut state = self.lock();
         let removed = state.rules.remove(&id).is_some();
@@ -250,19 +249,19 @@ impl Faults {
         removed
     }
 
-    /// Takes all rules back. Counters stay.
+    /// Removes all rules. Counters are kept.
     pub fn clear(&self) {
         let mut state = self.lock();
         state.rules.clear();
         self.shared.armed.store(false, Ordering::Release);
     }
 
-    /// How often this rule has struck, also after it was removed.
+    /// Returns how often a rule has struck, even after its removal.
     pub fn count(&self, id: FaultId) -> u64 {
         self.lock().counts.get(&id).copied().unwrap_or_default()
     }
 
-    /// How often each kind of fault has struck.
+    /// Returns how often each type of fault has struck.
     ///
     /// ```
     /// use kopf_sandbox::fault::Faults;
@@ -273,34 +272,34 @@ impl Faults {
         self.lock().injected
     }
 
-    /// Breaks off all watches that are open now; those opened later are not affected.
+    /// Breaks all open watches. Watches opened later are not affected.
     ///
-    /// Clients see a stream that ends in the middle ([`ConnectionBroken`]), not an orderly end.
+    /// Clients see a truncated stream ([`ConnectionBroken`]), not an orderly end.
     pub fn kill_watches(&self) {
         self.shared.kills.send_modify(|count| *count += 1);
     }
 
-    /// Makes the sandbox forget all old versions: watches and paged lists from there get a 410.
+    /// Drops all old versions: watches and paged lists that continue from them get a 410.
     pub fn compact(&self) {
         self.lock().injected.compactions += 1;
         self.tell(Command::Compact);
     }
 
-    /// Aborts all connections of the listener that are open now (with a TCP reset).
+    /// Aborts all open connections of the listener with a TCP reset.
     ///
-    /// Nothing happens where there is no listener: see [`Fault::reset`] for calls in process.
+    /// Has no effect without a listener: see [`Fault::reset`] for calls in process.
     pub fn reset_connections(&self) {
         self.tell(Command::ResetConnections);
     }
 
-    /// Makes all connections of the listener half-open: they stay open, nothing more is read or
-    /// sent, and new ones are accepted but not served. With `false`, they go on where they stopped.
+    /// Makes all connections of the listener half-open: they stay open, nothing is read or sent,
+    /// and new ones are accepted but not served. `false` resumes them.
     pub fn freeze_connections(&self, frozen: bool) {
         self.tell(Command::FreezeConnections(frozen));
     }
 
-    /// Has the given function called with every command, until the subscription is dropped. It
-    /// must not own the sandbox (use weak references), nor call back into these faults.
+    /// Calls the function with every command until the subscription is dropped. The function must
+    /// not own the sandbox (use weak references), nor call into these faults.
     pub(crate) fn subscribe(
         &self,
         subscriber: impl Fn(Command) + Send + Sync + 'static,
@@ -318,12 +317,12 @@ impl Faults {
         }
     }
 
-    /// Moves whenever all open watches must be broken off.
+    /// Returns a receiver that changes whenever all open watches must be broken.
     pub(crate) fn watch_kills(&self) -> watch::Receiver<u64> {
         self.shared.kills.subscribe()
     }
 
-    /// What happens to a request. To be asked once per request, before it is carried out.
+    /// Returns the verdict on a request. Called once per request, before it is carried out.
     pub(crate) fn on_request(&self, facts: &RequestFacts<'_>) -> Verdict {
         let mut verdict = Verdict::default();
         if !self.shared.armed.load(Ordering::Acquire) {
@@ -354,11 +353,14 @@ impl Faults {
                         compact = true;
                         injected.compactions += 1;
                     }
-                    // Only one thing can end a request: the oldest rule's.
+                    // A request has one outcome: that of the oldest rule.
                     _ if !matches!(verdict.outcome, Outcome::Proceed) => continue,
                     Effect::Error { code, retry_after } => {
-                        verdict.outcome =
-                            Outcome::Answer(Box::new(verdict::refusal(*code, *retry_after, facts)));
+                        verdict.outcome = Outcome::Reject(Box::new(verdict::rejection(
+                            *code,
+                            *retry_after,
+                            facts,
+                        )));
                         injected.errors += 1;
                     }
                     Effect::Reset => {
@@ -386,11 +388,11 @@ impl Faults {
         verdict
     }
 
-    /// What happens to an event of a watch. `facts` tell of the watch, but of the object's own
-    /// namespace and name. To be asked once per event and stream.
-    pub(crate) fn on_watch_event(&self, facts: &RequestFacts<'_>) -> EventFate {
+    /// Returns the verdict on a watch event. `facts` describe the watch, with the namespace and
+    /// name of the object. Called once per event and stream.
+    pub(crate) fn on_watch_event(&self, facts: &RequestFacts<'_>) -> EventVerdict {
         if !self.shared.armed.load(Ordering::Acquire) {
-            return EventFate::Deliver;
+            return EventVerdict::Deliver;
         }
         let mut state = self.lock();
         let State {
@@ -400,28 +402,28 @@ impl Faults {
             ..
         } = &mut *state;
         let now = Instant::now();
-        let mut fate = EventFate::Deliver;
+        let mut fate = EventVerdict::Deliver;
         for (id, rule) in rules.iter_mut().filter(|(_, rule)| rule.is_about_events()) {
             let struck = rule.strikes(facts, now, self.shared.seed, id.0).is_some();
-            if !struck || fate != EventFate::Deliver {
+            if !struck || fate != EventVerdict::Deliver {
                 continue;
             }
             fate = match rule.effect() {
                 Effect::DropEvents => {
                     injected.dropped_events += 1;
-                    EventFate::Drop
+                    EventVerdict::Drop
                 }
                 Effect::DelayEvents(delay) => {
                     injected.delayed_events += 1;
-                    EventFate::Delay(*delay)
+                    EventVerdict::Delay(*delay)
                 }
                 Effect::CutWatch => {
                     injected.cut_watches += 1;
-                    EventFate::Cut
+                    EventVerdict::Cut
                 }
                 Effect::FreezeWatch => {
                     injected.frozen_watches += 1;
-                    EventFate::Freeze
+                    EventVerdict::Freeze
                 }
                 _ => continue,
             };
@@ -442,7 +444,8 @@ impl Faults {
         }
     }
 
-    /// A panic elsewhere leaves nothing half-done here: counters and rules are valid at any time.
+    /// Locks the state. Counters and rules are valid at any time, so a poisoned lock is safe to
+    /// use.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.shared
             .state
@@ -496,12 +499,12 @@ mod tests {
         assert_eq!(verdict, Verdict::default());
         assert_eq!(
             faults.on_watch_event(&facts(Verb::Watch, "pods", "x")),
-            EventFate::Deliver
+            EventVerdict::Deliver
         );
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_decisions() {
+    fn same_seed_gives_the_same_decisions() {
         let fault = Fault::error(500).probability(0.4);
         let first = pattern(1, &fault, 200);
         assert_eq!(first, pattern(1, &fault, 200));
@@ -536,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_strikes_as_often_as_it_may_and_is_counted() {
+    fn strikes_are_limited_and_counted() {
         let faults = Faults::default();
         let id = faults.inject(Fault::error(503).times(2));
         for _ in 0..5 {
@@ -548,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_add_up_and_the_oldest_rule_decides_the_answer() {
+    fn latencies_add_up_and_the_oldest_rule_decides_the_outcome() {
         let faults = Faults::default();
         faults.inject(Fault::latency(Duration::from_secs(1)));
         faults.inject(Fault::error(410));
@@ -556,12 +559,12 @@ mod tests {
         faults.inject(Fault::latency(Duration::from_secs(2)));
         let verdict = faults.on_request(&facts(Verb::Get, "pods", "x"));
         assert_eq!(verdict.delay, Duration::from_secs(3));
-        assert!(matches!(&verdict.outcome, Outcome::Answer(error) if error.code == 410));
+        assert!(matches!(&verdict.outcome, Outcome::Reject(error) if error.code == 410));
         assert_eq!(faults.count(late), 0);
     }
 
     #[test]
-    fn a_range_of_latency_stays_within_and_varies() {
+    fn random_latency_varies_within_its_range() {
         let faults = Faults::new(3);
         let (least, most) = (Duration::from_millis(10), Duration::from_millis(20));
         faults.inject(Fault::latency_between(least, most));
@@ -576,7 +579,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_window_opens_and_closes() {
+    async fn fault_is_active_within_its_window() {
         let faults = Faults::default();
         faults.inject(
             Fault::reset()
@@ -598,13 +601,13 @@ mod tests {
         let faults = Faults::default();
         let event = facts(Verb::Watch, "pods", "x");
         for (fault, fate) in [
-            (Fault::drop_events(), EventFate::Drop),
+            (Fault::drop_events(), EventVerdict::Drop),
             (
                 Fault::delay_events(Duration::from_secs(1)),
-                EventFate::Delay(Duration::from_secs(1)),
+                EventVerdict::Delay(Duration::from_secs(1)),
             ),
-            (Fault::cut_watch(), EventFate::Cut),
-            (Fault::freeze_watch(), EventFate::Freeze),
+            (Fault::cut_watch(), EventVerdict::Cut),
+            (Fault::freeze_watch(), EventVerdict::Freeze),
         ] {
             let id = faults.inject(fault.times(1));
             assert_eq!(
@@ -613,7 +616,7 @@ mod tests {
                 "not about requests"
             );
             assert_eq!(faults.on_watch_event(&event), fate);
-            assert_eq!(faults.on_watch_event(&event), EventFate::Deliver);
+            assert_eq!(faults.on_watch_event(&event), EventVerdict::Deliver);
             assert_eq!(faults.count(id), 1);
             assert!(faults.remove(id));
         }

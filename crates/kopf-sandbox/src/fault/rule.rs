@@ -1,4 +1,4 @@
-//! One fault: what it does, to which requests, and how often.
+//! One fault: its effect, the requests it applies to, and its frequency.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::chance;
 use super::verdict::RequestFacts;
 
-/// What a request does, as Kubernetes names it.
+/// The verb of a request, as named by Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verb {
@@ -16,9 +16,9 @@ pub enum Verb {
     Get,
     /// Reads many objects.
     List,
-    /// Follows the changes.
+    /// Follows changes.
     Watch,
-    /// Makes a new object.
+    /// Creates an object.
     Create,
     /// Replaces an object.
     Update,
@@ -31,7 +31,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// The name of the verb in discovery.
+    /// Returns the name of the verb in discovery.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -52,7 +52,7 @@ impl fmt::Display for Verb {
     }
 }
 
-/// What a fault does.
+/// The effect of a fault.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Effect {
     Latency { least: Duration, most: Duration },
@@ -66,8 +66,8 @@ pub(super) enum Effect {
     FreezeWatch,
 }
 
-/// A fault to be injected: what it does, and to which requests. Without any limits it strikes
-/// every request (or every event of every watch).
+/// A fault to inject: its effect, and the requests it applies to. By default it strikes every
+/// request (or every event of every watch).
 ///
 /// ```
 /// use std::time::Duration;
@@ -111,20 +111,20 @@ impl Fault {
         }
     }
 
-    /// Requests wait this long before they are carried out (by tokio's clock, which tests can pause).
+    /// Delays requests before they are carried out (by tokio's clock, which tests can pause).
     pub fn latency(delay: Duration) -> Self {
         Self::latency_between(delay, delay)
     }
 
-    /// Requests wait for something between these two.
+    /// Delays requests by a duration from this range.
     pub fn latency_between(least: Duration, most: Duration) -> Self {
         Self::new(Effect::Latency { least, most })
     }
 
-    /// Requests are refused with this HTTP status and the `Status` body that belongs to it.
+    /// Rejects requests with this HTTP status and the matching `Status` body.
     ///
-    /// Meant for 409, 410, 429, 500, 503 and 504; other error codes get a general body, and
-    /// what is no error code (below 400 or above 599) is taken for 500. Nothing is carried out.
+    /// Intended for 409, 410, 429, 500, 503 and 504; other error codes get a generic body, and
+    /// codes below 400 or above 599 become 500. The request is not carried out.
     pub fn error(code: u16) -> Self {
         let code = if (400..600).contains(&code) {
             code
@@ -137,43 +137,43 @@ impl Fault {
         })
     }
 
-    /// Connections are reset before the request is carried out: the client sees no answer.
+    /// Resets connections before the request is carried out: the client gets no response.
     pub fn reset() -> Self {
         Self::new(Effect::Reset)
     }
 
-    /// Connections become half-open before the request is carried out: they stay open, and
-    /// nothing is ever answered on them. With HTTP/2 this silences all requests of the connection.
+    /// Makes connections half-open before the request is carried out: they stay open without a
+    /// response. With HTTP/2 this stalls all requests of the connection.
     pub fn half_open() -> Self {
         Self::new(Effect::HalfOpen)
     }
 
-    /// The sandbox forgets all old versions before the request is carried out.
+    /// Drops all old versions before the request is carried out.
     pub fn compact() -> Self {
         Self::new(Effect::Compact)
     }
 
-    /// Events of watches are lost; the stream goes on with the next one.
+    /// Drops watch events; the stream continues with the next one.
     pub fn drop_events() -> Self {
         Self::new(Effect::DropEvents)
     }
 
-    /// Events of watches come this much later; those behind them wait too, so that the order stays.
+    /// Delays watch events and those behind them, so that the order is kept.
     pub fn delay_events(delay: Duration) -> Self {
         Self::new(Effect::DelayEvents(delay))
     }
 
-    /// Watch streams break off instead of sending an event.
+    /// Breaks watch streams instead of sending an event.
     pub fn cut_watch() -> Self {
         Self::new(Effect::CutWatch)
     }
 
-    /// Watch streams fall silent instead of sending an event: open, but dead.
+    /// Stalls watch streams instead of sending an event: they stay open without data.
     pub fn freeze_watch() -> Self {
         Self::new(Effect::FreezeWatch)
     }
 
-    /// Only for errors: the number of seconds after which the client may try again.
+    /// Sets `Retry-After` of errors, in seconds. Ignored for other faults.
     pub fn retry_after(mut self, seconds: u32) -> Self {
         if let Effect::Error { retry_after, .. } = &mut self.effect {
             *retry_after = Some(seconds);
@@ -181,43 +181,44 @@ impl Fault {
         self
     }
 
-    /// Only requests of this verb; call it again for more verbs.
+    /// Restricts the fault to a verb. Several calls add up.
     pub fn verb(mut self, verb: Verb) -> Self {
         self.verbs.push(verb);
         self
     }
 
-    /// Only this kind: `plural` (in any group) or `plural.group`.
+    /// Restricts the fault to a resource: `plural` (in any group) or `plural.group`.
     pub fn kind(mut self, plural: impl Into<String>) -> Self {
         self.kind = Some(plural.into());
         self
     }
 
-    /// Only this subresource, e.g. `status`; the empty string stands for the object itself.
+    /// Restricts the fault to a subresource, e.g. `status`; the empty string is the object itself.
     pub fn subresource(mut self, subresource: impl Into<String>) -> Self {
         self.subresource = Some(subresource.into());
         self
     }
 
-    /// Only this namespace.
+    /// Restricts the fault to a namespace.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// Only objects of this name. Lists and watches have no name, their events have.
+    /// Restricts the fault to objects of this name. Lists and watches have no name; their events
+    /// do.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Only requests of this user.
+    /// Restricts the fault to requests of this user.
     pub fn user(mut self, user: impl Into<String>) -> Self {
         self.user = Some(user.into());
         self
     }
 
-    /// Strikes this part of the requests, from 0.0 (never) to 1.0 (always, the default).
+    /// Sets the fraction of requests that are struck, from 0.0 (none) to 1.0 (all, the default).
     pub fn probability(mut self, probability: f64) -> Self {
         self.probability = if probability.is_nan() {
             0.0
@@ -227,19 +228,19 @@ impl Fault {
         self
     }
 
-    /// Strikes so many times at most.
+    /// Limits the number of strikes.
     pub fn times(mut self, times: u64) -> Self {
         self.times = Some(times);
         self
     }
 
-    /// Sleeps for so long after it was injected.
+    /// Sets the delay between the injection and the first strike.
     pub fn starting_after(mut self, delay: Duration) -> Self {
         self.after = delay;
         self
     }
 
-    /// Ends so long after its start.
+    /// Sets the duration after the start until the fault ends.
     pub fn lasting(mut self, duration: Duration) -> Self {
         self.lasting = Some(duration);
         self
@@ -263,7 +264,7 @@ impl Fault {
     }
 }
 
-/// Whether `plural` or `plural.group` names the kind of this request.
+/// Returns `true` if `plural` or `plural.group` matches the resource of a request.
 fn is_kind(wanted: &str, facts: &RequestFacts<'_>) -> bool {
     match wanted.split_once('.') {
         Some((plural, group)) => plural == facts.resource && group == facts.group,
@@ -271,12 +272,12 @@ fn is_kind(wanted: &str, facts: &RequestFacts<'_>) -> bool {
     }
 }
 
-/// A fault at work.
+/// An active fault.
 #[derive(Debug)]
 pub(super) struct Rule {
     fault: Fault,
     since: Instant,
-    /// Requests that matched so far, whether struck or not.
+    /// Requests that matched, struck or not.
     seen: u64,
     /// Requests that were struck.
     struck: u64,
@@ -307,7 +308,8 @@ impl Rule {
         )
     }
 
-    /// The roll of this request if the rule strikes it; call `struck` when it takes effect.
+    /// Returns the roll of this request if the rule strikes it. The caller calls `struck` when it
+    /// takes effect.
     pub(super) fn strikes(
         &mut self,
         facts: &RequestFacts<'_>,
@@ -356,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn every_filter_lets_its_own_pass_and_stops_others() {
+    fn every_filter_matches_only_its_requests() {
         let all = || Fault::reset();
         for (fault, expected) in [
             (all(), true),
@@ -392,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_numbers_are_tamed() {
+    fn out_of_range_numbers_are_clamped() {
         assert_eq!(Fault::error(200), Fault::error(500));
         assert_eq!(
             Fault::reset().probability(f64::NAN),

@@ -1,4 +1,4 @@
-//! Fault rules as documents: for files, and for clients of the control endpoint.
+//! Fault rules as documents, for files and the control endpoint.
 //!
 //! ```yaml
 //! - {fault: error, code: 409, verbs: [patch], kind: configmaps, probability: 0.3}
@@ -14,12 +14,12 @@ use serde_json::Value;
 
 use super::rule::{Effect, Fault, Verb};
 
-/// A document that is not a list of rules.
+/// The error of an invalid document of rules.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RuleError(String);
 
-/// The effect of a rule by its name.
+/// The name of an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum Name {
@@ -34,7 +34,7 @@ enum Name {
     FreezeWatch,
 }
 
-/// A verb by its name.
+/// The name of a verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum VerbName {
@@ -113,7 +113,7 @@ struct Spec {
     lasting: Option<Span>,
 }
 
-/// A duration such as `200ms`, `1.5s`, `2m` or `1h`; a number is seconds.
+/// A duration such as `200ms`, `1.5s`, `2m` or `1h`; a plain number is in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(try_from = "Value")]
 struct Span(Duration);
@@ -219,7 +219,7 @@ impl Spec {
         Ok(fault)
     }
 
-    /// Refuses fields that would have no effect, and values out of range.
+    /// Rejects fields without effect, and values out of range.
     fn check(&self) -> Result<(), String> {
         let is_error = self.fault == Name::Error;
         let delays = matches!(self.fault, Name::Latency | Name::DelayEvents);
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_read_as_they_are_written() {
+    fn rules_survive_a_round_trip() {
         let rules = [
             Fault::error(409)
                 .verb(Verb::Patch)
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_rules_are_named() {
+    fn invalid_rules_are_rejected_by_name() {
         for (rule, expected) in [
             (json!("x"), "expected a list of rules"),
             (json!([{}]), "rule 1: missing field `fault`"),

@@ -1,4 +1,4 @@
-//! What becomes of a request or of a watch event once the faults have been asked.
+//! The effect of faults on a request or a watch event.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::rule::Verb;
 use crate::status::ApiError;
 
-/// What the faults may know of a request.
+/// The properties of a request that rules match.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestFacts<'a> {
     pub(crate) verb: Verb,
@@ -20,40 +20,40 @@ pub(crate) struct RequestFacts<'a> {
     pub(crate) user: &'a str,
 }
 
-/// What becomes of a request: first the delay, then the outcome.
+/// The verdict on a request: first the delay, then the outcome.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Verdict {
     pub(crate) delay: Duration,
     pub(crate) outcome: Outcome,
 }
 
-/// How a request goes on after the delay.
+/// The outcome of a request after the delay.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) enum Outcome {
     #[default]
     Proceed,
-    /// It is refused.
-    Answer(Box<ApiError>),
-    /// It is never answered: respond with this mark in the extensions of the response.
+    /// It is rejected.
+    Reject(Box<ApiError>),
+    /// It gets no response. The caller returns a response with this mark in its extensions.
     Break(ConnectionFault),
 }
 
-/// The mark of a response (in its extensions) that must not reach the client.
+/// A mark in the extensions of a response that must not reach the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnectionFault {
     /// The listener resets the connection; in process, the call fails with `ConnectionBroken`.
     Reset,
-    /// The listener silences the connection; in process, the call never ends.
+    /// The listener stops serving the connection; in process, the call never returns.
     HalfOpen,
 }
 
 impl ConnectionFault {
-    /// The mark of a response, if it has any.
+    /// Returns the mark of a response, if it has one.
     pub(crate) fn of<B>(response: &http::Response<B>) -> Option<Self> {
         response.extensions().get::<Self>().copied()
     }
 
-    /// What the caller in process sees instead of the response.
+    /// Applies the mark to a caller in process, instead of the response.
     pub(crate) async fn act_in_process<T>(self) -> Result<T, ConnectionBroken> {
         match self {
             Self::Reset => Err(ConnectionBroken),
@@ -62,21 +62,21 @@ impl ConnectionFault {
     }
 }
 
-/// What becomes of one event of one watch stream.
+/// The effect of faults on one event of one watch stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EventFate {
+pub(crate) enum EventVerdict {
     Deliver,
     Drop,
-    /// It and all behind it come this much later.
+    /// It and all events behind it are delayed.
     Delay(Duration),
     /// The stream's body fails with `ConnectionBroken`.
     Cut,
-    /// The stream stays open and is silent from now on.
+    /// The stream stays open and sends nothing any more.
     Freeze,
 }
 
-/// The connection broke: what a client in process sees when a fault resets its connection,
-/// either instead of a response or as the next piece of a stream.
+/// The connection broke: the error of a client in process when a fault resets its connection,
+/// instead of a response or as the next item of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("connection reset by peer")]
 #[non_exhaustive]
@@ -88,8 +88,8 @@ impl From<ConnectionBroken> for std::io::Error {
     }
 }
 
-/// The refusal of an injected error: the `Status` that clients expect with this code.
-pub(super) fn refusal(code: u16, retry_after: Option<u32>, facts: &RequestFacts<'_>) -> ApiError {
+/// Returns the error of an injected fault: the usual `Status` for this code.
+pub(super) fn rejection(code: u16, retry_after: Option<u32>, facts: &RequestFacts<'_>) -> ApiError {
     let name = facts.name.unwrap_or_default();
     let qualified = if facts.group.is_empty() {
         facts.resource.to_owned()
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_carry_what_clients_switch_on() {
+    fn injected_errors_have_code_reason_and_details() {
         for (code, verb, reason) in [
             (409, Verb::Patch, "Conflict"),
             (409, Verb::Create, "AlreadyExists"),
@@ -191,14 +191,14 @@ mod tests {
             (503, Verb::Get, "ServiceUnavailable"),
             (504, Verb::Get, "Timeout"),
         ] {
-            let body = refusal(code, None, &facts(verb)).body();
+            let body = rejection(code, None, &facts(verb)).body();
             assert_eq!(
                 (&body["code"], &body["reason"]),
                 (&json!(code), &json!(reason))
             );
             assert_eq!(body["kind"], "Status");
         }
-        let conflict = refusal(409, None, &facts(Verb::Patch));
+        let conflict = rejection(409, None, &facts(Verb::Patch));
         assert_eq!(
             conflict.details,
             Some(json!({ "kind": "kopfexamples", "name": "x", "group": "kopf.dev" }))
@@ -206,16 +206,16 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_server_says_when_to_come_back() {
-        assert_eq!(refusal(429, None, &facts(Verb::Get)).retry_after, Some(1));
-        let later = refusal(503, Some(7), &facts(Verb::Get));
+    fn injected_429_has_retry_after() {
+        assert_eq!(rejection(429, None, &facts(Verb::Get)).retry_after, Some(1));
+        let later = rejection(503, Some(7), &facts(Verb::Get));
         assert_eq!(later.retry_after, Some(7));
         assert_eq!(later.body()["details"]["retryAfterSeconds"], 7);
-        assert_eq!(refusal(500, None, &facts(Verb::Get)).retry_after, None);
+        assert_eq!(rejection(500, None, &facts(Verb::Get)).retry_after, None);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn in_process_a_reset_fails_and_a_half_open_call_waits() {
+    async fn reset_fails_and_half_open_call_waits_in_process() {
         assert_eq!(
             ConnectionFault::Reset.act_in_process::<()>().await,
             Err(ConnectionBroken)

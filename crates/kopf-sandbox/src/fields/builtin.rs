@@ -19,7 +19,7 @@ struct Components {
     schemas: BTreeMap<String, Definition>,
 }
 
-/// Schemas by `apiVersion`, each parsed when the first object of it is written. They live as long as
+/// Schemas by `apiVersion`, each parsed when the first such object is written. They live as long as
 /// the process and are shared by all sandboxes.
 static SCHEMAS: LazyLock<Mutex<BTreeMap<String, &'static Schema>>> = LazyLock::new(Mutex::default);
 
@@ -37,7 +37,7 @@ pub(crate) fn builtin(api_version: &str) -> &'static Schema {
     schema
 }
 
-/// Returns the definitions of a group version; none if there is no such document.
+/// Returns the definitions of a group version; empty if there is no such document.
 pub(super) fn definitions(api_version: &str) -> BTreeMap<String, Definition> {
     let prefix = if api_version.contains('/') {
         "apis"

@@ -1,4 +1,4 @@
-//! Values that do not fit their types.
+//! Validation of values against their types.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::schema::{List, ListKind, Scalar, Schema, Shape, TypeId};
 use super::{Element, Typed, items};
 
 /// Returns the problems of a value with their paths: unknown fields, items without keys, duplicate
-/// items, values of a wrong type. Of several unknown fields in one place, the first is reported.
+/// items, values of a wrong type. Of several unknown fields of one map, only the first is reported.
 pub(crate) fn check(typed: Typed<'_>) -> Vec<String> {
     let mut checker = Checker {
         schema: typed.schema,
@@ -112,7 +112,7 @@ fn scalar_problem(scalar: Scalar, value: &Value) -> Option<String> {
     })
 }
 
-/// Returns a value as Go prints it, as far as it is simple.
+/// Formats a simple value as Go does.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => format!("&{{{text}}}"),

@@ -1,4 +1,4 @@
-//! The fields that a value has.
+//! Collection of the fields of a value.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ fn fields(schema: &Schema, of: TypeId, value: &Value) -> FieldSet {
                 *times.entry(element).or_default() += 1;
             }
             for (element, item) in &named {
-                // Of duplicates only the item as a whole is owned.
+                // Duplicates are owned only as a whole.
                 let mut below = match times.get(element) {
                     Some(1) => fields(schema, list.element, item),
                     _ => FieldSet::default(),

@@ -1,4 +1,4 @@
-//! The fields in which two values differ.
+//! Comparison of two values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ impl Comparison {
     }
 }
 
-/// Returns what is different in `new`.
+/// Returns the differences of `new` from `old`.
 pub(crate) fn compare(schema: &Schema, of: TypeId, old: &Value, new: &Value) -> Comparison {
     values(schema, of, Some(old), Some(new))
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 /// A step of a path in the notation of `fieldsV1`: `f:name`, `k:{"name":"x"}`, `v:"x"` or `i:0`.
 ///
-/// Keys and values are in canonical JSON, so that equal steps are equal texts.
+/// Keys and values are in canonical JSON, so that equal steps are equal strings.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Element(Box<str>);
 
@@ -56,7 +56,7 @@ impl Element {
     }
 }
 
-/// As error messages show it: `.name`, `[name="x"]`, `[="x"]`.
+/// Formats the step as in error messages: `.name`, `[name="x"]`, `[="x"]`.
 impl fmt::Display for Element {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(name) = self.field_name() {

@@ -9,7 +9,7 @@ use super::schema::{List, ListKind, Schema};
 ///
 /// # Errors
 ///
-/// The item cannot be told apart from others: it lacks the keys, or it is no scalar.
+/// The item cannot be identified: it lacks the keys, or it is not a scalar.
 pub(super) fn element(schema: &Schema, list: &List, item: &Value) -> Result<Element, String> {
     match &list.kind {
         ListKind::Keyed(keys) => keyed(schema, list, keys, item),
@@ -47,7 +47,7 @@ fn keyed(schema: &Schema, list: &List, keys: &[String], item: &Value) -> Result<
     Ok(Element::keys(found))
 }
 
-/// Returns the items of a list with their elements; items without one are left out.
+/// Returns the items of a list with their elements. Items without one are omitted.
 pub(super) fn named<'a>(
     schema: &Schema,
     list: &List,

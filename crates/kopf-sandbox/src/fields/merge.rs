@@ -1,4 +1,4 @@
-//! One value on top of another.
+//! Merging of two values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::schema::{List, ListKind, Map, Schema, Shape, TypeId};
 use super::{Element, items};
 
-/// Returns `live` with everything that `config` says.
+/// Returns `live` overlaid with `config`.
 pub(crate) fn merge(schema: &Schema, of: TypeId, live: &Value, config: &Value) -> Value {
     values(schema, of, Some(live), Some(config)).unwrap_or(Value::Null)
 }
@@ -104,7 +104,7 @@ fn lists(schema: &Schema, list: &List, live: &[Value], config: &[Value]) -> Vec<
             (Some((mine, _)), Some((theirs, _))) if mine != theirs => {
                 let wanted_later = next_shared.is_some_and(|next| next != mine);
                 if in_config.contains_key(mine) && wanted_later {
-                    // Both have it, but its turn comes later.
+                    // Both have it, and it follows later in `config`.
                     at_live += 1;
                     continue;
                 }
@@ -127,7 +127,7 @@ fn lists(schema: &Schema, list: &List, live: &[Value], config: &[Value]) -> Vec<
             }
         }
         let Some((element, _)) = next_config else {
-            // Only items that have been merged before are left.
+            // Only merged items are left.
             at_live += 1;
             continue;
         };
@@ -147,7 +147,7 @@ fn lists(schema: &Schema, list: &List, live: &[Value], config: &[Value]) -> Vec<
     merged
 }
 
-/// Returns the item of each element; `None` for elements that several items have.
+/// Returns the item of each element; `None` for ambiguous elements.
 fn index<'a>(named: &'a [(Element, &'a Value)]) -> BTreeMap<&'a Element, Option<&'a Value>> {
     let mut found: BTreeMap<&Element, Option<&Value>> = BTreeMap::new();
     for (element, item) in named {

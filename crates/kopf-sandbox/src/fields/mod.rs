@@ -1,10 +1,11 @@
 //! Sets of fields, and the operations of server-side apply on typed values.
 //!
-//! A [`Schema`] gives every part of an object a type; a [`FieldSet`] names parts of it. From these
-//! follow [`collect`] (the fields of a value), [`compare`] (the fields in which two values differ),
+//! A [`Schema`] gives every part of an object a type; a [`FieldSet`] names parts of it. The
+//! operations are [`collect`] (the fields of a value), [`compare`] (the fields in which two values
+//! differ),
 //! [`merge`] (one value on top of another), [`remove`] (a value without some fields) and
-//! [`reconcile`] (a set after its schema has changed). Pure: nothing here knows of requests,
-//! managers or storage.
+//! [`reconcile`] (a set after its schema has changed). The module is pure and independent of
+//! requests, managers and storage.
 
 mod builtin;
 mod check;

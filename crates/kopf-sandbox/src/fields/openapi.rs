@@ -1,4 +1,4 @@
-//! From OpenAPI v3 schemas to types.
+//! Conversion of OpenAPI v3 schemas to types.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::schema::{DEDUCED, Field, List, ListKind, Map, Scalar, Schema, Type, TypeId, UNTYPED};
 
-/// Deeper schemas are cut: what is below has no type of its own.
+/// Maximum depth of schemas. Deeper parts are untyped.
 const MAX_DEPTH: usize = 250;
 
-/// Definitions whose types a real server does not take from OpenAPI.
+/// Definitions whose types a real server does not derive from OpenAPI.
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 
-/// The keywords of an OpenAPI schema that matter here.
+/// The relevant keywords of an OpenAPI schema.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Definition {
@@ -61,7 +61,7 @@ enum Additional {
 }
 
 impl Definition {
-    /// Returns the definition that only refers to another one.
+    /// Returns a definition that refers to another one.
     pub(super) fn reference(name: &str) -> Self {
         Self {
             reference: Some(name.to_owned()),
@@ -69,7 +69,7 @@ impl Definition {
         }
     }
 
-    /// Returns the definition of a text.
+    /// Returns the definition of a string.
     pub(super) fn text() -> Self {
         Self {
             of: Some("string".to_owned()),
@@ -78,7 +78,7 @@ impl Definition {
     }
 }
 
-/// Turns definitions into types of one schema.
+/// A converter from definitions to the types of one schema.
 #[derive(Debug, Default)]
 pub(super) struct Converter {
     pub(super) schema: Schema,
@@ -86,15 +86,15 @@ pub(super) struct Converter {
     object_meta: Option<String>,
 }
 
-/// What a definition inherits from those around it.
+/// Properties that a definition inherits from the enclosing ones.
 #[derive(Debug, Clone, Copy)]
-struct Around {
+struct Inherited {
     preserve_unknown: bool,
     depth: usize,
 }
 
 impl Converter {
-    /// Returns a converter that knows the name of `ObjectMeta`, for embedded resources.
+    /// Returns a converter with the name of `ObjectMeta`, for embedded resources.
     pub(super) fn with_object_meta(name: &str) -> Self {
         Self {
             object_meta: Some(name.to_owned()),
@@ -109,7 +109,7 @@ impl Converter {
             self.named.insert(name.clone(), id);
         }
         for (name, definition) in definitions {
-            let around = Around {
+            let inherited = Inherited {
                 preserve_unknown: false,
                 depth: 0,
             };
@@ -119,7 +119,7 @@ impl Converter {
                     ..Type::default()
                 },
                 RAW_EXTENSION => self.schema.get(UNTYPED).clone(),
-                _ => self.convert(definition, around),
+                _ => self.convert(definition, inherited),
             };
             let Some(id) = self.named.get(name).copied() else {
                 continue;
@@ -135,30 +135,30 @@ impl Converter {
 
     /// Adds a definition as the root of a kind.
     pub(super) fn add_root(&mut self, kind: &str, definition: &Definition) {
-        let around = Around {
+        let inherited = Inherited {
             preserve_unknown: false,
             depth: 0,
         };
-        let of = self.convert(definition, around);
+        let of = self.convert(definition, inherited);
         let id = self.schema.add(of);
         self.schema.roots.insert(kind.to_owned(), id);
     }
 
-    fn convert(&mut self, definition: &Definition, mut around: Around) -> Type {
-        around.preserve_unknown |= definition.preserve_unknown.unwrap_or_default();
-        around.depth += 1;
+    fn convert(&mut self, definition: &Definition, mut inherited: Inherited) -> Type {
+        inherited.preserve_unknown |= definition.preserve_unknown.unwrap_or_default();
+        inherited.depth += 1;
         match definition.of.as_deref().unwrap_or_default() {
             "" => Type {
                 scalar: Some(Scalar::Any),
-                list: Some(self.list(definition, around)),
-                map: Some(self.map(definition, around)),
+                list: Some(self.list(definition, inherited)),
+                map: Some(self.map(definition, inherited)),
             },
             "object" => Type {
-                map: Some(self.map(definition, around)),
+                map: Some(self.map(definition, inherited)),
                 ..Type::default()
             },
             "array" => Type {
-                list: Some(self.list(definition, around)),
+                list: Some(self.list(definition, inherited)),
                 ..Type::default()
             },
             of => Type {
@@ -169,7 +169,7 @@ impl Converter {
     }
 
     /// Returns the type of a definition inside of another one.
-    fn refer(&mut self, definition: &Definition, around: Around) -> TypeId {
+    fn refer(&mut self, definition: &Definition, inherited: Inherited) -> TypeId {
         let reference = definition.reference.as_ref().or_else(|| {
             let only = definition.all_of.first();
             only.filter(|_| definition.all_of.len() == 1)
@@ -183,14 +183,14 @@ impl Converter {
                 None => id,
             };
         }
-        if around.depth > MAX_DEPTH {
+        if inherited.depth > MAX_DEPTH {
             return UNTYPED;
         }
-        let of = self.convert(definition, around);
+        let of = self.convert(definition, inherited);
         self.schema.add(of)
     }
 
-    /// Returns a type that differs from another one in being atomic or not.
+    /// Returns the type with another atomicity.
     fn overridden(&mut self, id: TypeId, atomic: bool) -> TypeId {
         let mut of = self.schema.get(id).clone();
         if let Some(map) = &mut of.map {
@@ -199,21 +199,21 @@ impl Converter {
         self.schema.add(of)
     }
 
-    fn map(&mut self, definition: &Definition, around: Around) -> Map {
+    fn map(&mut self, definition: &Definition, inherited: Inherited) -> Map {
         let mut fields = BTreeMap::new();
         for (name, property) in &definition.properties {
-            let of = self.refer(property, around);
+            let of = self.refer(property, inherited);
             let default = property.default.clone();
             fields.insert(name.clone(), Field { of, default });
         }
         if definition.embedded.unwrap_or_default() {
-            self.embed(&mut fields, around);
+            self.embed(&mut fields, inherited);
         }
         let element = match &definition.additional {
-            None if around.preserve_unknown || fields.is_empty() => Some(DEDUCED),
+            None if inherited.preserve_unknown || fields.is_empty() => Some(DEDUCED),
             None | Some(Additional::Flag(false)) => None,
             Some(Additional::Flag(true)) => Some(DEDUCED),
-            Some(Additional::Schema(schema)) => Some(self.refer(schema, around)),
+            Some(Additional::Schema(schema)) => Some(self.refer(schema, inherited)),
         };
         Map {
             atomic: definition.map_type.as_deref() == Some("atomic"),
@@ -223,7 +223,7 @@ impl Converter {
     }
 
     /// Adds the fields that every embedded resource has.
-    fn embed(&mut self, fields: &mut BTreeMap<String, Field>, around: Around) {
+    fn embed(&mut self, fields: &mut BTreeMap<String, Field>, inherited: Inherited) {
         let Some(object_meta) = self.object_meta.clone() else {
             return;
         };
@@ -232,14 +232,14 @@ impl Converter {
             ("kind", Definition::text()),
             ("metadata", Definition::reference(&object_meta)),
         ] {
-            let of = self.refer(&definition, around);
+            let of = self.refer(&definition, inherited);
             fields.insert(name.to_owned(), Field { of, default: None });
         }
     }
 
-    fn list(&mut self, definition: &Definition, around: Around) -> List {
+    fn list(&mut self, definition: &Definition, inherited: Inherited) -> List {
         let element = match &definition.items {
-            Some(items) => self.refer(items, around),
+            Some(items) => self.refer(items, inherited),
             None => UNTYPED,
         };
         List {
@@ -268,7 +268,7 @@ fn list_kind(definition: &Definition) -> ListKind {
         Some(_) => return ListKind::Atomic,
         None => {}
     }
-    // Kinds from before list types have the strategy of merge patches instead.
+    // Older kinds have merge patch strategies instead of list types.
     match definition.patch_strategy.as_deref() {
         Some("merge" | "merge,retainKeys") => match &definition.patch_merge_key {
             Some(key) => ListKind::Keyed(vec![key.clone()]),

@@ -1,10 +1,10 @@
-//! Sets that were written under another schema.
+//! Reconciliation of sets that were written under another schema.
 
 use super::schema::{ListKind, Schema, Shape, TypeId};
 use super::{FieldSet, Typed};
 
-/// Returns the set under the current schema. Where a list or map has become atomic, its owners own all
-/// of it. Where it has ceased to be atomic, they own the field but nothing in it.
+/// Returns the set under the current schema. If a list or map has become atomic, its owners own all
+/// of it. If it has ceased to be atomic, they own the field but nothing in it.
 pub(crate) fn reconcile(live: Typed<'_>, set: &FieldSet) -> FieldSet {
     node(live.schema, live.of, set)
 }

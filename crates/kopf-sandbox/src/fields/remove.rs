@@ -1,11 +1,11 @@
-//! A value without some of its fields.
+//! Removal of fields from a value.
 
 use serde_json::{Map, Value};
 
 use super::schema::{ListKind, Schema, Shape, TypeId};
 use super::{Element, FieldSet, Typed, items};
 
-/// Returns the value without the fields of a set. A map or list of which nothing is left is null.
+/// Returns the value without the fields of a set. A map or list that becomes empty is null.
 pub(crate) fn remove(typed: Typed<'_>, set: &FieldSet) -> Value {
     if set.is_empty() {
         return typed.value.clone();
@@ -55,7 +55,7 @@ fn without(schema: &Schema, of: TypeId, value: &Value, set: &FieldSet) -> Value 
     }
 }
 
-/// Returns the set with all declared fields on the way to its members: whoever owns `a.b` owns the
+/// Returns the set with all declared fields on the paths to its members: an owner of `a.b` owns the
 /// field `a`, but not the map key `a`.
 pub(crate) fn named(schema: &Schema, of: TypeId, set: &FieldSet) -> FieldSet {
     let declared = schema.get(of);

@@ -1,10 +1,10 @@
-//! Types of objects in the sense of server-side apply.
+//! Types of objects for server-side apply.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// A type in a [`Schema`]; meaningless in any other schema.
+/// A type in a [`Schema`]; invalid in any other schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TypeId(pub(super) u32);
 
@@ -12,11 +12,11 @@ pub(crate) struct TypeId(pub(super) u32);
 #[derive(Debug, Clone)]
 pub(crate) struct Schema {
     pub(super) types: Vec<Type>,
-    /// Roots by kind.
+    /// Root types by kind.
     pub(super) roots: BTreeMap<String, TypeId>,
 }
 
-/// What a value may be. Values of several shapes are allowed where the schema is open.
+/// A type: the shapes of values that it allows. Open schemas allow several.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Type {
     pub(super) scalar: Option<Scalar>,
@@ -24,7 +24,7 @@ pub(super) struct Type {
     pub(super) map: Option<Map>,
 }
 
-/// Which scalars a type allows.
+/// The scalars that a type allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scalar {
     Any,
@@ -33,10 +33,10 @@ pub(super) enum Scalar {
     Text,
 }
 
-/// How the items of a list are told apart.
+/// The identity of the items of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ListKind {
-    /// Not at all: the list has one owner.
+    /// None: the list has one owner.
     Atomic,
     /// By their values.
     Set,
@@ -55,7 +55,7 @@ pub(super) struct List {
 pub(super) struct Map {
     pub(super) atomic: bool,
     pub(super) fields: BTreeMap<String, Field>,
-    /// `None`: there are no keys besides the fields.
+    /// `None`: keys other than the fields are not allowed.
     pub(super) element: Option<TypeId>,
 }
 
@@ -71,7 +71,7 @@ pub(super) enum Shape<'a> {
     Scalar(Scalar),
     List(&'a List),
     Map(&'a Map),
-    /// The schema allows nothing; never the case in schemas of a real server.
+    /// No value is allowed; does not occur in schemas of a real server.
     Nothing,
 }
 
@@ -83,13 +83,13 @@ pub(crate) struct Typed<'a> {
     pub(crate) value: &'a Value,
 }
 
-/// The type without a schema: scalars, atomic lists, granular maps of the same.
+/// The type of values without a schema: scalars, atomic lists, granular maps of the same.
 pub(super) const DEDUCED: TypeId = TypeId(0);
 /// The type of items without a schema: everything is atomic.
 pub(super) const UNTYPED: TypeId = TypeId(1);
 
 impl Default for Schema {
-    /// Returns the schema with the two types that are there without any definition.
+    /// Returns the schema with the two predefined types.
     fn default() -> Self {
         let open = |element, atomic| Type {
             scalar: Some(Scalar::Any),
@@ -125,7 +125,7 @@ impl Schema {
         self.types.get(id.0 as usize).unwrap_or(&NOTHING)
     }
 
-    /// Returns the shape of the type for a value; for null, the first one that the type allows.
+    /// Returns the shape of the type for a value; for null, the first shape that the type allows.
     pub(super) fn shape(&self, id: TypeId, value: &Value) -> Shape<'_> {
         let of = self.get(id);
         let fitting = match value {

@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use super::Element;
 
-/// Deeper sets are rejected when they are parsed: all operations recurse.
+/// Maximum depth of parsed sets: all operations recurse.
 const MAX_DEPTH: usize = 250;
 
-/// A set of paths. The node itself stands for the path that leads to it.
+/// A set of paths. The node itself represents the path that leads to it.
 ///
 /// Children are never empty: a set without members has no nodes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) struct FieldSet {
 }
 
 impl FieldSet {
-    /// Returns the set of the node itself only.
+    /// Returns the set of only the node itself.
     pub(crate) fn leaf() -> Self {
         Self {
             member: true,
@@ -130,7 +130,7 @@ impl FieldSet {
         left
     }
 
-    /// Returns all paths as error messages show them: those of one level before deeper ones.
+    /// Returns all paths in the notation of error messages: those of one level before deeper ones.
     pub(crate) fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         self.add_paths("", &mut paths);

@@ -1,4 +1,5 @@
-//! Laws of sets, merging and comparing, on random values of a schema with all list and map types.
+//! Property tests of sets, merging and comparing, on random values of a schema with all list and
+//! map types.
 
 use std::sync::LazyLock;
 
@@ -115,7 +116,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn sets_survive_their_encoding(value in object()) {
+    fn sets_survive_a_round_trip(value in object()) {
         let set = collect(typed(&value));
         prop_assert_eq!(FieldSet::from_json(&set.to_json()), Some(set));
     }
@@ -133,16 +134,16 @@ proptest! {
     }
 
     #[test]
-    fn merging_the_same_again_changes_nothing(live in object(), config in object()) {
+    fn merging_is_idempotent(live in object(), config in object()) {
         let once = merged(&live, &config);
         prop_assert_eq!(merged(&once, &config), once);
     }
 
     #[test]
-    fn merged_objects_say_what_the_configuration_says(live in object(), config in object()) {
+    fn merged_objects_contain_the_configuration(live in object(), config in object()) {
         let result = merged(&live, &config);
         let set = collect(typed(&config));
-        // Empty maps and lists are outweighed by what is there.
+        // Empty maps and lists do not override existing ones.
         let changes = compared(&config, &result);
         prop_assert!(changes.removed.is_empty() || !changes.removed.has_children()
             || changes.removed.intersection(&set).paths().iter().all(|path| !path.contains('=')));
@@ -157,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn differences_are_the_same_in_both_directions(a in object(), b in object()) {
+    fn differences_are_symmetric(a in object(), b in object()) {
         let (there, back) = (compared(&a, &b), compared(&b, &a));
         prop_assert_eq!(there.added, back.removed);
         prop_assert_eq!(there.removed, back.added);
@@ -165,25 +166,25 @@ proptest! {
     }
 
     #[test]
-    fn removed_fields_are_gone(value in object(), other in object()) {
+    fn removed_fields_are_absent(value in object(), other in object()) {
         let set = collect(typed(&other));
         let left = remove(typed(&value), &set);
         let again = remove(typed(&left), &set);
         prop_assert_eq!(&again, &left);
         let rest = collect(typed(&left)).intersection(&set);
-        // Maps and lists that were emptied are null, which is a field again.
+        // Maps and lists that became empty are null, which is a field again.
         prop_assert!(rest.paths().iter().all(|path| !path.contains("number")), "{:?}", rest.paths());
     }
 
     #[test]
-    fn sets_fit_the_schema_they_are_made_of(value in object()) {
+    fn collected_sets_are_stable_under_reconciliation(value in object()) {
         let set = collect(typed(&value));
         prop_assert_eq!(reconcile(typed(&value), &set), set);
         prop_assert!(check(typed(&value)).is_empty());
     }
 }
 
-/// The results were recorded from a real server.
+/// The expected results were recorded from a real server.
 #[test]
 fn items_keep_the_order_of_the_configuration() {
     for (live, config, expected) in [

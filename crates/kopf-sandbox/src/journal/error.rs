@@ -1,18 +1,18 @@
-//! Data folders that cannot be used.
+//! Errors of data folders.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a data folder cannot be used. The texts name the way out.
+/// The reason why a data folder cannot be used. Messages include the remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
     /// Another process, or another sandbox of this one, uses the folder.
-    #[error("another sandbox uses it: stop that one or name another folder")]
+    #[error("in use by another sandbox: stop that one or choose another folder")]
     InUse,
     /// The folder was written in another format.
     #[error(
-        "its format is {found} and this version reads format {expected}: export it with the version of kopf that \
+        "its format is {found}, but this version reads format {expected}: export it with the version of kopf that \
          has written it (kopf sandbox export), and import the dump into a new folder (kopf sandbox import)"
     )]
     Format {
@@ -21,10 +21,10 @@ pub enum DataError {
         /// The format that this version reads and writes.
         expected: u32,
     },
-    /// The folder has files, but not those of a sandbox.
-    #[error("it is not empty and not a data folder of a sandbox: name another folder")]
+    /// The folder contains files, but not those of a sandbox.
+    #[error("neither empty nor a data folder of a sandbox: choose another folder")]
     Foreign,
-    /// A part of the log that was on disk has changed since.
+    /// A part of the log that was durable has changed.
     #[error(
         "{} is damaged at byte {at}: restore it from a backup, or remove the folder and import a dump",
         file.display()
@@ -32,10 +32,10 @@ pub enum DataError {
     Damaged {
         /// The file.
         file: PathBuf,
-        /// Where the damage begins.
+        /// The offset of the damage, in bytes.
         at: u64,
     },
-    /// The operating system refuses an operation.
+    /// An operation of the operating system failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `format` | the number of the format, as text |
 //! | `lock` | empty; locked by the process that uses the folder |
-//! | `objects-NNN.log` | the log; the one with the highest number counts |
+//! | `objects-NNN.log` | the log; only the one with the highest number is used |
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
@@ -14,7 +14,7 @@ use super::error::DataError;
 use super::frame;
 use super::replay::{Recovered, replay};
 
-/// Changes with everything that older versions cannot read.
+/// The version of the format. Incremented by changes that older versions cannot read.
 pub(super) const FORMAT: u32 = 1;
 pub(super) const FILE_HEADER: &[u8] = b"kopf-sandbox log 1\n";
 
@@ -25,7 +25,7 @@ pub(super) struct Files {
     number: u64,
     log: File,
     pub(super) size: u64,
-    /// Held for as long as the folder is used.
+    /// Locked for as long as the folder is used.
     _lock: File,
 }
 
@@ -35,12 +35,12 @@ pub(super) struct Opened {
     pub(super) recovered: Recovered,
 }
 
-/// Opens a folder or makes a new one.
+/// Opens a folder or creates it.
 pub(super) fn open(folder: &Path) -> Result<Opened, DataError> {
     fs::create_dir_all(folder)?;
     check_format(folder)?;
     let lock = lock(folder)?;
-    // Once more, now that the folder is ours: another process may have made it meanwhile.
+    // Checked again under the lock: another process may have created the folder meanwhile.
     let is_new = check_format(folder)?;
     if is_new {
         let text = format!("{FORMAT}\n");
@@ -92,7 +92,7 @@ impl Files {
         })
     }
 
-    /// Appends a frame and waits for the disk.
+    /// Appends a frame and calls fsync.
     pub(super) fn append(&mut self, payload: &[u8]) -> io::Result<()> {
         let header = frame::header(payload)?;
         self.log.write_all(&header)?;
@@ -102,7 +102,7 @@ impl Files {
         Ok(())
     }
 
-    /// Starts a new log with the objects that are left in the present one, and removes that.
+    /// Starts a new log with the remaining objects, and removes the previous one.
     pub(super) fn compact(&mut self) -> Result<(), DataError> {
         let replayed = replay(&log_path(&self.folder, self.number))?;
         let number = self.number + 1;
@@ -115,7 +115,7 @@ impl Files {
     }
 }
 
-/// Writes a log that is there as a whole or not at all.
+/// Writes a log atomically.
 fn write_log(folder: &Path, number: u64, content: &Recovered) -> io::Result<(File, u64)> {
     let name = log_name(number);
     replace(folder, &name, |file| {
@@ -130,7 +130,7 @@ fn write_log(folder: &Path, number: u64, content: &Recovered) -> io::Result<(Fil
     Ok((log, size))
 }
 
-/// Writes a file under a temporary name, waits for the disk and renames it.
+/// Writes a file under a temporary name, calls fsync and renames it.
 fn replace(
     folder: &Path,
     name: &str,
@@ -144,7 +144,7 @@ fn replace(
     sync_folder(folder)
 }
 
-/// Makes renames durable, where folders can be opened.
+/// Makes renames durable on platforms where folders can be opened.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(folder)?.sync_all()?;
@@ -209,7 +209,7 @@ fn logs(folder: &Path) -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Removes older logs, and newer ones that were never completed.
+/// Removes older logs, and newer ones that are incomplete.
 fn remove_others(folder: &Path, number: u64) -> io::Result<()> {
     for other in logs(folder)? {
         if other != number {

@@ -1,17 +1,18 @@
-//! Frames of the log: what one fsync makes durable, with checksums.
+//! Frames of the log: the unit of one fsync, with checksums.
 
 use std::io::{self, Read};
 
 use bytes::Bytes;
 
 const MAGIC: [u8; 4] = *b"KOPF";
-/// The magic, the length of the payload, its checksum, and the checksum of these three.
+/// The size of a header: the magic, the length of the payload, its checksum, and the checksum of
+/// these three.
 pub(super) const HEADER: usize = 16;
 
 /// Returns the header of a payload.
 pub(super) fn header(payload: &[u8]) -> io::Result<[u8; HEADER]> {
-    let length = u32::try_from(payload.len())
-        .map_err(|_| io::Error::other("more than 4 GiB are to be written at once"))?;
+    let length =
+        u32::try_from(payload.len()).map_err(|_| io::Error::other("a frame exceeds 4 GiB"))?;
     let mut header = [0; HEADER];
     header[..4].copy_from_slice(&MAGIC);
     header[4..8].copy_from_slice(&length.to_le_bytes());
@@ -40,17 +41,17 @@ fn parse(bytes: &[u8]) -> Option<Header> {
     })
 }
 
-/// What follows in a log.
+/// The next item of a log.
 #[derive(Debug)]
 pub(super) enum Next {
     Frame(Bytes),
-    /// The log ends, perhaps with a frame that was never completed.
+    /// The end of the log, possibly after an incomplete frame.
     End,
-    /// There is a frame behind one that cannot be read: it was complete once.
+    /// A valid frame follows an invalid one, which must have been complete once.
     Damaged,
 }
 
-/// Reads the next frame of a log of which `left` bytes are left.
+/// Reads the next frame of a log with `left` remaining bytes.
 pub(super) fn next(log: &mut impl Read, left: u64) -> io::Result<Next> {
     let mut header = [0; HEADER];
     if left < HEADER as u64 {
@@ -72,11 +73,11 @@ pub(super) fn next(log: &mut impl Read, left: u64) -> io::Result<Next> {
     if u64::from(length) == left {
         return Ok(Next::End);
     }
-    // A frame is begun only when the one before it is on disk.
+    // A frame is started only after the previous one is durable.
     Ok(Next::Damaged)
 }
 
-/// A header that cannot be read is that of an incomplete frame, unless another frame follows.
+/// Treats an invalid header as an incomplete frame, unless another frame follows.
 fn unless_followed(log: &mut impl Read) -> io::Result<Next> {
     let mut rest = Vec::new();
     log.read_to_end(&mut rest)?;

@@ -1,9 +1,9 @@
 //! Objects on disk: an append-only log in a folder, for sandboxes that outlive their process.
 //!
 //! The store keeps all objects in memory and appends every change to a [`Journal`]. A thread writes
-//! what has accumulated as one frame with a checksum and calls fsync once for it (group commit).
-//! Responses wait for that by [`Journal::durable`], so that nothing is answered that a crash could
-//! take back. The log is rewritten with the present objects only when most of it is outdated.
+//! accumulated changes as one frame with a checksum and calls fsync once per frame (group commit).
+//! Responses wait for [`Journal::durable`], so that no response reveals a change that a crash could
+//! revert. When most of the log is outdated, it is rewritten with the current objects.
 
 mod error;
 mod folder;
@@ -47,17 +47,17 @@ struct Pending {
     closing: bool,
 }
 
-/// How far the log is on disk.
+/// The state of the log on disk.
 #[derive(Debug, Clone)]
 enum Progress {
-    /// This many records are.
+    /// The number of durable records.
     Durable(u64),
-    /// Nothing more can be written, for this reason.
+    /// Writing failed permanently, for this reason.
     Ended(Arc<str>),
 }
 
 impl Journal {
-    /// Opens a folder, or makes a new one, and returns what is in it.
+    /// Opens a folder, or creates it, and returns its content.
     pub(crate) fn open(folder: &Path) -> Result<(Self, Recovered), DataError> {
         let opened = folder::open(folder)?;
         let (sender, progress) = watch::channel(Progress::Durable(0));
@@ -74,7 +74,8 @@ impl Journal {
         Ok((journal, opened.recovered))
     }
 
-    /// Appends a change. The caller holds the lock of the store, so that the order is that of revisions.
+    /// Appends a change. The caller holds the lock of the store, which keeps the order of
+    /// revisions.
     pub(crate) fn append(&self, record: &Record<'_>) {
         let mut pending = self.shared.lock();
         if pending.closing {
@@ -85,11 +86,11 @@ impl Journal {
         self.shared.wake.notify_one();
     }
 
-    /// Waits until everything that was appended so far is on disk.
+    /// Waits until all appended records are durable.
     ///
     /// # Errors
     ///
-    /// The log cannot be written; no later call succeeds either.
+    /// The log cannot be written. All later calls fail as well.
     pub(crate) async fn durable(&self) -> Result<(), Arc<str>> {
         let wanted = self.shared.appended.load(Ordering::Acquire);
         let mut progress = self.progress.clone();
@@ -106,7 +107,7 @@ impl Journal {
         }
     }
 
-    /// Writes what is left and releases the folder. Blocks for the time of that.
+    /// Writes the remaining records and releases the folder. Blocks until then.
     pub(crate) fn close(&self) {
         {
             let mut pending = self.shared.lock();
@@ -119,7 +120,7 @@ impl Journal {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(thread) = thread {
-            // A panic of the thread is seen by those who wait for the disk.
+            // A panic of the thread is reported to the callers of `durable`.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! One change of the store, as bytes.
+//! Encoding of store changes.
 
 use bytes::Bytes;
 
@@ -15,15 +15,15 @@ pub(crate) enum Record<'a> {
         place: Place<'a>,
         revision: u64,
         born: u64,
-        /// Where `raw` goes on after its `kind` and `apiVersion`.
+        /// The offset in `raw` after `kind` and `apiVersion`.
         head: usize,
         raw: &'a [u8],
     },
     /// An object is removed.
     Remove { place: Place<'a>, revision: u64 },
-    /// A collection ends with all that is in it.
+    /// A collection is removed with all its objects.
     Close { collection: &'a str },
-    /// The revision has come this far.
+    /// The current revision.
     Revision(u64),
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Place<'a> {
     pub(crate) name: &'a str,
 }
 
-/// A record that was read. Bytes are parts of the frame.
+/// A decoded record. Bytes are slices of the frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Read {
     Put {
@@ -123,7 +123,7 @@ fn field(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend_from_slice(bytes);
 }
 
-/// The records of a frame. `None` among them: the frame makes no sense.
+/// The records of a frame.
 #[derive(Debug)]
 pub(super) struct Records {
     rest: Bytes,
@@ -135,7 +135,7 @@ impl Records {
     }
 
     /// Returns the next record; `Ok(None)` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Read>, Senseless> {
+    pub(super) fn next(&mut self) -> Result<Option<Read>, InvalidFrame> {
         if self.rest.is_empty() {
             return Ok(None);
         }
@@ -145,7 +145,7 @@ impl Records {
                 place: self.place()?,
                 revision: self.number()?,
                 born: self.number()?,
-                head: usize::try_from(self.number()?).map_err(|_| Senseless)?,
+                head: usize::try_from(self.number()?).map_err(|_| InvalidFrame)?,
                 raw: self.field()?,
             },
             Some(&REMOVE) => Read::Remove {
@@ -156,11 +156,11 @@ impl Records {
                 collection: self.text()?,
             },
             Some(&REVISION) => Read::Revision(self.number()?),
-            _ => return Err(Senseless),
+            _ => return Err(InvalidFrame),
         }))
     }
 
-    fn place(&mut self) -> Result<ReadPlace, Senseless> {
+    fn place(&mut self) -> Result<ReadPlace, InvalidFrame> {
         Ok(ReadPlace {
             collection: self.text()?,
             namespace: self.text()?,
@@ -168,39 +168,39 @@ impl Records {
         })
     }
 
-    fn text(&mut self) -> Result<String, Senseless> {
-        String::from_utf8(self.field()?.to_vec()).map_err(|_| Senseless)
+    fn text(&mut self) -> Result<String, InvalidFrame> {
+        String::from_utf8(self.field()?.to_vec()).map_err(|_| InvalidFrame)
     }
 
-    fn field(&mut self) -> Result<Bytes, Senseless> {
-        let length = usize::try_from(self.number()?).map_err(|_| Senseless)?;
+    fn field(&mut self) -> Result<Bytes, InvalidFrame> {
+        let length = usize::try_from(self.number()?).map_err(|_| InvalidFrame)?;
         self.take(length)
     }
 
-    fn number(&mut self) -> Result<u64, Senseless> {
+    fn number(&mut self) -> Result<u64, InvalidFrame> {
         let bytes = self.take(8)?;
-        let bytes: [u8; 8] = bytes.as_ref().try_into().map_err(|_| Senseless)?;
+        let bytes: [u8; 8] = bytes.as_ref().try_into().map_err(|_| InvalidFrame)?;
         Ok(u64::from_le_bytes(bytes))
     }
 
-    fn take(&mut self, length: usize) -> Result<Bytes, Senseless> {
+    fn take(&mut self, length: usize) -> Result<Bytes, InvalidFrame> {
         if length > self.rest.len() {
-            return Err(Senseless);
+            return Err(InvalidFrame);
         }
         Ok(self.rest.split_to(length))
     }
 }
 
-/// A frame with a right checksum whose records cannot be read.
+/// The error of a frame with a valid checksum and invalid records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Senseless;
+pub(super) struct InvalidFrame;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn records_are_read_as_they_were_written() {
+    fn records_survive_a_round_trip() {
         let place = Place {
             collection: "/configmaps",
             namespace: "default",
@@ -249,7 +249,7 @@ mod tests {
         }
         assert_eq!(
             Records::of(Bytes::from_static(b"\xff")).next(),
-            Err(Senseless)
+            Err(InvalidFrame)
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Reads a log: the objects that are left at its end.
+//! Replay of a log to the objects at its end.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,7 +20,7 @@ pub(crate) struct Recovered {
     objects: BTreeMap<ReadPlace, RecoveredObject>,
 }
 
-/// An object as it was stored.
+/// A stored object.
 #[derive(Debug, Clone)]
 pub(crate) struct RecoveredObject {
     pub(crate) revision: u64,
@@ -51,7 +51,7 @@ impl Recovered {
                     revision,
                     born,
                     head,
-                    // Without the rest of the frame, which may be large.
+                    // A copy, so that the frame, which may be large, can be dropped.
                     raw: Bytes::copy_from_slice(&raw),
                 };
                 self.objects.insert(place, object);
@@ -68,7 +68,7 @@ impl Recovered {
         }
     }
 
-    /// Encodes everything as records, in parts of some megabytes.
+    /// Encodes everything as records, in parts of a few megabytes.
     pub(super) fn encode(&self, mut write: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         const PART: usize = 4 << 20;
         let mut part = Vec::new();
@@ -91,7 +91,7 @@ impl Recovered {
     }
 }
 
-/// What a log holds, and where the last complete frame ends.
+/// The content of a log, and the offset after the last complete frame.
 #[derive(Debug)]
 pub(super) struct Replayed {
     pub(super) recovered: Recovered,

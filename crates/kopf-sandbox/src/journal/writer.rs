@@ -8,16 +8,16 @@ use tokio::sync::watch;
 use super::folder::Files;
 use super::{Progress, Shared};
 
-/// Logs below this size are not rewritten.
+/// Minimum size of logs that are rewritten, in bytes.
 const SMALLEST_REWRITE: u64 = 8 << 20;
 
-/// Writes what is appended, as long as the journal is open.
+/// Writes appended records until the journal is closed.
 #[derive(Debug)]
 pub(super) struct Writer {
     files: Files,
     shared: Arc<Shared>,
     progress: watch::Sender<Progress>,
-    /// The size of the log when it was last rewritten, or opened.
+    /// The size of the log after the last rewrite or opening.
     compacted: u64,
 }
 
@@ -42,14 +42,14 @@ impl Writer {
                 break Arc::from("the sandbox has ended");
             };
             if let Err(error) = self.files.append(&batch) {
-                tracing::error!(%error, "the data folder cannot be written");
-                break Arc::from(format!("the data folder cannot be written: {error}"));
+                tracing::error!(%error, "cannot write the data folder");
+                break Arc::from(format!("cannot write the data folder: {error}"));
             }
             self.progress.send_replace(Progress::Durable(count));
             if self.files.size > SMALLEST_REWRITE + 2 * self.compacted {
                 if let Err(error) = self.files.compact() {
-                    tracing::error!(%error, "the log of the data folder cannot be rewritten");
-                    break Arc::from(format!("the data folder cannot be written: {error}"));
+                    tracing::error!(%error, "cannot rewrite the log of the data folder");
+                    break Arc::from(format!("cannot write the data folder: {error}"));
                 }
                 self.compacted = self.files.size;
             }
@@ -61,13 +61,13 @@ impl Writer {
         self.progress.send_replace(Progress::Ended(why));
     }
 
-    /// Waits for records. Returns them with the number of all records up to them; `None` at the end.
+    /// Waits for records. Returns them with the number of records up to them, or `None` at the end.
     fn next_batch(&self) -> Option<(Vec<u8>, u64)> {
         let mut pending = self.shared.lock();
         loop {
             if !pending.batch.is_empty() {
                 let batch = std::mem::take(&mut pending.batch);
-                // Counted under the same lock under which records are appended.
+                // Read under the lock under which records are appended.
                 return Some((batch, self.shared.appended.load(Ordering::Acquire)));
             }
             if pending.closing {

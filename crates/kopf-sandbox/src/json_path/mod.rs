@@ -1,9 +1,9 @@
-//! The JSONPath dialect of Kubernetes, as printer columns, selectable fields and scale paths use
-//! it: `.spec.a`, `.metadata.labels.foo\.bar`, `['x']`, `[0]`, `[1:3]`, `[*]`, `..name`,
+//! The JSONPath dialect of Kubernetes for printer columns, selectable fields and scale paths:
+//! `.spec.a`, `.metadata.labels.foo\.bar`, `['x']`, `[0]`, `[1:3]`, `[*]`, `..name`,
 //! `[?(@.type=="Ready")].status`.
 //!
-//! A path never panics and never changes anything. Templates (`range`, text around braces) are
-//! left out: these places take a single expression.
+//! Templates (`range`, text around braces) are not supported: these fields contain a single
+//! expression.
 
 mod parser;
 
@@ -30,7 +30,7 @@ enum Step {
 struct Slice {
     start: Option<i64>,
     end: Option<i64>,
-    /// A single index: `[2]`, or `[-1]` whose end is not zero but the length.
+    /// A single index: `[2]`, or `[-1]`, whose end is the length instead of zero.
     single: bool,
     step: usize,
 }
@@ -38,7 +38,7 @@ struct Slice {
 #[derive(Debug, Clone, PartialEq)]
 struct Filter {
     left: Vec<Step>,
-    /// Without it, the filter asks whether the left side exists.
+    /// `None`: the filter tests if the left side exists.
     comparison: Option<(String, Vec<Step>)>,
 }
 
@@ -49,14 +49,17 @@ impl JsonPath {
         })
     }
 
-    /// All values at this path. Missing fields are no error, but indices out of bounds and
-    /// filters of what is no list are.
+    /// Returns all values at this path. Missing fields are ignored.
+    ///
+    /// # Errors
+    ///
+    /// An index is out of bounds, or a filter is applied to a value that is not a list.
     pub(crate) fn find<'a>(&'a self, value: &'a Value) -> Result<Vec<&'a Value>, String> {
         walk(&self.steps, vec![value])
     }
 }
 
-/// A value as Go prints it without quotes.
+/// Formats a value as Go does, without quotes.
 pub(crate) fn scalar_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -66,7 +69,7 @@ pub(crate) fn scalar_text(value: &Value) -> String {
     }
 }
 
-/// Floats have an exponent from 1e21 on and below 1e-4; integers never have one.
+/// Formats a number. Floats have an exponent from 1e21 on and below 1e-4; integers never have one.
 fn number_text(number: &Number) -> String {
     if number.as_i64().is_some() {
         return number.to_string();
@@ -121,7 +124,8 @@ fn children(value: &Value) -> Vec<&Value> {
     }
 }
 
-/// The value and everything inside it that has children. JSON itself limits the depth.
+/// Collects the value and all descendants that have children. The depth is limited by the JSON
+/// parser.
 fn descend<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
     let inside = children(value);
     if !inside.is_empty() {
@@ -279,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_paths_are_refused() {
+    fn malformed_paths_are_rejected() {
         for path in [
             ".a[",
             ".a[x]",
@@ -316,7 +320,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_path_breaks_the_parser(path in "[ab.\\[\\]?()@'\"0-3:,*=<!\\\\ \\PC]{0,24}") {
+        fn parsing_random_paths_never_panics(path in "[ab.\\[\\]?()@'\"0-3:,*=<!\\\\ \\PC]{0,24}") {
             if let Ok(path) = JsonPath::parse(&path) {
                 let _ = path.find(&json!({ "a": [{ "b": 1 }, [2, 3]], "b": { "a": "x" } }));
             }

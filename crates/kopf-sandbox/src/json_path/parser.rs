@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::{Filter, Slice, Step};
 
-/// Filters within filters: far more than anyone writes.
+/// Maximum nesting of filters.
 const MAX_NESTING: usize = 8;
 
-/// The steps of a whole path, or of a part of it at this depth of nesting.
+/// Parses the steps of a path, or of a part of it at this nesting depth.
 pub(super) fn parse_steps(text: &str, nesting: usize) -> Result<Vec<Step>, String> {
     if nesting > MAX_NESTING {
         return Err("filters are nested too deeply".to_owned());
@@ -80,7 +80,7 @@ fn is_terminator(c: char) -> bool {
     )
 }
 
-/// A name up to the next terminator that has no backslash in front.
+/// Parses a name up to the next terminator without a backslash in front.
 fn parse_field(text: &str) -> (Step, &str) {
     let mut name = String::new();
     let mut chars = text.char_indices();
@@ -189,7 +189,7 @@ fn parse_slice(text: &str) -> Result<Slice, String> {
     })
 }
 
-/// What follows `[?(`, up to `)]`; quotes may hold parentheses.
+/// Parses the part after `[?(`, up to `)]`. Quotes may contain parentheses.
 fn parse_filter(text: &str, nesting: usize) -> Result<(Filter, &str), String> {
     let mut quote = None;
     let mut end = None;

@@ -1,4 +1,4 @@
-//! The built-in kinds, as a real server's discovery tells of them.
+//! The built-in kinds, from the recorded discovery of a real server.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::{Kind, KindVersion, Kinds, Origin, Subresource};
 
-/// Parsed once per process: sandboxes start by the hundreds.
+/// Parsed once per process, because tests start many sandboxes.
 static BUILTIN: LazyLock<Kinds> = LazyLock::new(|| {
     let text = include_str!("../../data/discovery.json");
     let recorded = serde_json::from_str(text).expect("the recorded discovery is part of the build");
     from_discovery(&recorded)
 });
 
-/// All built-in kinds. Kinds are shared, so a copy costs little.
+/// Returns all built-in kinds. Kinds are shared, so a copy is cheap.
 pub(crate) fn builtin() -> Kinds {
     BUILTIN.clone()
 }
@@ -35,7 +35,7 @@ fn from_discovery(recorded: &Value) -> Kinds {
     kinds
 }
 
-/// A kind that is in several versions is one kind.
+/// Returns the kinds of a group. A kind with several versions is one kind.
 fn kinds_of_group(group: &str, document: &Value) -> Vec<Kind> {
     let mut found: BTreeMap<&str, Kind> = BTreeMap::new();
     for version in items(Some(document), "versions") {
@@ -58,7 +58,7 @@ fn kinds_of_group(group: &str, document: &Value) -> Vec<Kind> {
                 conversion_webhook: None,
                 namespaced: text(resource, "scope") == "Namespaced",
                 versions: Vec::new(),
-                // Versions are listed with the preferred one first, and that one is stored.
+                // The preferred version comes first and is the storage version.
                 storage_version: Arc::from(version_name),
                 origin: Origin::BuiltIn,
             });
@@ -79,7 +79,8 @@ fn kinds_of_group(group: &str, document: &Value) -> Vec<Kind> {
     found.into_values().collect()
 }
 
-/// Group and version are recorded only where they differ from those of the resource.
+/// Reads a subresource. Group and version are recorded only if they differ from those of the
+/// resource.
 fn subresource(document: &Value, group: &str, version: &str) -> Subresource {
     let kind = document.get("responseKind").unwrap_or(&Value::Null);
     let own = text(kind, "version").is_empty();
@@ -92,7 +93,8 @@ fn subresource(document: &Value, group: &str, version: &str) -> Subresource {
     }
 }
 
-/// Warnings are not in discovery, they are headers of the answers.
+/// Returns the deprecation warning of a version. Discovery lacks warnings: they are response
+/// headers.
 fn deprecation_warning(group: &str, version: &str, kind: &str) -> Option<String> {
     match (group, version, kind) {
         ("", "v1", "Endpoints") => Some(
@@ -130,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everyday_kinds_are_known() {
+    fn common_kinds_are_built_in() {
         let kinds = builtin();
         let pods = kinds.by_plural("", "pods").unwrap();
         assert_eq!(
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_core_group_is_the_first() {
+    fn core_group_comes_first() {
         assert_eq!(builtin().groups().next().map(|group| &**group), Some(""));
     }
 }

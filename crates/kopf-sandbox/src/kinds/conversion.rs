@@ -1,13 +1,13 @@
-//! One object in the different versions that its kind is served in.
+//! Conversion of objects between the served versions of their kind.
 //!
-//! Custom resources change nothing but their `apiVersion`. Of the built-in kinds, only two are served in
+//! Custom resources change only their `apiVersion`. Of the built-in kinds, only two are served in
 //! more than one shape: events (core and `events.k8s.io`) and autoscalers (`v1` and `v2`).
 
 use serde_json::{Map, Value, json};
 
 use super::Kind;
 
-/// Turns an object of `from`/`from_version` into one of `to`/`to_version`, in place.
+/// Converts an object of `from`/`from_version` to `to`/`to_version`, in place.
 pub(crate) fn convert(
     object: &mut Value,
     from: &Kind,
@@ -89,7 +89,7 @@ fn rename(map: &mut Map<String, Value>, from: &str, to: &str) {
     }
 }
 
-/// The annotation in which `v1` carries what it has no field for.
+/// The annotation of `v1` for metrics that have no field there.
 const METRICS_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const BEHAVIOR_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/behavior";
 const STATUS_ANNOTATIONS: [(&str, &str); 2] = [
@@ -100,10 +100,10 @@ const STATUS_ANNOTATIONS: [(&str, &str); 2] = [
     ),
 ];
 
-/// The one metric that `v1` has a field for.
+/// The only metric with a field in `v1`.
 pub(crate) const TARGET_CPU: &str = "targetCPUUtilizationPercentage";
 
-/// Whether a `v1` autoscaler goes by metrics that it has no field for, and by no others.
+/// Returns `true` if a `v1` autoscaler has only metrics without a field.
 pub(crate) fn has_other_metrics(kind: &Kind, version: &str, object: &Value) -> bool {
     &*kind.group == "autoscaling"
         && version == "v1"

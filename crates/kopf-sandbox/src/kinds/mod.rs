@@ -1,4 +1,4 @@
-//! Which kinds of objects the server knows: the built-in ones and those that CRDs add.
+//! The served kinds: built-in ones and those of CRDs.
 
 mod builtin;
 pub(crate) mod conversion;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 pub(crate) use self::builtin::builtin;
 
-/// A kind of objects in all its versions: a line of `kubectl api-resources`.
+/// A kind of objects in all its versions: a row of `kubectl api-resources`.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_field_names, reason = "these are the names of the API")]
 pub(crate) struct Kind {
@@ -26,16 +26,16 @@ pub(crate) struct Kind {
     pub(crate) namespaced: bool,
     /// Served versions, the preferred one first.
     pub(crate) versions: Vec<KindVersion>,
-    /// The version in which objects are kept.
+    /// The version in which objects are stored.
     pub(crate) storage_version: Arc<str>,
     /// Custom resources only: `spec.conversion.webhook` if the strategy is `Webhook`.
     pub(crate) conversion_webhook: Option<Arc<Value>>,
     pub(crate) origin: Origin,
-    /// The definition is about to go: no new objects.
+    /// The CRD is terminating: creations are rejected.
     pub(crate) terminating: bool,
 }
 
-/// Where a kind comes from.
+/// The origin of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     BuiltIn,
@@ -53,15 +53,15 @@ pub(crate) struct KindVersion {
     /// Verbs of the main resource, as discovery lists them.
     pub(crate) verbs: Vec<String>,
     pub(crate) subresources: Vec<Subresource>,
-    /// Custom resources only: the schema after parsing.
+    /// Custom resources only: the compiled schema.
     pub(crate) schema: Option<Arc<crate::schema::Structural>>,
     /// Custom resources only: `additionalPrinterColumns`.
     pub(crate) columns: Vec<PrinterColumn>,
-    /// Custom resources only: where the scale subresource finds its numbers.
+    /// Custom resources only: the paths of the scale subresource.
     pub(crate) scale: Option<ScalePaths>,
-    /// Custom resources only: JSON paths that field selectors may use.
+    /// Custom resources only: JSON paths that field selectors support.
     pub(crate) selectable_fields: Vec<String>,
-    /// The text of the `Warning` header of a deprecated version.
+    /// The value of the `Warning` header of a deprecated version.
     pub(crate) deprecation_warning: Option<String>,
 }
 
@@ -75,7 +75,7 @@ impl KindVersion {
 #[derive(Debug, Clone)]
 pub(crate) struct Subresource {
     pub(crate) name: String,
-    /// Group, version and kind of what it serves, e.g. `autoscaling/v1 Scale`.
+    /// Group, version and kind of the payload, e.g. `autoscaling/v1 Scale`.
     pub(crate) group: String,
     pub(crate) version: String,
     pub(crate) kind: String,
@@ -106,7 +106,7 @@ impl Kind {
         self.versions.iter().find(|version| &*version.name == name)
     }
 
-    /// `plural` or `plural.group`, as error messages name a kind.
+    /// Returns `plural` or `plural.group`, as in error messages.
     pub(crate) fn qualified_plural(&self) -> String {
         if self.group.is_empty() {
             self.plural.to_string()
@@ -115,7 +115,7 @@ impl Kind {
         }
     }
 
-    /// `v1` or `group/version`, as objects carry it.
+    /// Returns `v1` or `group/version`, as in objects.
     pub(crate) fn api_version(&self, version: &str) -> String {
         if self.group.is_empty() {
             version.to_owned()
@@ -129,7 +129,7 @@ impl Kind {
     }
 }
 
-/// All kinds at one moment; replaced as a whole when a CRD changes.
+/// An immutable set of all kinds. It is replaced as a whole when a CRD changes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kinds {
     /// By group, then by plural.
@@ -159,22 +159,22 @@ impl Kinds {
         }
     }
 
-    /// The kind behind `/apis/GROUP/…/PLURAL`, whatever the version.
+    /// Returns the kind of `/apis/GROUP/…/PLURAL`, in any version.
     pub(crate) fn by_plural(&self, group: &str, plural: &str) -> Option<&Arc<Kind>> {
         self.kinds.get(group)?.get(plural)
     }
 
-    /// The kind that objects of this `apiVersion` and `kind` belong to.
+    /// Returns the kind of objects with this `apiVersion` and `kind`.
     pub(crate) fn by_kind(&self, group: &str, kind: &str) -> Option<&Arc<Kind>> {
         self.of_group(group).find(|known| &*known.kind == kind)
     }
 
-    /// Groups in the order of discovery; the core group is first and named "".
+    /// Returns the groups in the order of discovery; the core group is first and named "".
     pub(crate) fn groups(&self) -> impl Iterator<Item = &Arc<str>> {
         self.group_order.iter()
     }
 
-    /// Kinds of one group, ordered by plural.
+    /// Returns the kinds of one group, ordered by plural.
     pub(crate) fn of_group(&self, group: &str) -> impl Iterator<Item = &Arc<Kind>> + use<'_> {
         self.kinds.get(group).into_iter().flat_map(BTreeMap::values)
     }
@@ -183,7 +183,7 @@ impl Kinds {
         self.kinds.values().flat_map(BTreeMap::values)
     }
 
-    /// Versions of one group that serve anything, the preferred one first.
+    /// Returns the non-empty versions of one group, the preferred one first.
     pub(crate) fn versions_of_group(&self, group: &str) -> Vec<Arc<str>> {
         let mut versions: Vec<Arc<str>> = Vec::new();
         for kind in self.of_group(group) {
@@ -198,18 +198,18 @@ impl Kinds {
     }
 }
 
-/// Kubernetes' order of version names: `v2 > v1 > v1beta2 > v1beta1 > v1alpha1 > others`.
+/// Compares version names as Kubernetes does: `v2 > v1 > v1beta2 > v1beta1 > v1alpha1 > others`.
 pub(crate) fn compare_versions(a: &str, b: &str) -> std::cmp::Ordering {
     match (rank(a), rank(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
         (Some(_), None) => std::cmp::Ordering::Greater,
         (None, Some(_)) => std::cmp::Ordering::Less,
-        // Names that are no Kubernetes versions are in alphabetical order, the first being the best.
+        // Other names are ordered alphabetically, the first one having the highest priority.
         (None, None) => b.cmp(a),
     }
 }
 
-/// Stability, major and minor number of a name such as `v1beta2`.
+/// Parses stability, major and minor number of a name such as `v1beta2`.
 fn rank(name: &str) -> Option<(u8, u64, u64)> {
     let rest = name.strip_prefix('v')?;
     let digits = rest

@@ -1,14 +1,14 @@
-//! How built-in kinds differ from each other, beyond their types.
+//! Differences between built-in kinds beyond their types.
 
 use super::{Kind, KindVersion};
 use crate::request::options::Propagation;
 
-/// What `metadata.generation` of a kind counts.
+/// The changes that `metadata.generation` of a kind counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Generation {
-    /// There is none.
+    /// The kind has no generation.
     None,
-    /// It is 1 forever.
+    /// The generation is always 1.
     Constant,
     Spec,
     SpecAndAnnotations,
@@ -41,7 +41,7 @@ pub(crate) fn generation(kind: &Kind) -> Generation {
     }
 }
 
-/// Whether an update of what does not exist creates it.
+/// Returns `true` if an update of an absent object creates it.
 pub(crate) fn creates_on_update(kind: &Kind) -> bool {
     matches!(
         (&*kind.group, &*kind.plural),
@@ -53,12 +53,13 @@ pub(crate) fn creates_on_update(kind: &Kind) -> bool {
     )
 }
 
-/// Whether a write of the status leaves all metadata as they are.
+/// Returns `true` if a write to the status ignores all metadata.
 pub(crate) fn status_keeps_metadata(kind: &Kind) -> bool {
     kind.is_custom() || matches!(&*kind.plural, "servicecidrs" | "volumeattachments")
 }
 
-/// What of the metadata a write of the status leaves as it is, where it may change the rest.
+/// Returns the metadata field that a write to the status ignores, where it can change other
+/// metadata.
 pub(crate) fn metadata_kept_by_status(kind: &Kind) -> Option<&'static str> {
     match (&*kind.group, &*kind.plural) {
         ("apps", "deployments") => Some("labels"),
@@ -67,12 +68,12 @@ pub(crate) fn metadata_kept_by_status(kind: &Kind) -> Option<&'static str> {
     }
 }
 
-/// Whether the status can be written through its subresource only.
+/// Returns `true` if the status is written only through its subresource.
 pub(crate) fn status_is_separate(version: &KindVersion) -> bool {
     version.subresource("status").is_some()
 }
 
-/// Whether an update may leave the resourceVersion out.
+/// Returns `true` if updates without a `resourceVersion` are allowed.
 pub(crate) fn allows_unconditional_update(kind: &Kind) -> bool {
     if kind.is_custom() {
         return false;
@@ -91,8 +92,8 @@ pub(crate) fn allows_unconditional_update(kind: &Kind) -> bool {
     )
 }
 
-/// What a deletion does with the dependents when nobody says it. `None` for kinds whose objects can't have
-/// any: these are deleted in the same way whatever anybody says.
+/// Returns the default propagation policy of deletions. `None` for kinds whose objects cannot have
+/// dependents: the requested policy is ignored for these.
 pub(crate) fn default_propagation(kind: &Kind) -> Option<Propagation> {
     match (&*kind.group, &*kind.plural) {
         ("" | "events.k8s.io", "events") => None,
@@ -101,7 +102,7 @@ pub(crate) fn default_propagation(kind: &Kind) -> Option<Propagation> {
     }
 }
 
-/// Whether a deletion answers with the object instead of a `Status`.
+/// Returns `true` if a deletion returns the object instead of a `Status`.
 pub(crate) fn deletion_returns_object(kind: &Kind) -> bool {
     match &*kind.group {
         "" => matches!(

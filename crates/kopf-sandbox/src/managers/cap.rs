@@ -1,15 +1,15 @@
-//! The limit of entries by updates: old ones are merged.
+//! The limit of entries by updates: the oldest ones are merged.
 
 use std::collections::BTreeMap;
 
 use super::managed::{Managed, Manager, Operation};
 
-/// Entries by updates that an object may have.
+/// Maximum number of entries by updates of an object.
 const MAX_UPDATERS: usize = 10;
-/// The manager that old entries are merged into.
+/// The manager of merged entries.
 const BUCKET: &str = "ancient-changes";
 
-/// Merges the oldest entries by updates until there are no more than the limit.
+/// Merges the oldest entries by updates until the limit holds.
 pub(super) fn cap(managed: &mut Managed) {
     let mut updaters: Vec<Manager> = managed
         .owners

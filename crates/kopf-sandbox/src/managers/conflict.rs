@@ -1,4 +1,4 @@
-//! Fields that an apply would take from other managers.
+//! Conflicts of an apply with other managers.
 
 use std::collections::BTreeMap;
 

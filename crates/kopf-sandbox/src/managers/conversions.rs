@@ -4,10 +4,11 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-/// Conversions of one request: those that are done, and those that a [`Tracker`](super::Tracker) lacks.
+/// Conversions of one request: completed ones, and those that a [`Tracker`](super::Tracker) is
+/// missing.
 ///
-/// Tracking is a pure function and cannot call a webhook. It records the conversions that it lacks here;
-/// the caller carries them out and tracks again.
+/// Tracking is a pure function and cannot call a webhook. It records missing conversions here; the
+/// caller performs them and tracks again.
 #[derive(Debug, Default)]
 pub(crate) struct Conversions {
     state: Mutex<State>,
@@ -44,7 +45,7 @@ impl Conversions {
         None
     }
 
-    /// Returns the missing conversions, each an object and a version, and forgets them.
+    /// Removes and returns the missing conversions, each an object and a version.
     pub(crate) fn take_missing(&self) -> Vec<(Value, String)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut state.missing)

@@ -1,11 +1,11 @@
-//! The annotation of client-side apply, when an object moves to server-side apply.
+//! The annotation of client-side apply, for objects that migrate to server-side apply.
 
 use serde_json::Value;
 
 use crate::fields::{FieldSet, Typed, collect, compare};
 use crate::object::meta;
 
-/// The manager by which kubectl applies; only for it the annotation matters.
+/// The manager name of `kubectl apply`. The annotation is used for no other manager.
 pub(super) const KUBECTL: &str = "kubectl";
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -16,8 +16,8 @@ fn annotation(object: &Value) -> Option<&str> {
         .as_str()
 }
 
-/// Returns the fields that were applied by the client and have not changed since: taking them over is
-/// no conflict. `None` if the object has no usable annotation.
+/// Returns the fields that were applied client-side and have not changed since; taking them over
+/// does not conflict. `None` if the object has no usable annotation.
 pub(super) fn allowed(live: Typed<'_>) -> Option<FieldSet> {
     let applied: Value = serde_json::from_str(annotation(live.value)?).ok()?;
     if applied.get("apiVersion") != live.value.get("apiVersion") {

@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use crate::fields::FieldSet;
 use crate::kinds::Kind;
 
-/// The longest name of a manager, in bytes.
+/// Maximum length of the name of a manager, in bytes.
 const MAX_NAME: usize = 128;
 
-/// How a manager writes.
+/// The operation of a manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Operation {
     Apply,
@@ -31,7 +31,7 @@ impl Operation {
 pub(crate) struct Manager {
     pub(crate) name: String,
     pub(crate) operation: Operation,
-    /// Empty for appliers, which stay the same when they move to another version.
+    /// Empty for appliers, which keep their identity across versions.
     api_version: String,
     pub(crate) subresource: String,
 }
@@ -56,7 +56,7 @@ impl Manager {
         }
     }
 
-    /// Returns the manager as messages about conflicts name it.
+    /// Returns the manager as in conflict messages.
     pub(crate) fn shown(&self) -> String {
         let mut text = format!("{:?}", self.name);
         if !self.subresource.is_empty() {
@@ -179,8 +179,8 @@ impl Managed {
     }
 }
 
-/// Writes an empty list of entries, which resets the managers, as one empty entry: decoding drops empty
-/// lists. For custom resources an empty list means nothing.
+/// Replaces an empty list of entries, which resets the managers, by one empty entry, because
+/// decoding drops empty lists. For custom resources an empty list has no effect.
 pub(crate) fn keep_reset(kind: &Kind, object: &mut Value) {
     if !kind.is_custom()
         && let Some(entries) = object.pointer_mut("/metadata/managedFields")
@@ -190,8 +190,8 @@ pub(crate) fn keep_reset(kind: &Kind, object: &mut Value) {
     }
 }
 
-/// Restores the entries of `live` in `new` if they differ in nothing but their times, so that a write
-/// that changes nothing else is none.
+/// Restores the entries of `live` in `new` if they differ only in their times, so that a write
+/// without other changes is a no-op.
 pub(crate) fn keep_times(live: &Value, new: &mut Value) {
     let timeless = |object: &Value| -> Option<Vec<Value>> {
         let mut entries = object
@@ -228,7 +228,7 @@ pub(crate) fn keep_times(live: &Value, new: &mut Value) {
     }
 }
 
-/// Returns the name of a manager that gives none: the first part of its `User-Agent`.
+/// Returns the default name of a manager: the first part of its `User-Agent`.
 pub(crate) fn name_of_agent(agent: &str) -> String {
     let first = agent.split('/').next().unwrap_or_default();
     let mut name = String::new();

@@ -1,8 +1,8 @@
-//! Managers of fields: `metadata.managedFields` and the rules by which it changes.
+//! Field managers: `metadata.managedFields` and the rules of its changes.
 //!
-//! [`Tracker`] is used by every write. An update records the fields that it has changed; an apply
-//! merges a configuration, removes what its manager no longer lists, and conflicts with the fields of
-//! others. The sets themselves are computed by [`fields`](crate::fields).
+//! Every write uses a [`Tracker`]. An update records the fields that it changes. An apply merges a
+//! configuration, removes fields that its manager no longer lists, and conflicts with the fields of
+//! other managers. The sets are computed by [`fields`](crate::fields).
 
 mod cap;
 mod conflict;
@@ -18,4 +18,4 @@ mod tracker;
 pub(crate) use self::conflict::Conflict;
 pub(crate) use self::conversions::Conversions;
 pub(crate) use self::managed::{keep_reset, keep_times, name_of_agent};
-pub(crate) use self::tracker::{Refusal, Tracker};
+pub(crate) use self::tracker::{Rejection, Tracker};

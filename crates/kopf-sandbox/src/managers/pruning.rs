@@ -1,4 +1,4 @@
-//! Removal of what a manager applied last time and no longer lists.
+//! Removal of fields that a manager applied before and no longer lists.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ impl Tracker<'_> {
             .unwrap_or(merged)
     }
 
-    /// Adds back what managers own, version by version, the one of `pruned` first.
+    /// Restores owned fields, version by version, that of `pruned` first.
     fn with_owned(&self, merged: &Value, pruned: Value, version: &str, managed: &Managed) -> Value {
         let mut by_version: BTreeMap<&str, FieldSet> = BTreeMap::new();
         for owned in managed.owners.values() {
@@ -65,7 +65,7 @@ impl Tracker<'_> {
         pruned
     }
 
-    /// Returns the fields of an object, with the declared ones on the way to them.
+    /// Returns the fields of an object, with the declared ones on their paths.
     fn fields_of(&self, object: &Value, version: &str) -> FieldSet {
         self.typed(object, version)
             .map_or_else(FieldSet::default, |typed: Typed<'_>| {

@@ -1,4 +1,4 @@
-//! Fields that a write through an endpoint cannot change, and that nobody owns through it.
+//! Fields that an endpoint cannot change and that are not owned through it.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use crate::fields::FieldSet;
 use crate::kinds::strategy;
 use crate::kinds::{Kind, KindVersion};
 
-/// Fields that have no managers at all.
+/// Fields that never have managers.
 pub(super) static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
     let paths: [&[&str]; 12] = [
         &["apiVersion"],
@@ -31,7 +31,7 @@ fn set(paths: &[&[&str]]) -> FieldSet {
     })
 }
 
-/// Returns the fields that a write through this endpoint leaves as they are.
+/// Returns the fields that a write through this endpoint does not change.
 pub(super) fn ignored(kind: &Kind, version: &KindVersion, subresource: Option<&str>) -> FieldSet {
     match subresource {
         Some("status") => {

@@ -1,4 +1,4 @@
-//! The managers of new objects, compared with those that a real server has recorded.
+//! Comparison of the managers of new objects with those recorded from a real server.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn entry_of(object: &Value) -> Value {
 }
 
 #[test]
-fn created_objects_have_the_managers_that_a_real_server_records() {
+fn managers_of_created_objects_match_a_real_server() {
     let recorded = include_str!("../../data/defaults.json");
     let recorded: Vec<Value> = serde_json::from_str(recorded).unwrap();
     let kinds = builtin();
@@ -31,7 +31,7 @@ fn created_objects_have_the_managers_that_a_real_server_records() {
             continue;
         };
         let expected = entry_of(&case["stored"]);
-        // Empty lists are dropped when they are decoded: see the decoder of built-in kinds.
+        // Empty lists are dropped on decoding: see the decoder of built-in kinds.
         let is_empty_list =
             text("kind") == "EndpointSlice" && case["sent"]["endpoints"] == json!([]);
         if expected.is_null() || is_empty_list {

@@ -1,4 +1,4 @@
-//! What writes do to the managers of an object.
+//! Updates of the managers of an object by writes.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::fields::{self, Comparison, FieldSet, Typed, check, collect, compare, 
 use crate::kinds::{Kind, KindVersion, conversion};
 use crate::object::meta;
 
-/// The manager of everything that an object had before its managers were tracked.
+/// The manager of fields that an object had before its managers were tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// Tracks the managers of objects of one kind, for one write.
+/// A tracker of the managers of one kind, for one write.
 #[derive(Debug)]
 pub(crate) struct Tracker<'a> {
     kind: &'a Kind,
@@ -25,9 +25,9 @@ pub(crate) struct Tracker<'a> {
     conversions: &'a Conversions,
 }
 
-/// An apply that is rejected.
+/// The reason why an apply is rejected.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum Rejection {
     Conflict(Conflict),
     /// The configuration does not fit the schema.
     Mistyped(String),
@@ -55,7 +55,7 @@ impl<'a> Tracker<'a> {
         self.kind.api_version(&self.version.name)
     }
 
-    /// Returns the version of the kind that an `apiVersion` stands for.
+    /// Returns the version of the kind for an `apiVersion`.
     fn version_of(&self, api_version: &str) -> Option<&'a KindVersion> {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         if group != &*self.kind.group {
@@ -64,7 +64,7 @@ impl<'a> Tracker<'a> {
         self.kind.version(version)
     }
 
-    /// Returns the object with its type. `None` if the version is not served any more.
+    /// Returns the object with its type, or `None` if the version is no longer served.
     pub(super) fn typed<'v>(&'v self, value: &'v Value, api_version: &str) -> Option<Typed<'v>> {
         let version = self.version_of(api_version)?;
         let (schema, of) = if self.kind.is_custom() {
@@ -77,7 +77,7 @@ impl<'a> Tracker<'a> {
         Some(Typed { schema, of, value })
     }
 
-    /// Returns the object in another version. `None` if that is not served any more.
+    /// Returns the object in another version, or `None` if that is no longer served.
     pub(super) fn converted(&self, object: &Value, api_version: &str) -> Option<Value> {
         let to = self.version_of(api_version)?;
         let from = object
@@ -103,7 +103,7 @@ impl<'a> Tracker<'a> {
         let empty = self.empty();
         let managed = Managed::of_update(live.unwrap_or(&empty), new, self.subresource);
         meta::metadata(new).remove("managedFields");
-        // An object without managers, whose managers were reset, stays without them until an apply.
+        // An object whose managers were reset stays without them until an apply.
         if managed.is_empty() && live.is_some() {
             return;
         }
@@ -142,19 +142,20 @@ impl<'a> Tracker<'a> {
         managed
     }
 
-    /// Returns the time of an entry. A real server loses it when a write goes through `scale`.
+    /// Returns the time of an entry. A real server omits it for writes through `scale`.
     fn time(&self) -> Option<String> {
         (self.subresource != Some("scale")).then(|| self.now.clone())
     }
 
-    /// Returns the differences between two objects in a version, without those that do not count.
+    /// Returns the differences between two objects in a version, without ignored fields.
     fn changes(&self, live: &Value, new: &Value, api_version: &str) -> Comparison {
         self.typed(live, api_version)
             .map(|typed| compare(typed.schema, typed.of, live, new).without(&self.ignored))
             .unwrap_or_default()
     }
 
-    /// Takes changed and removed fields from all managers but one. Returns the changed ones by manager.
+    /// Removes changed and deleted fields from all managers but one. Returns the changed ones by
+    /// manager.
     fn dispossess(
         &self,
         live: &Value,
@@ -178,7 +179,7 @@ impl<'a> Tracker<'a> {
                     Some(self.changes(&live, &new, &owned.api_version))
                 });
             let Some(changes) = changes else {
-                // Fields of a version that is gone mean nothing; those of another group are kept.
+                // Fields of a removed version are dropped; those of another group are kept.
                 let group = owned
                     .api_version
                     .rsplit_once('/')
@@ -197,7 +198,7 @@ impl<'a> Tracker<'a> {
         conflict
     }
 
-    /// Returns the managers with their sets under the schemas of today.
+    /// Returns the managers with their sets under the current schemas.
     fn reconciled(&self, live: &Value, mut managed: Managed) -> Managed {
         if !self.kind.is_custom() {
             return managed;
@@ -213,7 +214,8 @@ impl<'a> Tracker<'a> {
         managed
     }
 
-    /// Applies a configuration on top of `live`, or of nothing. Returns the object with its managers.
+    /// Applies a configuration on top of `live`, or creates the object. Returns the object with its
+    /// managers.
     ///
     /// # Errors
     ///
@@ -225,7 +227,7 @@ impl<'a> Tracker<'a> {
         config: &Value,
         name: &str,
         force: bool,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, Rejection> {
         self.check(config)?;
         let empty = self.empty();
         let mut live_object = live.unwrap_or(&empty).clone();
@@ -257,14 +259,14 @@ impl<'a> Tracker<'a> {
             }
             other => other,
         };
-        let mut object = applied.map_err(Refusal::Conflict)?;
+        let mut object = applied.map_err(Rejection::Conflict)?;
         if name == last_applied::KUBECTL {
             last_applied::refresh(&mut object, config);
         }
         Ok(object)
     }
 
-    /// Returns an object with everything that a configuration says, without recording its manager.
+    /// Returns an object merged with a configuration, without recording its manager.
     pub(crate) fn merged(&self, object: &Value, config: &Value) -> Value {
         match self.typed(config, &self.api_version()) {
             Some(typed) => merge(typed.schema, typed.of, object, config),
@@ -272,7 +274,7 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    fn check(&self, config: &Value) -> Result<(), Refusal> {
+    fn check(&self, config: &Value) -> Result<(), Rejection> {
         let api_version = self.api_version();
         let problems = self
             .typed(config, &api_version)
@@ -295,7 +297,7 @@ impl<'a> Tracker<'a> {
                 format!("errors:\n{}", lines.join("\n"))
             }
         };
-        Err(Refusal::Mistyped(format!(
+        Err(Rejection::Mistyped(format!(
             "failed to create typed patch object ({name}; {group}/{version}, Kind={kind}): {problems}"
         )))
     }
@@ -316,7 +318,7 @@ impl<'a> Tracker<'a> {
         };
         let merged = merge(typed.schema, typed.of, live, config);
         let last = managed.owners.remove(&manager);
-        // Names are no fields of any manager, but they must not be pruned either.
+        // Names belong to no manager, but must not be pruned.
         let set = collect(typed).recursive_difference(&self.ignored);
         let owned = Owned {
             set,
@@ -346,8 +348,8 @@ impl<'a> Tracker<'a> {
         Ok(object)
     }
 
-    /// Returns the object before its creation. Those of built-in kinds have all the fields that are
-    /// never left out.
+    /// Returns the object before its creation. Objects of built-in kinds have all fields that are
+    /// never omitted.
     fn empty(&self) -> Value {
         let api_version = self.api_version();
         let types = crate::typing::built_in();

@@ -1,4 +1,4 @@
-//! Requests of the loader to the sandbox in this very process: no socket, no credentials.
+//! An in-process client of the manifest loader: no socket, no credentials.
 
 use std::fmt::{self, Write as _};
 
@@ -10,21 +10,21 @@ use tower::Service as _;
 
 use crate::Service;
 
-/// What the server says instead of doing what it is asked for.
+/// A rejection by the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct Rejection {
     pub(super) code: u16,
     pub(super) reason: String,
     pub(super) message: String,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}: {}", self.code, self.reason, self.message)
     }
 }
 
-/// The few ways in which the loader talks to the API.
+/// A client with the requests that the loader needs.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
     service: Service,
@@ -35,17 +35,17 @@ impl Client {
         Self { service }
     }
 
-    pub(super) async fn get(&self, path: &str) -> Result<Value, Refusal> {
+    pub(super) async fn get(&self, path: &str) -> Result<Value, Rejection> {
         self.send(Method::GET, path, "", Bytes::new()).await
     }
 
-    pub(super) async fn create(&self, path: &str, object: &Value) -> Result<Value, Refusal> {
+    pub(super) async fn create(&self, path: &str, object: &Value) -> Result<Value, Rejection> {
         let body = Bytes::from(object.to_string());
         self.send(Method::POST, path, "application/json", body)
             .await
     }
 
-    pub(super) async fn merge(&self, path: &str, change: &Value) -> Result<Value, Refusal> {
+    pub(super) async fn merge(&self, path: &str, change: &Value) -> Result<Value, Rejection> {
         let body = Bytes::from(change.to_string());
         self.send(Method::PATCH, path, "application/merge-patch+json", body)
             .await
@@ -57,7 +57,7 @@ impl Client {
         path: &str,
         content_type: &str,
         body: Bytes,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, Rejection> {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -68,59 +68,61 @@ impl Client {
         }
         let request = request
             .body(Full::new(body))
-            .map_err(|error| unexpected(&format!("the path {path:?} is not possible: {error}")))?;
-        // A sandbox is always ready.
+            .map_err(|error| unexpected(&format!("invalid path {path:?}: {error}")))?;
+        // A sandbox is always ready, so `poll_ready` is not needed.
         let response = self.service.clone().call(request).await;
         let response = response.map_err(|error| unexpected(&error.to_string()))?;
         let status = response.status();
         let body = response.into_body().collect().await;
-        let body = body.map_err(|error| unexpected(&format!("the answer is broken: {error}")))?;
+        let body =
+            body.map_err(|error| unexpected(&format!("cannot read the response: {error}")))?;
         let value = serde_json::from_slice(&body.to_bytes());
         if status.is_success() {
-            return value.map_err(|error| unexpected(&format!("the answer is not JSON: {error}")));
+            return value
+                .map_err(|error| unexpected(&format!("the response is not JSON: {error}")));
         }
-        Err(refusal(status, &value.unwrap_or_default()))
+        Err(rejection(status, &value.unwrap_or_default()))
     }
 }
 
 /// Reads a `Status` of the Kubernetes API.
-fn refusal(status: StatusCode, body: &Value) -> Refusal {
+fn rejection(status: StatusCode, body: &Value) -> Rejection {
     let text = |key: &str| {
         body.get(key)
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned()
     };
-    let mut refusal = Refusal {
+    let mut rejection = Rejection {
         code: status.as_u16(),
         reason: text("reason"),
         message: text("message"),
     };
-    if refusal.reason.is_empty() {
+    if rejection.reason.is_empty() {
         status
             .canonical_reason()
             .unwrap_or("error")
-            .clone_into(&mut refusal.reason);
+            .clone_into(&mut rejection.reason);
     }
-    refusal
+    rejection
 }
 
-fn unexpected(message: &str) -> Refusal {
-    Refusal {
+fn unexpected(message: &str) -> Rejection {
+    Rejection {
         code: 0,
         reason: "Unexpected".to_owned(),
         message: message.to_owned(),
     }
 }
 
-/// A part of a path with everything escaped that has a meaning in paths.
+/// Escapes all characters that are special in paths.
 pub(super) fn segment(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_') {
             escaped.push(char::from(byte));
         } else {
-            // Writing into a string cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(escaped, "%{byte:02X}");
         }
     }
@@ -132,14 +134,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_segment_cannot_leave_its_place() {
+    fn segments_are_escaped() {
         assert_eq!(segment("kube-system"), "kube-system");
         assert_eq!(segment("../x?y=ö"), "..%2Fx%3Fy%3D%C3%B6");
     }
 
     #[test]
-    fn a_refusal_has_a_reason_even_without_a_body() {
-        let refusal = refusal(StatusCode::NOT_FOUND, &Value::Null);
-        assert_eq!(refusal.to_string(), "404 Not Found: ");
+    fn rejection_has_a_reason_even_without_a_body() {
+        let rejection = rejection(StatusCode::NOT_FOUND, &Value::Null);
+        assert_eq!(rejection.to_string(), "404 Not Found: ");
     }
 }

@@ -1,4 +1,4 @@
-//! One object of a manifest, and what can be said of it without a server.
+//! One object of a manifest, with the checks that need no server.
 
 use std::collections::BTreeMap;
 
@@ -8,28 +8,26 @@ use super::Error;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Document {
-    /// Where it is from, for messages: "crd.yaml, document 2".
+    /// The origin, for messages: "crd.yaml, document 2".
     pub(super) place: String,
     pub(super) api_version: String,
     pub(super) kind: String,
-    /// Absent for cluster-wide objects, and where the default one is meant.
+    /// Absent for cluster-scoped objects, and for the default namespace.
     pub(super) namespace: Option<String>,
-    /// Absent if the server is to make it up from `generateName`.
+    /// Absent if the server generates it from `generateName`.
     pub(super) name: Option<String>,
-    /// What other objects of the same origin call it by; this server gives it another one.
+    /// The uid in the manifest, for owner references. The server assigns another one.
     pub(super) uid: Option<String>,
     pub(super) value: Value,
 }
 
 impl Document {
-    /// Takes a parsed document, if it looks like an object of Kubernetes.
+    /// Accepts a parsed document that has the form of a Kubernetes object.
     pub(super) fn new(place: String, mut value: Value) -> Result<Self, Error> {
         let bad = |cause: &str| {
-            Err(
-                Error::new(format!("{place} is not an object of Kubernetes"))
-                    .because(cause)
-                    .advise("an object has apiVersion, kind and metadata with a name"),
-            )
+            Err(Error::new(format!("{place} is not a Kubernetes object"))
+                .because(cause)
+                .advise("an object requires apiVersion, kind and metadata.name"))
         };
         let text = |value: &Value, pointer: &str| {
             value
@@ -53,8 +51,8 @@ impl Document {
         }
         let uid = text(&value, "/metadata/uid").filter(|uid| !uid.is_empty());
         let namespace = text(&value, "/metadata/namespace").filter(|name| !name.is_empty());
-        // Objects that were read from another server carry its identifiers, which this one would
-        // refuse in new objects.
+        // Objects read from another server contain its identifiers, which a server rejects in new
+        // objects.
         if let Some(metadata) = value
             .pointer_mut("/metadata")
             .and_then(Value::as_object_mut)
@@ -73,7 +71,7 @@ impl Document {
         })
     }
 
-    /// The uids of its owners.
+    /// Returns the uids of its owners.
     pub(super) fn owners(&self) -> impl Iterator<Item = &str> {
         let references = self.value.pointer("/metadata/ownerReferences");
         references
@@ -83,7 +81,7 @@ impl Document {
             .filter_map(|reference| reference.get("uid")?.as_str())
     }
 
-    /// The API group; empty for the core one.
+    /// Returns the API group; empty for the core one.
     pub(super) fn group(&self) -> &str {
         self.api_version
             .split_once('/')
@@ -91,8 +89,8 @@ impl Document {
     }
 }
 
-/// The second of two objects with one identity could only replace the first, which nobody means.
-pub(super) fn refuse_repeated(documents: &[Document]) -> Result<(), Error> {
+/// Rejects objects that occur twice: the second one would replace the first.
+pub(super) fn reject_duplicates(documents: &[Document]) -> Result<(), Error> {
     let mut seen = BTreeMap::new();
     for document in documents.iter().filter(|document| document.name.is_some()) {
         let Document {
@@ -102,7 +100,7 @@ pub(super) fn refuse_repeated(documents: &[Document]) -> Result<(), Error> {
         let identity = (document.group(), kind, namespace, name);
         if let Some(first) = seen.insert(identity, place) {
             let name = name.as_deref().unwrap_or_default();
-            return Err(Error::new(format!("{kind} {name} is there twice"))
+            return Err(Error::new(format!("duplicate object: {kind} {name}"))
                 .because(format!("{first}\n{place}"))
                 .advise("remove one of them"));
         }
@@ -121,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_taken_apart() {
+    fn object_is_parsed_into_its_parts() {
         let document = document(json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"name": "web", "namespace": "shop", "uid": "u", "resourceVersion": "5"},
@@ -138,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_object_is_refused_with_its_place() {
+    fn non_objects_are_rejected_with_their_origin() {
         for value in [
             json!(null),
             json!("text"),
@@ -160,21 +158,21 @@ mod tests {
     }
 
     #[test]
-    fn a_generated_name_is_enough() {
+    fn generate_name_is_sufficient() {
         let value = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "x-"}});
         assert_eq!(document(value).unwrap().name, None);
     }
 
     #[test]
-    fn twins_are_refused_also_across_versions_and_the_default_namespace() {
+    fn duplicates_are_rejected_across_versions_and_the_default_namespace() {
         let object = |version: &str, namespace: Option<&str>| {
             document(json!({"apiVersion": version, "kind": "Job",
                             "metadata": {"name": "x", "namespace": namespace}}))
             .unwrap()
         };
         let first = object("batch/v1", None);
-        assert!(refuse_repeated(&[first.clone(), object("batch/v2", Some("default"))]).is_err());
-        assert!(refuse_repeated(&[first.clone(), object("batch/v1", Some("other"))]).is_ok());
-        assert!(refuse_repeated(&[first, object("other/v1", None)]).is_ok());
+        assert!(reject_duplicates(&[first.clone(), object("batch/v2", Some("default"))]).is_err());
+        assert!(reject_duplicates(&[first.clone(), object("batch/v1", Some("other"))]).is_ok());
+        assert!(reject_duplicates(&[first, object("other/v1", None)]).is_ok());
     }
 }

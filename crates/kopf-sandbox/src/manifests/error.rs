@@ -1,9 +1,8 @@
-//! What is wrong with manifests, in the three parts that people need: the name, the causes, the next
-//! step.
+//! Errors of manifests in three parts: the subject, the causes, the next step.
 
 use std::fmt;
 
-/// Why manifests are not read or not loaded.
+/// The reason why manifests cannot be read or loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     what: String,
@@ -32,17 +31,17 @@ impl Error {
         self
     }
 
-    /// Which manifest or object it is about, and that it failed.
+    /// Returns the manifest or object, and the failed operation.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// Why; there can be many reasons, one for every object, and a reason can have several lines.
+    /// Returns the causes: one per object; a cause can have several lines.
     pub fn causes(&self) -> &[String] {
         &self.causes
     }
 
-    /// What to do about it.
+    /// Returns the next step.
     pub fn advice(&self) -> Option<&str> {
         self.advice.as_deref()
     }
@@ -66,11 +65,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_one_line_it_has_all_causes() {
-        let error = Error::new("a is there twice");
-        assert_eq!(error.to_string(), "a is there twice");
+    fn display_contains_all_causes() {
+        let error = Error::new("duplicate a");
+        assert_eq!(error.to_string(), "duplicate a");
         let error = error.because("f\ng").because("h").advise("remove one");
-        assert_eq!(error.to_string(), "a is there twice: f, g; h");
+        assert_eq!(error.to_string(), "duplicate a: f, g; h");
         assert_eq!(error.advice(), Some("remove one"));
     }
 }

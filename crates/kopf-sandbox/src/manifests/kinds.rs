@@ -1,12 +1,12 @@
-//! Which path a kind has, as the server says.
+//! Paths of kinds, from the server's discovery.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::client::{Client, Refusal, segment};
+use super::client::{Client, Rejection, segment};
 
-/// The path of a version: the core group has one of its own.
+/// Returns the path of a version. The core group has its own form.
 pub(super) fn version_path(api_version: &str) -> String {
     match api_version.split_once('/') {
         Some((group, version)) => format!("/apis/{}/{}", segment(group), segment(version)),
@@ -18,11 +18,11 @@ pub(super) fn version_path(api_version: &str) -> String {
 pub(super) struct Resource {
     pub(super) plural: String,
     pub(super) namespaced: bool,
-    /// Its status is written by a path of its own, and dropped where objects are created.
+    /// The status has its own endpoint and is dropped on creation.
     pub(super) status_apart: bool,
 }
 
-/// Asks the server once per kind.
+/// A cache of discovery: one request per kind.
 pub(super) struct Kinds<'a> {
     client: &'a Client,
     known: BTreeMap<(String, String), Resource>,
@@ -40,15 +40,15 @@ impl<'a> Kinds<'a> {
         &mut self,
         api_version: &str,
         kind: &str,
-    ) -> Result<Option<Resource>, Refusal> {
+    ) -> Result<Option<Resource>, Rejection> {
         let key = (api_version.to_owned(), kind.to_owned());
         if let Some(resource) = self.known.get(&key) {
             return Ok(Some(resource.clone()));
         }
         let list = match self.client.get(&version_path(api_version)).await {
             Ok(list) => list,
-            Err(refusal) if refusal.code == 404 => return Ok(None),
-            Err(refusal) => return Err(refusal),
+            Err(rejection) if rejection.code == 404 => return Ok(None),
+            Err(rejection) => return Err(rejection),
         };
         let found = find_in(&list, kind);
         if let Some(resource) = &found {
@@ -58,7 +58,7 @@ impl<'a> Kinds<'a> {
     }
 }
 
-/// Looks into an `APIResourceList`; names with a slash are subresources.
+/// Finds a kind in an `APIResourceList`. Names with a slash are subresources.
 fn find_in(list: &Value, kind: &str) -> Option<Resource> {
     let resources = list.get("resources")?.as_array()?;
     let name = |resource: &Value| resource.get("name")?.as_str().map(str::to_owned);
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subresources_are_not_taken_for_the_kind() {
+    fn subresources_are_not_mistaken_for_the_kind() {
         let list = json!({"resources": [
             {"name": "pods/eviction", "kind": "Pod", "namespaced": true},
             {"name": "pods", "kind": "Pod", "namespaced": true},
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_have_paths() {
+    fn core_and_named_groups_have_paths() {
         assert_eq!(version_path("v1"), "/api/v1");
         assert_eq!(version_path("apps/v1"), "/apis/apps/v1");
         assert_eq!(version_path("a/b/c"), "/apis/a/b%2Fc");

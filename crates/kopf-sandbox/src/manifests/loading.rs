@@ -1,5 +1,4 @@
-//! Creates the objects of manifests in a sandbox, so that a copy of a cluster looks like the
-//! original: with its owners, its status and its namespaces.
+//! Creation of the objects of manifests in a sandbox, with their owners, status and namespaces.
 
 use std::collections::BTreeSet;
 
@@ -10,22 +9,22 @@ use super::kinds::{Kinds, version_path};
 use super::owners::{Owners, with_references};
 use super::{Document, Error};
 
-/// An object that is there now.
+/// A loaded object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loaded {
-    /// As kubectl names it: "deployment.apps/web".
+    /// The name in kubectl's notation: "deployment.apps/web".
     pub object: String,
-    /// Where it is; none for those that are in no namespace.
+    /// `None` for cluster-scoped objects.
     pub namespace: Option<String>,
-    /// Where it is from, or what it was made for.
+    /// The origin of the object, or the object it was created for.
     pub place: String,
-    /// Its owners that are not loaded, by kind and name: the references to them are dropped, because
-    /// with them it would be removed at once.
+    /// Kinds and names of owners that are not loaded. The references to them are dropped, because
+    /// the garbage collector would delete the object.
     pub dropped_owners: Vec<String>,
 }
 
-/// What to warn about, in one line, if references to owners were dropped, however many they are.
+/// Returns a one-line warning if references to owners were dropped.
 pub fn dropped_owners(loaded: &[Loaded]) -> Option<String> {
     let count: usize = loaded
         .iter()
@@ -37,7 +36,7 @@ pub fn dropped_owners(loaded: &[Loaded]) -> Option<String> {
     let Loaded { object, place, .. } = first;
     let example = format!("{owner} of {object} ({place})");
     Some(if count == 1 {
-        format!("an owner is not among the loaded objects, and the reference is dropped: {example}")
+        format!("an owner is not among the loaded objects; the reference is dropped: {example}")
     } else {
         format!(
             "{count} references to owners that are not among the loaded objects are dropped, the \
@@ -46,9 +45,9 @@ pub fn dropped_owners(loaded: &[Loaded]) -> Option<String> {
     })
 }
 
-/// Creates all objects. All are tried, so that one look at the errors is enough to mend them all.
+/// Creates all objects. Failures do not stop the loading, so that all errors are reported at once.
 ///
-/// Can be dropped between any two objects.
+/// Cancel-safe between any two objects.
 pub(super) async fn load(client: &Client, documents: &[Document]) -> Result<Vec<Loaded>, Error> {
     let mut loading = Loading {
         client,
@@ -60,7 +59,7 @@ pub(super) async fn load(client: &Client, documents: &[Document]) -> Result<Vec<
     };
     let mut problems = Vec::new();
     for document in documents {
-        // The server answers without ever waiting: others, such as signals, get their turn here.
+        // The in-process server never yields. Other tasks, such as signal handlers, run here.
         tokio::task::yield_now().await;
         if let Err(problem) = loading.load(document).await {
             problems.push(problem);
@@ -80,14 +79,14 @@ pub(super) async fn load(client: &Client, documents: &[Document]) -> Result<Vec<
     for problem in problems {
         error = error.because(problem);
     }
-    Err(error.advise("correct the manifests and start again; nothing is left running"))
+    Err(error.advise("correct the manifests and start again"))
 }
 
 struct Loading<'a> {
     client: &'a Client,
     kinds: Kinds<'a>,
     owners: Owners,
-    /// Those that are known to exist.
+    /// Namespaces that are known to exist.
     namespaces: BTreeSet<String>,
     loaded: Vec<Loaded>,
     /// Objects, by path, that were created before their owners.
@@ -104,11 +103,11 @@ impl<'a> Loading<'a> {
             Ok(Some(resource)) => resource,
             Ok(None) => {
                 return Err(problem(&format!(
-                    "there is no kind {kind} in {api_version}; is its CustomResourceDefinition \
+                    "unknown kind {kind} in {api_version}; is its CustomResourceDefinition \
                      missing?"
                 )));
             }
-            Err(refusal) => return Err(problem(&refusal.to_string())),
+            Err(rejection) => return Err(problem(&rejection.to_string())),
         };
         let namespace = resource.namespaced.then(|| {
             document
@@ -126,22 +125,22 @@ impl<'a> Loading<'a> {
             None => format!("{root}/{}", resource.plural),
         };
 
-        let renewed = self.owners.renew(&document.value);
-        let changed = renewed
+        let translated = self.owners.translate(&document.value);
+        let changed = translated
             .as_ref()
-            .map(|renewed| with_references(&document.value, renewed.references.clone()));
+            .map(|translated| with_references(&document.value, translated.references.clone()));
         let value = changed.as_ref().unwrap_or(&document.value);
         let created = match self.client.create(&collection, value).await {
-            // The server has made it by itself at the start, such as the namespace "default".
-            // Repeated objects of manifests are refused earlier.
-            Err(refusal) if refusal.reason == "AlreadyExists" => {
+            // An initial object of the server, such as the namespace "default". Repeated objects of
+            // manifests are rejected earlier.
+            Err(rejection) if rejection.reason == "AlreadyExists" => {
                 let name = document.name.as_deref().unwrap_or_default();
                 let path = format!("{collection}/{}", segment(name));
                 self.client.merge(&path, value).await
             }
             result => result,
         };
-        let created = created.map_err(|refusal| problem(&refusal.to_string()))?;
+        let created = created.map_err(|rejection| problem(&rejection.to_string()))?;
         self.owners.learn(document, &created);
 
         let name = created
@@ -154,22 +153,22 @@ impl<'a> Loading<'a> {
         {
             let change = json!({"status": status});
             let result = self.client.merge(&format!("{path}/status"), &change).await;
-            result.map_err(|refusal| problem(&format!("its status: {refusal}")))?;
+            result.map_err(|rejection| problem(&format!("its status: {rejection}")))?;
         }
-        let renewed = renewed.unwrap_or_default();
-        if renewed.incomplete {
+        let translated = translated.unwrap_or_default();
+        if translated.incomplete {
             self.late.push((document, path));
         }
         self.loaded.push(Loaded {
             object: object_name(document, name),
             namespace,
             place: document.place.clone(),
-            dropped_owners: renewed.dropped,
+            dropped_owners: translated.dropped,
         });
         Ok(())
     }
 
-    /// A copy of some objects of a cluster hardly ever has their namespaces with it.
+    /// Creates a missing namespace: dumps of single objects rarely contain their namespaces.
     async fn ensure_namespace(&mut self, name: &str, document: &Document) -> Result<(), String> {
         if self.namespaces.contains(name) {
             return Ok(());
@@ -181,11 +180,11 @@ impl<'a> Loading<'a> {
             .await
         {
             Ok(_) => {}
-            Err(refusal) if refusal.code == 404 => {
+            Err(rejection) if rejection.code == 404 => {
                 let namespace =
                     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
                 let result = self.client.create("/api/v1/namespaces", &namespace).await;
-                result.map_err(|refusal| problem(&format!("its namespace: {refusal}")))?;
+                result.map_err(|rejection| problem(&format!("its namespace: {rejection}")))?;
                 let first = object_name(document, document.name.as_deref().unwrap_or("…"));
                 self.loaded.push(Loaded {
                     object: format!("namespace/{name}"),
@@ -194,23 +193,23 @@ impl<'a> Loading<'a> {
                     dropped_owners: Vec::new(),
                 });
             }
-            Err(refusal) => return Err(problem(&refusal.to_string())),
+            Err(rejection) => return Err(problem(&rejection.to_string())),
         }
         self.namespaces.insert(name.to_owned());
         Ok(())
     }
 
-    /// Adds the references to owners that were not there yet.
+    /// Adds the references to owners that were created later.
     async fn join_late_owners(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for (document, path) in &self.late {
             tokio::task::yield_now().await;
-            let Some(renewed) = self.owners.renew(&document.value) else {
+            let Some(translated) = self.owners.translate(&document.value) else {
                 continue;
             };
-            let change = json!({"metadata": {"ownerReferences": renewed.references}});
-            if let Err(refusal) = self.client.merge(path, &change).await {
-                problems.push(problem(document, &format!("its owners: {refusal}")));
+            let change = json!({"metadata": {"ownerReferences": translated.references}});
+            if let Err(rejection) = self.client.merge(path, &change).await {
+                problems.push(problem(document, &format!("its owners: {rejection}")));
             }
         }
         problems
@@ -229,10 +228,10 @@ pub(super) fn object_name(document: &Document, name: &str) -> String {
     format!("{}{dot}{group}/{name}", document.kind.to_lowercase())
 }
 
-/// The status that is to be written after the object, if there is any in the manifest.
+/// Returns the status to write after the object, if the manifest has one.
 fn status_to_copy(document: &Document) -> Option<&Value> {
-    // The server's own work: generators of definitions write an empty one, with which the kind
-    // would not be served, and a namespace that ends elsewhere does not end here.
+    // These statuses belong to the server: CRD generators write an empty one, with which the kind
+    // would not be served, and a namespace that is terminating elsewhere is not terminating here.
     let of_the_server = matches!(
         (document.group(), document.kind.as_str()),
         ("apiextensions.k8s.io", "CustomResourceDefinition") | ("", "Namespace")
@@ -253,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_owners_are_one_line() {
+    fn dropped_owners_are_summarised_in_one_line() {
         let loaded = |owners: &[&str]| Loaded {
             object: "pod/a".to_owned(),
             place: "f".to_owned(),
@@ -295,7 +294,7 @@ items:
 ";
 
     #[tokio::test]
-    async fn owners_are_found_by_their_new_uids_and_absent_ones_are_dropped() {
+    async fn owner_references_get_new_uids_and_absent_owners_are_dropped() {
         let sandbox = Sandbox::builder().build().unwrap();
         let client = Client::new(sandbox.service());
         let documents = read(OWNED);
@@ -327,7 +326,7 @@ items:
     }
 
     #[tokio::test]
-    async fn the_status_is_copied_but_not_the_servers_own() {
+    async fn status_is_copied_except_for_server_controlled_kinds() {
         let sandbox = Sandbox::builder().build().unwrap();
         let client = Client::new(sandbox.service());
         let text = "
@@ -353,7 +352,7 @@ status: {phase: Terminating}
     }
 
     #[tokio::test]
-    async fn missing_namespaces_are_made_once() {
+    async fn missing_namespaces_are_created_once() {
         let sandbox = Sandbox::builder().build().unwrap();
         let client = Client::new(sandbox.service());
         let object = |name| {
@@ -378,13 +377,13 @@ status: {phase: Terminating}
     }
 
     #[tokio::test]
-    async fn others_get_their_turn_while_objects_are_loaded() {
+    async fn loading_yields_to_other_tasks() {
         let sandbox = Sandbox::builder().build().unwrap();
         let client = Client::new(sandbox.service());
         let documents = read(OWNED);
         tokio::select! {
             biased;
-            result = load(&client, &documents) => panic!("nothing could stop it: {result:?}"),
+            result = load(&client, &documents) => panic!("expected to be cancelled: {result:?}"),
             () = std::future::ready(()) => {}
         }
         sandbox.shutdown().await;

@@ -1,9 +1,8 @@
 //! Manifests: from files, folders and stdin to objects in a sandbox.
 //!
-//! [`Manifests::read`] and [`Manifests::parse`] understand and check all that can be known without a
-//! server, before anything starts; [`Manifests::load`] creates the objects in the order in which they
-//! need each other. What the server would say of an object is not decided here: objects go through
-//! the same API as everybody's.
+//! [`Manifests::read`] and [`Manifests::parse`] perform all checks that need no server.
+//! [`Manifests::load`] creates the objects in dependency order, through the same API as any other
+//! client.
 
 mod client;
 mod document;
@@ -27,7 +26,7 @@ use self::client::Client;
 use self::document::Document;
 use crate::Sandbox;
 
-/// Objects that are read and not loaded yet, in the order of their creation.
+/// Parsed objects in the order of their creation.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -39,7 +38,7 @@ use crate::Sandbox;
 ///
 /// let sandbox = kopf_sandbox::Sandbox::builder().build()?;
 /// let loaded = manifests.load(&sandbox).await?;
-/// assert_eq!(loaded[0].object, "namespace/shop"); // made for the next one
+/// assert_eq!(loaded[0].object, "namespace/shop"); // created for the next one
 /// assert_eq!(loaded[1].object, "configmap/settings");
 /// # Ok(()) }
 /// ```
@@ -49,7 +48,8 @@ pub struct Manifests {
 }
 
 impl Manifests {
-    /// Reads files, folders (all `*.yaml`, `*.yml` and `*.json` in them and below) and, for `-`, stdin.
+    /// Reads files, folders (all `*.yaml`, `*.yml` and `*.json` in them, recursively) and, for `-`,
+    /// stdin.
     pub fn read(names: &[PathBuf]) -> Result<Self, Error> {
         let mut texts = Vec::new();
         for source in source::expand(names)? {
@@ -58,8 +58,8 @@ impl Manifests {
         Self::parse(texts)
     }
 
-    /// Understands texts, given with their names for messages: YAML with any number of documents, or
-    /// JSON; lists are taken apart.
+    /// Parses documents, given with their names for messages: YAML with any number of documents, or
+    /// JSON. Lists are flattened.
     pub fn parse<N: AsRef<str>, T: AsRef<str>>(
         texts: impl IntoIterator<Item = (N, T)>,
     ) -> Result<Self, Error> {
@@ -67,37 +67,39 @@ impl Manifests {
         for (name, text) in texts {
             documents.extend(parsing::parse(name.as_ref(), text.as_ref())?);
         }
-        document::refuse_repeated(&documents)?;
+        document::reject_duplicates(&documents)?;
         order::sort(&mut documents);
         Ok(Self { documents })
     }
 
-    /// Whether there is nothing to load.
+    /// Returns `true` if there are no objects.
     pub fn is_empty(&self) -> bool {
         self.documents.is_empty()
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.documents.len()
     }
 
-    /// Creates all objects: definitions and namespaces first, webhook configurations last, owners
-    /// before what they own. Missing namespaces are created, a status is copied, and references to
-    /// owners follow their new uids.
+    /// Creates all objects: CRDs and namespaces first, webhook configurations last, owners before
+    /// their dependents. Missing namespaces are created, the status is copied, and owner references
+    /// get the new uids.
     ///
-    /// All are tried, so that one look at the error is enough to mend them all. Can be dropped between
-    /// any two objects.
+    /// Failures do not stop the loading, so that all errors are reported at once. Cancel-safe
+    /// between any two objects.
     pub async fn load(&self, sandbox: &Sandbox) -> Result<Vec<Loaded>, Error> {
         loading::load(&Client::new(sandbox.service()), &self.documents).await
     }
 
-    /// Stores all objects as they are, for dumps of clusters (`kubectl get -A -o yaml`) and
-    /// [exports](Sandbox::export): with their uids, statuses, owners, field managers and times.
+    /// Stores all objects unchanged, for dumps of clusters (`kubectl get -A -o yaml`) and
+    /// [exports](Sandbox::export): with their uids, status, owner references, field managers and
+    /// timestamps.
     ///
-    /// Types are checked; other rules, admission webhooks and policies are not applied. Objects of the same
-    /// names are replaced, missing namespaces are created, and references to owners that are not among the
-    /// objects are dropped. Namespaces and CRDs that are terminating are stored as if they were not.
+    /// Types are checked; other validation, admission webhooks and policies are skipped. Objects of
+    /// the same names are replaced, missing namespaces are created, and references to owners that
+    /// are not among the objects are dropped. Terminating namespaces and CRDs are stored as not
+    /// terminating.
     pub async fn restore(&self, sandbox: &Sandbox) -> Result<Vec<Loaded>, Error> {
         restoring::restore(sandbox, &self.documents).await
     }

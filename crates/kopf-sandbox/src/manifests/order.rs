@@ -1,11 +1,10 @@
-//! The order of creation: whatever others need comes first, whatever could refuse others comes last.
+//! The order of creation: dependencies first, webhook configurations last.
 
 use std::collections::BTreeMap;
 
 use super::Document;
 
-/// Sorts by need, then owners before what they own; else, the order in which the documents are given
-/// stays.
+/// Sorts by rank, then owners before their dependents, then in the given order.
 pub(super) fn sort(documents: &mut Vec<Document>) {
     documents.sort_by_key(rank);
     let order = owners_first(documents);
@@ -17,8 +16,8 @@ pub(super) fn sort(documents: &mut Vec<Document>) {
     );
 }
 
-/// The order of the indices: depth first, without recursion, as chains can be long. Owners of a
-/// higher rank have to come later, and in circles somebody has to be the first.
+/// Returns the order of the indices: depth first, without recursion, because chains can be long.
+/// Owners of a higher rank come later, and cycles are broken at an arbitrary object.
 fn owners_first(documents: &[Document]) -> Vec<usize> {
     let by_uid: BTreeMap<&str, usize> = documents
         .iter()
@@ -57,7 +56,7 @@ fn rank(document: &Document) -> u8 {
     match (document.group(), document.kind.as_str()) {
         ("apiextensions.k8s.io", "CustomResourceDefinition") => 0,
         ("", "Namespace") => 1,
-        // A webhook's server is hardly up yet: it would fail the creation of the others.
+        // The webhook server is probably not running yet, so that creations would fail.
         ("admissionregistration.k8s.io", _) => 3,
         _ => 2,
     }
@@ -70,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn definitions_then_namespaces_then_the_rest_then_webhooks() {
+    fn crds_and_namespaces_come_first_and_webhooks_last() {
         let kinds = [
             (
                 "admissionregistration.k8s.io/v1",
@@ -118,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_come_before_what_they_own() {
+    fn owners_come_before_their_dependents() {
         let objects: [(&str, &[&str]); 4] = [
             ("pod", &["set", "elsewhere"]),
             ("other", &[]),
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn circles_of_owners_end_and_lose_nobody() {
+    fn cyclic_owners_are_all_kept() {
         let objects: [(&str, &[&str]); 3] = [("a", &["b"]), ("b", &["a"]), ("c", &["c"])];
         assert_eq!(sorted(&objects), ["b", "a", "c"]);
     }

@@ -1,5 +1,5 @@
-//! Owners of loaded objects. The server gives every object a new uid, and removes those whose
-//! owners do not exist by their uid: references have to follow.
+//! Owner references of loaded objects. The server assigns new uids and deletes objects whose owners
+//! do not exist, so references must be translated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,20 +7,20 @@ use serde_json::Value;
 
 use super::Document;
 
-/// The uids of manifests, and what the server has made of them.
+/// A map from the uids of manifests to those of the server.
 pub(super) struct Owners {
     expected: BTreeSet<String>,
-    renewed: BTreeMap<String, String>,
+    translated: BTreeMap<String, String>,
 }
 
-/// What came of the references of one object.
+/// The translated references of one object.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Renewed {
-    /// The references with the uids of the server, as far as the owners are there.
+pub(super) struct Translated {
+    /// The references with the uids of the server, for existing owners.
     pub(super) references: Vec<Value>,
-    /// An owner comes later: circles and the order of kinds make that possible.
+    /// An owner is created later, because of a cycle or the order of kinds.
     pub(super) incomplete: bool,
-    /// Owners that are not loaded, by kind and name.
+    /// Kinds and names of owners that are not loaded.
     pub(super) dropped: Vec<String>,
 }
 
@@ -28,29 +28,29 @@ impl Owners {
     pub(super) fn of(documents: &[Document]) -> Self {
         Self {
             expected: documents.iter().filter_map(|d| d.uid.clone()).collect(),
-            renewed: BTreeMap::new(),
+            translated: BTreeMap::new(),
         }
     }
 
-    /// Remembers what the server has created for a document.
+    /// Records the object that the server created for a document.
     pub(super) fn learn(&mut self, document: &Document, created: &Value) {
         let new = created.pointer("/metadata/uid").and_then(Value::as_str);
         if let (Some(old), Some(new)) = (&document.uid, new) {
-            self.renewed.insert(old.clone(), new.to_owned());
+            self.translated.insert(old.clone(), new.to_owned());
         }
     }
 
-    /// The references of an object as the server can take them now; nothing if it has none.
-    pub(super) fn renew(&self, value: &Value) -> Option<Renewed> {
+    /// Returns the references of an object that are valid now, or `None` if it has none.
+    pub(super) fn translate(&self, value: &Value) -> Option<Translated> {
         let references = value.pointer("/metadata/ownerReferences")?.as_array()?;
-        let mut result = Renewed::default();
+        let mut result = Translated::default();
         for reference in references {
             let Some(old) = reference.get("uid").and_then(Value::as_str) else {
-                // The server says best what is wrong with it.
+                // Malformed references are left to the server's validation.
                 result.references.push(reference.clone());
                 continue;
             };
-            if let Some(new) = self.renewed.get(old) {
+            if let Some(new) = self.translated.get(old) {
                 let mut reference = reference.clone();
                 if let Some(uid) = reference.get_mut("uid") {
                     *uid = Value::from(new.as_str());
@@ -69,7 +69,7 @@ impl Owners {
     }
 }
 
-/// The object with other references.
+/// Returns the object with other references.
 pub(super) fn with_references(value: &Value, references: Vec<Value>) -> Value {
     let mut value = value.clone();
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn references_follow_wait_or_are_dropped() {
+    fn references_are_translated_postponed_or_dropped() {
         let documents = [
             document("a", &[]),
             document("b", &[]),
@@ -107,22 +107,22 @@ mod tests {
         ];
         let mut owners = Owners::of(&documents);
         owners.learn(&documents[0], &json!({"metadata": {"uid": "new-a"}}));
-        let renewed = owners.renew(&documents[2].value).unwrap();
+        let translated = owners.translate(&documents[2].value).unwrap();
         assert_eq!(
-            renewed.references,
+            translated.references,
             [json!({"kind": "Thing", "name": "of-old-a", "uid": "new-a"})]
         );
-        assert!(renewed.incomplete);
-        assert_eq!(renewed.dropped, ["Thing of-elsewhere"]);
+        assert!(translated.incomplete);
+        assert_eq!(translated.dropped, ["Thing of-elsewhere"]);
 
         owners.learn(&documents[1], &json!({"metadata": {"uid": "new-b"}}));
-        let renewed = owners.renew(&documents[2].value).unwrap();
-        assert_eq!(renewed.references.len(), 2);
-        assert!(!renewed.incomplete);
+        let translated = owners.translate(&documents[2].value).unwrap();
+        assert_eq!(translated.references.len(), 2);
+        assert!(!translated.incomplete);
     }
 
     #[test]
-    fn an_object_without_owners_left_has_no_references() {
+    fn object_without_remaining_owners_has_no_references() {
         let document = document("a", &["elsewhere"]);
         let value = with_references(&document.value, Vec::new());
         assert_eq!(value["metadata"], json!({"name": "a"}));

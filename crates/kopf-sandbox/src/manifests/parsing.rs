@@ -1,17 +1,16 @@
-//! From the text of a manifest to its objects: YAML or JSON, several documents, lists.
+//! Parsing of manifests: YAML or JSON, several documents, lists.
 
 use serde_json::Value;
 
 use super::{Document, Error, yaml};
 
-/// Lists can hold lists. The parsers bound the depth; this bounds the number of objects in messages
-/// and memory: nobody writes as many, and the sandbox holds all in memory.
+/// Maximum number of objects, including those of nested lists. The parsers bound the depth.
 const MAX_OBJECTS: usize = 1_000_000;
 
-/// Parsed, a text takes many times its size.
+/// Maximum size of a manifest, in bytes. Parsed, it takes a multiple of its size.
 const MAX_BYTES: usize = 256 * 1024 * 1024;
 
-/// All objects of a text, in its order. Empty documents are none.
+/// Returns all objects of a manifest, in its order. Empty documents are skipped.
 pub(super) fn parse(source: &str, text: &str) -> Result<Vec<Document>, Error> {
     if text.len() > MAX_BYTES {
         return Err(Error::new(format!("{source} is too large"))
@@ -51,13 +50,13 @@ fn json(text: &str) -> Result<Vec<(usize, Value)>, (usize, String)> {
     Ok(values)
 }
 
-/// Takes lists apart, also lists in lists, without recursion.
+/// Flattens lists and nested lists without recursion.
 fn flatten(place: String, value: Value, documents: &mut Vec<Document>) -> Result<(), Error> {
     let mut pending = vec![(place, value)];
     while let Some((place, mut value)) = pending.pop() {
         let Some(items) = take_items(&mut value) else {
             if documents.len() >= MAX_OBJECTS {
-                return Err(Error::new(format!("{place} is one object too many"))
+                return Err(Error::new(format!("too many objects at {place}"))
                     .because(format!("at most {MAX_OBJECTS} can be loaded")));
             }
             documents.push(Document::new(place, value)?);
@@ -65,7 +64,7 @@ fn flatten(place: String, value: Value, documents: &mut Vec<Document>) -> Result
         };
         let (version, kind) = item_type(&value);
         for (index, mut item) in items.into_iter().enumerate().rev() {
-            // The items of a typed list (PodList) do not repeat what they are.
+            // The items of a typed list (PodList) have neither `apiVersion` nor `kind`.
             if let (Some(item), Some(kind)) = (item.as_object_mut(), &kind) {
                 item.entry("apiVersion").or_insert_with(|| version.clone());
                 item.entry("kind").or_insert_with(|| kind.clone());
@@ -76,7 +75,7 @@ fn flatten(place: String, value: Value, documents: &mut Vec<Document>) -> Result
     Ok(())
 }
 
-/// The items, if the value is a list: its kind says so, and it has items and no name of its own.
+/// Returns the items if the value is a list: by its kind, with items and without a name.
 fn take_items(value: &mut Value) -> Option<Vec<Value>> {
     let is_list = value
         .get("kind")
@@ -87,13 +86,13 @@ fn take_items(value: &mut Value) -> Option<Vec<Value>> {
     }
     match value.get_mut("items").map(Value::take) {
         Some(Value::Array(items)) => Some(items),
-        // An empty list of a server in Go.
+        // Go serialises an empty list as null.
         Some(Value::Null) => Some(Vec::new()),
         _ => None,
     }
 }
 
-/// The apiVersion and kind of a typed list's items. A plain `List` says nothing of its items.
+/// Returns the `apiVersion` and `kind` of a typed list's items. A plain `List` has none.
 fn item_type(list: &Value) -> (Value, Option<Value>) {
     let version = list.get("apiVersion").cloned().unwrap_or_default();
     let kind = list
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_counted_also_empty_ones_which_are_none() {
+    fn empty_documents_are_counted_and_skipped() {
         let text = "# words\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\n---\n\
                     apiVersion: v1\nkind: Pod\nmetadata:\n  name: b\n...\n";
         assert_eq!(
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_understood_too_also_one_after_another() {
+    fn json_documents_can_be_concatenated() {
         let text = r#" {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
                        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b"}}"#;
         assert_eq!(
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_taken_apart_in_order() {
+    fn lists_are_flattened_in_order() {
         let pod =
             |name: &str| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}});
         let list = json!({"apiVersion": "v1", "kind": "List", "items": [
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_without_items_is_empty() {
+    fn list_without_items_is_empty() {
         assert_eq!(
             names("{\"apiVersion\": \"v1\", \"kind\": \"PodList\", \"items\": null}"),
             []
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_texts_are_as_kubectl_reads_them() {
+    fn scalars_are_parsed_as_by_kubectl() {
         let text = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n\
                     spec: {mode: 0644, on: \"yes\", port: 80, version: 1.5}\n";
         let spec = &parse("f", text).unwrap()[0].value["spec"];
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_texts_name_the_document() {
+    fn syntax_errors_name_the_document() {
         for (text, index) in [
             ("a: [1\n", 1),
             (
@@ -202,7 +201,7 @@ mod tests {
             ("---\n---\na: [\n", 2),
             ("{\"a\": }", 1),
             ("a: b: c\n", 1),
-            ("a: *nobody\n", 1),
+            ("a: *unknown\n", 1),
             ("a: 1\na: 2\n", 1),
         ] {
             let error = parse("f", text).expect_err(text);
@@ -213,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_refused_and_not_overflowing() {
+    fn deep_nesting_is_rejected_without_overflow() {
         assert!(parse("f", &"[".repeat(100_000)).is_err());
         assert!(parse("f", &"{\"a\":".repeat(100_000)).is_err());
     }

@@ -1,4 +1,4 @@
-//! Stores the objects of a dump as they are: with their uids, statuses and owners.
+//! Restoring of the objects of a dump with their uids, statuses and owners.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::{Document, Error};
 use crate::Sandbox;
 use crate::cluster::Cluster;
 
-/// Stores all objects. All are tried; see [`load`](super::loading::load).
+/// Stores all objects. Failures do not stop it; see [`load`](super::loading::load).
 pub(super) async fn restore(
     sandbox: &Sandbox,
     documents: &[Document],
@@ -26,7 +26,7 @@ pub(super) async fn restore(
             problems.push(problem(document, &cause));
         }
     }
-    // Those that came before their owners, with all references now.
+    // Objects stored before their owners are stored again, with all references.
     for document in std::mem::take(&mut restoring.late) {
         if let Err(cause) = restoring.put(document).await {
             problems.push(problem(document, &cause));
@@ -67,7 +67,8 @@ impl<'a> Restoring<'a> {
         Ok(())
     }
 
-    /// Stores an object with references to the owners that are there. Returns those that never are.
+    /// Stores an object with references to existing owners. Returns the owners that are not in the
+    /// dump.
     async fn put(&mut self, document: &'a Document) -> Result<Vec<String>, String> {
         let Document {
             kind, api_version, ..
@@ -77,12 +78,12 @@ impl<'a> Restoring<'a> {
         let found = kinds
             .by_kind(group, kind)
             .filter(|found| found.version(version).is_some())
-            .ok_or_else(|| format!("there is no kind {kind} in {api_version}"))?;
+            .ok_or_else(|| format!("unknown kind {kind} in {api_version}"))?;
         if document.name.is_none() {
-            return Err("it has no name".to_owned());
+            return Err("metadata.name is missing".to_owned());
         }
-        let renewed = self.owners.renew(&document.value).unwrap_or_default();
-        let mut object = with_references(&document.value, renewed.references);
+        let translated = self.owners.translate(&document.value).unwrap_or_default();
+        let mut object = with_references(&document.value, translated.references);
         if let Some(uid) = &document.uid {
             object["metadata"]["uid"] = Value::String(uid.clone());
         }
@@ -90,11 +91,11 @@ impl<'a> Restoring<'a> {
             object["metadata"]["namespace"] = Value::from("default");
         }
         let stored = self.cluster.import(found, version, object.clone()).await;
-        stored.map_err(|refusal| refusal.message)?;
+        stored.map_err(|rejection| rejection.message)?;
         self.owners.learn(document, &object);
-        if renewed.incomplete {
+        if translated.incomplete {
             self.late.push(document);
         }
-        Ok(renewed.dropped)
+        Ok(translated.dropped)
     }
 }

@@ -1,14 +1,14 @@
-//! The numbers of the documents in a YAML text, as people count them: by the lines `---`, also where
-//! there is nothing between two of them. The parser passes over empty documents.
+//! Document numbers in a YAML stream as people count them: by the lines `---`, including empty
+//! documents, which the parser skips.
 
-/// The numbers of those sections that have content, in their order.
+/// Returns the numbers of the sections that have content, in order.
 pub(super) fn numbers(text: &str) -> Vec<usize> {
     let mut numbers = Vec::new();
     let mut section = Section::new(1);
-    // Words before the first marker are a comment on what follows, and no document.
+    // Text before the first marker is a comment, not a document.
     let mut is_before_first = true;
     for line in text.lines() {
-        // At the beginning of a line, these are markers everywhere, even within strings.
+        // At the beginning of a line, these are markers even within strings.
         if let Some(rest) = marker(line, "---") {
             if !(is_before_first && section.is_empty()) {
                 let number = section.number + 1;
@@ -79,7 +79,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// What follows the marker, if the line is one.
+/// Returns the rest of the line after the marker, if the line begins with it.
 fn marker<'a>(line: &'a str, marker: &str) -> Option<&'a str> {
     let line = line.strip_prefix('\u{feff}').unwrap_or(line);
     let rest = line.strip_prefix(marker)?;
@@ -96,7 +96,7 @@ mod tests {
     use super::numbers;
 
     #[test]
-    fn sections_are_counted_as_they_are_seen() {
+    fn sections_are_counted_by_markers() {
         let cases: [(&str, &[usize]); 10] = [
             ("", &[]),
             ("a: 1\n", &[1]),

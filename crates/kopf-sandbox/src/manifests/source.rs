@@ -1,4 +1,4 @@
-//! Where manifests come from: files, folders, stdin.
+//! Sources of manifests: files, folders, stdin.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::Error;
 
-/// Links in a folder can form a circle; no folder of manifests is really that deep.
+/// Maximum depth of folders. Symbolic links can form cycles.
 const MAX_DEPTH: usize = 32;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -22,12 +22,12 @@ pub(super) fn expand(names: &[PathBuf]) -> Result<Vec<Source>, Error> {
     for name in names {
         if name == Path::new("-") {
             if sources.contains(&Source::Stdin) {
-                return Err(Error::new("stdin is asked for twice").advise("give `-f -` only once"));
+                return Err(Error::new("stdin is given twice").advise("give `-f -` only once"));
             }
             sources.push(Source::Stdin);
         } else if is_url(name) {
             let url = name.display();
-            return Err(Error::new(format!("{url} is not read"))
+            return Err(Error::new(format!("URLs are not supported: {url}"))
                 .because("manifests are read from files, folders and stdin, not from URLs")
                 .advise(format!("curl -fsSL {url} | … -f -")));
         } else if name.is_dir() {
@@ -35,23 +35,23 @@ pub(super) fn expand(names: &[PathBuf]) -> Result<Vec<Source>, Error> {
             walk(name, 0, &mut sources)?;
             if sources.len() == before {
                 return Err(Error::new(format!("{} has no manifests", name.display()))
-                    .because("there is no *.yaml, *.yml or *.json in it or below")
-                    .advise("check the path, or name a file"));
+                    .because("no *.yaml, *.yml or *.json in it or below")
+                    .advise("check the path, or give a file"));
             }
         } else {
             sources.push(Source::File(name.clone()));
         }
     }
-    refuse_repeated(&sources)?;
+    reject_duplicates(&sources)?;
     Ok(sources)
 }
 
-/// Nobody means to load a file twice; to name each of its objects as repeated would be of no help.
-fn refuse_repeated(sources: &[Source]) -> Result<(), Error> {
+/// Rejects files that are given twice, instead of reporting each of their objects as repeated.
+fn reject_duplicates(sources: &[Source]) -> Result<(), Error> {
     let mut seen = BTreeMap::new();
     for source in sources {
         let Source::File(path) = source else { continue };
-        // A path that does not exist is an error of reading.
+        // A missing path is reported when it is read.
         let Ok(real) = path.canonicalize() else {
             continue;
         };
@@ -74,16 +74,18 @@ fn is_url(name: &Path) -> bool {
 fn walk(folder: &Path, depth: usize, sources: &mut Vec<Source>) -> Result<(), Error> {
     let unreadable_folder = |error: io::Error| unreadable(&folder.display().to_string(), &error);
     if depth > MAX_DEPTH {
-        return Err(Error::new(format!("{} is too deep", folder.display()))
-            .because(format!("folders are read to a depth of {MAX_DEPTH}"))
-            .advise("check for links that lead back to a folder above"));
+        return Err(
+            Error::new(format!("{} is nested too deeply", folder.display()))
+                .because(format!("folders are read to a depth of {MAX_DEPTH}"))
+                .advise("check for links that lead back to a folder above"),
+        );
     }
     let entries = fs::read_dir(folder).map_err(unreadable_folder)?;
     let mut paths: Vec<_> = entries
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<Result<_, _>>()
         .map_err(unreadable_folder)?;
-    // The order of a folder is the file system's whim; the order of loading must not be.
+    // The order of a folder depends on the file system; the order of loading must not.
     paths.sort();
     for path in paths {
         if path.is_dir() {
@@ -105,7 +107,7 @@ fn is_manifest(path: &Path) -> bool {
 }
 
 impl Source {
-    /// How it is called in messages.
+    /// Returns the name for messages.
     pub(super) fn name(&self) -> String {
         match self {
             Self::Stdin => "stdin".to_owned(),
@@ -126,7 +128,7 @@ impl Source {
                 .advise("check the path and the permissions; for stdin, use `-f -`")
         })?;
         String::from_utf8(bytes).map_err(|error| {
-            Error::new(format!("{} is not a text", self.name()))
+            Error::new(format!("{} is not UTF-8", self.name()))
                 .because(error.utf8_error().to_string())
                 .advise("manifests are YAML or JSON in UTF-8")
         })
@@ -138,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_are_read_in_the_order_of_names_and_below() {
+    fn folders_are_read_recursively_in_the_order_of_names() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("b")).unwrap();
         for name in ["c.yml", "a.yaml", "b/x.json", "readme.md"] {
@@ -154,20 +156,20 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_manifests_is_a_mistake() {
+    fn folder_without_manifests_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let error = expand(&[folder.path().to_owned()]).unwrap_err();
         assert!(error.what().ends_with("has no manifests"), "{error:?}");
     }
 
     #[test]
-    fn stdin_can_be_read_only_once() {
+    fn stdin_given_twice_is_rejected() {
         assert!(expand(&["-".into()]).is_ok());
         assert!(expand(&["-".into(), "-".into()]).is_err());
     }
 
     #[test]
-    fn a_file_is_read_only_once() {
+    fn file_given_twice_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.yaml");
         fs::write(&file, "").unwrap();
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_are_refused_with_a_way_to_read_them() {
+    fn urls_are_rejected_with_an_alternative() {
         let error = expand(&["https://example.com/a.yaml".into()]).unwrap_err();
         assert_eq!(
             error.advice(),
@@ -190,7 +192,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_circle_of_links_ends() {
+    fn cyclic_links_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(folder.path(), folder.path().join("again")).unwrap();
         assert!(expand(&[folder.path().to_owned()]).is_err());

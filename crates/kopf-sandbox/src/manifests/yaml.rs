@@ -1,5 +1,5 @@
-//! YAML within limits that suit the size of the text. They are there for texts that unfold to far
-//! more than they are, and not for long lists.
+//! YAML parsing with limits that depend on the size of the input. They prevent inputs that expand
+//! to a multiple of their size, and do not restrict long lists.
 
 use serde_json::Value;
 use serde_saphyr::budget::BudgetBreach;
@@ -8,10 +8,11 @@ use serde_saphyr::{Budget, Error, Options};
 use super::sections;
 use crate::stack::on_large_stack;
 
-/// The number of a document, counted from one, with its value.
+/// The number of a document, from one, with its value.
 type Numbered = (usize, Value);
 
-/// All documents that are not empty; or the number of the one that is broken, with the reason.
+/// Returns all non-empty documents. The error is the number of the malformed document, with the
+/// reason.
 pub(super) fn read(text: &str) -> Result<Vec<Numbered>, (usize, String)> {
     let read = on_large_stack(|| Ok(read_all(text)));
     read.unwrap_or_else(|why| Err((1, why)))
@@ -33,15 +34,15 @@ fn read_all(text: &str) -> Result<Vec<Numbered>, (usize, String)> {
 }
 
 fn options(size: usize) -> Options {
-    // Nothing in a text can be more numerous than its characters, but for the ends of things.
+    // The number of nodes is bounded by the number of characters, plus end events.
     let plenty = size.saturating_mul(2).saturating_add(1000);
-    // Small texts may unfold their aliases to much more than they are.
+    // Small documents may expand their aliases to much more than their size.
     let usual = Budget::default();
     serde_saphyr::options! {
-        // "defaultMode: 0644" is octal for kubectl, and in every manifest on the web.
+        // `defaultMode: 0644` is octal for kubectl, and common in manifests.
         legacy_octal_numbers: true,
         non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::Reject,
-        // The limits of aliases stay as they are: they do not depend on the size.
+        // The limits of aliases do not depend on the size.
         budget: serde_saphyr::budget! {
             max_reader_input_bytes: Some(plenty),
             max_depth: crate::request::decode::MOST_LEVELS,
@@ -52,7 +53,7 @@ fn options(size: usize) -> Options {
     }
 }
 
-/// The reason in words for people who write manifests and not parsers.
+/// Rewords an error for authors of manifests.
 fn explain(error: &Error) -> String {
     let mut inner = error.without_snippet();
     while let Error::AliasError { error, .. } = inner {
@@ -60,8 +61,8 @@ fn explain(error: &Error) -> String {
     }
     let reason = match inner {
         Error::Budget { breach, .. } => match breach {
-            BudgetBreach::Depth { .. } => "it is nested too deeply",
-            // Without aliases, no text can have more of anything than it has characters.
+            BudgetBreach::Depth { .. } => "nested too deeply",
+            // Without aliases, all counts are bounded by the number of characters.
             _ => ALIASES,
         },
         Error::AliasReplayCounterOverflow { .. }
@@ -76,7 +77,7 @@ fn explain(error: &Error) -> String {
     }
 }
 
-const ALIASES: &str = "with all aliases (*name) replaced by what they stand for, it is too large";
+const ALIASES: &str = "too large after the expansion of aliases (*name)";
 
 #[cfg(test)]
 mod tests {
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_lists_are_no_problem() {
+    fn long_lists_are_within_the_limits() {
         let mut text = "kind: List\nitems:\n".to_owned();
         for index in 0..90_000 {
             writeln!(text, "- {{a: {index}}}").unwrap();
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_that_unfold_to_too_much_are_refused_however_long_the_text_is() {
+    fn excessive_alias_expansion_is_rejected_for_any_length() {
         let mut text = format!("# {}\n", "long ".repeat(200_000));
         text.push_str("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
         for level in 1..12 {
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn long_strings_in_many_aliases_are_refused_too() {
+    fn long_strings_in_many_aliases_are_rejected() {
         let aliases = vec!["*a"; 2000].join(", ");
         let text = format!("a: &a {}\nb: [{aliases}]\n", "x".repeat(200_000));
         let (_, reason) = read(&text).unwrap_err();
@@ -117,8 +118,8 @@ mod tests {
     }
 
     #[test]
-    fn the_reasons_are_free_of_jargon() {
+    fn errors_contain_no_parser_jargon() {
         let (_, reason) = read(&format!("{}{}", "[".repeat(200), "]".repeat(200))).unwrap_err();
-        assert_eq!(reason, "line 1: it is nested too deeply");
+        assert_eq!(reason, "line 1: nested too deeply");
     }
 }

@@ -1,4 +1,4 @@
-//! What label keys and label values look like, in the words that clients see.
+//! Syntax of label keys and values, with the messages of the real server.
 
 use super::names::SUBDOMAIN_RULE;
 
@@ -12,7 +12,7 @@ const VALUE_RULE: &str = "a valid label must be an empty string or consist of al
 const NAME_LENGTH: usize = 63;
 const PREFIX_LENGTH: usize = 253;
 
-/// What is wrong with a label key (also known as a qualified name); empty if nothing is.
+/// Returns the errors of a label key (a qualified name); empty if it is valid.
 pub(crate) fn label_key_errors(key: &str) -> Vec<String> {
     let mut errors = Vec::new();
     let name = match key.split_once('/') {
@@ -52,7 +52,7 @@ pub(crate) fn label_key_errors(key: &str) -> Vec<String> {
     errors
 }
 
-/// What is wrong with a label value; empty if nothing is.
+/// Returns the errors of a label value; empty if it is valid.
 pub(crate) fn label_value_errors(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > NAME_LENGTH {
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn good_keys_and_values_have_no_errors() {
+    fn valid_keys_and_values_have_no_errors() {
         for key in ["a", "app.kubernetes.io/name", "9x", "a_B-c.d", "x/0"] {
             assert!(label_key_errors(key).is_empty(), "{key}");
         }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_keys_and_values_are_explained() {
+    fn invalid_keys_and_values_have_messages() {
         for key in ["", "-a", "a-", "a b", "/a", "a/", "A/b", "a..b/c", "é"] {
             assert!(!label_key_errors(key).is_empty(), "{key}");
         }

@@ -1,4 +1,4 @@
-//! Short ways into the metadata of an object that is held as JSON.
+//! Accessors for the metadata of JSON objects.
 
 use serde_json::{Map, Value};
 
@@ -33,7 +33,7 @@ pub(crate) fn generation(object: &Value) -> i64 {
         .unwrap_or_default()
 }
 
-/// Marked for deletion.
+/// Returns `true` if the object has a deletion timestamp.
 pub(crate) fn is_terminating(object: &Value) -> bool {
     text(object, "deletionTimestamp").is_some()
 }
@@ -51,7 +51,7 @@ pub(crate) fn has_finalizer(object: &Value, finalizer: &str) -> bool {
     finalizers(object).any(|present| present == finalizer)
 }
 
-/// Adds a finalizer unless it is there.
+/// Adds a finalizer unless it exists.
 pub(crate) fn add_finalizer(object: &mut Value, finalizer: &str) {
     if has_finalizer(object, finalizer) {
         return;
@@ -78,12 +78,12 @@ pub(crate) fn remove_finalizer(object: &mut Value, finalizer: &str) {
     }
 }
 
-/// The metadata to write into; made if missing.
+/// Returns the metadata for writing, created if missing.
 pub(crate) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
     entry(object, "metadata")
 }
 
-/// A field of an object that is itself an object; made if missing or of another type.
+/// Returns a field that is an object, created if missing or of another type.
 pub(crate) fn entry<'a>(object: &'a mut Value, field: &str) -> &'a mut Map<String, Value> {
     if !object.is_object() {
         *object = Value::Object(Map::new());
@@ -103,7 +103,7 @@ pub(crate) fn entry<'a>(object: &'a mut Value, field: &str) -> &'a mut Map<Strin
     }
 }
 
-/// Sets a text in the metadata.
+/// Sets a string in the metadata.
 pub(crate) fn set(object: &mut Value, field: &str, text: impl Into<String>) {
     metadata(object).insert(field.to_owned(), Value::String(text.into()));
 }
@@ -132,14 +132,14 @@ pub(crate) struct OwnerReference {
 }
 
 impl OwnerReference {
-    /// The group of the owner.
+    /// Returns the group of the owner.
     pub(crate) fn group(&self) -> &str {
         self.api_version
             .split_once('/')
             .map_or("", |(group, _)| group)
     }
 
-    /// The version of the owner's group.
+    /// Returns the version of the owner's group.
     pub(crate) fn version(&self) -> &str {
         self.api_version
             .split_once('/')
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finalizers_come_and_go_with_their_list() {
+    fn empty_finalizer_list_is_removed() {
         let mut object = json!({"metadata": {"name": "x"}});
         add_finalizer(&mut object, "a/b");
         add_finalizer(&mut object, "a/b");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_in_the_metadata_does_no_harm() {
+    fn malformed_metadata_never_panics() {
         let mut object =
             json!({"metadata": {"finalizers": "x", "ownerReferences": [1, {"uid": 2}]}});
         assert_eq!(finalizers(&object).count(), 0);

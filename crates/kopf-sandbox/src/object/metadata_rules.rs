@@ -1,4 +1,4 @@
-//! What the metadata of an object must look like when it is created and when it is changed.
+//! Validation of the metadata of objects.
 
 use serde_json::{Value, json};
 
@@ -7,10 +7,10 @@ use super::{meta, names};
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::kinds::Kind;
 
-/// All keys and values of annotations together, in bytes.
+/// Maximum total size of keys and values of annotations, in bytes.
 const MOST_ANNOTATION_BYTES: usize = 256 * 1024;
 
-/// What is wrong with the metadata of an object, be it new or changed.
+/// Returns the errors of the metadata of a new or changed object.
 pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if let Some(prefix) = meta::text(object, "generateName") {
@@ -46,7 +46,7 @@ pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Returns what is wrong with the labels and annotations of an object.
+/// Returns the errors of the labels and annotations of an object.
 pub(crate) fn text_problems(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     label_problems(object, &mut errors);
@@ -84,7 +84,7 @@ fn annotation_problems(object: &Value, errors: &mut Vec<FieldError>) {
         .and_then(Value::as_object);
     let mut bytes = 0;
     for (key, value) in annotations.into_iter().flatten() {
-        // Upper case is fine in the prefix of an annotation, unlike in that of a label.
+        // Upper case is valid in the prefix of an annotation key, unlike in that of a label key.
         for problem in label_key_errors(&key.to_lowercase()) {
             errors.push(FieldError::invalid(
                 "metadata.annotations",
@@ -201,7 +201,7 @@ fn finalizer_problems(kind: &Kind, object: &Value, errors: &mut Vec<FieldError>)
     }
 }
 
-/// What an update may not do to the metadata.
+/// Returns the errors of an update of the metadata.
 pub(crate) fn update_problems(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if meta::is_terminating(old) {
@@ -251,7 +251,7 @@ pub(crate) fn update_problems(new: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Advice that a real server gives about finalizers of custom resources.
+/// Returns the warnings of a real server about finalizers of custom resources.
 pub(crate) fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
     meta::finalizers(new)
         .filter(|finalizer| !finalizer.contains('/'))
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminating_object_takes_no_new_finalizers() {
+    fn terminating_object_rejects_new_finalizers() {
         let old = json!({"metadata": {"deletionTimestamp": "t", "finalizers": ["a/b"]}});
         let mut new = old.clone();
         meta::add_finalizer(&mut new, "c/d");

@@ -1,4 +1,4 @@
-//! Rules that hold for the metadata of every object, whatever its kind.
+//! Metadata rules of all kinds.
 
 pub(crate) mod label_rules;
 pub(crate) mod meta;

@@ -1,4 +1,4 @@
-//! Which names objects may have.
+//! Syntax of object names.
 
 use std::net::IpAddr;
 use std::sync::LazyLock;
@@ -7,21 +7,21 @@ use regex::Regex;
 
 use crate::kinds::Kind;
 
-/// What an RFC 1123 subdomain looks like, in the words that clients see.
+/// The message about RFC 1123 subdomains.
 pub(crate) const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-/// What an RFC 1035 label looks like, in the words that clients see.
+/// The message about RFC 1035 labels.
 pub(crate) const LABEL_1035_RULE: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 
-/// The rule that the names of a kind follow.
+/// The syntax of the names of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
-    /// RFC 1123 subdomain: the rule of most kinds.
+    /// RFC 1123 subdomain: most kinds.
     Subdomain,
     /// RFC 1123 label.
     Label,
     /// RFC 1035 label.
     Label1035,
-    /// Anything that can stand between two slashes of a path.
+    /// Any segment of a path.
     PathSegment,
     /// An IP address in its canonical form.
     Address,
@@ -37,11 +37,11 @@ fn rule(kind: &Kind) -> Rule {
     }
 }
 
-/// What is wrong with a name; with `prefix`, the name is a `generateName` that still gets its suffix.
+/// Returns the errors of a name; with `prefix`, of a `generateName` without its suffix.
 pub(crate) fn problems(kind: &Kind, name: &str, prefix: bool) -> Vec<String> {
     let masked;
     let name = if prefix && name.ends_with('-') {
-        // A trailing dash is fine where more is to follow.
+        // A trailing dash is valid in a prefix.
         masked = format!("{}a", name.trim_end_matches('-'));
         &masked
     } else {
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_follow_the_rule_of_their_kind() {
+    fn names_are_validated_by_kind() {
         for good in ["a", "a.b", "a-1.b", "1"] {
             assert!(subdomain(good).is_empty(), "{good}");
         }

@@ -12,7 +12,7 @@ use crate::kinds::{Kind, KindVersion, Kinds};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
-/// A built-in kind whose fields `apiVersion`, `kind` and `metadata` are those of all kinds.
+/// A built-in kind whose fields `apiVersion`, `kind` and `metadata` are common to all kinds.
 const MODEL: &str = "/components/schemas/io.k8s.api.apps.v1.Deployment/properties";
 
 /// The parts of documents of custom resources that do not depend on CRDs.
@@ -164,7 +164,7 @@ pub(super) fn definitions(kind: &Kind, version: &KindVersion) -> [(String, Value
     ]
 }
 
-/// `com.example.v1.Kind` for the group `example.com`.
+/// Returns `com.example.v1.Kind` for the group `example.com`.
 pub(super) fn name_of(kind: &Kind, version: &KindVersion) -> String {
     format!("{}.{}.{}", reversed(&kind.group), version.name, kind.kind)
 }
@@ -201,8 +201,8 @@ fn served<'a>(
     custom.filter_map(move |kind| Some((&**kind, kind.version(version)?)))
 }
 
-/// Clients that know nothing of the extension still see which types are meant.
-/// Schemas are as deep as their JSON, which is limited.
+/// Adds the types of `x-kubernetes-int-or-string` for clients without support of the extension. The
+/// depth is limited by the JSON parser.
 fn add_int_or_string(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -270,7 +270,7 @@ pub(super) mod tests {
         }
     }
 
-    /// All references of a document.
+    /// Collects all references of a document.
     fn references(value: &Value, found: &mut Vec<String>) {
         match value {
             Value::Object(fields) => {
@@ -288,7 +288,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_document_is_complete() {
+    fn document_has_all_kinds() {
         let mut kinds = builtin();
         kinds.insert(gadget());
         let document = custom_document(&kinds, "x.example.com", "v1");
@@ -323,7 +323,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn writes_take_the_parameters_that_kubectl_looks_for() {
+    fn writes_declare_the_parameters_of_kubectl() {
         let mut kinds = builtin();
         kinds.insert(gadget());
         let document = custom_document(&kinds, "x.example.com", "v1");

@@ -1,24 +1,24 @@
-//! The document of `/openapi/v2` in protobuf, for kubectl, which asks for nothing else.
+//! The document of `/openapi/v2` in protobuf for kubectl, which accepts no other form.
 //!
-//! kubectl looks for one thing in it: whether the server can check fields of a kind by itself (the
-//! parameter `fieldValidation` of its patches). It does so when it knows a kind for so short a time
-//! that the documents of `/openapi/v3` which it has read do not have it yet. So the document has the patches
-//! of all kinds with this parameter, and the definitions of custom resources. Numbers of fields are those of
-//! gnostic's `openapiv2`.
+//! kubectl reads one fact from it: if the server validates the fields of a kind (the parameter
+//! `fieldValidation` of patches). It does so for kinds that are newer than its cached documents of
+//! `/openapi/v3`. Therefore, the document contains the patch operations of all kinds with this
+//! parameter, and the definitions of custom resources. Field numbers are those of gnostic's
+//! `openapiv2`.
 
 use super::gnostic_schema;
 use crate::kinds::Kinds;
 
-/// By these names clients ask for it.
+/// The media types of the document in `Accept` headers.
 const NAMES: [&str; 2] = [
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
 ];
 
-/// What it is sent as.
+/// The content type of the response.
 pub(crate) const CONTENT_TYPE: &str = NAMES[1];
 
-/// Whether the client wants it.
+/// Returns `true` if the client accepts the document.
 pub(crate) fn accepts_protobuf(accept: Option<&str>) -> bool {
     let mut clauses = accept.unwrap_or_default().split(',');
     clauses.any(|clause| {
@@ -27,7 +27,7 @@ pub(crate) fn accepts_protobuf(accept: Option<&str>) -> bool {
     })
 }
 
-/// The document.
+/// Returns the document.
 pub(crate) fn document(kinds: &Kinds) -> Vec<u8> {
     let mut paths = Message::default();
     for kind in kinds.iter() {
@@ -55,11 +55,11 @@ pub(crate) fn document(kinds: &Kinds) -> Vec<u8> {
     document.0
 }
 
-/// A path whose objects can be patched, by their kind.
+/// Returns a path with a patch operation for a kind.
 fn patchable(kind: &str) -> Message {
     let mut query = Message::default();
     query.text(2, "query").text(4, "fieldValidation");
-    // Which of several kinds of parameters it is, is said by where it is.
+    // The type of the parameter is determined by its nesting.
     let parameter = [3, 2, 1].into_iter().fold(query, |inner, number| {
         let mut outer = Message::default();
         outer.message(number, &inner);
@@ -82,7 +82,7 @@ pub(super) fn named(name: &str, value: &Message) -> Message {
     named
 }
 
-/// A protobuf message while it is written. All fields here are texts or other messages.
+/// A protobuf message builder. All fields here are strings or messages.
 #[derive(Default)]
 pub(super) struct Message(Vec<u8>);
 
@@ -96,14 +96,14 @@ impl Message {
     }
 
     fn field(&mut self, number: u8, content: &[u8]) -> &mut Self {
-        // Type 2 is what has a length.
+        // Wire type 2 is length-delimited.
         self.varint(usize::from(number) << 3 | 2);
         self.varint(content.len());
         self.0.extend_from_slice(content);
         self
     }
 
-    /// Writes seven bits at a time, the lowest ones first; the eighth tells that more follow.
+    /// Writes a varint: seven bits per byte, the lowest first; the eighth bit marks continuation.
     fn varint(&mut self, mut number: usize) {
         while number >= 0x80 {
             self.0.push(number.to_le_bytes()[0] | 0x80);
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_those_who_ask_for_it_get_it() {
+    fn protobuf_is_sent_on_request_only() {
         let kubectl = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
         assert!(accepts_protobuf(Some(kubectl)));
         assert!(accepts_protobuf(Some(&format!(
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_written_as_protobuf_has_them() {
+    fn messages_are_valid_protobuf() {
         let mut inner = Message::default();
         inner.text(1, "ab");
         let mut outer = Message::default();

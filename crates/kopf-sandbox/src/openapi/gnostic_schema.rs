@@ -1,7 +1,7 @@
 //! Definitions of custom resources in the protobuf form of `/openapi/v2`.
 //!
-//! Numbers of fields are those of gnostic's `openapiv2`. Constraints of values are left out: clients look
-//! for fields and types.
+//! Field numbers are those of gnostic's `openapiv2`. Constraints of values are omitted: clients
+//! read only fields and types.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::kinds::Kinds;
 
 const REFERENCE: &str = "#/definitions/";
 
-/// Returns the definitions of all custom resources and of what they refer to.
+/// Returns the definitions of all custom resources and of their references.
 pub(super) fn definitions(kinds: &Kinds) -> Message {
     let mut message = Message::default();
     if !kinds.iter().any(|kind| kind.is_custom()) {
@@ -129,14 +129,14 @@ fn field(name: &str, value: &Value, into: &mut Message) {
     into.message(number, &message);
 }
 
-/// Returns a message whose field 1 is a schema; a flag is an empty schema.
+/// Returns a message whose field 1 is a schema. A boolean becomes an empty schema.
 fn wrapped(value: &Value) -> Message {
     let mut message = Message::default();
     message.message(1, &schema(value));
     message
 }
 
-/// Returns any value; JSON is YAML.
+/// Returns a message with any value. JSON is valid YAML.
 fn any(value: &Value) -> Message {
     let mut message = Message::default();
     message.text(2, &value.to_string());

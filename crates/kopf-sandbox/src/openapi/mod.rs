@@ -1,11 +1,11 @@
-//! OpenAPI documents, as far as kubectl and other clients read them.
+//! OpenAPI documents, in the extent that kubectl and other clients use.
 //!
 //! `/openapi/v3` is an index of documents per group and version. Those of built-in groups are
-//! recorded from a real server and completed by their descriptions; those of custom groups
-//! are made from the schemas of CRDs. `/openapi/v2` has definitions only, in JSON, and
-//! patches only, in protobuf.
+//! recorded from a real server and completed by their descriptions; those of custom groups are
+//! built from the schemas of CRDs. `/openapi/v2` contains only definitions in JSON, and only patch
+//! operations and definitions of custom resources in protobuf.
 //!
-//! Nothing here is computed before a client requests it, so that sandboxes start without this cost.
+//! Documents are computed on request, so that sandboxes start without this cost.
 
 mod custom;
 pub(crate) mod gnostic;
@@ -26,24 +26,24 @@ pub(crate) use swagger::swagger;
 
 use crate::kinds::Kinds;
 
-/// How to answer `/openapi/v3/PATH`.
+/// The response to `/openapi/v3/PATH`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Reply {
-    /// 200 with JSON. `immutable` if the client has named the content by its hash.
+    /// 200 with JSON. `immutable` if the client requested the document by its hash.
     Document {
         body: Bytes,
         etag: String,
         immutable: bool,
     },
-    /// 304: the client has it.
+    /// 304: the client has the document.
     NotModified { etag: String, immutable: bool },
-    /// 301: the client knows the hash of an older document.
+    /// 301: the client requested the hash of an older document.
     Moved { location: String },
     /// 404.
     NotFound,
 }
 
-/// The answer of `/openapi/v3`. A document's address changes with its content.
+/// Returns the response of `/openapi/v3`. The URL of a document changes with its content.
 pub(crate) fn index(kinds: &Kinds) -> Value {
     let mut paths = Map::new();
     for recorded in recorded::documents() {
@@ -59,8 +59,8 @@ pub(crate) fn index(kinds: &Kinds) -> Value {
     json!({ "paths": paths })
 }
 
-/// The answer of `/openapi/v3/PATH`: `path` is `api/v1` or `apis/GROUP/VERSION`, `wanted` is the
-/// `hash` parameter, `known` is the `If-None-Match` header.
+/// Returns the response of `/openapi/v3/PATH`: `path` is `api/v1` or `apis/GROUP/VERSION`, `wanted`
+/// is the `hash` parameter, `known` is the `If-None-Match` header.
 pub(crate) fn document(
     kinds: &Kinds,
     path: &str,
@@ -102,7 +102,7 @@ pub(crate) fn document(
     }
 }
 
-/// Whether a client takes JSON at all; protobuf is the other choice, and not offered (406).
+/// Returns `true` if a client accepts JSON. Protobuf is not supported (406).
 pub(crate) fn accepts_json(accept: Option<&str>) -> bool {
     let Some(accept) = accept.filter(|accept| !accept.trim().is_empty()) else {
         return true;
@@ -134,8 +134,8 @@ fn is_custom(kinds: &Kinds, group: &str, version: &str) -> bool {
         .any(|kind| kind.is_custom() && kind.version(version).is_some())
 }
 
-/// Tells contents apart; not against malice. Equal in all processes of a build.
-/// Two rounds of FNV-1a with different starts: 128 bits.
+/// A 128-bit content hash, equal in all processes of a build and not cryptographic: FNV-1a with two
+/// initial values.
 struct Fingerprint([u64; 2]);
 
 impl Default for Fingerprint {
@@ -152,7 +152,7 @@ impl Fingerprint {
     }
 
     fn add(&mut self, text: &str) {
-        // The separator keeps "a", "b" apart from "ab".
+        // The separator distinguishes "a", "b" from "ab".
         for byte in text.bytes().chain([0xff]) {
             for state in &mut self.0 {
                 *state = (*state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_have_the_document_are_told_so() {
+    fn known_documents_are_not_modified() {
         let kinds = builtin();
         let Reply::Document {
             etag, immutable, ..
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_changes_with_the_schema() {
+    fn url_changes_with_the_schema() {
         let mut kinds = builtin();
         kinds.insert(custom::tests::gadget());
         let before = url(&index(&kinds), "apis/x.example.com/v1");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn protobuf_alone_is_refused() {
+    fn protobuf_alone_is_rejected() {
         assert!(accepts_json(None));
         assert!(accepts_json(Some("application/json, */*")));
         assert!(!accepts_json(Some(

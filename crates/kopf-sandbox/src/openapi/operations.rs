@@ -1,7 +1,7 @@
 //! Paths and operations of custom resources in OpenAPI.
 //!
-//! Clients look here for what a request may have: kubectl sends `fieldValidation` only to where
-//! it finds it, and strategic merge patches only to what takes them.
+//! Clients read the supported parameters here: kubectl sends `fieldValidation` and strategic merge
+//! patches only to operations that declare them.
 
 use serde_json::{Map, Value, json};
 
@@ -44,12 +44,12 @@ pub(super) fn add(paths: &mut Map<String, Value>, kind: &Kind, version: &KindVer
     let root = format!("/apis/{}/{}", kind.group, version.name);
     let own = name_of(kind, version);
     let list = list_name_of(kind, version);
-    let operation = |action: &str, parameters: &[(&str, &str)], body: Value, answer: &str| {
+    let operation = |action: &str, parameters: &[(&str, &str)], body: Value, response: &str| {
         let mut operation = json!({
             "tags": [tag(kind, version)],
             "operationId": format!("{action}-{}-{}-{}", kind.group, version.name, kind.plural),
             "parameters": query(parameters),
-            "responses": { "200": { "description": "OK", "content": json_content(answer) } },
+            "responses": { "200": { "description": "OK", "content": json_content(response) } },
             "x-kubernetes-action": action,
             "x-kubernetes-group-version-kind": gvk(kind, &version.name, &kind.kind),
         });
@@ -136,7 +136,8 @@ fn body(schema: &str) -> Value {
     json!({ "content": json_content(schema), "required": true })
 }
 
-/// Custom resources have no merge keys, so they take no strategic merge patches.
+/// Returns the request body of patches. Custom resources have no merge keys, so strategic merge
+/// patches are not among them.
 fn patch_body() -> Value {
     let patch = json!({ "schema": { "$ref": reference(&format!("{META}.Patch")) } });
     let content: Map<String, Value> = [

@@ -17,7 +17,7 @@ macro_rules! document {
     };
 }
 
-/// About 1 MB of the binary, not read before a client requests a document or writes an object.
+/// About 1 MB of the binary. Read when a client requests a document or writes an object.
 static DOCUMENTS: &[(&str, &str)] = &[
     document!("api__v1"),
     document!("apis__admissionregistration.k8s.io__v1"),
@@ -64,7 +64,7 @@ impl Document {
     }
 }
 
-/// Hashed once per process, at the first request for the index or a document.
+/// Hashed once per process, on the first request of the index or a document.
 static HASHED: LazyLock<Vec<Document>> = LazyLock::new(|| {
     let descriptions = texts::fingerprint();
     let document = |(name, text): &(&str, &'static str)| {

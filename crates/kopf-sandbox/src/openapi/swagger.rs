@@ -1,6 +1,6 @@
-//! The one document of `/openapi/v2`, for clients that still read it.
+//! The document of `/openapi/v2`, for older clients.
 //!
-//! Definitions only: clients take schemas and merge keys from it, and never the paths.
+//! It contains only definitions: clients read schemas and merge keys from it, and never paths.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::kinds::Kinds;
 
 const REFERENCE: &str = "#/components/schemas/";
 
-/// Returns all definitions, built-in and custom. It parses several megabytes, which takes tens of
+/// Returns all definitions, built-in and custom. Parses several megabytes, which takes tens of
 /// milliseconds.
 pub(crate) fn swagger(kinds: &Kinds) -> Value {
     let mut definitions = Map::new();
@@ -49,13 +49,13 @@ fn without_open_root((name, schema): (String, Value)) -> (String, Value) {
     (name, Value::Object(fields))
 }
 
-/// From OpenAPI 3 to 2: other references, and no words that the older version does not have.
-/// Schemas are as deep as their JSON, which is limited.
+/// Converts OpenAPI 3 to 2: rewrites references and removes newer keywords. The depth is limited by
+/// the JSON parser.
 fn convert(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
             for unknown in ["anyOf", "oneOf", "not", "nullable"] {
-                // A schema may have a property of this name: then it is no list and no flag.
+                // A property can have this name. Its value is neither a list nor a boolean.
                 if fields
                     .get(unknown)
                     .is_some_and(|it| it.is_array() || it.is_boolean())

@@ -1,37 +1,37 @@
-//! JSON patches (RFC 6902), with the habits of the library that the real server uses: indices may
-//! be negative, `replace` may add a member, a `test` for null holds for a member that is not there.
+//! JSON patches (RFC 6902), with the deviations of the real server's library: indices may be
+//! negative, `replace` may add a member, and a `test` for null passes for an absent member.
 
 use super::PatchError;
 use serde_json::{Map, Value};
 
-/// The real server takes no more operations than that.
+/// Maximum number of operations, as on the real server.
 const MAX_OPERATIONS: usize = 10_000;
 
-/// How much all the copies of a patch may weigh together, in bytes of JSON.
+/// Maximum total size of copied values, in bytes of JSON.
 const MAX_COPIED: usize = 3 * 1024 * 1024;
 
-/// How deep a document may become. Copies and moves can nest it further than any parser allows, and
-/// everything that walks through documents does so by recursion.
+/// Maximum depth of the result. Copies and moves can nest a document deeper than parsers allow, and
+/// all functions on documents recurse.
 const MAX_DEPTH: usize = 128;
 
-/// Steps that one patch may take through documents and along lists: about a quarter of a second.
+/// Maximum number of steps through documents and along lists: about 0.25 s.
 const MAX_STEPS: usize = 20_000_000;
-/// Elements of a list that are moved in the time of one step.
+/// List elements that are moved in the time of one step.
 const MOVED_PER_STEP: usize = 8;
 
 /// Members of an operation; others are unknown fields.
 const MEMBERS: [&str; 4] = ["from", "op", "path", "value"];
 
-/// A decoded patch, not yet applied.
+/// A decoded patch.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct JsonPatch {
     operations: Vec<Map<String, Value>>,
-    /// What a strict reader complains about, e.g. `json patch unknown field "[0].foo"`.
+    /// Errors of strict decoding, e.g. `json patch unknown field "[0].foo"`.
     pub(crate) unknown: Vec<String>,
 }
 
 impl JsonPatch {
-    /// Reads a patch.
+    /// Decodes a patch.
     pub(crate) fn decode(patch: Value) -> Result<Self, PatchError> {
         let unfit = |value: &Value, of: &str| {
             let what = super::json_kind(value);
@@ -80,7 +80,7 @@ impl JsonPatch {
         })
     }
 
-    /// The document after all operations, or the first reason why there is none.
+    /// Returns the document after all operations. The error is that of the first failed operation.
     pub(crate) fn apply(&self, document: &Value) -> Result<Value, PatchError> {
         let mut document = document.clone();
         let mut limits = Limits {
@@ -100,7 +100,7 @@ impl JsonPatch {
             }
             if limits.depth > MAX_DEPTH {
                 return Err(PatchError::Unprocessable(
-                    "the document became too deep".to_owned(),
+                    "the document is nested too deeply".to_owned(),
                 ));
             }
         }
@@ -108,26 +108,26 @@ impl JsonPatch {
     }
 }
 
-/// Reads and applies a patch.
+/// Decodes and applies a patch.
 pub(crate) fn apply(document: &Value, patch: Value) -> Result<Value, PatchError> {
     JsonPatch::decode(patch)?.apply(document)
 }
 
-/// What the operations so far have cost.
+/// The accumulated cost of the operations.
 struct Limits {
-    /// At least the depth of the document. The true one is found only when it matters.
+    /// An upper bound of the depth of the document. It is measured only when it exceeds the limit.
     depth: usize,
     copied: usize,
     steps: usize,
 }
 
 impl Limits {
-    /// A value of this depth goes to this path.
+    /// Accounts for a value of this depth at this path.
     fn nest(&mut self, path: &str, depth: usize) {
         self.depth = self.depth.max(path.matches('/').count() + depth);
     }
 
-    /// Returns the depth of a value and counts the steps that it takes to find it.
+    /// Returns the depth of a value and counts the steps of measuring it.
     fn measure(&mut self, value: &Value) -> usize {
         self.steps = self.steps.saturating_add(1);
         match value {
@@ -143,7 +143,7 @@ impl Limits {
         }
     }
 
-    /// Counts the elements that are moved when one comes or goes before them.
+    /// Counts the elements that are moved by an insertion or removal before them.
     fn shift(&mut self, target: &Value, key: &str) {
         if let Value::Array(items) = target {
             let at = place(items.len() + 1, key).unwrap_or(items.len());
@@ -155,7 +155,7 @@ impl Limits {
     fn copy(&mut self, copied: &Value) -> Result<(), String> {
         self.copied += copied.to_string().len();
         if self.copied > MAX_COPIED {
-            Err("too much is copied".to_owned())
+            Err("the copied values are too large".to_owned())
         } else {
             Ok(())
         }
@@ -170,7 +170,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// One operation. The texts are for logs: the server tells clients only that it went wrong.
+/// Applies one operation. Error messages are for logs: the server sends clients only a generic one.
 fn step(
     document: &mut Value,
     operation: &Map<String, Value>,
@@ -202,7 +202,7 @@ fn step(
                 return replace(target, &key, value.clone());
             }
             if !(value.is_object() || value.is_array()) {
-                return Err("the whole document can only become an object or a list".to_owned());
+                return Err("the root of a document must be an object or a list".to_owned());
             }
             *document = value.clone();
             Ok(())
@@ -213,7 +213,7 @@ fn step(
             limits.shift(source, &key);
             let moved = remove(source, &key)?;
             let path = member("path")?;
-            // What is moved is no deeper than the document below its former place.
+            // A moved value is at most as deep as the document below its former path.
             let depth = limits.depth.saturating_sub(from.matches('/').count());
             limits.nest(path, depth);
             let (target, key) = find(document, path)?;
@@ -241,17 +241,16 @@ fn step(
             if actual.unwrap_or(&Value::Null) == value {
                 Ok(())
             } else {
-                Err(format!("the value of {path:?} is not the tested one"))
+                Err(format!("the value of {path:?} differs from the tested one"))
             }
         }
-        other => Err(format!("there is no operation {other:?}")),
+        other => Err(format!("unknown operation {other:?}")),
     }
 }
 
-/// The object or list that a path leads into, and the last key. What is before the first slash is
-/// of no interest.
+/// Returns the parent of a path and the last key. The part before the first slash is ignored.
 fn find<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), String> {
-    let missing = || format!("there is nothing at {path:?}");
+    let missing = || format!("{path:?} does not exist");
     let mut keys = path
         .split('/')
         .skip(1)
@@ -288,7 +287,7 @@ fn add(target: &mut Value, key: &str, value: Value) -> Result<(), String> {
     match target {
         Value::Array(items) if key == "-" => items.push(value),
         Value::Array(items) => {
-            // There is one place more than there are elements.
+            // An insertion has one position more than there are elements.
             let at = place(items.len() + 1, key)?;
             items.insert(at, value);
         }
@@ -305,7 +304,7 @@ fn remove(target: &mut Value, key: &str) -> Result<Value, String> {
         }
         other => {
             let removed = other.as_object_mut().and_then(|map| map.remove(key));
-            removed.ok_or_else(|| format!("there is no {key:?} to remove"))
+            removed.ok_or_else(|| format!("{key:?} does not exist"))
         }
     }
 }
@@ -324,11 +323,11 @@ fn replace(target: &mut Value, key: &str, value: Value) -> Result<(), String> {
     Ok(())
 }
 
-/// A place in a list of this many places; negative ones count from the end.
+/// Parses an index into a list of this length; negative ones count from the end.
 fn place(length: usize, key: &str) -> Result<usize, String> {
     let at: i64 = key
         .parse()
-        .map_err(|_| format!("{key:?} is no place in a list"))?;
+        .map_err(|_| format!("{key:?} is not an index"))?;
     let place = usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX);
     let place = if at < 0 {
         length.checked_sub(place)
@@ -337,7 +336,7 @@ fn place(length: usize, key: &str) -> Result<usize, String> {
     };
     place
         .filter(|place| *place < length)
-        .ok_or_else(|| format!("there is no element {at}"))
+        .ok_or_else(|| format!("index {at} is out of range"))
 }
 
 #[cfg(test)]
@@ -400,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_apply_is_refused() {
+    fn inapplicable_patches_are_rejected() {
         let document = json!({"a": {"b": [1]}, "c": "d"});
         for operation in [
             json!({"op": "test", "path": "/c", "value": "x"}),
@@ -456,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_operations_are_too_large() {
+    fn too_many_operations_are_rejected() {
         let test = json!({"op": "test", "path": "/x", "value": null});
         assert!(apply(&json!({}), vec![test.clone(); MAX_OPERATIONS].into()).is_ok());
         let refused = apply(&json!({}), vec![test; MAX_OPERATIONS + 1].into());
@@ -464,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_cannot_fill_the_memory() {
+    fn copied_bytes_are_limited() {
         let mut patch = vec![json!({"op": "add", "path": "/a", "value": []})];
         patch.extend((0..100).map(|_| json!({"op": "copy", "from": "/a", "path": "/a/-"})));
         assert!(matches!(
@@ -474,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn moves_cannot_nest_without_end() {
+    fn nesting_by_moves_is_limited() {
         let mut patch = vec![json!({"op": "add", "path": "/a", "value": {}})];
         for _ in 0..3000 {
             patch.push(json!({"op": "add", "path": "/b", "value": {}}));
@@ -482,7 +481,7 @@ mod tests {
             patch.push(json!({"op": "move", "from": "/b", "path": "/a"}));
         }
         let refused = apply(&json!({}), patch.into());
-        let expected = "the document became too deep".to_owned();
+        let expected = "the document is nested too deeply".to_owned();
         assert_eq!(refused, Err(PatchError::Unprocessable(expected)));
         let moves = [("/a", "/b"), ("/b", "/a")].repeat(3000).into_iter();
         let moves = moves.map(|(from, path)| json!({"op": "move", "from": from, "path": path}));
@@ -491,20 +490,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_difference_leads_from_one_document_to_the_other(a in any_json(), b in any_json()) {
-            // The server knows only objects, so the difference is inside of one.
+        fn diff_transforms_one_document_to_the_other(a in any_json(), b in any_json()) {
+            // The server supports only objects, so the difference is wrapped in one.
             let (a, b) = (json!({"root": a}), json!({"root": b}));
             let patch = serde_json::to_value(json_patch::diff(&a, &b)).unwrap();
             prop_assert_eq!(apply(&a, patch), Ok(b));
         }
 
         #[test]
-        fn garbage_is_answered(document in any_json(), patch in any_json()) {
+        fn malformed_patches_never_panic(document in any_json(), patch in any_json()) {
             let _ = apply(&document, patch);
         }
 
         #[test]
-        fn any_operation_is_answered(
+        fn random_operations_never_panic(
             document in any_json(),
             op in "add|remove|replace|move|copy|test",
             paths in prop::collection::vec("(/([a-d]|-?[0-3]|-|~1|~0)){0,4}", 2),

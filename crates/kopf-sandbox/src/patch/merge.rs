@@ -37,8 +37,8 @@ fn merge(document: &mut Map<String, Value>, patch: &Map<String, Value>) {
     }
 }
 
-/// A new value: nulls in it delete nothing, so they vanish. The RFC leaves lists as they are, but
-/// the server looks for objects inside of them, too.
+/// Returns a new value without nulls, which delete nothing. The RFC leaves lists unchanged, but the
+/// server also processes objects inside of them.
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -57,7 +57,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// Any JSON, nulls included.
+    /// Any JSON, including nulls.
     pub(in crate::patch) fn any_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -135,7 +135,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn only_objects_are_patches() {
+    fn only_objects_are_valid_merge_patches() {
         let refused = |patch| apply(&json!({}), &patch).unwrap_err().to_string();
         assert_eq!(refused(json!(null)), "Invalid JSON Patch");
         assert_eq!(
@@ -147,20 +147,20 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn repeating_changes_nothing_more(document in any_object(), patch in any_object()) {
-            // A list that replaces an object keeps its nulls at first, so it takes a second time.
+        fn second_application_of_a_merge_patch_changes_nothing(document in any_object(), patch in any_object()) {
+            // A list that replaces an object keeps its nulls in the first application only.
             let first = apply(&document, &patch).unwrap();
             let second = apply(&first, &patch).unwrap();
             prop_assert_eq!(apply(&second, &patch), Ok(second.clone()));
         }
 
         #[test]
-        fn nothing_changes_nothing(document in any_object()) {
+        fn empty_patch_changes_nothing(document in any_object()) {
             prop_assert_eq!(apply(&document, &json!({})), Ok(document.clone()));
         }
 
         #[test]
-        fn what_the_patch_says_is_in_the_result(document in any_object(), patch in any_object()) {
+        fn result_contains_the_values_of_the_patch(document in any_object(), patch in any_object()) {
             let result = apply(&document, &patch).unwrap();
             for (key, value) in patch.as_object().unwrap() {
                 prop_assert_eq!(result.get(key).is_none(), value.is_null());

@@ -1,7 +1,7 @@
-//! The three kinds of patches, as pure functions from a document and a patch to a new document.
+//! The three types of patches, as pure functions from a document and a patch to a new document.
 //!
-//! A patch either applies as a whole or not at all: the old document is never touched. Whether the
-//! result is a valid object is not decided here.
+//! A patch applies as a whole or fails; the input document is unchanged. The result is not
+//! validated here.
 
 pub(crate) mod json;
 pub(crate) mod merge;
@@ -9,7 +9,7 @@ pub(crate) mod strategic;
 
 use serde_json::Value;
 
-/// Why a patch was refused; the texts are those of the real server.
+/// The reason why a patch is rejected, with the messages of the real server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PatchError {
     /// 400 `BadRequest`: the patch itself is malformed.
@@ -18,16 +18,16 @@ pub(crate) enum PatchError {
     /// 413 `RequestEntityTooLarge`.
     #[error("{0}")]
     TooLarge(String),
-    /// 422 `Invalid`: the patch does not apply to this document. The text is for logs: clients get
-    /// "the server rejected our request due to an error in our request" with empty `details`.
+    /// 422 `Invalid`: the patch does not apply to this document. The message is for logs: clients
+    /// get "the server rejected our request due to an error in our request" with empty `details`.
     #[error("{0}")]
     Unprocessable(String),
-    /// 500 without a reason: faults of strategic patches that the real server does not classify.
+    /// 500 without a reason: errors of strategic patches that the real server does not classify.
     #[error("{0}")]
     Internal(String),
 }
 
-/// The name of a JSON type in the texts of the server's decoder.
+/// Returns the name of a JSON type in the messages of the server's decoder.
 fn json_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,4 +1,4 @@
-//! Classes that are used when an object names none: of ingresses and of volume claims.
+//! Default classes of ingresses and volume claims.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub(crate) fn default_ingress_class(ingress: &mut Value, classes: &[Value]) {
     }
 }
 
-/// Sets the default class of a volume claim without a class; an empty name is a choice.
+/// Sets the default class of a volume claim without a class. An empty name counts as a class.
 pub(crate) fn default_storage_class(claim: &mut Value, classes: &[Value]) {
     let named = claim.pointer("/spec/storageClassName");
     if named.is_some_and(|named| !named.is_null())
@@ -40,7 +40,7 @@ pub(crate) fn default_storage_class(claim: &mut Value, classes: &[Value]) {
     }
 }
 
-/// Returns the name of the default class: the newest one; of the same age, the first by name.
+/// Returns the name of the default class: the newest one; among equal ages, the first by name.
 fn newest(classes: &[Value], annotations: &[&str]) -> Option<String> {
     let is_default = |class: &&Value| {
         annotations

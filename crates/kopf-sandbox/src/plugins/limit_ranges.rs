@@ -50,7 +50,7 @@ struct Defaults {
 }
 
 impl Defaults {
-    /// Completes a container; returns what was set, for the annotation.
+    /// Sets the defaults of a container. Returns the changes, for the annotation.
     fn complete(&self, container: &mut Value, title: &str) -> Vec<String> {
         let name = container_name(container);
         let mut notes = Vec::new();
@@ -136,7 +136,7 @@ pub(crate) fn check_claim(claim: &Value, ranges: &[Value]) -> Result<(), Rejecte
     })
 }
 
-/// Returns the problems with the first range that is violated, as a real server words several errors.
+/// Returns the errors of the first violated range, joined as by a real server.
 fn first_range(ranges: &[Value], problems: impl Fn(&Value) -> Vec<String>) -> Result<(), Rejected> {
     for range in ranges {
         let mut found: Vec<String> = Vec::new();
@@ -154,7 +154,7 @@ fn first_range(ranges: &[Value], problems: impl Fn(&Value) -> Vec<String>) -> Re
     Ok(())
 }
 
-/// Amounts by the name of the resource: as they are written, and in billionths.
+/// Amounts by resource name: as written, and in billionths.
 type Amounts = BTreeMap<String, Amount>;
 
 #[derive(Debug, Clone)]
@@ -234,7 +234,7 @@ impl Used {
 
     #[expect(
         clippy::cast_precision_loss,
-        reason = "a ratio for people, as the real server has it"
+        reason = "an approximate ratio, as on the real server"
     )]
     fn ratio(&self, resource: &str, bound: &Amount, title: &str) -> Option<String> {
         let start = format!(
@@ -261,8 +261,8 @@ impl Used {
     }
 }
 
-/// Returns what a whole pod requests or is limited to: the sum of its containers, at least as much as any
-/// init container needs beside the sidecars that were started before it.
+/// Returns the requests or limits of a whole pod: the sum of its containers, and at least the need
+/// of any init container with the sidecars started before it.
 fn total(pod: &Value, field: &str) -> Amounts {
     let pointer = format!("/resources/{field}");
     let mut total = Amounts::new();
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_resources_are_filled_in() {
+    fn missing_resources_are_defaulted() {
         let mut pod = pod(&json!({ "limits": { "cpu": "300m" }, "requests": { "cpu": "300m" } }));
         apply(&mut pod, &[range()]);
         let resources = &pod["spec"]["containers"][0]["resources"];

@@ -1,7 +1,7 @@
 //! Admission plugins that are compiled into a real server and depend on other objects.
 //!
-//! The functions here are pure: [`Cluster`](crate::cluster::Cluster) reads the objects that they need, runs
-//! those that change an object before the mutating webhooks, and those that check one before the validating
+//! The functions are pure. [`Cluster`](crate::cluster::Cluster) reads the required objects, runs
+//! mutating plugins before the mutating webhooks, and validating ones before the validating
 //! webhooks. An error is the reason of a 403.
 
 pub(crate) mod default_classes;
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 /// The reason why an object is rejected.
 pub(crate) type Rejected = String;
 
-/// Returns the object in a field, created if it is absent. `None` if it is not an object.
+/// Returns the object in a field, created if it is absent. `None` if the value is not an object.
 fn child<'a>(map: &'a mut Value, field: &str) -> Option<&'a mut Map<String, Value>> {
     let map = map.as_object_mut()?;
     let slot = map.entry(field).or_insert_with(|| json!({}));

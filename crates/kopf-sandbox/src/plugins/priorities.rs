@@ -46,7 +46,7 @@ pub(crate) fn apply(pod: &mut Value, classes: &[Value]) -> Result<(), Rejected> 
     }
 }
 
-/// Checks that a priority class is the only default one. `classes` are those that are stored.
+/// Checks that a priority class is the only default one. `classes` are the stored ones.
 pub(crate) fn check_class(class: &Value, classes: &[Value]) -> Result<(), Rejected> {
     if class.get("globalDefault") != Some(&json!(true)) {
         return Ok(());
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn priority_is_that_of_the_class() {
+    fn priority_is_set_by_the_class() {
         let mut pod = json!({ "spec": { "priorityClassName": "high" } });
         apply(&mut pod, &classes()).unwrap();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Runtime classes of pods: they must exist, and add overhead and scheduling to the pod.
+//! Runtime classes of pods: they must exist, and add overhead and scheduling fields to the pod.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ pub(crate) fn name(pod: &Value) -> Option<&str> {
     pod.pointer("/spec/runtimeClassName")?.as_str()
 }
 
-/// Completes a pod by its runtime class; `class` is `None` if there is no such class.
+/// Sets the fields of a pod by its runtime class. `class` is `None` if it does not exist.
 pub(crate) fn apply(pod: &mut Value, class: Option<&Value>) -> Result<(), Rejected> {
     let Some(name) = name(pod) else {
         return match pod.pointer("/spec/overhead") {

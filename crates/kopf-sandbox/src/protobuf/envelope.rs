@@ -1,4 +1,4 @@
-//! What is around a message: its `apiVersion` and its `kind`.
+//! The envelope of a message: its `apiVersion` and its `kind`.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::message::{Reader, bytes, text};
 use super::wire::Fields;
 use crate::typing::TypeRef;
 
-/// How a body starts.
+/// The magic bytes of a body.
 pub(super) const MAGIC: &[u8] = b"k8s\0";
 
 /// An opened envelope.
@@ -14,7 +14,7 @@ pub(super) const MAGIC: &[u8] = b"k8s\0";
 pub(super) struct Envelope<'a> {
     pub(super) api_version: String,
     pub(super) kind: String,
-    /// The message itself.
+    /// The encoded message.
     pub(super) raw: &'a [u8],
 }
 
@@ -47,7 +47,7 @@ pub(super) fn open(body: &[u8]) -> Result<Envelope<'_>, String> {
                 }
             }
             2 => envelope.raw = bytes(payload, "Raw")?,
-            // The encoding and the type of the content do not matter to the server either.
+            // The server ignores the encoding and the content type as well.
             _ => {}
         }
     }
@@ -55,13 +55,13 @@ pub(super) fn open(body: &[u8]) -> Result<Envelope<'_>, String> {
 }
 
 impl Envelope<'_> {
-    /// The type of the message.
+    /// Returns the type of the message.
     pub(super) fn root(&self, reader: Reader<'_>) -> Result<TypeRef, String> {
         let Self {
             api_version, kind, ..
         } = self;
         let root = match &**kind {
-            // Every group has them, also those that nobody knows.
+            // Every group has them, including unknown ones.
             "DeleteOptions" => reader.types.root("v1", kind),
             _ => reader.types.root(api_version, kind),
         };
@@ -76,7 +76,7 @@ impl Envelope<'_> {
         reader.message(root, self.raw, &mut object)?;
         object.insert("apiVersion".to_owned(), self.api_version.clone().into());
         object.insert("kind".to_owned(), self.kind.clone().into());
-        // A message also has the zeros that JSON leaves out.
+        // A message also contains the zero values that JSON omits.
         let checked = reader.types.check(root, Value::Object(object));
         Ok(checked.map_err(|mismatch| mismatch.text)?.object)
     }

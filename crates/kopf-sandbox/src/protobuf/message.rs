@@ -1,4 +1,4 @@
-//! Messages of known types: from numbered fields to the JSON that the same object has.
+//! Decoding of messages of known types to JSON.
 
 use serde_json::{Map, Value};
 
@@ -6,29 +6,30 @@ use super::special;
 use super::wire::{Fields, Payload, packed};
 use crate::typing::{Shape, TypeRef, TypeTable};
 
-/// How deep the JSON may be that comes out.
+/// Maximum depth of the resulting JSON.
 ///
-/// Messages can be nested without end, and whatever works on JSON works recursively.
+/// Messages can be nested without limit, and all functions on JSON recurse.
 pub(super) const MAX_DEPTH: u32 = 100;
 
-/// Reads messages by the table of types. Its output is at most a constant factor larger than its input.
+/// A reader of messages by the table of types. Its output is at most a constant factor larger than
+/// its input.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'t> {
     pub(super) types: &'t TypeTable,
-    /// How many levels of JSON are left.
+    /// Remaining levels of JSON.
     pub(super) depth: u32,
 }
 
 impl Reader<'_> {
-    /// The reader for one level further down.
+    /// Returns the reader for the next level.
     pub(super) fn deeper(self) -> Result<Self, String> {
         let depth = self.depth.checked_sub(1);
         let depth = depth.ok_or_else(|| "proto: the message is nested too deeply".to_owned())?;
         Ok(Self { depth, ..self })
     }
 
-    /// Reads a message into the fields of a struct. As always in protobuf, what is read later is added to
-    /// what is there, or replaces it.
+    /// Reads a message into the fields of a struct. As always in protobuf, later occurrences extend
+    /// or replace earlier ones.
     pub(super) fn message(
         self,
         of: TypeRef,
@@ -38,8 +39,8 @@ impl Reader<'_> {
         self.deeper()?.embedded(of, &[], message, into)
     }
 
-    /// Reads a message whose fields are those of the struct below `within`: in JSON, the fields of embedded
-    /// structs are on the same level.
+    /// Reads a message whose fields are those of the struct below `within`: in JSON, the fields of
+    /// embedded structs are on the same level.
     fn embedded(
         self,
         of: TypeRef,
@@ -49,7 +50,7 @@ impl Reader<'_> {
     ) -> Result<(), String> {
         let target = self.types.get(of);
         let Shape::Struct(known) = &target.shape else {
-            return Err(format!("proto: {} is no message", target.go));
+            return Err(format!("proto: {} is not a message", target.go));
         };
         let mut fields = Fields::new(message, target.name());
         while let Some((number, payload)) = fields.next()? {
@@ -58,7 +59,7 @@ impl Reader<'_> {
                 let (first, after) = numbers.split_first()?;
                 (*first == number).then_some((field, after.is_empty()))
             });
-            // What is not known comes from a newer client, and is skipped.
+            // Unknown fields come from newer clients and are skipped.
             let Some((field, is_here)) = found else {
                 continue;
             };
@@ -74,7 +75,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads one occurrence of a field. The slot has the result of those before, or null.
+    /// Reads one occurrence of a field. The slot contains the result of earlier ones, or null.
     pub(super) fn value(
         self,
         of: TypeRef,
@@ -119,7 +120,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads one item of a list, or several ones if they are packed.
+    /// Reads one item of a list, or several packed ones.
     fn items(
         self,
         elem: TypeRef,
@@ -181,14 +182,14 @@ fn object(slot: &mut Value) -> &mut Map<String, Value> {
     if !slot.is_object() {
         *slot = Value::Object(Map::new());
     }
-    slot.as_object_mut().expect("it was just made one")
+    slot.as_object_mut().expect("it was converted above")
 }
 
 fn array(slot: &mut Value) -> &mut Vec<Value> {
     if !slot.is_array() {
         *slot = Value::Array(Vec::new());
     }
-    slot.as_array_mut().expect("it was just made one")
+    slot.as_array_mut().expect("it was converted above")
 }
 
 pub(super) fn bytes<'a>(payload: Payload<'a>, name: &str) -> Result<&'a [u8], String> {
@@ -205,7 +206,7 @@ pub(super) fn varint(payload: Payload<'_>, name: &str) -> Result<u64, String> {
     }
 }
 
-/// Larger numbers are cut off, as the server does it.
+/// Truncates larger numbers, as the server does.
 pub(super) fn int32(number: u64) -> i32 {
     let [a, b, c, d, ..] = number.to_le_bytes();
     i32::from_le_bytes([a, b, c, d])
@@ -218,12 +219,12 @@ fn wrong_form(payload: Payload<'_>, name: &str) -> String {
     )
 }
 
-/// Stray bytes are replaced, as they are in JSON.
+/// Decodes a string. Invalid bytes are replaced, as in JSON.
 pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// In JSON, a whole number has no fraction, whatever its type is.
+/// Converts a float. In JSON, a whole number has no fraction, regardless of its type.
 fn float(number: f64) -> Result<Value, String> {
     serde_json::from_str(&number.to_string())
         .map_err(|_| format!("json: unsupported value: {number}"))

@@ -1,7 +1,8 @@
-//! The protobuf form of Kubernetes, which Go clients prefer for the built-in kinds.
+//! The protobuf encoding of Kubernetes, which Go clients prefer for built-in kinds.
 //!
-//! The body of a request is converted to JSON before anything else reads it. Responses are converted from
-//! JSON at the end, and only for clients that accept neither JSON nor YAML. Custom resources have no messages.
+//! The body of a request is converted to JSON before it is processed. Responses are converted from
+//! JSON at the end, and only for clients that accept neither JSON nor YAML. Custom resources have
+//! no messages.
 
 mod envelope;
 mod message;
@@ -17,17 +18,17 @@ use serde_json::Value;
 
 use crate::typing;
 
-/// What a request is about: it counts when the body does not say.
+/// The type that a request implies if the body contains none.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Expected<'a> {
     pub(crate) api_version: &'a str,
     pub(crate) kind: &'a str,
 }
 
-/// How many bytes of an unreadable body are shown.
+/// Number of bytes of an invalid body in error messages.
 const SHOWN: usize = 30;
 
-/// Reads a body. The error is the whole message for the client.
+/// Decodes a body. The error is the whole message for the client.
 pub(crate) fn decode(body: &[u8], expected: Expected<'_>) -> Result<Value, String> {
     let reader = message::Reader {
         types: typing::built_in(),
@@ -53,7 +54,7 @@ pub(crate) fn decode(body: &[u8], expected: Expected<'_>) -> Result<Value, Strin
 }
 
 impl Expected<'_> {
-    /// Options are no object, and errors do not speak of one.
+    /// Returns `true` for options. Errors do not refer to them as objects.
     fn is_options(self) -> bool {
         self.kind == "DeleteOptions"
     }

@@ -1,6 +1,7 @@
-//! Responses in the protobuf form of Kubernetes, for clients that accept nothing else.
+//! Encoding of responses in protobuf, for clients that accept no other form.
 //!
-//! Verbs make JSON, which is converted here. Custom resources and tables have no messages, as on a real server.
+//! Verbs return JSON, which is converted here. Custom resources and tables have no messages, as on
+//! a real server.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
@@ -16,11 +17,11 @@ use crate::typing::{self, TypeRef, TypeTable};
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const WATCH: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
-/// Converts the body of a response from JSON. A document without a message stays as it is.
+/// Converts the body of a response from JSON. A document without a message is unchanged.
 pub(crate) async fn convert(response: Response<Body>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
     let Ok(body) = body.collect().await else {
-        return Response::from_parts(parts, Body::empty()); // whole bodies do not fail
+        return Response::from_parts(parts, Body::empty()); // complete bodies do not fail
     };
     let body = body.to_bytes();
     match serde_json::from_slice(&body).map_err(|error| error.to_string()) {
@@ -78,7 +79,7 @@ fn root(types: &TypeTable, api_version: &str, kind: &str) -> Option<TypeRef> {
     }
 }
 
-/// Writes a list: all of them have their metadata as field 1, and their items as field 2.
+/// Writes a list. The metadata of every list is field 1, and its items are field 2.
 fn list(
     writer: Writer<'_>,
     api_version: &str,
@@ -102,7 +103,7 @@ fn list(
     Ok(message)
 }
 
-/// Converts lines with events into frames: messages after their lengths.
+/// Converts lines with events to frames: messages prefixed by their lengths.
 fn frames(lines: &[u8]) -> Bytes {
     let mut frames = Vec::new();
     for line in lines.split(|byte| *byte == b'\n') {

@@ -1,4 +1,4 @@
-//! Types that have a form of their own in JSON, and another one in protobuf.
+//! Types with different forms in JSON and protobuf.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,17 +10,17 @@ use super::message::{Reader, bytes, int32, text, varint};
 use super::wire::Fields;
 use crate::typing::{Custom, TypeRef};
 
-/// How exact a moment is.
+/// The precision of a timestamp.
 #[derive(Debug, Clone, Copy)]
 enum Precision {
     Seconds,
     Micros,
 }
 
-/// The moment that Go takes for none: the beginning of the year 1.
+/// Go's zero time: the beginning of the year 1, in Unix seconds.
 const NO_MOMENT: i64 = -62_135_596_800;
 
-/// Reads a value of such a type. It is null where Go prints null.
+/// Reads a value of such a type. It is null where Go serialises null.
 pub(super) fn read(
     reader: Reader<'_>,
     custom: Custom,
@@ -57,7 +57,7 @@ fn moment(message: &[u8], name: &str, precision: Precision) -> Result<Value, Str
         }
     }
     let (kept, form) = match precision {
-        // Whatever there is besides the seconds, the server drops it.
+        // The server drops fractions of seconds.
         Precision::Seconds => (0, "%Y-%m-%dT%H:%M:%SZ"),
         Precision::Micros => (nanos - nanos % 1_000, "%Y-%m-%dT%H:%M:%S.%6fZ"),
     };
@@ -103,7 +103,7 @@ fn int_or_string(message: &[u8], name: &str) -> Result<Value, String> {
     }
 }
 
-/// JSON inside, or another message with its envelope.
+/// Reads embedded JSON, or another message with its envelope.
 fn raw(reader: Reader<'_>, message: &[u8], name: &str) -> Result<Value, String> {
     let mut raw: &[u8] = &[];
     let mut fields = Fields::new(message, "RawExtension");
@@ -161,7 +161,7 @@ fn schema_or_bool(
     Ok(schema.map_or(Value::Bool(allows), Value::Object))
 }
 
-/// A schema, or a list of schemas or of texts. If there is both, the list counts.
+/// Reads a schema, or a list of schemas or strings. If both are present, the list wins.
 fn schema_or_list(
     reader: Reader<'_>,
     of: TypeRef,

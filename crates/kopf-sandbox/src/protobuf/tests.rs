@@ -1,4 +1,4 @@
-//! What Go writes is read as Go reads it; and nothing that is sent can do harm.
+//! Comparison with Go's decoder, and robustness tests.
 
 use std::sync::LazyLock;
 
@@ -32,7 +32,7 @@ struct Sample {
     json: Value,
 }
 
-/// Bodies of Go's own encoder, and what Go's own decoder makes of them.
+/// Bodies of Go's encoder, with the results of Go's decoder.
 fn samples() -> &'static [Sample] {
     static SAMPLES: LazyLock<Vec<Sample>> = LazyLock::new(|| {
         let recorded = include_bytes!("../../data/samples/protobuf.json");
@@ -57,7 +57,7 @@ fn varint(mut number: usize) -> Vec<u8> {
     bytes
 }
 
-/// A field of a message: a text, or another message.
+/// Encodes a field of a message: a string, or another message.
 fn field(number: usize, content: &[u8]) -> Vec<u8> {
     [&varint(number << 3 | 2), &varint(content.len()), content].concat()
 }
@@ -80,7 +80,7 @@ fn without_nulls(value: &Value) -> Value {
 }
 
 #[test]
-fn bodies_of_go_are_read_as_go_reads_them() {
+fn go_bodies_are_decoded_as_by_go() {
     assert!(samples().len() > 150);
     for sample in samples() {
         let decoded = decode(&sample.body, CONFIG_MAP);
@@ -95,7 +95,7 @@ fn bodies_of_go_are_read_as_go_reads_them() {
 }
 
 #[test]
-fn bodies_of_go_are_the_same_as_their_json() {
+fn go_bodies_equal_their_json() {
     let types = typing::built_in();
     for sample in samples() {
         let decoded = decode(&sample.body, CONFIG_MAP).unwrap();
@@ -123,7 +123,7 @@ fn zeros_behind_pointers_are_kept_and_others_are_not() {
 }
 
 #[test]
-fn what_the_envelope_lacks_is_taken_from_the_request() {
+fn missing_types_are_taken_from_the_request() {
     let named = field(1, &field(1, b"a"));
     let expected = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
     assert_eq!(decode(&body("", "", &named), CONFIG_MAP).unwrap(), expected);
@@ -186,7 +186,7 @@ fn numbers_of_lists_can_be_packed() {
 }
 
 #[test]
-fn a_message_can_be_inside_of_a_message() {
+fn messages_can_be_nested() {
     let inner = body("v1", "ConfigMap", &field(1, &field(1, b"inner")));
     let raw = field(2, &field(1, &inner));
     let decoded = decode(&body("apps/v1", "ControllerRevision", &raw), CONFIG_MAP).unwrap();
@@ -195,7 +195,7 @@ fn a_message_can_be_inside_of_a_message() {
 }
 
 #[test]
-fn faults_are_told_in_the_words_of_the_server() {
+fn errors_have_the_wording_of_the_server() {
     let of = |raw: &[u8]| body("v1", "ConfigMap", raw);
     let unrecognized = "the object provided is unrecognized (must be of type ConfigMap): ";
     let handled = "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: ";
@@ -245,7 +245,7 @@ fn faults_are_told_in_the_words_of_the_server() {
 }
 
 #[test]
-fn values_without_a_form_in_json_are_refused() {
+fn values_without_a_json_form_are_rejected() {
     let quota = |quantity: &[u8]| {
         let entry = [field(1, b"cpu"), field(2, &field(1, quantity))].concat();
         body("v1", "ResourceQuota", &field(2, &field(1, &entry)))
@@ -262,8 +262,8 @@ fn values_without_a_form_in_json_are_refused() {
 }
 
 #[test]
-fn endless_depth_is_refused() {
-    // A schema that must not be a schema that must not be a schema …
+fn excessive_depth_is_rejected() {
+    // Deeply nested `not` schemas.
     let schema = (0..5_000).fold(Vec::new(), |schema, _| field(28, &schema));
     let version = field(4, &field(1, &schema));
     let definition = field(2, &field(7, &version));
@@ -296,7 +296,7 @@ fn endless_depth_is_refused() {
     }
 }
 
-/// The status of the answer to a request.
+/// Returns the status of the response.
 async fn status(sandbox: &Sandbox, method: &str, path: &str, kind: &str, body: Vec<u8>) -> u16 {
     let request = http::Request::builder().method(method).uri(path);
     let request = request.header("content-type", kind);
@@ -306,7 +306,7 @@ async fn status(sandbox: &Sandbox, method: &str, path: &str, kind: &str, body: V
 }
 
 #[tokio::test]
-async fn only_custom_resources_must_not_be_sent_as_protobuf() {
+async fn only_custom_resources_are_rejected_in_protobuf() {
     const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
     let sandbox = Sandbox::builder().build().unwrap();
     let config_maps = "/api/v1/namespaces/default/configmaps";
@@ -366,7 +366,7 @@ async fn only_custom_resources_must_not_be_sent_as_protobuf() {
 
 proptest! {
     #[test]
-    fn any_message_is_answered(
+    fn random_messages_never_panic(
         kind in prop::sample::select(vec![
             ("v1", "Pod"), ("v1", "Event"), ("apps/v1", "ControllerRevision"),
             ("apiextensions.k8s.io/v1", "CustomResourceDefinition"), ("v1", "DeleteOptions"),
@@ -378,7 +378,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_bodies_are_answered(
+    fn damaged_bodies_never_panic(
         sample: prop::sample::Index, at: prop::sample::Index, byte: u8, cut: bool,
     ) {
         let mut body = sample.get(samples()).body.clone();
@@ -393,7 +393,7 @@ proptest! {
 }
 
 #[test]
-fn documents_are_written_so_that_they_are_read_the_same() {
+fn encoded_documents_survive_a_round_trip() {
     let types = typing::built_in();
     for sample in samples() {
         let text = |field: &str| sample.json[field].as_str().unwrap();
@@ -412,7 +412,7 @@ fn documents_are_written_so_that_they_are_read_the_same() {
 }
 
 #[test]
-fn lists_are_written_with_their_metadata() {
+fn lists_are_encoded_with_their_metadata() {
     let list = json!({
         "apiVersion": "v1", "kind": "ConfigMapList",
         "metadata": {"resourceVersion": "7"},

@@ -1,6 +1,6 @@
-//! The outermost layer of a message: numbered fields, without knowing what they mean.
+//! The wire format: numbered fields, without their types.
 //!
-//! Errors have the words of the real server, as clients may show them.
+//! Errors have the wording of the real server, because clients may print them.
 
 /// The content of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,12 +9,12 @@ pub(super) enum Payload<'a> {
     Fixed64(u64),
     Fixed32(u32),
     Bytes(&'a [u8]),
-    /// An obsolete form, which no kind has; it is skipped.
+    /// A deprecated form, which no kind uses; it is skipped.
     Group,
 }
 
 impl Payload<'_> {
-    /// The number of the form in errors.
+    /// Returns the number of the wire type, for errors.
     pub(super) fn wire_type(self) -> u8 {
         match self {
             Self::Varint(_) => 0,
@@ -26,7 +26,7 @@ impl Payload<'_> {
     }
 }
 
-/// Reads the fields of a message one after another.
+/// An iterator over the fields of a message.
 #[derive(Debug)]
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
@@ -39,7 +39,7 @@ impl<'a> Fields<'a> {
         Self { rest: message, of }
     }
 
-    /// The next field with its number, or nothing at the end of the message.
+    /// Returns the next field with its number, or `None` at the end of the message.
     pub(super) fn next(&mut self) -> Result<Option<(u32, Payload<'a>)>, String> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -101,7 +101,7 @@ fn payload<'a>(rest: &mut &'a [u8], tag: u64) -> Result<Payload<'a>, String> {
     })
 }
 
-/// Skips the fields of a group up to its end. Groups can be in groups: counted, not recursed into.
+/// Skips the fields of a group up to its end. Nested groups are counted without recursion.
 fn skip_group(rest: &mut &[u8]) -> Result<(), String> {
     let mut open = 1_usize;
     while open > 0 {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_is_read() {
+    fn every_wire_type_is_decoded() {
         assert_eq!(all(b"").unwrap(), []);
         assert_eq!(
             all(b"\x08\xac\x02\x12\x02hi\x19\x01\0\0\0\0\0\0\0\x25\x02\0\0\0\xf8\x07\x01").unwrap(),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_skipped_with_all_that_is_inside() {
+    fn groups_are_skipped_with_their_content() {
         let message = b"\x0b\x10\x01\x1b\x22\x01x\x1c\x0c\x28\x07";
         assert_eq!(
             all(message).unwrap(),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told_in_the_words_of_the_server() {
+    fn errors_have_the_wording_of_the_server() {
         for (message, expected) in [
             (&b"\x08"[..], "unexpected EOF"),
             (b"\x0a\x05abc", "unexpected EOF"),
@@ -214,7 +214,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_answered(message: Vec<u8>) {
+        fn random_bytes_never_panic(message: Vec<u8>) {
             let _ = all(&message);
         }
     }

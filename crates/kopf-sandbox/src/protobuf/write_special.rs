@@ -1,4 +1,4 @@
-//! Values that have a form of their own in protobuf: times, quantities, raw JSON, parts of schemas.
+//! Encoding of values with special forms: times, quantities, raw JSON, parts of schemas.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -73,7 +73,7 @@ fn schemas(
     Ok(())
 }
 
-/// Writes a moment; null is an empty message.
+/// Writes a timestamp; null is an empty message.
 fn moment(value: &Value, into: &mut Message) -> Result<(), String> {
     if value.is_null() {
         return Ok(());

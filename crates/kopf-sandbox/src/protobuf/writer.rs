@@ -1,4 +1,4 @@
-//! Messages of known types: from the JSON of an object to numbered fields.
+//! Encoding of the JSON of an object as messages of known types.
 
 use std::fmt::Display;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::write_special;
 use crate::typing::{Field, Shape, TypeRef, TypeTable};
 
-/// A message that is being written.
+/// A message builder.
 #[derive(Debug, Default)]
 pub(super) struct Message(Vec<u8>);
 
@@ -47,14 +47,14 @@ impl Message {
     }
 }
 
-/// Writes messages by the table of types.
+/// A writer of messages by the table of types.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Writer<'t> {
     pub(super) types: &'t TypeTable,
 }
 
 impl Writer<'_> {
-    /// Writes the fields of a struct. Unknown fields and nulls are left out.
+    /// Writes the fields of a struct. Unknown fields and nulls are omitted.
     pub(super) fn message(self, of: TypeRef, object: &Value) -> Result<Message, String> {
         let target = self.types.get(self.types.target(of));
         let Value::Object(map) = object else {
@@ -69,8 +69,8 @@ impl Writer<'_> {
         Ok(message)
     }
 
-    /// Writes a field of a struct. Embedded structs are messages of their own: every field is in another
-    /// occurrence of them, which readers merge.
+    /// Writes a field of a struct. Embedded structs are messages: each field is in a separate
+    /// occurrence, which readers merge.
     fn field(self, field: &Field, value: &Value, into: &mut Message) -> Result<(), String> {
         let Some((number, outer)) = field.numbers.split_last() else {
             return Ok(()); // in the envelope
@@ -90,7 +90,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Writes a value as the field of a number; lists and maps are several occurrences of it.
+    /// Writes a value as a numbered field. Lists and maps are several occurrences.
     pub(super) fn value(
         self,
         of: TypeRef,

@@ -1,26 +1,26 @@
-//! The form of a response, negotiated by the `Accept` header.
+//! Negotiation of the form of a response by the `Accept` header.
 
 use crate::protobuf::response::PROTOBUF;
 
-/// The form of an object or list in an answer.
+/// The form of an object or list in a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Form {
-    /// The object itself.
+    /// The complete object.
     #[default]
     Whole,
     /// `PartialObjectMetadata` or `PartialObjectMetadataList`.
     Metadata,
-    /// A `Table` for people.
+    /// A `Table`.
     Table,
 }
 
-/// How an answer is written.
+/// The encoding of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Encoding {
     #[default]
     Json,
     Yaml,
-    /// Kubernetes' own form, for built-in kinds only.
+    /// Protobuf, for built-in kinds only.
     Protobuf,
 }
 
@@ -47,18 +47,18 @@ impl MetaVersion {
 pub(crate) struct Accepted {
     pub(crate) form: Form,
     pub(crate) encoding: Encoding,
-    /// Meaningful for tables and partial metadata only.
+    /// Used for tables and partial metadata only.
     pub(crate) meta: MetaVersion,
 }
 
-/// The first acceptable form, in the client's order. `None`: nothing we could answer with.
+/// Returns the first supported form, in the client's order, or `None` (406).
 ///
-/// A list can't be shown as the metadata of one object, nor the other way round.
+/// The metadata form of a list differs from that of an object, and neither replaces the other.
 pub(crate) fn negotiate(header: Option<&str>, of_a_list: bool) -> Option<Accepted> {
     first_of(header, of_a_list, json_or_yaml)
 }
 
-/// The same for clients that accept neither JSON nor YAML. Tables have no protobuf form.
+/// Negotiates for clients that accept neither JSON nor YAML. Tables have no protobuf form.
 pub(crate) fn negotiate_protobuf(header: Option<&str>, of_a_list: bool) -> Option<Accepted> {
     first_of(header, of_a_list, protobuf).filter(|accepted| accepted.form != Form::Table)
 }
@@ -97,7 +97,7 @@ fn first_of(
         .split(',')
         .map(|range| (quality(range), range))
         .collect();
-    ranges.sort_by(|a, b| b.0.total_cmp(&a.0)); // stable: the client's order among equals
+    ranges.sort_by(|a, b| b.0.total_cmp(&a.0)); // a stable sort keeps the client's order among equals
     ranges.into_iter().find_map(|(_, range)| {
         let encoding = encoding(range.split(';').next()?.trim())?;
         one(range, of_a_list, encoding)
@@ -138,7 +138,7 @@ fn one(range: &str, of_a_list: bool, encoding: Encoding) -> Option<Accepted> {
                 "v1beta1" => meta = MetaVersion::V1Beta1,
                 _ => known_group = false,
             },
-            // `stream=watch` and `charset` change nothing.
+            // `stream=watch` and `charset` have no effect.
             _ => {}
         }
     }
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kubectl_and_clients_get_what_they_prefer() {
+    fn clients_get_their_preferred_form() {
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         assert_eq!(negotiate(Some(table), true).unwrap().form, Form::Table);
         let beta = "application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn protobuf_is_for_clients_that_accept_nothing_else() {
+    fn protobuf_is_only_for_clients_without_json_and_yaml() {
         assert_eq!(negotiate(Some(PROTOBUF), true), None);
         let accepted = negotiate_protobuf(Some(PROTOBUF), true).unwrap();
         assert_eq!(accepted.encoding, Encoding::Protobuf);

@@ -1,4 +1,4 @@
-//! The body of a request: read within limits, decoded by its content type.
+//! Reading of request bodies within limits, and decoding by content type.
 
 use bytes::Bytes;
 use http::{HeaderMap, header};
@@ -10,7 +10,7 @@ use crate::protobuf::{self, Expected};
 use crate::status::{ApiError, Result};
 use crate::verbs::Call;
 
-/// The largest body that is read, as on a real server.
+/// Maximum size of a body, as on a real server.
 const MOST_BODY_BYTES: usize = 3 * 1024 * 1024;
 
 pub(crate) async fn read<B>(body: B) -> Result<Bytes>
@@ -24,7 +24,7 @@ where
             format!("Request entity too large: limit is {MOST_BODY_BYTES}"),
         )),
         Err(error) => Err(ApiError::bad_request(format!(
-            "the body can't be read: {error}"
+            "cannot read the body: {error}"
         ))),
     }
 }
@@ -44,7 +44,7 @@ pub(crate) fn decoded(call: &Call, headers: &HeaderMap, body: &Bytes) -> Result<
         Some("binding") => ("v1", "Binding"),
         Some("eviction") => ("policy/v1", "Eviction"),
         Some("token") => ("authentication.k8s.io/v1", "TokenRequest"),
-        // Custom resources have no form in protobuf.
+        // Custom resources have no protobuf form.
         _ if call.kind.is_custom() => return read_as(None, headers, body),
         _ => (&*api_version, &*call.kind.kind),
     };
@@ -57,7 +57,7 @@ pub(crate) fn decoded_options(headers: &HeaderMap, body: &Bytes) -> Result<Decod
     read_as(Some(Expected { api_version, kind }), headers, body)
 }
 
-/// Decodes a body in the form that its headers tell.
+/// Decodes a body in the form given by its headers.
 fn read_as(protobuf: Option<Expected<'_>>, headers: &HeaderMap, body: &Bytes) -> Result<Decoded> {
     let content_type = content_type(headers);
     let media = content_type.split(';').next().unwrap_or_default().trim();

@@ -1,4 +1,4 @@
-//! From the bytes of a request to a JSON value, with the keys that were given twice.
+//! Decoding of request bodies to JSON, with detection of duplicate keys.
 
 use std::fmt;
 
@@ -12,25 +12,25 @@ use crate::stack::on_large_stack;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Decoded {
     pub(crate) value: Value,
-    /// What a strict reader would refuse: keys that are given twice. The last value counts.
+    /// Errors of strict decoding: duplicate keys. The last value wins.
     pub(crate) complaints: Vec<String>,
 }
 
-/// How many duplicates are named; a client that sends more has enough to look at.
+/// Maximum number of reported duplicates.
 const MOST_DUPLICATES: usize = 100;
 
-/// Levels of lists and objects that the parser of JSON reads; YAML gets the same.
+/// Maximum depth of lists and objects in the JSON parser, and in YAML.
 pub(crate) const MOST_LEVELS: usize = 127;
-/// Levels of YAML that fit on any stack.
+/// Depth of YAML that fits on any stack.
 const USUAL_LEVELS: usize = 48;
 
-/// Up to here a float holds every whole number.
+/// Floats represent all integers up to this one.
 const MOST_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Reads JSON. The error is the parser's.
+/// Decodes JSON. The error is that of the parser.
 pub(crate) fn json(bytes: &[u8]) -> Result<Decoded, String> {
     let mut duplicates = Vec::new();
-    // Stray bytes in texts are replaced, as the real server does it, not refused.
+    // Invalid UTF-8 is replaced, as by the real server.
     let text = String::from_utf8_lossy(bytes);
     let mut reader = serde_json::Deserializer::from_str(&text);
     let seed = Seed {
@@ -48,8 +48,8 @@ pub(crate) fn json(bytes: &[u8]) -> Result<Decoded, String> {
     Ok(Decoded { value, complaints })
 }
 
-/// Returns the paths of all keys of a JSON document in the order of the document. A key that is
-/// given twice is listed twice.
+/// Returns the paths of all keys of a JSON document in document order. Duplicate keys are listed
+/// twice.
 pub(crate) fn keys_in_order(bytes: &[u8]) -> Vec<String> {
     let mut keys = Vec::new();
     let text = String::from_utf8_lossy(bytes);
@@ -58,12 +58,12 @@ pub(crate) fn keys_in_order(bytes: &[u8]) -> Vec<String> {
         path: &Trail::Root,
         keys: &mut keys,
     };
-    // A document that cannot be read further has been rejected before.
+    // A malformed document was rejected before.
     let _ = seed.deserialize(&mut reader);
     keys
 }
 
-/// Reads the first YAML document; nothing at all is an empty object.
+/// Decodes the first YAML document. An empty input is an empty object.
 pub(crate) fn yaml(bytes: &[u8]) -> Result<Decoded, String> {
     let text = String::from_utf8_lossy(bytes);
     let first = first_document(&text);
@@ -87,7 +87,7 @@ pub(crate) fn yaml(bytes: &[u8]) -> Result<Decoded, String> {
     Ok(Decoded { value, complaints })
 }
 
-/// Parses a document of limited depth. Returns it with the keys that are given twice.
+/// Parses a document of limited depth. Returns it with its duplicate keys.
 fn parse_yaml(text: &str, levels: usize) -> Result<(Value, Vec<String>), String> {
     let options = |duplicates: DuplicateKeyPolicy| {
         serde_saphyr::options! {
@@ -118,7 +118,7 @@ fn is_deeper_than(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// What the parser found, without its advice to programmers.
+/// Returns the message of the parser without its hints for programmers.
 fn found(text: &str) -> String {
     let line = text
         .lines()
@@ -143,7 +143,8 @@ fn first_document(text: &str) -> &str {
     text.split_once("\n---").map_or(text, |(first, _)| first)
 }
 
-/// Where the reader is: a list linked through the stack, so that paths cost nothing until needed.
+/// The path of the reader: a list linked through the stack, so that paths cost nothing until
+/// needed.
 enum Trail<'a> {
     Root,
     Key(&'a Self, &'a str),
@@ -194,7 +195,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        // `1.0` and `1e2` are whole numbers to the real server, and clients read them as such.
+        // The real server decodes `1.0` and `1e2` as integers, and so do clients.
         if value.fract() == 0.0 && value.abs() < MOST_EXACT {
             #[expect(clippy::cast_possible_truncation, reason = "whole and in range")]
             return Ok(Value::from(value as i64));
@@ -253,7 +254,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 }
 
-/// Collects the keys of a document and drops its values.
+/// A visitor that collects the keys of a document and drops its values.
 struct Keys<'a> {
     path: &'a Trail<'a>,
     keys: &'a mut Vec<String>,
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_are_named_and_the_last_value_counts() {
+    fn duplicate_keys_are_reported_and_the_last_value_wins() {
         let decoded = json(br#"{"a":1,"b":[{"c":1,"c":2}],"a":2}"#).unwrap();
         assert_eq!(decoded.value, json!({"a": 2, "b": [{"c": 2}]}));
         assert_eq!(
@@ -365,19 +366,19 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_integers_however_they_are_written() {
+    fn whole_floats_become_integers() {
         let decoded = json(b"[1.0, 1e2, -3.0, 1.5, 1e300]").unwrap();
         assert_eq!(decoded.value, json!([1, 100, -3, 1.5, 1e300]));
     }
 
     #[test]
-    fn so_are_those_with_exponents() {
+    fn whole_numbers_with_exponents_become_integers() {
         assert_eq!(json(b"[0e0, 2e3]").unwrap().value, json!([0, 2000]));
         assert_eq!(whole(json!([0.0, {"a": 1.5}])), json!([0, {"a": 1.5}]));
     }
 
     #[test]
-    fn garbage_is_refused() {
+    fn malformed_json_is_rejected() {
         for garbage in [
             &b"{"[..],
             b"{} {}",
@@ -391,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn yaml_is_read() {
+    fn yaml_is_decoded() {
         assert_eq!(
             yaml(b"a: 1\nb: [x]\n").unwrap().value,
             json!({"a": 1, "b": ["x"]})
@@ -409,7 +410,7 @@ mod tests {
         assert_eq!(yaml(b"---\n---\na: 1\n").unwrap().value, json!({}));
     }
 
-    /// The same with whole numbers as integers: in that we differ on purpose.
+    /// Converts whole floats to integers: an intended difference.
     fn whole(value: Value) -> Value {
         match value {
             Value::Number(number) if number.is_f64() => json(number.to_string().as_bytes())
@@ -425,7 +426,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reads_what_serde_json_reads(text in r#"[\[\]{}:,"a-c0-9\\ ntrue]{0,40}"#) {
+        fn accepts_the_same_json_as_serde_json(text in r#"[\[\]{}:,"a-c0-9\\ ntrue]{0,40}"#) {
             let ours = json(text.as_bytes()).ok().map(|decoded| decoded.value);
             let theirs = serde_json::from_str::<Value>(&text).ok();
             prop_assert_eq!(ours, theirs.map(whole));

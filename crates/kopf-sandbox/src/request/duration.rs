@@ -1,11 +1,11 @@
-//! Durations as Go writes them: `1h15m30.5s`.
+//! Durations in Go's format: `1h15m30.5s`.
 
-/// Checks the `timeout` parameter of a request; the error is the server's message.
+/// Checks the `timeout` parameter of a request. The error is the server's message.
 pub(crate) fn check_timeout(value: &str) -> Result<(), String> {
     check(value).map_err(|why| format!("invalid timeout specified in the request URL - {why}"))
 }
 
-/// Checks that a text is a duration; the error is the text of Go's parser.
+/// Checks that a string is a duration. The error is that of Go's parser.
 pub(crate) fn check(value: &str) -> Result<(), String> {
     let invalid = || format!("time: invalid duration {value:?}");
     let mut rest = value.strip_prefix(['-', '+']).unwrap_or(value);
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_units() {
+    fn durations_without_units_are_rejected() {
         for good in ["0", "5s", "1h15m30.5s", "-1ms", ".5s", "1.s", "3µs"] {
             assert_eq!(check(good), Ok(()), "{good}");
         }

@@ -1,4 +1,4 @@
-//! What a request asks for: its path, its options, its body, the form of the answer.
+//! Requests: the path, the options, the body, and the negotiated form of the response.
 
 pub(crate) mod accept;
 pub(crate) mod body;

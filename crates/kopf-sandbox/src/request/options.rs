@@ -9,7 +9,7 @@ use crate::field_error::{FieldError, FieldErrorKind};
 use crate::status::{ApiError, Result};
 pub(crate) use crate::table::IncludeObject;
 
-/// What to do with fields that the schema does not know and with fields given twice.
+/// The treatment of unknown and duplicate fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum FieldValidation {
     Ignore,
@@ -18,14 +18,14 @@ pub(crate) enum FieldValidation {
     Strict,
 }
 
-/// How `resourceVersion` of a list is meant.
+/// The meaning of `resourceVersion` of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum VersionMatch {
     Exact,
     NotOlderThan,
 }
 
-/// What happens to the dependents of a deleted object.
+/// The treatment of the dependents of a deleted object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Propagation {
     Background,
@@ -33,7 +33,7 @@ pub(crate) enum Propagation {
     Orphan,
 }
 
-/// All query parameters that mean something to the server; others are ignored, as everywhere.
+/// All supported query parameters; others are ignored, as on a real server.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Options {
     pub(crate) watch: bool,
@@ -49,14 +49,14 @@ pub(crate) struct Options {
     pub(crate) version_match: Option<VersionMatch>,
     pub(crate) dry_run: bool,
     pub(crate) field_manager: Option<String>,
-    /// Of an apply: take fields from other managers.
+    /// Of an apply: takes fields from other managers.
     pub(crate) force: Option<bool>,
     pub(crate) field_validation: FieldValidation,
     pub(crate) include_object: IncludeObject,
     pub(crate) delete: DeleteOptions,
 }
 
-/// What a deletion is asked to do.
+/// The options of a deletion.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct DeleteOptions {
     pub(crate) grace_period: Option<i64>,
@@ -67,7 +67,7 @@ pub(crate) struct DeleteOptions {
 }
 
 impl Options {
-    /// Reads the query string. `kind` is what errors call these options, e.g. `ListOptions`.
+    /// Parses the query string. `kind` is the name of the options in errors, e.g. `ListOptions`.
     pub(crate) fn parse(query: &str, kind: &'static str) -> Result<Self> {
         let mut options = Self::default();
         let mut timeout = None;
@@ -117,7 +117,7 @@ impl Options {
                 _ => {}
             }
         }
-        // Watches have `timeoutSeconds` instead, and the server ignores this parameter there.
+        // Watches have `timeoutSeconds` instead; the server ignores this parameter there.
         if let Some(timeout) = timeout.filter(|_| !options.watch) {
             check_timeout(&timeout).map_err(ApiError::bad_request)?;
         }
@@ -128,7 +128,7 @@ impl Options {
 }
 
 impl DeleteOptions {
-    /// Reads the body of a deletion.
+    /// Parses the body of a deletion.
     pub(crate) fn read(body: &Value) -> Result<Self> {
         let mut options = Self::default();
         if body.is_null() {
@@ -212,7 +212,7 @@ fn text(value: &str) -> Option<String> {
     (!value.is_empty()).then(|| value.to_owned())
 }
 
-/// Anything but "false" and "0" is true: that is how the API reads its parameters.
+/// Parses a boolean parameter: any value but "false" and "0" is true.
 fn boolean(value: &str) -> bool {
     !(value.eq_ignore_ascii_case("false") || value == "0")
 }
@@ -318,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_query_is_read() {
+    fn query_is_parsed() {
         let query =
             "watch=1&limit=5&labelSelector=a%3Db%2Cc&dryRun=All&fieldValidation=Strict&unknown=x";
         let options = Options::parse(query, "ListOptions").unwrap();
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_in_the_query_is_refused() {
+    fn malformed_query_is_rejected() {
         for (query, code) in [
             ("limit=x", 400),
             ("timeout=invalid", 400),
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_body_of_a_deletion_is_read() {
+    fn body_of_a_deletion_is_parsed() {
         let body =
             json!({"gracePeriodSeconds": 0, "preconditions": {"uid": "u"}, "dryRun": ["All"]});
         let options = DeleteOptions::read(&body).unwrap();

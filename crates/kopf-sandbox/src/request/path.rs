@@ -1,4 +1,4 @@
-//! From a URL path to the resource that it names.
+//! Parsing of URL paths.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ pub(crate) struct ResourcePath {
     pub(crate) watch: bool,
 }
 
-/// Where a path leads.
+/// A parsed path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Path {
     /// `/api`
@@ -34,14 +34,14 @@ pub(crate) enum Path {
     Other(String),
 }
 
-/// Reads a path. `None`: it can't be decoded or is too long for any resource.
+/// Parses a path. `None` if it cannot be decoded, or is too long for a resource.
 pub(crate) fn parse(path: &str) -> Option<Path> {
     let mut segments = Vec::new();
     for part in path.strip_prefix('/').unwrap_or(path).split('/') {
         segments.push(decoded(part)?);
     }
     if segments.last().is_some_and(|last| last.is_empty()) {
-        segments.pop(); // a trailing slash means the same
+        segments.pop(); // a trailing slash is ignored
     }
     let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
     if segments.iter().any(|segment| segment.is_empty()) {
@@ -71,7 +71,7 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Option<ResourcePath> {
         rest => (false, rest),
     };
     let (namespace, rest) = match rest {
-        // Subresources of a namespace itself look like kinds inside of it.
+        // The subresources of a namespace have the form of resources in it.
         ["namespaces", _, "status" | "finalize"] if group.is_empty() => (None, rest),
         ["namespaces", namespace, _, ..] => (Some(*namespace), rest.get(2..)?),
         rest => (None, rest),
@@ -93,7 +93,7 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Option<ResourcePath> {
     })
 }
 
-/// Whether every `%` of a path is followed by two hexadecimal digits.
+/// Returns `true` if every `%` of a path is followed by two hexadecimal digits.
 pub(crate) fn is_well_encoded(path: &str) -> bool {
     path.split('%').skip(1).all(|after| {
         let digits = after.as_bytes();
@@ -101,7 +101,7 @@ pub(crate) fn is_well_encoded(path: &str) -> bool {
     })
 }
 
-/// One segment without its percent-encoding; `None` if that gives no text.
+/// Decodes a percent-encoded segment. `None` if the result is not UTF-8.
 fn decoded(segment: &str) -> Option<Cow<'_, str>> {
     percent_encoding::percent_decode_str(segment)
         .decode_utf8()
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_are_told_from_namespaces() {
+    fn resources_and_namespaces_are_distinguished() {
         let pods = resource_path("/api/v1/namespaces/ns/pods/p/status");
         assert_eq!(pods.namespace.as_deref(), Some("ns"));
         assert_eq!((&*pods.plural, pods.name.as_deref()), ("pods", Some("p")));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn other_paths_are_told_apart() {
+    fn other_paths_are_distinguished() {
         assert_eq!(parse("/api"), Some(Path::Api));
         assert_eq!(parse("/apis/"), Some(Path::Apis));
         assert_eq!(parse("/apis/apps"), Some(Path::Group("apps".to_owned())));
@@ -159,7 +159,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_path_is_too_strange(path in "(/|%|[a-z0-9]|%2f|%ff|api|apis|v1){0,30}") {
+        fn parsing_random_paths_never_panics(path in "(/|%|[a-z0-9]|%2f|%ff|api|apis|v1){0,30}") {
             let _ = parse(&path);
         }
     }

@@ -1,10 +1,10 @@
-//! Roles and bindings that every cluster has.
+//! Default roles and bindings of a cluster.
 
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
-/// Returns the roles and bindings that a real server makes at its start.
+/// Returns the roles and bindings that a real server creates on startup.
 pub(crate) fn defaults() -> &'static [Value] {
     static DEFAULTS: LazyLock<Vec<Value>> = LazyLock::new(|| {
         serde_json::from_str(include_str!("../../data/rbac.json"))

@@ -1,7 +1,7 @@
-//! Role-based access control: roles, bindings, and what follows from them.
+//! Role-based access control: roles, bindings, and the resulting rights.
 //!
-//! Pure: rights are computed from the stored roles and bindings whenever one of them changes. Whether
-//! anything is checked at all is decided by the owner of the sandbox.
+//! The module is pure: rights are recomputed from the stored roles and bindings whenever one of
+//! them changes. The owner of the sandbox decides if requests are checked.
 
 mod defaults;
 mod rule;
@@ -18,7 +18,7 @@ use crate::access::UserInfo;
 use crate::object::meta;
 use crate::selectors::LabelSelector;
 
-/// Roles that aggregate roles that aggregate roles are followed so far.
+/// Maximum nesting of aggregated roles.
 const MAX_AGGREGATION: usize = 8;
 
 /// The rights of all users.
@@ -30,11 +30,11 @@ pub(crate) struct Rights {
 /// A binding with the rules of its role.
 #[derive(Debug)]
 struct Grant {
-    /// `None`: everywhere.
+    /// `None`: in all namespaces.
     namespace: Option<String>,
     subjects: Vec<Subject>,
     rules: Vec<Rule>,
-    /// The binding and its role, for the reasons of reviews.
+    /// The binding and its role, for the reasons in reviews.
     shown: String,
 }
 
@@ -45,7 +45,7 @@ enum Subject {
     ServiceAccount { namespace: String, name: String },
 }
 
-/// The stored objects that rights follow from.
+/// The stored roles and bindings.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     pub(crate) cluster_roles: Vec<Value>,
@@ -96,7 +96,7 @@ impl Sources {
     }
 }
 
-/// Returns the rules that a role has itself.
+/// Returns the role's own rules.
 pub(crate) fn rules(role: &Value) -> Vec<Rule> {
     let rules = role.get("rules").and_then(Value::as_array);
     rules.into_iter().flatten().map(Rule::read).collect()
@@ -133,7 +133,7 @@ impl Rights {
         Self { grants }
     }
 
-    /// Returns why a user may do something. `None`: the user may not.
+    /// Returns the reason why an action is allowed, or `None` if it is not.
     pub(crate) fn allows(&self, user: &UserInfo, action: Action<'_>) -> Option<String> {
         if user.is_master() {
             return Some(String::new());
@@ -202,8 +202,8 @@ impl Rights {
     }
 }
 
-/// Returns the message of a refused access.
-pub(crate) fn refusal(user: &str, action: Action<'_>) -> String {
+/// Returns the message of a denied access.
+pub(crate) fn rejection(user: &str, action: Action<'_>) -> String {
     match action {
         Action::Url { verb, path } => format!("User {user:?} cannot {verb} path {path:?}"),
         Action::Resource(access) => {
@@ -244,7 +244,7 @@ impl Grant {
         self.namespace.is_none() || self.namespace.as_deref() == namespace
     }
 
-    /// Returns the subject of the binding that the user is.
+    /// Returns the subject of the binding that matches the user.
     fn subject(&self, user: &UserInfo) -> Option<String> {
         self.subjects.iter().find_map(|subject| match subject {
             Subject::User(name) if *name == user.username => Some(format!("User {name:?}")),
@@ -283,7 +283,7 @@ fn subjects(binding: &Value) -> Vec<Subject> {
     subjects.into_iter().flatten().filter_map(read).collect()
 }
 
-/// Returns all roles and bindings by their plurals, of which a list function gets the stored ones.
+/// Returns all roles and bindings by their plurals. `list` returns the stored ones of a plural.
 pub(crate) fn sources(list: impl Fn(&str) -> Vec<Value>) -> Sources {
     Sources {
         cluster_roles: list("clusterroles"),
@@ -293,7 +293,7 @@ pub(crate) fn sources(list: impl Fn(&str) -> Vec<Value>) -> Sources {
     }
 }
 
-/// The plurals of the kinds that rights follow from.
+/// Returns the plurals of the kinds that define rights.
 pub(crate) fn plurals() -> BTreeMap<&'static str, &'static str> {
     BTreeMap::from([
         ("ClusterRole", "clusterroles"),

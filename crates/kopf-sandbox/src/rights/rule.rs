@@ -2,18 +2,18 @@
 
 use serde_json::Value;
 
-/// What a rule allows: verbs on resources, or verbs on URLs.
+/// The rights of a rule: verbs on resources, or verbs on URLs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Rule {
     pub(crate) verbs: Vec<String>,
     pub(crate) groups: Vec<String>,
     pub(crate) resources: Vec<String>,
-    /// Empty: all names.
+    /// Empty for all names.
     pub(crate) names: Vec<String>,
     pub(crate) urls: Vec<String>,
 }
 
-/// What a request does.
+/// The action of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Action<'a> {
     Resource(Access<'a>),
@@ -26,11 +26,11 @@ pub(crate) struct Access<'a> {
     pub(crate) verb: &'a str,
     pub(crate) group: &'a str,
     pub(crate) resource: &'a str,
-    /// Empty if it is the resource itself.
+    /// Empty for the resource itself.
     pub(crate) subresource: &'a str,
-    /// `None` at the cluster scope.
+    /// `None` for the cluster scope.
     pub(crate) namespace: Option<&'a str>,
-    /// Empty if it is about no object in particular.
+    /// Empty for actions on several objects.
     pub(crate) name: &'a str,
 }
 
@@ -83,7 +83,7 @@ impl Rule {
         })
     }
 
-    /// Returns every single right that the rule grants.
+    /// Returns all single rights that the rule grants.
     pub(super) fn single(&self) -> Vec<Self> {
         let one = |text: &String| vec![text.clone()];
         let mut all = Vec::new();
@@ -138,7 +138,7 @@ impl Rule {
         all(&self.groups, &right.groups) && resources && named
     }
 
-    /// Returns the rule as messages about missing rights show it.
+    /// Returns the rule as in messages about missing rights.
     pub(super) fn shown(&self) -> String {
         let list = |items: &[String]| {
             let items: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
@@ -160,7 +160,7 @@ impl Rule {
     }
 }
 
-/// Returns `true` if a URL of a rule, which may end with `*`, is about a path.
+/// Returns `true` if a URL of a rule, which may end with `*`, matches a path.
 fn fits(url: &str, path: &str) -> bool {
     url == "*"
         || url == path

@@ -97,7 +97,7 @@ fn names_and_subresources_limit_a_rule() {
 }
 
 #[test]
-fn granting_more_than_one_has_is_noticed() {
+fn escalation_is_detected() {
     let rights = rights();
     let ann = UserInfo::new("ann", Vec::<String>::new());
     let rule = |resource: &str, verb: &str| {

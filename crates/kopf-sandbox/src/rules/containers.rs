@@ -1,4 +1,4 @@
-//! Rules of the containers of a pod.
+//! Validation of the containers of a pod.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::field_error::{FieldError, FieldErrorKind};
 use crate::object::names;
 use crate::typing::quantity;
 
-/// Checks all containers of a pod. `volumes` are the names that mounts may refer to.
+/// Checks all containers of a pod. `volumes` are the names that mounts can refer to.
 pub(super) fn check(
     spec: &Value,
     path: &str,
@@ -101,7 +101,7 @@ fn ports(container: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Rejects numbers that are no ports.
+/// Rejects numbers outside of the range of ports.
 pub(super) fn in_range(number: &Value, at: &str, errors: &mut Vec<FieldError>) {
     if !number
         .as_i64()

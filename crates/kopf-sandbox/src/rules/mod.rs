@@ -1,4 +1,5 @@
-//! Deeper rules of built-in kinds: those that people run into with pods, workloads, services and quotas.
+//! Validation of built-in kinds beyond their types: common errors of pods, workloads, services and
+//! quotas.
 
 mod containers;
 mod network_policies;
@@ -14,7 +15,7 @@ use serde_json::Value;
 use crate::field_error::FieldError;
 use crate::kinds::Kind;
 
-/// Returns the problems of an object of a built-in kind, in the order of a real server.
+/// Returns the errors of an object of a built-in kind, in the order of a real server.
 pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     match (&*kind.group, &*kind.plural) {
@@ -33,7 +34,7 @@ pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// A field of an object; null if there is none.
+/// Returns a field of an object; null if it is absent.
 fn field<'a>(object: &'a Value, name: &str) -> &'a Value {
     object.get(name).unwrap_or(&Value::Null)
 }

@@ -1,4 +1,4 @@
-//! Rules of network policies.
+//! Validation of network policies.
 
 use serde_json::Value;
 

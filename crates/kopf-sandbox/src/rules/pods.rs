@@ -1,4 +1,4 @@
-//! Rules of pods and of their templates.
+//! Validation of pods and pod templates.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use crate::object::{label_rules, names};
 
 const LONGEST_HOSTNAME_OVERRIDE: usize = 64;
 
-/// Checks a template of pods.
+/// Checks a pod template.
 pub(super) fn check_template(template: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let labels = template.pointer("/metadata/labels");
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Rules of resource quotas.
+//! Validation of resource quotas.
 
 use serde_json::{Value, json};
 

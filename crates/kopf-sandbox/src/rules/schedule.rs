@@ -14,11 +14,11 @@ const MONTHS: [&str; 12] = [
 ];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// The values of one field.
+/// The bounds of one field.
 struct Bounds {
     least: u32,
     most: u32,
-    /// Names of values, from the least one on.
+    /// Names of values, from the smallest one on.
     names: &'static [&'static str],
 }
 
@@ -50,7 +50,7 @@ const FIELDS: [Bounds; 5] = [
     },
 ];
 
-/// Checks a schedule; the error is the reason for the client.
+/// Checks a schedule. The error is the reason for the client.
 pub(super) fn check(schedule: &str) -> Result<(), String> {
     if schedule.contains("TZ") {
         return Err("cannot use TZ or CRON_TZ in schedule, use timeZone field instead".to_owned());
@@ -82,7 +82,7 @@ pub(super) fn check(schedule: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks `value`, `least-most`, `*` or `?`, each perhaps with `/step`.
+/// Checks `value`, `least-most`, `*` or `?`, each with an optional `/step`.
 fn check_range(text: &str, bounds: &Bounds) -> Result<(), String> {
     let (range, step) = match text.split_once('/') {
         Some((_, step)) if step.contains('/') => return Err(format!("too many slashes: {text}")),

@@ -1,4 +1,4 @@
-//! Rules of services.
+//! Validation of services.
 
 use std::collections::BTreeSet;
 

@@ -17,7 +17,7 @@ fn container() -> Value {
 }
 
 #[test]
-fn pods_need_well_formed_containers() {
+fn malformed_containers_are_rejected() {
     assert_eq!(
         found(
             "",
@@ -125,7 +125,7 @@ fn services_need_ports_unless_they_are_headless() {
 }
 
 #[test]
-fn scopes_of_quotas_are_known_and_do_not_conflict() {
+fn unknown_and_conflicting_quota_scopes_are_rejected() {
     let quota = |scopes: Value| {
         found(
             "",
@@ -140,7 +140,7 @@ fn scopes_of_quotas_are_known_and_do_not_conflict() {
 }
 
 #[test]
-fn ranges_of_ports_have_a_beginning() {
+fn port_ranges_without_a_start_are_rejected() {
     let policy = |port: Value| {
         let egress = json!([{ "ports": [port] }]);
         found(

@@ -1,4 +1,4 @@
-//! Rules of the volumes of a pod.
+//! Validation of the volumes of a pod.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::text;
 use crate::field_error::FieldError;
 use crate::object::names;
 
-/// Checks the volumes of a pod; returns their names.
+/// Checks the volumes of a pod. Returns their names.
 pub(super) fn check<'a>(
     volumes: &'a [Value],
     path: &str,

@@ -1,4 +1,4 @@
-//! Rules of workloads: selectors, templates, numbers, schedules.
+//! Validation of workloads: selectors, templates, numbers, schedules.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ pub(super) fn check(plural: &str, object: &Value, errors: &mut Vec<FieldError>) 
     }
 }
 
-/// A selector is required, and selects the pods of the template.
+/// Checks that a selector is present and selects the pods of the template.
 fn selector(plural: &str, spec: &Value, errors: &mut Vec<FieldError>) {
     let labels = spec.pointer("/template/metadata/labels");
     let mismatch = |errors: &mut Vec<FieldError>| {

@@ -1,32 +1,32 @@
-//! Filling in of defaults, and dropping of nulls where null is no value.
+//! Defaulting, and removal of nulls that the schema does not allow.
 
 use serde_json::{Map, Value};
 
 use super::node::{Additional, Node};
 
-/// What happens to nulls that the schema does not allow and has no default for.
+/// The treatment of nulls that the schema does not allow and has no default for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Nulls {
     Drop,
     Keep,
 }
 
-/// Bytes of defaults that one object can get. An object with more could not be stored.
+/// Maximum number of bytes of defaults in one object. A larger object could not be stored.
 const MOST_BYTES: usize = 4 << 20;
 
-/// One run over an object.
+/// One pass over an object.
 struct Run {
     nulls: Nulls,
-    /// Bytes of defaults that are left.
+    /// Remaining bytes of defaults.
     left: usize,
 }
 
-/// Applies the defaults of the schema to everything that is in the object.
+/// Applies the defaults of the schema to all existing parts of the object.
 ///
-/// Defaults are left out once they have made the object too large to be stored.
+/// Defaults are skipped once the object is too large to be stored.
 ///
-/// A null that the schema does not allow counts as absent: it becomes the default, or goes away.
-/// Defaults of fields below an absent object are not applied, as that object is not created.
+/// A null that the schema does not allow counts as absent: it becomes the default, or is removed.
+/// Defaults of fields below an absent object are not applied, because that object is not created.
 pub(super) fn default(node: &Node, value: &mut Value, nulls: Nulls) {
     let mut run = Run {
         nulls,
@@ -52,13 +52,13 @@ impl Run {
         }
     }
 
-    /// Returns a copy of a default, unless there is no room for it.
+    /// Returns a copy of a default, unless the limit is reached.
     fn take(&mut self, default: &Value) -> Option<Value> {
         self.left = self.left.checked_sub(weight(default))?;
         Some(default.clone())
     }
 
-    /// Puts the default in place of a null that is not allowed.
+    /// Replaces a null that is not allowed by the default.
     fn replace_null(&mut self, node: &Node, value: &mut Value) {
         if let (Value::Null, false, Some(default)) = (&*value, node.nullable, &node.default)
             && let Some(default) = self.take(default)
@@ -99,7 +99,7 @@ impl Run {
     }
 }
 
-/// Returns about the number of bytes of a value as JSON.
+/// Returns the approximate number of bytes of a value as JSON.
 fn weight(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 8,

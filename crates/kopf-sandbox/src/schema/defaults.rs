@@ -1,4 +1,4 @@
-//! Checks of the defaults that a schema declares: each must fit the schema it stands in.
+//! Validation of the defaults of a schema: each must match its schema.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::source::{Items, Source};
 use super::{embedded, validate};
 use crate::field_error::FieldError;
 
-/// Says which defaults are wrong. The schema must be structural.
+/// Returns errors for invalid defaults. The schema must be structural.
 pub(crate) fn defaults(schema: Source<'_>, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     check(schema, path, &mut errors);
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_fit_their_schema() {
+    fn defaults_must_match_their_schema() {
         let schema = json!({"type": "object", "properties": {
             "a": {"type": "integer", "default": "x"},
             "b": {"type": "object", "default": {"x": 1}},

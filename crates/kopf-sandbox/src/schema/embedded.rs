@@ -1,4 +1,4 @@
-//! Objects inside of objects: fields with `x-kubernetes-embedded-resource`.
+//! Embedded resources: fields with `x-kubernetes-embedded-resource`.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::node::Node;
 use super::path::Path;
 use crate::field_error::FieldError;
 
-/// The fields of `metadata` that every object may have.
+/// The fields of `metadata` of all objects.
 const METADATA_FIELDS: [&str; 15] = [
     "annotations",
     "creationTimestamp",
@@ -46,7 +46,7 @@ pub(super) fn prune_metadata(resource: &mut Value, path: &Path<'_>, pruned: &mut
     });
 }
 
-/// Checks identity and metadata of every embedded resource.
+/// Validates the identity and metadata of every embedded resource.
 pub(super) fn validate(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     match value {
         Value::Object(map) => {
@@ -103,8 +103,8 @@ fn resource(map: &Map<String, Value>, path: &Path<'_>, errors: &mut Vec<FieldErr
     }
 }
 
-/// The part of the rules of metadata that matters where nothing is stored under a name: types, and
-/// names that could not stand in a path.
+/// Validates the metadata of an embedded resource: types, and names that are invalid in a path.
+/// Other rules do not apply, because it is not stored under its name.
 fn metadata_rules(metadata: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let Some(map) = metadata.as_object() else {
         let detail = "must be an object";
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn identity_is_required() {
+    fn embedded_resources_require_kind_and_api_version() {
         assert_eq!(
             texts(&json!({})),
             ["pod.apiVersion: Required value", "pod.kind: Required value"]
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn names_fit_into_paths() {
+    fn embedded_names_must_be_valid_path_segments() {
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a/b"}});
         assert_eq!(
             texts(&pod),

@@ -1,4 +1,4 @@
-//! `x-kubernetes-validations`: rules of a schema that are expressions.
+//! `x-kubernetes-validations`: expressions that validate values of a schema.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use crate::cel::{
 };
 use crate::field_error::{FieldError, FieldErrorKind};
 
-/// The longest message that an expression may give, in bytes.
+/// Maximum length of a message from an expression, in bytes.
 const MAX_MESSAGE: usize = 5 * 1024;
 
-/// Iterations of one rule on one value. A real server allows a million units of cost, and every iteration
-/// costs three at least.
+/// Maximum number of iterations of one rule on one value. A real server allows a million units of
+/// cost, and every iteration costs at least three.
 const MAX_ITERATIONS: usize = 1_000_000 / 3;
 
 /// One rule.
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
-    /// What errors show of the rule: its message, or the expression.
+    /// The rule in errors: its message, or the expression.
     shown: String,
     message: String,
     expression: Expression,
@@ -64,8 +64,7 @@ impl Rule {
     }
 }
 
-/// Parses the rules of a schema. Those that cannot be parsed are left out: they have been rejected
-/// with their CRD.
+/// Parses the rules of a schema. Malformed rules are skipped: their CRD was rejected.
 pub(super) fn rules(source: Source<'_>) -> Vec<Rule> {
     let parse = |text: &str| Expression::parse(text).ok();
     source
@@ -103,16 +102,16 @@ fn reason(name: &str) -> Option<FieldErrorKind> {
     }
 }
 
-/// What the rules have found.
+/// The results of the rules.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) errors: Vec<FieldError>,
-    /// Errors in values that have not changed.
+    /// Errors of unchanged values, which are tolerated.
     pub(super) forgiven: Vec<FieldError>,
     exhausted: bool,
 }
 
-/// Evaluates the rules of a schema for a value and everything in it.
+/// Evaluates the rules of a schema for a value and all its parts.
 pub(super) fn evaluate(
     node: &Node,
     value: &Value,
@@ -220,7 +219,7 @@ fn field(path: &Path<'_>, rule: Option<&Rule>) -> String {
     }
 }
 
-/// Returns a JSON path such as `.a['b c'].d` in the form of error messages: `a[b c].d`.
+/// Converts a JSON path such as `.a['b c'].d` to the form of error messages: `a[b c].d`.
 fn normalised(path: &str) -> String {
     let path = path.strip_prefix('.').unwrap_or(path);
     path.replace("['", "[").replace("']", "]")
@@ -285,7 +284,7 @@ fn unevaluated(rule: &Rule, node: &Node, path: &Path<'_>, why: &str) -> FieldErr
     FieldError::invalid(field(path, None), &of.into(), &detail)
 }
 
-/// Returns the value of a part of an object, as its schema types it.
+/// Converts a part of an object to a typed value.
 fn converted(node: &Node, value: &Value, root: bool) -> CelValue {
     match value {
         Value::String(text) => match node.format {
@@ -321,13 +320,13 @@ fn converted(node: &Node, value: &Value, root: bool) -> CelValue {
     }
 }
 
-/// Returns what rules can see of metadata.
+/// Returns the metadata that are visible to rules.
 fn metadata(metadata: &Value) -> CelValue {
     let seen = ["name", "generateName"].into_iter();
     cel::map(seen.filter_map(|name| Some((name.to_owned(), dynamic(metadata.get(name)?)))))
 }
 
-/// A schema as far as the names of fields are concerned.
+/// The field names of a schema.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape<'a> {
     schema: Source<'a>,
@@ -372,14 +371,14 @@ impl Fields for Shape<'_> {
     }
 }
 
-/// What an expression of a rule is for.
+/// The purpose of an expression of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Rule,
     Message,
 }
 
-/// Returns what is wrong with an expression of a rule of this schema.
+/// Returns the error of an expression of a rule of this schema, if it has one.
 pub(crate) fn expression_problem(
     schema: Source<'_>,
     root: bool,
@@ -421,7 +420,7 @@ pub(crate) fn expression_problem(
     }
 }
 
-/// Returns `true` if a `fieldPath` such as `.a['b c'].d` leads to a field of this schema.
+/// Returns `true` if a `fieldPath` such as `.a['b c'].d` refers to a field of this schema.
 pub(crate) fn leads_somewhere(schema: Source<'_>, path: &str) -> bool {
     let mut schema = schema;
     let mut rest = path;
@@ -446,7 +445,7 @@ pub(crate) fn leads_somewhere(schema: Source<'_>, path: &str) -> bool {
     true
 }
 
-/// Returns an error with the place in the expression.
+/// Returns an error with its position in the expression.
 fn located(text: &str, part: &str, problem: &str) -> String {
     let column = text.find(part).unwrap_or_default();
     let dots = ".".repeat(column);

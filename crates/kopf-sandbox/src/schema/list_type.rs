@@ -1,4 +1,4 @@
-//! Lists that are sets or maps (`x-kubernetes-list-type`): no two members are alike.
+//! Sets and maps (`x-kubernetes-list-type`): rejection of duplicate items.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::node::{ListType, Node};
 use super::path::Path;
 use crate::field_error::FieldError;
 
-/// Reports every value that stands twice in a set, and every key twice in a map of objects.
+/// Reports every repeated value of a set, and every repeated key of a map.
 pub(super) fn validate(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     match value {
         Value::Object(map) => {
@@ -69,7 +69,7 @@ fn map_of_objects(keys: &[String], list: &[Value], path: &Path<'_>, errors: &mut
     }
 }
 
-/// The key fields of a member, as far as it has them.
+/// Returns the present key fields of an item.
 pub(super) fn identity(keys: &[String], member: &Value) -> Value {
     let fields: Map<String, Value> = keys
         .iter()
@@ -78,7 +78,8 @@ pub(super) fn identity(keys: &[String], member: &Value) -> Value {
     Value::Object(fields)
 }
 
-/// Where values stand for the second time; further repetitions are not counted again.
+/// Returns the positions at which values occur for the second time. Further repetitions are
+/// skipped.
 fn repeated<'a>(values: impl Iterator<Item = &'a Value>) -> Vec<usize> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     let mut found = Vec::new();
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_name_each_duplicate_once() {
+    fn duplicates_in_sets_are_reported_once() {
         let schema =
             json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}});
         assert_eq!(

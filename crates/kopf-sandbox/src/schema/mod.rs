@@ -1,8 +1,8 @@
-//! Structural schemas of custom resources: what CRDs say about the objects of their kinds.
+//! Structural schemas of custom resources.
 //!
-//! A schema is compiled once and then walked for every write, in this order: [`Structural::prune`]
-//! drops unknown fields, [`Structural::default`] fills in defaults, [`Structural::validate`] says
-//! what is wrong. Pure: nothing here knows about requests or storage, and no input makes it panic.
+//! A schema is compiled once and used by every write, in this order: [`Structural::prune`] drops
+//! unknown fields, [`Structural::default`] sets defaults, [`Structural::validate`] returns errors.
+//! The module is pure and never panics.
 
 mod default;
 mod defaults;
@@ -41,7 +41,7 @@ const UNCHECKED: &str = "some validation rules were not checked because the obje
 #[derive(Debug)]
 pub(crate) struct Verdict {
     pub(crate) errors: Vec<FieldError>,
-    /// Errors that are forgiven, since what they are about has not changed.
+    /// Errors of unchanged parts, which are tolerated.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Verdict {
 pub(crate) struct Structural {
     root: Node,
     raw: Value,
-    /// Types for server-side apply; made on first use.
+    /// Types for server-side apply; computed on first use.
     fields: OnceLock<Arc<fields::Schema>>,
 }
 
@@ -71,28 +71,28 @@ impl Structural {
             .get_or_init(|| Arc::new(fields::custom("", Some(&self.raw))))
     }
 
-    /// The schema as the CRD has it.
+    /// Returns the schema as in the CRD.
     pub(crate) fn raw(&self) -> &Value {
         &self.raw
     }
 
-    /// Drops the fields that the schema does not know; the answer is their paths.
+    /// Drops unknown fields. Returns their paths.
     pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
         prune::prune(&self.root, object)
     }
 
-    /// Fills in defaults, and drops nulls that are no values.
+    /// Sets defaults, and drops nulls that the schema does not allow.
     pub(crate) fn default(&self, object: &mut Value) {
         default::default(&self.root, object, Nulls::Drop);
     }
 
-    /// Fills in defaults and leaves nulls that are no values.
+    /// Sets defaults, and keeps nulls that the schema does not allow.
     pub(crate) fn default_keeping_nulls(&self, object: &mut Value) {
         default::default(&self.root, object, Nulls::Keep);
     }
 
-    /// Returns what is wrong with an object. With `old`, the object as it was before, errors in parts
-    /// that did not change are forgiven.
+    /// Returns the errors of an object. With `old`, the object before the change, errors of
+    /// unchanged parts are tolerated.
     pub(crate) fn validate(&self, object: &Value, old: Option<&Value>) -> Verdict {
         let mut errors = validate::validate(&self.root, object, old, "");
         embedded::validate(&self.root, object, &Path::Root, &mut errors);
@@ -100,8 +100,7 @@ impl Structural {
         self.with_expressions(object, old, errors)
     }
 
-    /// The same for a write to the `status` subresource: only the status is looked at, except by
-    /// expressions.
+    /// Validates a write to the `status` subresource: only the status, except by expressions.
     pub(crate) fn validate_status(&self, object: &Value, old: &Value) -> Verdict {
         let mut errors = match (object.get("status"), self.root.properties.get("status")) {
             (Some(status), Some(node)) => {
@@ -113,7 +112,7 @@ impl Structural {
         self.with_expressions(object, Some(old), errors)
     }
 
-    /// Evaluates expressions, unless the object is too wrong for them.
+    /// Evaluates expressions, unless earlier errors prevent it.
     fn with_expressions(
         &self,
         object: &Value,
@@ -144,7 +143,8 @@ impl Structural {
         }
     }
 
-    /// Lists are not forgiven one by one: an object that had duplicates may keep or add some.
+    /// Validates duplicates in lists. They are tolerated for the whole object: one that had
+    /// duplicates may keep or add some.
     fn lists(&self, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
         let had_duplicates = old.is_some_and(|old| {
             let mut errors = Vec::new();
@@ -157,7 +157,7 @@ impl Structural {
     }
 }
 
-/// Whether a format means anything to the server for schemas of this type.
+/// Returns `true` if the server supports a format for schemas of this type.
 pub(crate) fn knows_format(type_name: &str, format: &str) -> bool {
     let known = node::Type::parse(type_name);
     (known.is_some() || type_name.is_empty())

@@ -1,4 +1,4 @@
-//! A compiled schema: what the walks over objects need, in the form they need it.
+//! The compiled form of a schema.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::pattern::Pattern;
 use super::source::{Additional as SourceAdditional, Items, Source};
 use crate::field_error::FieldError;
 
-/// Deeper schemas are refused: the walks recurse as deep as the schema goes.
+/// Maximum depth of schemas: validation recurses.
 const MAX_DEPTH: usize = 200;
 
 /// The `type` of a schema.
@@ -50,7 +50,7 @@ impl Type {
     }
 }
 
-/// Names of all types, in the order in which errors list them.
+/// Names of all types, in the order of error messages.
 pub(crate) const TYPE_NAMES: [&str; 6] =
     ["array", "boolean", "integer", "number", "object", "string"];
 
@@ -60,22 +60,22 @@ pub(super) enum ListType {
     #[default]
     Atomic,
     Set,
-    /// A list of objects told apart by these fields.
+    /// A list of objects that are identified by these fields.
     Map(Vec<String>),
 }
 
-/// What a map may contain besides declared properties.
+/// The allowed keys of a map besides declared properties.
 #[derive(Debug, Clone, Default)]
 pub(super) enum Additional {
-    /// Nothing is said: other keys are unknown.
+    /// Not specified: other keys are unknown.
     #[default]
     Unspecified,
-    /// Any keys, or none at all.
+    /// All keys, or none.
     Flag(bool),
     Schema(Box<Node>),
 }
 
-/// One schema and all the schemas inside of it.
+/// A schema with its subschemas.
 #[allow(
     clippy::struct_excessive_bools,
     reason = "these are independent keywords"
@@ -96,11 +96,11 @@ pub(super) struct Node {
     pub(super) rules: Rules,
     /// `x-kubernetes-validations`.
     pub(super) expressions: Vec<Rule>,
-    /// This schema or one inside of it has expressions.
+    /// This schema or a subschema has expressions.
     pub(super) has_expressions: bool,
 }
 
-/// Constraints on values; none of them changes an object.
+/// Constraints on values.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rules {
     pub(super) minimum: Option<f64>,
@@ -125,7 +125,7 @@ pub(super) struct Rules {
 }
 
 impl Node {
-    /// The schema that applies to this key of an object, if the key is known at all.
+    /// Returns the schema of a key, or `None` if the key is unknown.
     pub(super) fn of_key(&self, key: &str) -> Option<&Self> {
         if let Some(node) = self.properties.get(key) {
             return Some(node);
@@ -144,7 +144,7 @@ impl Node {
         }
     }
 
-    /// The type as messages name it; `None` when any type will do.
+    /// Returns the type as in messages; `None` if all types are allowed.
     pub(super) fn type_label(&self) -> Option<&'static str> {
         if self.int_or_string {
             Some("integer,string")
@@ -154,7 +154,7 @@ impl Node {
     }
 }
 
-/// Compiles a schema, reporting everything in it that cannot be used.
+/// Compiles a schema. The errors are those of all parts that cannot be compiled.
 pub(super) fn compile(schema: &Value) -> Result<Node, Vec<FieldError>> {
     let mut errors = Vec::new();
     let node = node(Source::new(schema), String::new(), 0, &mut errors);
@@ -344,7 +344,7 @@ fn rules(source: Source<'_>, path: &str, below: usize, errors: &mut Vec<FieldErr
     }
 }
 
-/// The error of a `pattern` that is no regular expression.
+/// Returns the error of a `pattern` that is not a regular expression.
 pub(super) fn invalid_pattern(path: String, text: &str, reason: &str) -> FieldError {
     let detail = format!("must be a valid regular expression, but isn't: {reason}");
     FieldError::invalid(path, &text.into(), &detail)
@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_unusable_is_reported_with_its_place() {
+    fn all_unsupported_keywords_are_reported_with_paths() {
         let schema = json!({
             "type": "object",
             "properties": {

@@ -1,9 +1,8 @@
-//! Where in an object a walk stands.
+//! The path of a value during a traversal.
 //!
-//! A chain on the stack that costs nothing while everything is fine: it becomes text only when
-//! there is an error to report.
+//! A linked list on the stack that costs nothing without errors: it is formatted only for an error.
 
-/// A place in an object.
+/// A path in an object.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Path<'a> {
     Root,
@@ -31,15 +30,15 @@ impl<'a> Path<'a> {
         matches!(self, Path::Root)
     }
 
-    /// The form of the schema validator: `spec.labels.app[0]`. Keys of maps look like fields, and
-    /// one at the root starts with a dot, as on the real server.
+    /// Formats the path as the schema validator does: `spec.labels.app[0]`. Keys of maps look like
+    /// fields, and one at the root starts with a dot, as on the real server.
     pub(super) fn dotted(&self) -> String {
         let mut text = String::new();
         self.write(&mut text, false);
         text
     }
 
-    /// The form of all other checks: `spec.labels[app][0]`.
+    /// Formats the path as all other checks do: `spec.labels[app][0]`.
     pub(super) fn bracketed(&self) -> String {
         let mut text = String::new();
         self.write(&mut text, true);
@@ -82,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms() {
+    fn paths_have_a_dotted_and_a_bracketed_form() {
         let spec = Path::Root.field("spec");
         let map = spec.field("labels");
         let key = map.key("app");

@@ -1,15 +1,15 @@
 //! Regular expressions of schemas: written for Go, run by the `regex` crate.
 //!
-//! The two agree on nearly everything. What differs is translated here: in Go `\d`, `\w`, `\s`
-//! and `\b` mean ASCII, a `[` inside of a class and a `{` that starts no repetition stand for
-//! themselves, and `\Q…\E` quotes.
+//! The differences are translated here: in Go `\d`, `\w`, `\s` and `\b` match ASCII, a `[` inside
+//! of a class and a `{` that starts no repetition are literals, and `\Q…\E` quotes.
 
 use regex::{Regex, RegexBuilder};
 
-/// Memory of one compiled pattern. Go has a limit of its own, in which 1,000 repetitions of a character fit.
+/// Maximum memory of one compiled pattern. Go has a similar limit, which allows 1,000 repetitions
+/// of a character.
 const MOST_BYTES: usize = 1 << 20;
 
-/// A compiled `pattern` with its text, which error messages repeat.
+/// A compiled `pattern` with its source, for error messages.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern {
     pub(super) text: String,
@@ -17,7 +17,7 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// The error is worded as the reason why the text is no regular expression.
+    /// Compiles a pattern. The error is the reason for the client.
     pub(super) fn compile(text: &str) -> Result<Self, String> {
         let regex = RegexBuilder::new(&translate(text))
             .size_limit(MOST_BYTES)
@@ -35,7 +35,7 @@ impl Pattern {
     }
 }
 
-/// Go's wording for the mistakes that people make; otherwise ours.
+/// Returns Go's message for common errors, and that of the `regex` crate for others.
 fn reason(text: &str, error: &regex::Error) -> String {
     if let regex::Error::CompiledTooBig(_) = error {
         return "error parsing regexp: expression too large".to_owned();
@@ -76,7 +76,7 @@ fn translate(text: &str) -> String {
         match char {
             '\\' => rest = escape(after, in_class, &mut out),
             '[' if in_class => {
-                // Only `[:alpha:]` and its kin mean more than the bracket.
+                // Only classes such as `[:alpha:]` are more than a literal bracket.
                 match after.find(":]").filter(|_| after.starts_with(':')) {
                     Some(end) => {
                         let (class, tail) = after.split_at(end.saturating_add(2));
@@ -90,7 +90,7 @@ fn translate(text: &str) -> String {
             '[' => {
                 in_class = true;
                 out.push('[');
-                // A bracket right at the start of a class is a member of it, not its end.
+                // A bracket at the start of a class is a member of it, not its end.
                 for opener in ["^", "]"] {
                     if let Some(tail) = rest.strip_prefix(opener) {
                         out.push_str(if opener == "]" { "\\]" } else { opener });
@@ -113,7 +113,7 @@ fn translate(text: &str) -> String {
     out
 }
 
-/// Translates what follows a backslash and gives back the rest after it.
+/// Translates the characters after a backslash. Returns the rest of the pattern.
 fn escape<'a>(after: &'a str, in_class: bool, out: &mut String) -> &'a str {
     let Some(char) = after.chars().next() else {
         out.push('\\');
@@ -148,7 +148,7 @@ fn escape<'a>(after: &'a str, in_class: bool, out: &mut String) -> &'a str {
     rest
 }
 
-/// Whether the text after a `{` reads `3}`, `3,}` or `3,5}`.
+/// Returns `true` if a `{` is followed by `3}`, `3,}` or `3,5}`.
 fn starts_repetition(after: &str) -> bool {
     let Some((inside, _)) = after.split_once('}') else {
         return false;
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn go_syntax_keeps_its_meaning() {
+    fn go_patterns_keep_their_meaning() {
         let cases = [
             (r"^\d+$", "12", "١"),
             (r"^\w+$", "ab_1", "é"),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_worded_as_in_go() {
+    fn pattern_errors_have_the_wording_of_go() {
         assert_eq!(
             Pattern::compile("^[a").unwrap_err(),
             "error parsing regexp: missing closing ]: `[a`"

@@ -1,4 +1,4 @@
-//! Dropping of fields that the schema does not know.
+//! Removal of unknown fields.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::embedded;
 use super::node::{Additional, Node};
 use super::path::Path;
 
-/// Drops unknown fields and tells their paths in alphabetical order.
+/// Drops unknown fields. Returns their paths in alphabetical order.
 ///
 /// At the root, `apiVersion`, `kind` and `metadata` are always kept.
 pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
@@ -23,7 +23,7 @@ pub(super) fn prune(root: &Node, object: &mut Value) -> Vec<String> {
     pruned
 }
 
-/// The same for a part of an object, which has no identity unless its schema says so.
+/// Prunes a part of an object, which has an identity only if its schema declares one.
 pub(super) fn prune_part(node: &Node, value: &mut Value) {
     let mut pruned = Vec::new();
     Walk {
@@ -36,13 +36,13 @@ struct Walk<'a> {
     pruned: &'a mut Vec<String>,
 }
 
-/// What a schema says about the keys of one value.
+/// The schema of the keys of one value.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     node: Option<&'a Node>,
-    /// Unknown keys stay. Items of a list inherit this from the list.
+    /// Unknown keys are kept. Items of a list inherit this from the list.
     preserve: bool,
-    /// Keys of identity stay, whatever the schema says.
+    /// `apiVersion`, `kind` and `metadata` are kept in any case.
     is_resource: bool,
 }
 
@@ -95,7 +95,7 @@ impl Walk<'_> {
                         self.value(Place::of(Some(schema)), value, &path.field(key));
                         return true;
                     }
-                    // The key is known, but nothing is known about what is inside.
+                    // The key is known, but its value has no schema.
                     Additional::Flag(_) => {
                         self.value(Place::of(None), value, &path.field(key));
                         return true;
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_go_and_are_named() {
+    fn unknown_fields_are_dropped_and_reported() {
         let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
             "list": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}}},
             "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {"a": {"type": "string"}}}},
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn preserving_is_for_unknown_keys_only() {
+    fn only_unknown_keys_are_preserved() {
         let schema = json!({"type": "object", "properties": {"spec": {
             "type": "object", "x-kubernetes-preserve-unknown-fields": true,
             "properties": {"known": {"type": "object", "properties": {"a": {"type": "string"}}}},
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preserving_list_preserves_its_items() {
+    fn preserving_list_preserves_its_items() {
         let schema = json!({"type": "object", "properties": {"list": {
             "type": "array", "x-kubernetes-preserve-unknown-fields": true,
             "items": {"type": "object", "properties": {"a": {"type": "object"}}},
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_flag_keeps_keys_but_not_their_contents() {
+    fn boolean_additional_properties_keep_keys_and_prune_values() {
         let schema = json!({"type": "object", "properties": {
             "spec": {"type": "object", "additionalProperties": true},
         }});

@@ -1,5 +1,5 @@
-//! Reading of an `openAPIV3Schema` as it was written, by the rules of the real server's decoder:
-//! an absent key, a null and the empty value of its type are one and the same thing.
+//! Accessors for an `openAPIV3Schema`, by the rules of the real server's decoder: an absent key, a
+//! null and the empty value of its type are equal.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ pub(crate) struct Source<'a> {
     json: &'a Value,
 }
 
-/// `items`: either one schema or (never accepted in a CRD) a list of them.
+/// `items`: either one schema or (always rejected in a CRD) a list of them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Items<'a> {
     None,
@@ -17,7 +17,7 @@ pub(crate) enum Items<'a> {
     Many(&'a [Value]),
 }
 
-/// `additionalProperties`: a flag or a schema.
+/// `additionalProperties`: a boolean or a schema.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Additional<'a> {
     None,
@@ -30,12 +30,12 @@ impl<'a> Source<'a> {
         Self { json: schema }
     }
 
-    /// The schema as it was written.
+    /// Returns the schema as it was written.
     pub(crate) fn json(self) -> &'a Value {
         self.json
     }
 
-    /// The value under the key, unless it is null.
+    /// Returns the value of the key, unless it is null.
     pub(crate) fn value(self, key: &str) -> Option<&'a Value> {
         self.json.get(key).filter(|value| !value.is_null())
     }
@@ -116,7 +116,7 @@ impl<'a> Source<'a> {
         self.flag("x-kubernetes-int-or-string")
     }
 
-    /// Keys that are set to anything but the empty value of their type.
+    /// Returns the keys whose values are not the empty value of their type.
     pub(crate) fn set_keys(self) -> impl Iterator<Item = &'a str> {
         let map = self.json.as_object();
         map.into_iter()
@@ -125,7 +125,7 @@ impl<'a> Source<'a> {
             .map(|(key, _)| key.as_str())
     }
 
-    /// Whether the predicate holds for this schema or any schema inside of it.
+    /// Returns `true` if the predicate holds for this schema or any subschema.
     pub(crate) fn any(self, predicate: &mut dyn FnMut(Self) -> bool) -> bool {
         if predicate(self) {
             return true;
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absent_null_and_empty_are_the_same() {
+    fn absent_null_and_empty_are_equal() {
         let value = json!({"type": null, "title": "", "nullable": false, "required": []});
         let source = Source::new(&value);
         assert_eq!(source.text("type"), "");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn any_looks_everywhere() {
+    fn any_visits_all_subschemas() {
         for value in [
             json!({"items": {"title": "x"}}),
             json!({"items": [{"title": "x"}]}),

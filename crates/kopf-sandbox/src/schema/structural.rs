@@ -1,12 +1,12 @@
-//! The rules of structural schemas: the shape of objects is told outside of `allOf`, `anyOf`,
-//! `oneOf` and `not`, so that it is known without looking at values.
+//! The rules of structural schemas: the structure is declared outside of `allOf`, `anyOf`, `oneOf`
+//! and `not`, so that it does not depend on values.
 
 use super::node::invalid_pattern;
 use super::pattern::Pattern;
 use super::source::{Additional, Items, Source};
 use crate::field_error::FieldError;
 
-/// Says why a schema is not structural, ordered by the texts of the errors.
+/// Returns the reasons why a schema is not structural, ordered by message.
 pub(crate) fn structural(schema: Source<'_>, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     invariants(schema, Level::Root, path, &mut errors);
@@ -22,7 +22,7 @@ enum Level {
     Field,
 }
 
-/// The rules for a schema in a structural position.
+/// Checks the rules for a schema in a structural position.
 fn invariants(schema: Source<'_>, level: Level, path: &str, errors: &mut Vec<FieldError>) {
     let type_name = schema.text("type");
     match schema.items() {
@@ -120,7 +120,7 @@ fn type_rules(schema: Source<'_>, level: Level, path: &str, errors: &mut Vec<Fie
     }
 }
 
-/// `apiVersion`, `kind` and `metadata` are what they are; little can be said about them.
+/// Checks `apiVersion`, `kind` and `metadata`, whose schemas can declare little.
 fn identity(schema: Source<'_>, level: Level, path: &str, errors: &mut Vec<FieldError>) {
     let is_resource = level == Level::Root || schema.is_embedded();
     for key in ["kind", "apiVersion"] {
@@ -165,7 +165,7 @@ fn restricts_metadata(metadata: Source<'_>) -> bool {
     !metadata.set_keys().all(allowed)
 }
 
-/// The form in which `x-kubernetes-int-or-string` may spell out its types.
+/// Returns `true` for the form in which `x-kubernetes-int-or-string` may declare its types.
 fn is_either_type(any_of: &[serde_json::Value]) -> bool {
     let only = |index: usize, name: &str| {
         any_of
@@ -181,7 +181,7 @@ fn starts_with_either(schema: Source<'_>) -> bool {
     first.is_some_and(|first| is_either_type(Source::new(first).list("anyOf")))
 }
 
-/// The rules for what stands under the combinations of one schema.
+/// Checks the rules for subschemas of combinations.
 fn value_rules(
     schema: Source<'_>,
     skip_any_of: bool,
@@ -210,7 +210,7 @@ fn value_rules(
     }
 }
 
-/// What a schema inside of a combination must leave to the outside.
+/// Keywords that are forbidden inside of combinations.
 const FORBIDDEN_INSIDE: [(&str, &str); 11] = [
     ("type", "must be empty to be structural"),
     ("default", "must be undefined to be structural"),
@@ -287,7 +287,7 @@ fn nested_rules(schema: Source<'_>, skip_any_of: bool, path: &str, errors: &mut 
     }
 }
 
-/// Everything that combinations speak of exists outside of them.
+/// Checks that everything declared in combinations is also declared outside of them.
 fn completeness(
     value_schema: Source<'_>,
     outside: Source<'_>,
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_told_outside() {
+    fn types_must_be_declared_outside_of_combinations() {
         let schema = json!({"type": "object", "properties": {
             "a": {}, "b": {"type": "array"}, "c": {"type": "array", "items": {}},
             "d": {"type": "string", "allOf": [{"type": "string"}]},
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_exists_outside() {
+    fn nested_properties_must_be_declared_outside() {
         let schema = json!({"type": "object", "anyOf": [{"properties": {"z": {"minimum": 1}}}]});
         assert_eq!(
             texts(&schema),

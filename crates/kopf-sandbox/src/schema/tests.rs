@@ -1,14 +1,15 @@
-//! The answers of a real server, and properties that hold for any schema and any object.
+//! Comparison with responses of a real server, and property tests.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::Structural;
 
-/// What a Kubernetes 1.36 server answered to creates of objects with one field of the given schema.
+/// Responses of a Kubernetes 1.36 server to creations of objects with one field of the given
+/// schema.
 const RECORDED: &str = include_str!("recorded.json");
 
-/// The same for updates of objects, some of which were bad already.
+/// The same for updates of objects, some of which were invalid before.
 const RECORDED_UPDATES: &str = include_str!("recorded_updates.json");
 
 fn around(name: &str, schema: &Value) -> Structural {
@@ -28,7 +29,7 @@ fn causes(errors: &[crate::field_error::FieldError]) -> Vec<String> {
 }
 
 #[test]
-fn answers_are_those_of_a_real_server() {
+fn responses_match_a_real_server() {
     let cases: Vec<Value> = serde_json::from_str(RECORDED).unwrap();
     let mut failures = Vec::new();
     let mut count = 0;
@@ -59,7 +60,7 @@ fn answers_are_those_of_a_real_server() {
             if found != expected {
                 failures.push(format!("{what}:\n  ours {found:#?}\n  real {expected:#?}"));
             }
-            // Writing `1.0` as `1` is up to whoever writes objects.
+            // Normalising `1.0` to `1` is done by the decoder of requests.
             let stored = object["spec"].get(name).map(|value| match value.as_f64() {
                 Some(float) if float.fract() == 0.0 && value.is_f64() && float.abs() < 1e15 => {
                     format!("{float}").parse().unwrap()
@@ -85,11 +86,11 @@ fn answers_are_those_of_a_real_server() {
         failures.len(),
         failures.join("\n")
     );
-    assert!(count > 250, "only {count} answers");
+    assert!(count > 250, "only {count} responses");
 }
 
 #[test]
-fn updates_are_judged_as_by_a_real_server() {
+fn update_errors_match_a_real_server() {
     let recorded: Value = serde_json::from_str(RECORDED_UPDATES).unwrap();
     let structural = Structural::compile(&recorded["schema"]).unwrap();
     for answer in recorded["answers"].as_array().unwrap() {
@@ -107,7 +108,7 @@ fn updates_are_judged_as_by_a_real_server() {
     }
 }
 
-/// Parts of schemas that fit together in any way, structural or not.
+/// Random combinations of parts of schemas, structural or not.
 fn schemas() -> impl Strategy<Value = Value> {
     let scalar = prop_oneof![
         Just(json!({"type": "string"})),
@@ -189,7 +190,7 @@ fn values() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn walks_do_not_panic_and_repeat_themselves(schema in schemas(), value in values(), old in values()) {
+    fn traversals_are_idempotent_and_never_panic(schema in schemas(), value in values(), old in values()) {
         let structural = Structural::compile(&schema).unwrap();
         let mut object = value;
         structural.default(&mut object);
@@ -207,14 +208,14 @@ proptest! {
     }
 
     #[test]
-    fn unchanged_objects_are_forgiven_by_the_schema(schema in schemas(), value in values()) {
+    fn unchanged_invalid_objects_are_tolerated(schema in schemas(), value in values()) {
         let node = super::node::compile(&schema).unwrap();
         let errors = super::validate::validate(&node, &value, Some(&value), "");
         prop_assert!(errors.is_empty(), "{:?}", errors);
     }
 
     #[test]
-    fn compiling_anything_does_not_panic(schema in values()) {
+    fn compiling_random_schemas_never_panics(schema in values()) {
         let _ = Structural::compile(&json!({"type": schema, "properties": schema, "items": schema}));
         let _ = super::structural(super::Source::new(&schema), "s");
         let _ = super::defaults(super::Source::new(&schema), "s");

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// All terms must hold; without any, everything is selected.
+/// A conjunction of terms. Without terms, it matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct FieldSelector {
-    /// In the order of their texts, so that equal selectors are printed equally.
+    /// Sorted, so that equal selectors are printed equally.
     terms: Vec<Term>,
 }
 
@@ -17,10 +17,10 @@ struct Term {
 }
 
 impl FieldSelector {
-    /// Parses the `fieldSelector` parameter; the error is the message of the 400 answer.
+    /// Parses the `fieldSelector` parameter. The error is the message of the 400 response.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut parts = split_terms(text);
-        // With several mistakes, the real server tells of the first one in this order.
+        // Of several errors, the real server reports the first one in this order.
         parts.sort_unstable();
         let mut terms = Vec::new();
         for part in parts {
@@ -42,12 +42,13 @@ impl FieldSelector {
         Ok(Self { terms })
     }
 
-    /// Names of the fields, as they are written in the selector.
+    /// Returns the names of the fields, as written in the selector.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {
         self.terms.iter().map(|term| term.field.as_str())
     }
 
-    /// `lookup` gives the value of a field; a field without a value counts as empty.
+    /// Returns `true` if an object matches. `lookup` returns the value of a field; absent ones are
+    /// empty.
     pub(crate) fn matches(&self, lookup: impl Fn(&str) -> Option<String>) -> bool {
         self.terms.iter().all(|term| {
             let value = lookup(&term.field).unwrap_or_default();
@@ -55,7 +56,7 @@ impl FieldSelector {
         })
     }
 
-    /// Whether it selects everything.
+    /// Returns `true` if it matches everything.
     pub(crate) fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
@@ -85,7 +86,7 @@ impl fmt::Display for Term {
     }
 }
 
-/// Splits at commas that are not escaped; escapes are left in.
+/// Splits at unescaped commas; escapes are kept.
 fn split_terms(text: &str) -> Vec<&str> {
     let mut escaped = false;
     text.split(|c: char| {
@@ -96,7 +97,7 @@ fn split_terms(text: &str) -> Vec<&str> {
     .collect()
 }
 
-/// The field, whether it is `!=`, and the value with its escapes. Fields have no escapes.
+/// Splits a term into the field, `true` for `!=`, and the escaped value. Fields have no escapes.
 fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     let equals = term.find('=')?;
     let field = term.get(..equals)?;
@@ -121,7 +122,7 @@ fn unescape(value: &str) -> Result<String, String> {
                     ));
                 }
             },
-            // Printed as a number, as the real server does.
+            // Printed as a number, as by the real server.
             ',' | '=' => {
                 let code = u32::from(c);
                 return Err(format!(
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn equality_and_inequality_select() {
+    fn equality_and_inequality_are_supported() {
         for good in [
             "",
             "a=b",
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_read_as_on_a_real_server() {
+    fn errors_match_a_real_server() {
         let cases = [
             ("a", "invalid selector: 'a'; can't understand 'a'"),
             ("b=c,a", "invalid selector: 'b=c,a'; can't understand 'a'"),
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_values_are_found() {
+    fn selectors_with_one_value_are_exact() {
         let selector = FieldSelector::parse("metadata.name=x,status.phase!=y").unwrap();
         assert_eq!(
             selector.fields().collect::<Vec<_>>(),
@@ -204,7 +205,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn printed_selectors_are_parsed_back(text in "[ab,=!\\\\\\PC]{0,24}") {
+        fn printed_selectors_survive_a_round_trip(text in "[ab,=!\\\\\\PC]{0,24}") {
             if let Ok(selector) = FieldSelector::parse(&text) {
                 let again = FieldSelector::parse(&selector.to_string());
                 prop_assert_eq!(again, Ok(selector));

@@ -1,4 +1,4 @@
-//! The grammar of the `labelSelector` parameter, with the error texts of the real server.
+//! The grammar of the `labelSelector` parameter, with the error messages of the real server.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::labels::{Operator, Requirement};
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::object::label_rules::{label_key_errors, label_value_errors};
 
-/// Requirements in the order of the text.
+/// Returns the requirements in the order of the selector.
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, String> {
     let mut tokens = Tokens {
         items: scan(text),
@@ -64,7 +64,7 @@ enum Token<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// Where no operator can stand, `in` and `notin` are ordinary words.
+    /// Converts `in` and `notin` to plain words, for positions without operators.
     fn as_value(self) -> Self {
         match self {
             Self::In | Self::NotIn => Self::Word(self.text()),
@@ -101,7 +101,7 @@ fn is_blank(c: char) -> bool {
 
 fn scan(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
-    // The real server takes a zero byte for the end of the text.
+    // The real server treats a zero byte as the end of the input.
     let mut rest = text.split('\0').next().unwrap_or_default();
     loop {
         rest = rest.trim_start_matches(is_blank);
@@ -209,7 +209,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// A list in parentheses; nothing between commas is the empty value.
+    /// Parses a list in parentheses. An empty item is the empty value.
     fn set(&mut self) -> Result<Vec<String>, String> {
         let open = self.next().as_value();
         if open != Token::Open {
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_read_as_on_a_real_server() {
+    fn errors_match_a_real_server() {
         let cases = [
             (
                 "a b",

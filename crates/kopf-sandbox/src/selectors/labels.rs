@@ -1,4 +1,4 @@
-//! Label selectors: of the `labelSelector` query and of objects (`matchLabels`, …).
+//! Label selectors: of the `labelSelector` parameter and of objects (`matchLabels`, …).
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::label_parser;
 use crate::field_error::{FieldError, FieldErrorKind};
 use crate::object::label_rules::{label_key_errors, label_value_errors};
 
-/// All requirements must be met; without any, everything is selected.
+/// A conjunction of requirements. Without requirements, it matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct LabelSelector {
     requirements: Vec<Requirement>,
@@ -37,15 +37,15 @@ pub(super) enum Operator {
 }
 
 impl LabelSelector {
-    /// Parses the `labelSelector` parameter; the error is the message of the 400 answer.
+    /// Parses the `labelSelector` parameter. The error is the message of the 400 response.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut requirements = label_parser::parse(text)?;
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(Self { requirements })
     }
 
-    /// Takes the `LabelSelector` of an object, e.g. of a webhook; `null` selects everything.
-    /// `path` is where it stands in the object, for the errors.
+    /// Parses the `LabelSelector` of an object, e.g. of a webhook; `null` matches everything.
+    /// `path` is its path in the object, for errors.
     pub(crate) fn from_object(selector: &Value, path: &str) -> Result<Self, Vec<FieldError>> {
         let mut errors = Vec::new();
         let mut requirements = Vec::new();
@@ -76,7 +76,7 @@ impl LabelSelector {
         Ok(Self { requirements })
     }
 
-    /// `labels` is `metadata.labels` of an object, if it has any.
+    /// Returns `true` if labels match. `labels` is `metadata.labels` of an object, if it has any.
     pub(crate) fn matches(&self, labels: Option<&Value>) -> bool {
         let labels = labels.and_then(Value::as_object);
         self.requirements
@@ -84,7 +84,7 @@ impl LabelSelector {
             .all(|requirement| requirement.matches(labels))
     }
 
-    /// Whether it selects everything.
+    /// Returns `true` if it matches everything.
     pub(crate) fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
@@ -116,7 +116,7 @@ impl Requirement {
         }
     }
 
-    /// The label against the limit, if both are integers.
+    /// Compares the label with the limit, if both are integers.
     fn compare(&self, value: Option<&str>) -> Option<std::cmp::Ordering> {
         let limit: i64 = self.values.first()?.parse().ok()?;
         Some(value?.parse::<i64>().ok()?.cmp(&limit))
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operator_selects() {
+    fn every_operator_is_supported() {
         let labels = json!({ "a": "b", "n": "7", "empty": "" });
         for good in [
             "",
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_selectors_of_objects_name_the_field() {
+    fn errors_of_object_selectors_name_the_field() {
         let errors = LabelSelector::from_object(
             &json!({
                 "matchLabels": { "a": "b c" },
@@ -336,7 +336,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_breaks_the_parser(text in "[ab5 ,=!()<>\\PC]{0,24}") {
+        fn parsing_random_strings_never_panics(text in "[ab5 ,=!()<>\\PC]{0,24}") {
             if let Ok(selector) = LabelSelector::parse(&text) {
                 let again = LabelSelector::parse(&selector.to_string());
                 prop_assert_eq!(again, Ok(selector));
@@ -344,7 +344,7 @@ mod tests {
         }
 
         #[test]
-        fn printed_selectors_are_parsed_back(
+        fn printed_selectors_survive_a_round_trip(
             text in "(!?(a|in|x/y)|(a|notin)(=|==|!=| in | notin )\\(?[a-c,]{0,4}\\)?|z[<>][0-9]{1,3})(,b)?"
         ) {
             if let Ok(selector) = LabelSelector::parse(&text) {

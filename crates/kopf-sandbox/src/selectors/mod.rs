@@ -1,7 +1,6 @@
-//! What a list, a watch or a webhook selects: by labels, by fields and by shards.
+//! Selectors of lists, watches and webhooks: by labels, fields and shards.
 //!
-//! Parsers and matchers only. They never look at the store, and a selector that was accepted
-//! always has an answer for any object.
+//! Parsers and matchers only, independent of the store. Matching never fails.
 
 mod fields;
 mod label_parser;

@@ -1,4 +1,4 @@
-//! Which fields of which kinds a field selector may use, and what their values are.
+//! Fields that field selectors support, by kind, and their values.
 
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ const EVENT: &[&str] = &[
     "type",
 ];
 
-/// Every field that selectors of this kind and version may use.
+/// Returns all fields that selectors of this kind and version support.
 pub(crate) fn supported_fields(kind: &Kind, version: &str) -> Vec<String> {
     let rules = rules(kind);
     let mut fields = vec![NAME.to_owned()];
@@ -62,8 +62,8 @@ pub(crate) fn supported_fields(kind: &Kind, version: &str) -> Vec<String> {
     fields
 }
 
-/// The value of a field that selectors may use; `None` for any other field.
-/// Events may come in the shape of either of their groups.
+/// Returns the value of a supported field; `None` for other fields. Events can have the shape of
+/// either of their groups.
 pub(crate) fn field_value(kind: &Kind, object: &Value, field: &str) -> Option<String> {
     let text = |pointer: &str| {
         object
@@ -111,7 +111,7 @@ pub(crate) fn field_value(kind: &Kind, object: &Value, field: &str) -> Option<St
             first if first.is_empty() => text("/status/podIP"),
             first => first,
         },
-        // Accepted by the real server, but it has never given it a value.
+        // Accepted by the real server, but always empty.
         ("Pod", "status.podIPs") => String::new(),
         ("Node", "spec.unschedulable") => switch("/spec/unschedulable"),
         ("ReplicationController", _) => number("/status/replicas"),
@@ -122,7 +122,7 @@ pub(crate) fn field_value(kind: &Kind, object: &Value, field: &str) -> Option<St
 }
 
 impl FieldSelector {
-    /// Refuses fields that the kind does not support, with the message of the 400 answer.
+    /// Rejects fields that the kind does not support, with the message of the 400 response.
     pub(crate) fn check(&self, kind: &Kind, version: &str) -> Result<(), String> {
         let supported = supported_fields(kind, version);
         match self
@@ -137,7 +137,7 @@ impl FieldSelector {
 
 struct Rules {
     special: &'static [&'static str],
-    /// Whether `metadata.namespace` is accepted.
+    /// `true` if `metadata.namespace` is supported.
     namespace: bool,
     refuse: fn(&str) -> String,
 }
@@ -169,7 +169,7 @@ fn rules(kind: &Kind) -> Rules {
             false,
             unsupported_of_slice,
         ),
-        // Both names are accepted for any other kind, even when it has no namespaces.
+        // Both names are supported for all other kinds, including cluster-scoped ones.
         _ => (&[], true, unknown),
     };
     Rules {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn unsupported_fields_are_refused_as_on_a_real_server() {
+    fn unsupported_field_errors_match_a_real_server() {
         let kinds = builtin();
         let error = |group: &str, plural: &str, selector: &str| {
             let kind = kinds.by_plural(group, plural).unwrap();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_built_in_kinds_select() {
+    fn built_in_kinds_are_selected_by_fields() {
         let kinds = builtin();
         let selects = |plural: &str, object: &Value, selector: &str| {
             let kind = kinds.by_plural("", plural).unwrap();
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_selected_in_either_shape() {
+    fn events_of_both_groups_are_selected_by_fields() {
         let kinds = builtin();
         let core = kinds.by_plural("", "events").unwrap();
         let new = kinds.by_plural("events.k8s.io", "events").unwrap();
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn custom_resources_select_by_declared_paths() {
+    fn custom_resources_are_selected_by_declared_paths() {
         let kind = custom();
         let object = json!({ "spec": { "color": "blue", "size": 5 } });
         let selects = |selector: &str| {

@@ -1,14 +1,14 @@
 //! Shard selectors: objects whose uid or namespace hashes into given ranges.
 //!
-//! `shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')`, and any number of them
-//! joined by `||`. The syntax is a part of CEL, but nothing is evaluated.
+//! `shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')`, and any number of
+//! them joined by `||`. The syntax is a subset of CEL, but nothing is evaluated.
 
 use std::fmt;
 
 /// The end of the last range: 2^64.
 const END: &str = "0x10000000000000000";
 
-/// A selector that was parsed.
+/// A parsed selector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShardSelector {
     field: Field,
@@ -22,7 +22,7 @@ pub(crate) enum Field {
     Namespace,
 }
 
-/// Hashes from `start` up to `end`, which is not included.
+/// Hashes from `start` up to `end`, exclusively.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Range {
     start: u128,
@@ -39,7 +39,7 @@ impl Field {
 }
 
 impl ShardSelector {
-    /// Parses the parameter of a request. The error is worded as on a real server.
+    /// Parses the parameter of a request. The error has the wording of a real server.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {
             return Err(
@@ -97,7 +97,7 @@ impl fmt::Display for ShardSelector {
     }
 }
 
-/// The 64-bit FNV-1a hash.
+/// Returns the 64-bit FNV-1a hash.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -136,7 +136,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
                 loop {
                     match rest.next() {
                         Some(end) if end == next => break,
-                        // No hexadecimal number has an escape in it.
+                        // Hexadecimal numbers contain no escapes.
                         Some(other) => inside.push(other),
                         None => {
                             return Err("CEL parse error: Syntax error: unterminated string".into());
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn two_halves_are_everything_without_overlap() {
+    fn two_halves_partition_all_objects() {
         let half = |from: &str, to: &str| {
             let text = format!("shardRange(object.metadata.uid, '{from}', '{to}')");
             ShardSelector::parse(&text).unwrap()
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_with_a_reason() {
+    fn malformed_shard_selectors_are_rejected_with_a_reason() {
         let uid = "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')";
         let cases = [
             (" ".to_owned(), "empty shard selector"),

@@ -1,7 +1,7 @@
-//! A certificate authority of our own, made at start and gone at the end.
+//! The certificate authority of a sandbox, kept in memory.
 //!
-//! Private keys leave this module only where they are meant to: in the TLS configuration and in a
-//! kubeconfig. They never show up in `Debug` output.
+//! Private keys leave this module only in the TLS configuration and in a kubeconfig. They never
+//! appear in `Debug` output.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -16,20 +16,20 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
-/// What goes wrong with certificates.
+/// Errors of certificates.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("a certificate cannot be made")]
+    #[error("cannot generate a certificate")]
     Generation(#[from] rcgen::Error),
-    #[error("the TLS settings are refused")]
+    #[error("invalid TLS settings")]
     Tls(#[from] rustls::Error),
-    #[error("the verifier of client certificates cannot be built")]
+    #[error("cannot build the verifier of client certificates")]
     Verifier(#[from] rustls::server::VerifierBuilderError),
-    #[error("the clock shows a time that certificates can't express")]
+    #[error("the time of the clock is out of the range of certificates")]
     Time(#[from] jiff::Error),
 }
 
-/// Names that every server certificate is good for, besides the addresses it listens on.
+/// Names in every server certificate, besides the bound addresses.
 const SERVER_NAMES: [&str; 4] = [
     "localhost",
     "kubernetes",
@@ -49,7 +49,7 @@ impl Identity {
         &self.certificate
     }
 
-    /// The private key. Never to be logged.
+    /// Returns the private key. It must not be logged.
     pub(crate) fn key_pem(&self) -> &str {
         &self.key
     }
@@ -61,7 +61,7 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// The authority that signs the certificates of one sandbox, and that its clients trust.
+/// The authority that signs the certificates of one sandbox.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,
@@ -76,7 +76,8 @@ impl fmt::Debug for Authority {
 }
 
 impl Authority {
-    /// A new authority. Certificates are valid from a day before `now` (clocks differ) for ten years.
+    /// Generates an authority. Certificates are valid from a day before `now` (clocks differ) for
+    /// ten years.
     pub(crate) fn generate(now: Timestamp) -> Result<Self, Error> {
         let mut params = params("kopf-sandbox-ca", now)?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -96,13 +97,13 @@ impl Authority {
         })
     }
 
-    /// The authority's certificate, for clients to trust.
+    /// Returns the authority's certificate.
     pub(crate) fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// TLS for a server: a fresh certificate for the usual names, for the loopback addresses and
-    /// for those given here. Clients may show certificates of this authority, but need not.
+    /// Returns the TLS configuration of a server: a new certificate for the usual names, the
+    /// loopback addresses and the given names. Client certificates of this authority are optional.
     pub(crate) fn server_config(
         &self,
         addresses: &[IpAddr],
@@ -163,7 +164,7 @@ impl Authority {
         Ok((certificate.der().clone(), key))
     }
 
-    /// A certificate by which a client is this user in this group.
+    /// Issues a client certificate for a user in a group.
     pub(crate) fn client(&self, user: &str, group: &str) -> Result<Identity, Error> {
         let mut params = params(user, self.now)?;
         if !group.is_empty() {
@@ -181,36 +182,41 @@ impl Authority {
         })
     }
 
-    /// The certificate of the administrator, who may do everything.
+    /// Issues the certificate of the administrator, who has all rights.
     pub(crate) fn admin(&self) -> Result<Identity, Error> {
         self.client("kubernetes-admin", "system:masters")
     }
 }
 
-/// A request for a certificate that was approved.
+/// An approved certificate signing request.
 #[derive(Debug)]
-pub(crate) struct Wish<'a> {
+pub(crate) struct SigningRequest<'a> {
     pub(crate) pem: &'a str,
-    /// The validity from now on.
+    /// The validity from now on, in seconds.
     pub(crate) seconds: i64,
     /// The key usages by their names in Kubernetes, such as `client auth`.
     pub(crate) usages: Vec<&'a str>,
 }
 
-impl Wish<'_> {
-    /// Returns `true` if a text is a request that can be signed.
+impl SigningRequest<'_> {
+    /// Returns `true` if a string is a request that can be signed.
     pub(crate) fn is_readable(pem: &str) -> bool {
         CertificateSigningRequestParams::from_pem(pem).is_ok()
     }
 }
 
 impl Authority {
-    /// Returns a certificate for a request, as PEM. Of the request, the key, the subject and the names count.
-    pub(crate) fn sign(&self, wish: &Wish<'_>, now: Timestamp) -> Result<String, Error> {
-        let mut request = CertificateSigningRequestParams::from_pem(wish.pem)?;
+    /// Signs a request. Returns the certificate as PEM, with the key, the subject and the names of
+    /// the request.
+    pub(crate) fn sign(
+        &self,
+        signing: &SigningRequest<'_>,
+        now: Timestamp,
+    ) -> Result<String, Error> {
+        let mut request = CertificateSigningRequestParams::from_pem(signing.pem)?;
         let params = &mut request.params;
         let common = self::params("", now)?;
-        let days = wish.seconds.saturating_add(86_399) / 86_400;
+        let days = signing.seconds.saturating_add(86_399) / 86_400;
         let end = now
             .to_zoned(TimeZone::UTC)
             .date()
@@ -222,7 +228,7 @@ impl Authority {
         params.use_authority_key_identifier_extension = true;
         params.key_usages.clear();
         params.extended_key_usages.clear();
-        for usage in &wish.usages {
+        for usage in &signing.usages {
             match *usage {
                 "digital signature" | "signing" => {
                     params.key_usages.push(KeyUsagePurpose::DigitalSignature);
@@ -243,13 +249,13 @@ impl Authority {
     }
 }
 
-/// The parts of a civil date as rcgen takes them: a month is 1 to 12 and a day 1 to 31.
+/// Returns year, month (1–12) and day (1–31) for rcgen.
 fn parts(date: jiff::civil::Date) -> (i32, u8, u8) {
     let small = |number: i8| u8::try_from(number).unwrap_or(1);
     (date.year().into(), small(date.month()), small(date.day()))
 }
 
-/// What all certificates have in common.
+/// Returns the common parameters of all certificates.
 fn params(common_name: &str, now: Timestamp) -> Result<CertificateParams, Error> {
     let today = now.to_zoned(TimeZone::UTC).date();
     let mut params = CertificateParams::default();
@@ -277,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_admin_is_in_the_masters_group() {
+    fn admin_is_in_the_masters_group() {
         let identity = Authority::generate(now()).unwrap().admin().unwrap();
         let der = CertificateDer::from_pem_slice(identity.certificate_pem().as_bytes()).unwrap();
         let peer = PeerCertificate::parse(&der).unwrap();
@@ -309,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_do_not_show_up_in_debug_output() {
+    fn keys_are_absent_from_debug_output() {
         let authority = Authority::generate(now()).unwrap();
         let identity = authority.admin().unwrap();
         assert!(identity.key_pem().contains("PRIVATE KEY"));

@@ -1,4 +1,4 @@
-//! One TCP connection that can be broken on demand: reset, or left open and silent.
+//! A TCP connection that can be reset or frozen on demand.
 
 use std::io;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ const OPEN: u8 = 0;
 const FROZEN: u8 = 1;
 const RESET: u8 = 2;
 
-/// What others can do to a connection. Clones are about the same connection.
+/// A handle to break a connection. Clones refer to the same connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Control {
     shared: Arc<Shared>,
@@ -26,19 +26,19 @@ struct Shared {
     state: AtomicU8,
     reader: AtomicWaker,
     writer: AtomicWaker,
-    /// Cancelled by a reset, so that the connection's owner lets go of it.
+    /// Cancelled by a reset, so that the owner drops the connection.
     gone: CancellationToken,
 }
 
 impl Control {
-    /// The connection is aborted: the other side gets a TCP reset.
+    /// Aborts the connection with a TCP reset.
     pub(super) fn reset(&self) {
         self.shared.state.store(RESET, Ordering::Release);
         self.wake();
         self.shared.gone.cancel();
     }
 
-    /// The connection stays open and nothing passes in either direction; or it goes on.
+    /// Freezes the connection: it stays open and transfers nothing. `false` resumes it.
     pub(super) fn freeze(&self, frozen: bool) {
         let (from, to) = if frozen {
             (OPEN, FROZEN)
@@ -56,7 +56,7 @@ impl Control {
         }
     }
 
-    /// Ends when the connection has been reset.
+    /// Waits until the connection is reset.
     pub(super) async fn gone(&self) {
         self.shared.gone.cancelled().await;
     }
@@ -66,7 +66,7 @@ impl Control {
         self.shared.writer.wake();
     }
 
-    /// Whether data may pass now; if not, the task is woken when that changes.
+    /// Returns `Ready` if data may pass; otherwise registers the task to be woken on a change.
     fn poll_open(&self, waker: &AtomicWaker, cx: &Context<'_>) -> Poll<io::Result<()>> {
         // Register first: a change between the check and the registration would be missed.
         waker.register(cx.waker());
@@ -86,7 +86,7 @@ impl Control {
     }
 }
 
-/// A TCP stream under control.
+/// A TCP stream with a [`Control`].
 #[derive(Debug)]
 pub(super) struct Controlled {
     stream: TcpStream,
@@ -102,7 +102,8 @@ impl Controlled {
 impl Drop for Controlled {
     fn drop(&mut self) {
         if self.control.shared.state.load(Ordering::Acquire) == RESET {
-            // Closing without lingering is what sends RST. If it fails, the peer sees a plain end.
+            // Closing with zero linger sends RST. If setting it fails, the peer sees an orderly
+            // end.
             let _ = self.stream.set_zero_linger();
         }
     }
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reset_is_seen_as_a_reset() {
+    async fn peer_sees_a_reset() {
         let (mut server, control, mut client) = pair().await;
         server.write_all(b"x").await.unwrap();
         assert_eq!(client.read_u8().await.unwrap(), b'x');
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_frozen_connection_goes_on_when_thawed() {
+    async fn frozen_connection_resumes() {
         let (mut server, control, mut client) = pair().await;
         control.freeze(true);
         client.write_all(b"x").await.unwrap();

@@ -1,6 +1,6 @@
-//! The kubeconfig that leads kubectl and other clients to a sandbox.
+//! The kubeconfig of a sandbox for kubectl and other clients.
 //!
-//! A file of the user's own is never overwritten: only one that we have written before.
+//! A file is overwritten only if it was written here.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -12,30 +12,30 @@ use serde_json::Value;
 
 use super::certificates::Identity;
 
-/// The name of the cluster, of the user and of the context; also how we know our own files.
+/// The name of the cluster, the user and the context. It also identifies files written here.
 pub(crate) const NAME: &str = "kopf-sandbox";
 
-/// A kubeconfig of ours has a few kilobytes; whatever is larger is somebody else's.
+/// Maximum size of a file that is read. Files written here have a few kilobytes.
 const MOST_BYTES: u64 = 1024 * 1024;
 
-/// Why a kubeconfig was not written.
+/// The reason why a kubeconfig was not written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("{} exists and is not a kubeconfig of a sandbox; it is left as it is: \
+    #[error("{} exists and is not a kubeconfig of a sandbox: \
              choose another file", .0.display())]
     NotOurs(PathBuf),
     #[error("{} cannot be written", .path.display())]
     Io { path: PathBuf, source: io::Error },
 }
 
-/// How a client proves who it is.
+/// The credentials of a client.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Credentials<'a> {
     Certificate(&'a Identity),
     Token(&'a str),
 }
 
-/// The text of a kubeconfig for the server at this URL.
+/// Returns the content of a kubeconfig for the server at this URL.
 pub(crate) fn render(server: &str, authority_pem: &str, credentials: Credentials<'_>) -> String {
     let user = match credentials {
         Credentials::Certificate(identity) => format!(
@@ -72,24 +72,24 @@ preferences: {{}}
     )
 }
 
-/// A string of YAML; JSON's strings are a subset of them.
+/// Quotes a YAML string; JSON strings are a subset.
 fn quoted(text: &str) -> String {
     Value::String(text.to_owned()).to_string()
 }
 
-/// Writes a kubeconfig that only its owner can read: all or nothing, folders included.
+/// Writes a kubeconfig with the mode 0600, atomically, and creates missing folders.
 ///
-/// Blocks for as long as the file system takes.
+/// Blocks on file system operations.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
     let failed = |source| Error::Io {
         path: path.to_owned(),
         source,
     };
-    // Through links: it is the file behind them that gets replaced, not the link.
+    // Links are followed: the target is replaced, not the link.
     let resolved = fs::canonicalize(path);
     let path = match (&resolved, fs::symlink_metadata(path)) {
         (Ok(resolved), _) => resolved.as_path(),
-        (Err(_), Ok(_)) => return Err(Error::NotOurs(path.to_owned())), // a link to nowhere
+        (Err(_), Ok(_)) => return Err(Error::NotOurs(path.to_owned())), // a dangling link
         (Err(_), Err(error)) if error.kind() == io::ErrorKind::NotFound => path,
         (Err(_), Err(error)) => return Err(failed(error)),
     };
@@ -105,7 +105,7 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
     if let Some(folder) = folder {
         fs::create_dir_all(folder).map_err(failed)?;
     }
-    // In the same folder: a file can only be renamed within its file system.
+    // In the same folder: a rename does not work across file systems.
     let mut name = std::ffi::OsString::from(".");
     name.push(
         path.file_name()
@@ -115,7 +115,7 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
     let new = path.with_file_name(name);
     let written = write_new(&new, text).and_then(|()| fs::rename(&new, path));
     if let Err(error) = written {
-        // The first error is the one to report; the leftover has no content worth another one.
+        // The first error is returned; failing to remove the temporary file does not matter.
         let _ = fs::remove_file(&new);
         return Err(failed(error));
     }
@@ -123,7 +123,7 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
 }
 
 fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    // A leftover of a process that died in between, with the same number.
+    // Left by a process with the same id that was killed.
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -137,8 +137,8 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Whether there is nothing to lose: a plain file that is empty or that we have written. Devices and pipes
-/// are not even opened.
+/// Returns `true` for a regular file that is empty or was written here. Devices and pipes are not
+/// opened.
 fn is_replaceable(path: &Path, metadata: &fs::Metadata) -> io::Result<bool> {
     if !metadata.is_file() || metadata.len() > MOST_BYTES {
         return Ok(false);
@@ -147,7 +147,7 @@ fn is_replaceable(path: &Path, metadata: &fs::Metadata) -> io::Result<bool> {
     Ok(std::str::from_utf8(&content).is_ok_and(is_ours))
 }
 
-/// Whether a text is a kubeconfig of a sandbox, with nothing of anybody else's in it; or empty.
+/// Returns `true` if a kubeconfig is empty, or contains only the entries of a sandbox.
 fn is_ours(content: &str) -> bool {
     if content.trim().is_empty() {
         return true;
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use crate::server::certificates::Authority;
 
-    /// A folder of the test's own that goes away with it.
+    /// A temporary folder, removed on drop.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_yaml_with_everything_embedded() {
+    fn kubeconfig_is_yaml_with_embedded_credentials() {
         let authority = Authority::generate("2026-11-15T00:00:00Z".parse().unwrap()).unwrap();
         let admin = authority.admin().unwrap();
         let text = render(
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_file_is_replaced_and_others_are_not() {
+    fn only_own_kubeconfig_is_replaced() {
         let folder = Folder::new("replacing");
         let path = folder.0.join("deep/er/config");
         write(&path, &token_config()).unwrap();
@@ -262,7 +262,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn only_the_owner_can_read_it() {
+    fn kubeconfig_is_readable_by_the_owner_only() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = Folder::new("mode");
         let path = folder.0.join("config");
@@ -276,13 +276,13 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_no_file() {
+    fn folder_is_not_replaced() {
         let folder = Folder::new("folder");
         assert!(matches!(write(&folder.0, "x"), Err(Error::NotOurs(_))));
     }
 
     #[test]
-    fn what_belongs_to_somebody_else_is_left_alone() {
+    fn kubeconfig_with_other_entries_is_not_replaced() {
         let folder = Folder::new("foreign");
         let path = folder.0.join("config");
         let mixed = token_config().replace(
@@ -305,7 +305,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_lead_to_the_file_that_is_written() {
+    fn symbolic_links_are_followed() {
         let folder = Folder::new("links");
         let (file, link) = (folder.0.join("file"), folder.0.join("link"));
         fs::write(&file, "").unwrap();
@@ -322,7 +322,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn sockets_and_the_like_are_no_files() {
+    fn special_files_are_not_replaced() {
         let folder = Folder::new("socket");
         let path = folder.0.join("socket");
         let _socket = std::os::unix::net::UnixListener::bind(&path).unwrap();

@@ -1,7 +1,7 @@
-//! Accepts TLS connections and owns them: no connection outlives its listener.
+//! A listener that accepts TLS connections and owns them: no connection outlives it.
 //!
-//! It knows nothing of Kubernetes. It can be taken down and brought back on the same port with the
-//! same certificates, and its connections can be broken, which is what tests of clients need.
+//! It is independent of Kubernetes. It can be stopped and restarted on the same port with the same
+//! certificates, and its connections can be broken, for tests of clients.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -30,12 +30,11 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// Limits of a listener.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// How long a client may take for the TLS handshake. 10 seconds.
+    /// Timeout of the TLS handshake. 10 seconds.
     pub(crate) handshake_timeout: Duration,
-    /// How long a client may take for the head of an HTTP/1.1 request, and how long such a connection
-    /// may be idle. 90 seconds.
+    /// Timeout of the head of an HTTP/1.1 request, and of idle connections. 90 seconds.
     pub(crate) header_timeout: Duration,
-    /// Connections above this number wait to be accepted. 4096.
+    /// Maximum number of connections; further ones wait to be accepted. 4096.
     pub(crate) max_connections: usize,
 }
 
@@ -49,26 +48,26 @@ impl Default for Settings {
     }
 }
 
-/// A running listener. Dropping it closes the port and all connections at once.
+/// A running listener. Dropping it closes the port and all connections.
 #[derive(Debug)]
 pub(crate) struct Listener {
     address: SocketAddr,
     connections: Connections,
-    orders: mpsc::Sender<Order>,
+    commands: mpsc::Sender<Command>,
     tasks: TaskTracker,
 }
 
-/// What the listener's task is told to do.
+/// A command to the listener's task.
 #[derive(Debug)]
-enum Order {
-    /// Stop accepting, end the connections within this time.
+enum Command {
+    /// Stops accepting and ends the connections within this time.
     Down(Duration, oneshot::Sender<()>),
-    /// Listen again.
+    /// Listens again.
     Up(oneshot::Sender<io::Result<()>>),
 }
 
 impl Listener {
-    /// Listens on an address; port 0 stands for any free port.
+    /// Listens on an address; port 0 selects a free port.
     pub(crate) async fn bind<S, B>(
         address: SocketAddr,
         tls: Arc<ServerConfig>,
@@ -87,7 +86,7 @@ impl Listener {
         let socket = TcpListener::bind(address).await?;
         let address = socket.local_addr()?;
         let connections = Connections::default();
-        let (orders, received) = mpsc::channel(1);
+        let (commands, received) = mpsc::channel(1);
         let tasks = TaskTracker::new();
         let acceptor = Acceptor {
             address,
@@ -103,17 +102,17 @@ impl Listener {
         Ok(Self {
             address,
             connections,
-            orders,
+            commands,
             tasks,
         })
     }
 
-    /// Where it listens, with the real port.
+    /// Returns the bound address and port.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where clients on this machine find it.
+    /// Returns the URL for clients on this machine.
     pub(crate) fn url(&self) -> String {
         let host = match self.address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -123,43 +122,45 @@ impl Listener {
         format!("https://{}", SocketAddr::new(host, self.address.port()))
     }
 
-    /// The connections that are open.
+    /// Returns the open connections.
     pub(crate) fn connections(&self) -> &Connections {
         &self.connections
     }
 
     /// Stops listening and ends all connections: in an orderly way within the grace time, then by
     /// closing them. The port is free afterwards.
-    pub(crate) async fn go_down(&self, grace: Duration) {
+    pub(crate) async fn suspend(&self, grace: Duration) {
         let (done, finished) = oneshot::channel();
-        if self.orders.send(Order::Down(grace, done)).await.is_ok() {
-            // An error means that the task is gone, and the connections with it.
+        if self.commands.send(Command::Down(grace, done)).await.is_ok() {
+            // An error means that the task has ended, and its connections with it.
             let _ = finished.await;
         }
     }
 
     /// Listens again on the same port with the same certificates.
-    pub(crate) async fn come_back(&self) -> io::Result<()> {
+    pub(crate) async fn resume(&self) -> io::Result<()> {
         let gone = || io::Error::other("the listener has ended");
         let (done, finished) = oneshot::channel();
-        self.orders
-            .send(Order::Up(done))
+        self.commands
+            .send(Command::Up(done))
             .await
             .map_err(|_| gone())?;
         finished.await.map_err(|_| gone())?
     }
 
-    /// Ends the listener for good.
+    /// Ends the listener permanently.
     pub(crate) async fn shut_down(self, grace: Duration) {
-        self.go_down(grace).await;
-        let Self { orders, tasks, .. } = self;
-        drop(orders);
+        self.suspend(grace).await;
+        let Self {
+            commands, tasks, ..
+        } = self;
+        drop(commands);
         tasks.close();
         tasks.wait().await;
     }
 }
 
-/// The open connections of a listener, to be broken at will. Clones are about the same listener.
+/// The open connections of a listener. Clones refer to the same listener.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Connections {
     shared: Arc<Registry>,
@@ -167,7 +168,7 @@ pub(crate) struct Connections {
 
 #[derive(Debug, Default)]
 struct Registry {
-    /// Whether connections are half-open from the start.
+    /// `true` if new connections are half-open.
     frozen: AtomicBool,
     open: Mutex<Open>,
 }
@@ -179,7 +180,7 @@ struct Open {
 }
 
 impl Connections {
-    /// Whether nobody is connected.
+    /// Returns `true` if there are no connections.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().controls.is_empty()
@@ -190,7 +191,7 @@ impl Connections {
         self.controls().iter().for_each(Control::reset);
     }
 
-    /// Makes all connections half-open, new ones too; or lets them go on.
+    /// Makes all connections half-open, including new ones. `false` resumes them.
     pub(crate) fn freeze(&self, frozen: bool) {
         self.shared.frozen.store(frozen, Ordering::Release);
         for control in self.controls() {
@@ -209,7 +210,7 @@ impl Connections {
         let id = open.last_id;
         open.controls.insert(id, control.clone());
         drop(open);
-        // After it is on the list: whoever freezes all connections at this moment misses none.
+        // Checked after the registration, so that a concurrent freeze misses no connection.
         if self.shared.frozen.load(Ordering::Acquire) {
             control.freeze(true);
         }
@@ -228,7 +229,7 @@ impl Connections {
     }
 }
 
-/// A connection's place on the list, for as long as it is open.
+/// The registration of an open connection.
 struct Registration {
     connections: Connections,
     id: u64,
@@ -249,7 +250,7 @@ struct Acceptor<S> {
     service: S,
     settings: Settings,
     connections: Connections,
-    /// Tells the connections to end; renewed when the listener comes back.
+    /// Cancelled to end the connections; replaced when the listener restarts.
     ending: CancellationToken,
     tasks: JoinSet<()>,
 }
@@ -264,20 +265,20 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    /// Ends when the handle is gone.
-    async fn run(mut self, socket: TcpListener, mut orders: mpsc::Receiver<Order>) {
+    /// Runs until the handle is dropped.
+    async fn run(mut self, socket: TcpListener, mut commands: mpsc::Receiver<Command>) {
         let mut socket = Some(socket);
         loop {
             tokio::select! {
-                order = orders.recv() => match order {
+                command = commands.recv() => match command {
                     None => return,
-                    Some(Order::Down(grace, done)) => {
+                    Some(Command::Down(grace, done)) => {
                         socket = None;
                         self.end_connections(grace).await;
-                        // Whoever gave the order may have stopped waiting.
+                        // The sender of the command may have stopped waiting.
                         let _ = done.send(());
                     }
-                    Some(Order::Up(done)) => {
+                    Some(Command::Up(done)) => {
                         let outcome = match socket {
                             Some(_) => Ok(()),
                             None => TcpListener::bind(self.address).await.map(|new| {
@@ -298,7 +299,7 @@ where
         let Some(socket) = socket else {
             return std::future::pending().await;
         };
-        // Finished ones are taken out here, so that they don't pile up.
+        // Finished tasks are removed here, so that they do not accumulate.
         while self.tasks.try_join_next().is_some() {}
         let Ok(permit) = Arc::clone(&self.permits).acquire_owned().await else {
             return std::future::pending().await;
@@ -306,8 +307,8 @@ where
         let (stream, _) = match socket.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Most likely out of file descriptors: some will be free again.
-                tracing::warn!(%error, "a connection cannot be accepted");
+                // Probably out of file descriptors; some will be closed.
+                tracing::warn!(%error, "cannot accept a connection");
                 return tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
@@ -324,16 +325,13 @@ where
         self.ending.cancel();
         let all_ended = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(grace, all_ended).await.is_err() {
-            tracing::debug!(
-                left = self.tasks.len(),
-                "connections are closed before their end"
-            );
+            tracing::debug!(left = self.tasks.len(), "closing unfinished connections");
             self.tasks.shutdown().await;
         }
     }
 }
 
-/// The life of one connection: handshake, then HTTP.
+/// Serves one connection: handshake, then HTTP.
 async fn establish<S, B>(
     stream: TcpStream,
     registration: &Registration,
@@ -350,7 +348,7 @@ async fn establish<S, B>(
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    // Events are small and urgent. A socket that refuses this works nevertheless.
+    // Events are small and urgent. Failing to set the option is harmless.
     let _ = stream.set_nodelay(true);
     let control = registration.control.clone();
     let handshake = tls.accept(Controlled::new(stream, control.clone()));
@@ -364,6 +362,6 @@ async fn establish<S, B>(
             serving::serve(stream, service, control, settings.header_timeout, ending).await;
         }
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-        Err(_) => tracing::debug!("a TLS handshake took too long"),
+        Err(_) => tracing::debug!("TLS handshake timed out"),
     }
 }

@@ -1,5 +1,5 @@
-//! The way in over the network: a TLS listener, the certificates it shows, and the kubeconfig that
-//! leads clients to it. What is served is somebody else's concern: a `tower::Service`.
+//! The network side: a TLS listener, its certificates, and the kubeconfig for clients. The served
+//! API is any `tower::Service`.
 
 pub(crate) mod certificates;
 mod connection;

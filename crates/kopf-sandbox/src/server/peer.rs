@@ -1,4 +1,4 @@
-//! Who a client says it is by its certificate, after the handshake has proven that it is true.
+//! The identity of a client in its certificate, verified by the handshake.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ pub(crate) struct PeerCertificate {
 }
 
 impl PeerCertificate {
-    /// None if the certificate names nobody.
+    /// Returns `None` if the certificate has no common name.
     pub(crate) fn parse(certificate: &CertificateDer<'_>) -> Option<Self> {
         let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
         let subject = parsed.subject();
@@ -38,7 +38,7 @@ impl PeerCertificate {
     }
 }
 
-/// SHA-256, by the only cryptography at hand: that of TLS.
+/// Returns SHA-256 in hexadecimal digits, computed by the TLS library.
 fn fingerprint(bytes: &[u8]) -> String {
     let suite = rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
     let Some(suite) = suite.tls13() else {
@@ -46,7 +46,7 @@ fn fingerprint(bytes: &[u8]) -> String {
     };
     let hash = suite.common.hash_provider.hash(bytes);
     hash.as_ref().iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string can't fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_names_nobody() {
+    fn malformed_certificate_has_no_user() {
         assert_eq!(
             PeerCertificate::parse(&CertificateDer::from(vec![1, 2, 3])),
             None

@@ -1,4 +1,4 @@
-//! Serves HTTP on one established TLS connection until it ends, breaks or is told to end.
+//! Serves HTTP on one TLS connection until it ends, breaks or is cancelled.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -23,11 +23,11 @@ use crate::fault::ConnectionFault;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// More requests at once than this on one HTTP/2 connection wait for their turn; a client that
-/// watches everything needs hundreds.
+/// Maximum number of concurrent requests of one HTTP/2 connection. A client that watches all kinds
+/// needs hundreds.
 const MAX_STREAMS: u32 = 1000;
 
-/// Runs what HTTP/2 does in tasks of its own, as long as the connection lives.
+/// An executor of HTTP/2 tasks, bound to the life of the connection.
 #[derive(Clone)]
 struct Streams {
     tracker: TaskTracker,
@@ -43,10 +43,10 @@ impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Streams
     }
 }
 
-/// Serves one connection. `ending` ends it in an orderly way: requests under way are finished,
-/// and open-ended answers (watches) end once they have nothing to say.
+/// Serves one connection. `ending` ends it in an orderly way: running requests are finished, and
+/// watches end once their queues are empty.
 ///
-/// Cancel-safe: dropping it closes the connection and ends its requests.
+/// Cancel-safe: dropping it closes the connection and its requests.
 pub(super) async fn serve<S, B>(
     stream: TlsStream<Controlled>,
     service: S,
@@ -84,7 +84,7 @@ pub(super) async fn serve<S, B>(
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS);
-    // The protocol is agreed on in the handshake; without an agreement it is HTTP/1.1.
+    // The handshake negotiates the protocol; the default is HTTP/1.1.
     let builder = if is_http2 {
         builder.http2_only()
     } else {
@@ -97,7 +97,7 @@ pub(super) async fn serve<S, B>(
             if let Some(peer) = &peer {
                 request.extensions_mut().insert(peer.clone());
             }
-            answer(service.clone(), request, control.clone(), ending.clone())
+            respond(service.clone(), request, control.clone(), ending.clone())
         })
     };
     let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), requests));
@@ -117,8 +117,8 @@ pub(super) async fn serve<S, B>(
     }
 }
 
-/// One request and its answer, unless a fault is in the way.
-async fn answer<S, B>(
+/// Serves one request, and applies the fault in its response, if any.
+async fn respond<S, B>(
     mut service: S,
     request: http::Request<Incoming>,
     control: Control,
@@ -144,8 +144,8 @@ where
     Ok(response.map(|body| Guarded::new(body, control, ending)))
 }
 
-/// An answer's body. If it breaks, the connection breaks, as it would with a real server
-/// that dies in the middle; when the listener is about to end, it ends at the next pause.
+/// The body of a response. If it fails, the connection breaks, as with a real server that crashes.
+/// When the listener ends, it ends at the next pause.
 struct Guarded<B> {
     inner: Pin<Box<B>>,
     control: Control,

@@ -1,4 +1,4 @@
-//! The listener with real clients over real sockets.
+//! Tests of the listener with real clients and sockets.
 
 use std::convert::Infallible;
 use std::io;
@@ -31,10 +31,10 @@ use crate::fault::{ConnectionBroken, ConnectionFault};
 type Stream = futures::stream::BoxStream<'static, Result<Frame<Bytes>, ConnectionBroken>>;
 type Body = Either<Full<Bytes>, StreamBody<Stream>>;
 
-/// Says who is there; on other paths it behaves in other ways.
+/// A service that returns the user; other paths have other behaviours.
 #[derive(Clone)]
 struct Greeter {
-    /// What the stream on `/watch` does after its first line.
+    /// Controls the stream on `/watch` after its first line.
     stream: watch::Receiver<bool>,
 }
 
@@ -51,7 +51,7 @@ impl tower::Service<Request<Incoming>> for Greeter {
         let user = request
             .extensions()
             .get::<PeerCertificate>()
-            .map_or("nobody".to_owned(), |peer| {
+            .map_or("anonymous".to_owned(), |peer| {
                 format!("{} {:?}", peer.common_name, peer.organizations)
             });
         let mut breaking = self.stream.clone();
@@ -96,7 +96,7 @@ struct Setup {
 type Sender = hyper::client::conn::http1::SendRequest<Full<Bytes>>;
 
 fn authority() -> Authority {
-    // Real time: TLS clients look at the real clock.
+    // Real time: TLS clients verify certificates with the system clock.
     Authority::generate(jiff::Timestamp::now()).unwrap()
 }
 
@@ -191,7 +191,7 @@ async fn text(response: Response<Incoming>) -> String {
 }
 
 #[tokio::test]
-async fn clients_are_known_by_their_certificates_or_not_at_all() {
+async fn clients_are_identified_by_their_certificates() {
     let mut setup = Setup::new().await;
     let admin = setup.authority.admin().unwrap();
     let mut sender = setup.http1(Some(&admin)).await;
@@ -203,15 +203,15 @@ async fn clients_are_known_by_their_certificates_or_not_at_all() {
     let mut sender = setup.http1(None).await;
     assert_eq!(
         text(sender.send_request(get("/")).await.unwrap()).await,
-        "HTTP/1.1 nobody"
+        "HTTP/1.1 anonymous"
     );
 }
 
 #[tokio::test]
-async fn certificates_of_another_authority_are_refused() {
+async fn certificates_of_another_authority_are_rejected() {
     let setup = Setup::new().await;
     let stranger = authority().admin().unwrap();
-    // With TLS 1.3 the client learns of the refusal when it reads.
+    // With TLS 1.3 the client gets the rejection on reading.
     let refused = match setup.tls(Some(&stranger), "http/1.1", "127.0.0.1").await {
         Err(error) => Err(error),
         Ok(mut stream) => stream.read_u8().await,
@@ -220,7 +220,7 @@ async fn certificates_of_another_authority_are_refused() {
 }
 
 #[tokio::test]
-async fn the_server_is_known_by_all_its_names_and_no_other() {
+async fn server_certificate_covers_exactly_its_names() {
     let setup = Setup::new().await;
     for name in ["localhost", "127.0.0.1", "::1", "kubernetes.default.svc"] {
         setup.tls(None, "h2", name).await.unwrap();
@@ -229,7 +229,7 @@ async fn the_server_is_known_by_all_its_names_and_no_other() {
 }
 
 #[tokio::test]
-async fn http2_is_spoken_and_streams_run_side_by_side() {
+async fn http2_streams_run_concurrently() {
     let mut setup = Setup::new().await;
     let stream = setup.tls(None, "h2", "localhost").await.unwrap();
     let (mut sender, connection) =
@@ -251,12 +251,12 @@ async fn http2_is_spoken_and_streams_run_side_by_side() {
     assert_eq!(first, "first\n");
     assert_eq!(
         text(sender.send_request(url("/")).await.unwrap()).await,
-        "HTTP/2.0 nobody"
+        "HTTP/2.0 anonymous"
     );
 }
 
 #[tokio::test]
-async fn a_marked_answer_resets_the_connection() {
+async fn marked_response_resets_the_connection() {
     let mut setup = Setup::new().await;
     let mut sender = setup.http1(None).await;
     let error = sender.send_request(get("/reset")).await.unwrap_err();
@@ -269,7 +269,7 @@ async fn a_marked_answer_resets_the_connection() {
 }
 
 #[tokio::test]
-async fn a_broken_stream_resets_the_connection() {
+async fn broken_stream_resets_the_connection() {
     let mut setup = Setup::new().await;
     let mut sender = setup.http1(None).await;
     let mut watch = sender
@@ -283,7 +283,7 @@ async fn a_broken_stream_resets_the_connection() {
 }
 
 #[tokio::test]
-async fn a_half_open_connection_is_silent_until_it_is_reset() {
+async fn half_open_connection_is_silent_until_reset() {
     let mut setup = Setup::new().await;
     let mut sender = setup.http1(None).await;
     let mut call = std::pin::pin!(sender.send_request(get("/half-open")));
@@ -294,7 +294,7 @@ async fn a_half_open_connection_is_silent_until_it_is_reset() {
 }
 
 #[tokio::test]
-async fn all_connections_freeze_and_go_on_or_are_reset() {
+async fn all_connections_freeze_and_resume_or_are_reset() {
     let mut setup = Setup::new().await;
     let mut sender = setup.http1(None).await;
     text(sender.send_request(get("/")).await.unwrap()).await;
@@ -309,7 +309,7 @@ async fn all_connections_freeze_and_go_on_or_are_reset() {
                 .is_err()
         );
         connections.freeze(false);
-        assert_eq!(text(call.await.unwrap()).await, "HTTP/1.1 nobody");
+        assert_eq!(text(call.await.unwrap()).await, "HTTP/1.1 anonymous");
     }
     connections.reset_all();
     assert!(sender.send_request(get("/")).await.is_err());
@@ -320,7 +320,7 @@ async fn all_connections_freeze_and_go_on_or_are_reset() {
 }
 
 #[tokio::test]
-async fn it_goes_down_and_comes_back_on_the_same_port() {
+async fn listener_restarts_on_the_same_port() {
     let mut setup = Setup::new().await;
     let address = setup.listener.address();
     let mut sender = setup.http1(None).await;
@@ -330,24 +330,24 @@ async fn it_goes_down_and_comes_back_on_the_same_port() {
         .unwrap()
         .into_body();
     watch.frame().await.unwrap().unwrap();
-    setup.listener.go_down(Duration::from_secs(30)).await;
+    setup.listener.suspend(Duration::from_secs(30)).await;
     assert!(
         watch.frame().await.is_none(),
         "an open stream ends in an orderly way"
     );
     assert!(TcpStream::connect(address).await.is_err());
-    setup.listener.come_back().await.unwrap();
-    setup.listener.come_back().await.unwrap();
+    setup.listener.resume().await.unwrap();
+    setup.listener.resume().await.unwrap();
     assert_eq!(setup.listener.address(), address);
     let mut sender = setup.http1(None).await;
     assert_eq!(
         text(sender.send_request(get("/")).await.unwrap()).await,
-        "HTTP/1.1 nobody"
+        "HTTP/1.1 anonymous"
     );
 }
 
 #[tokio::test]
-async fn it_shuts_down_though_a_client_says_nothing() {
+async fn idle_client_does_not_block_shutdown() {
     let setup = Setup::new().await;
     let mut idle = TcpStream::connect(setup.listener.address()).await.unwrap();
     let established = setup.tls(None, "h2", "localhost").await.unwrap();
@@ -360,7 +360,7 @@ async fn it_shuts_down_though_a_client_says_nothing() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_shake_hands_is_dropped() {
+async fn client_without_a_handshake_is_dropped() {
     let settings = Settings {
         handshake_timeout: Duration::from_millis(50),
         ..Settings::default()

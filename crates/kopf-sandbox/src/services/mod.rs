@@ -1,4 +1,4 @@
-//! Cluster IPs, IP families and node ports, which the server assigns to services.
+//! Cluster IPs, IP families and node ports of services.
 
 pub(crate) mod pool;
 mod ports;
@@ -8,12 +8,12 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use serde_json::{Map, Value, json};
 
-use self::pool::{Holdings, Pool};
+use self::pool::{Allocation, Pool};
 use crate::field_error::FieldError;
 
 const NONE: &str = "None";
 
-/// Why a service gets no addresses or ports.
+/// The reason why a service gets no addresses or ports.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Invalid(FieldError),
@@ -21,11 +21,11 @@ pub(crate) enum Failure {
     Internal(String),
 }
 
-/// Carries over what an update leaves out, and drops what its type no longer has.
+/// Carries over fields that an update omits, and drops those that its type does not have.
 pub(crate) fn carry_over(spec: &mut Map<String, Value>, old: &Map<String, Value>) {
     let same = |spec: &Map<String, Value>, field: &str| spec.get(field) == old.get(field);
     if has_addresses(old) && has_addresses(spec) {
-        // Clients that know only one of the two fields leave the other one out.
+        // Clients that support only one of the two fields omit the other one.
         if is_empty(spec, "clusterIP") && is_empty(spec, "clusterIPs") {
             copy(spec, old, "clusterIP");
             copy(spec, old, "clusterIPs");
@@ -67,19 +67,19 @@ pub(crate) fn carry_over(spec: &mut Map<String, Value>, old: &Map<String, Value>
     ports::carry_over(spec, old);
 }
 
-/// Assigns addresses and ports; `own` is what the service has already. Returns what it has then.
+/// Assigns addresses and ports; `own` are those that the service has. Returns all of them.
 pub(crate) fn assign(
     spec: &mut Map<String, Value>,
-    own: &Holdings,
+    own: &Allocation,
     pool: &mut Pool,
-) -> Result<Holdings, Failure> {
-    let mut holdings = Holdings::default();
+) -> Result<Allocation, Failure> {
+    let mut allocation = Allocation::default();
     if has_addresses(spec) {
         assign_families(spec);
-        holdings.addresses = assign_addresses(spec, own, pool)?;
+        allocation.addresses = assign_addresses(spec, own, pool)?;
     }
-    holdings.ports = ports::assign(spec, own, pool)?;
-    Ok(holdings)
+    allocation.ports = ports::assign(spec, own, pool)?;
+    Ok(allocation)
 }
 
 fn kind(spec: &Map<String, Value>) -> &str {
@@ -106,7 +106,7 @@ fn copy(spec: &mut Map<String, Value>, old: &Map<String, Value>, field: &str) {
     }
 }
 
-/// Completes both forms of the cluster IP, the families and their policy. There is only IPv4 here.
+/// Sets both forms of the cluster IP, the families and their policy. Only IPv4 is supported.
 fn assign_families(spec: &mut Map<String, Value>) {
     if is_empty(spec, "clusterIPs") && !is_empty(spec, "clusterIP") {
         let one = spec.get("clusterIP").cloned().unwrap_or_default();
@@ -145,7 +145,7 @@ fn assign_families(spec: &mut Map<String, Value>) {
 
 fn assign_addresses(
     spec: &mut Map<String, Value>,
-    own: &Holdings,
+    own: &Allocation,
     pool: &mut Pool,
 ) -> Result<BTreeSet<Ipv4Addr>, Failure> {
     if is_empty(spec, "clusterIPs") {
@@ -160,7 +160,7 @@ fn assign_addresses(
     let texts = given.as_array().into_iter().flatten();
     let mut addresses = BTreeSet::new();
     for text in texts.filter_map(Value::as_str).filter(|text| *text != NONE) {
-        // Addresses of other ranges are not counted: they come with copies of other clusters.
+        // Addresses of other ranges are ignored: they come from dumps of other clusters.
         let Ok(address) = text.parse::<Ipv4Addr>() else {
             continue;
         };

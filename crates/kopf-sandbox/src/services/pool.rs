@@ -1,31 +1,31 @@
-//! Cluster IPs and node ports: which are taken, and by which service.
+//! Allocated cluster IPs and node ports, by service.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 
 use serde_json::Value;
 
-/// The range of cluster IPs, as the `ServiceCIDR` object has it.
+/// The range of cluster IPs, as in the `ServiceCIDR` object.
 pub(crate) const RANGE: &str = "10.0.0.0/16";
 const NETWORK: u32 = u32::from_be_bytes([10, 0, 0, 0]);
 const ADDRESSES: u32 = 1 << 16;
-/// Addresses up to this offset are only taken by services that ask for them, as on a real server.
+/// Addresses below this offset are assigned only on request, as on a real server.
 const FIRST_ADDRESS: u32 = 256;
 
 /// The range of node ports.
 pub(crate) const PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
-/// Ports up to this one are only taken by services that ask for them.
+/// Ports below this one are assigned only on request.
 const FIRST_PORT: u16 = 30_086;
 
 /// The addresses and ports of one service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Holdings {
+pub(crate) struct Allocation {
     pub(crate) addresses: BTreeSet<Ipv4Addr>,
     pub(crate) ports: BTreeSet<u16>,
 }
 
-impl Holdings {
-    /// Returns what a stored service has.
+impl Allocation {
+    /// Returns the addresses and ports of a stored service.
     pub(crate) fn of(service: &Value) -> Self {
         let list = |pointer: &str| {
             let list = service.pointer(pointer).and_then(Value::as_array);
@@ -48,13 +48,13 @@ impl Holdings {
     }
 }
 
-/// All addresses and ports that are taken: by stored services, or reserved by requests that are under way.
+/// All allocated addresses and ports: of stored services, or reserved by running requests.
 #[derive(Debug)]
 pub(crate) struct Pool {
     /// By `namespace/name`.
-    stored: HashMap<String, Holdings>,
+    stored: HashMap<String, Allocation>,
     /// By the number of the reservation.
-    reserved: BTreeMap<u64, Holdings>,
+    reserved: BTreeMap<u64, Allocation>,
     addresses: HashMap<Ipv4Addr, usize>,
     ports: HashMap<u16, usize>,
     next_address: u32,
@@ -77,13 +77,13 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// Records what a service has now. Empty holdings: it is gone, or has nothing.
-    pub(crate) fn store(&mut self, service: String, holdings: Holdings) {
-        self.count(&holdings);
-        let before = if holdings.is_empty() {
+    /// Records the addresses and ports of a service. Empty for deleted services.
+    pub(crate) fn store(&mut self, service: String, allocation: Allocation) {
+        self.count(&allocation);
+        let before = if allocation.is_empty() {
             self.stored.remove(&service)
         } else {
-            self.stored.insert(service, holdings)
+            self.stored.insert(service, allocation)
         };
         if let Some(before) = before {
             self.discount(&before);
@@ -91,18 +91,18 @@ impl Pool {
     }
 
     /// Reserves addresses and ports until [`Pool::release`].
-    pub(crate) fn reserve(&mut self, holdings: Holdings) -> u64 {
-        self.count(&holdings);
+    pub(crate) fn reserve(&mut self, allocation: Allocation) -> u64 {
+        self.count(&allocation);
         let number = self.next_reservation;
         self.next_reservation += 1;
-        self.reserved.insert(number, holdings);
+        self.reserved.insert(number, allocation);
         number
     }
 
-    /// Ends a reservation: its service is stored, or never will be.
+    /// Ends a reservation, after its service was stored or rejected.
     pub(crate) fn release(&mut self, reservation: u64) {
-        if let Some(holdings) = self.reserved.remove(&reservation) {
-            self.discount(&holdings);
+        if let Some(allocation) = self.reserved.remove(&reservation) {
+            self.discount(&allocation);
         }
     }
 
@@ -114,7 +114,8 @@ impl Pool {
         self.ports.contains_key(&port)
     }
 
-    /// Returns the next free address. They are taken in turn, so that one is not used again at once.
+    /// Returns the next free address. The range is used cyclically, so that a released one is not
+    /// reused immediately.
     pub(crate) fn free_address(&mut self) -> Option<Ipv4Addr> {
         for _ in FIRST_ADDRESS..ADDRESSES - 1 {
             let address = Ipv4Addr::from(NETWORK + self.next_address);
@@ -145,17 +146,17 @@ impl Pool {
         None
     }
 
-    fn count(&mut self, holdings: &Holdings) {
-        for address in &holdings.addresses {
+    fn count(&mut self, allocation: &Allocation) {
+        for address in &allocation.addresses {
             *self.addresses.entry(*address).or_default() += 1;
         }
-        for port in &holdings.ports {
+        for port in &allocation.ports {
             *self.ports.entry(*port).or_default() += 1;
         }
     }
 
-    fn discount(&mut self, holdings: &Holdings) {
-        for address in &holdings.addresses {
+    fn discount(&mut self, allocation: &Allocation) {
+        for address in &allocation.addresses {
             if let Some(count) = self.addresses.get_mut(address) {
                 *count -= 1;
                 if *count == 0 {
@@ -163,7 +164,7 @@ impl Pool {
                 }
             }
         }
-        for port in &holdings.ports {
+        for port in &allocation.ports {
             if let Some(count) = self.ports.get_mut(port) {
                 *count -= 1;
                 if *count == 0 {
@@ -179,12 +180,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn with_port(port: u16) -> Holdings {
-        Holdings::of(&json!({ "spec": { "ports": [{ "nodePort": port }] } }))
+    fn with_port(port: u16) -> Allocation {
+        Allocation::of(&json!({ "spec": { "ports": [{ "nodePort": port }] } }))
     }
 
     #[test]
-    fn ports_are_free_again_when_no_service_has_them() {
+    fn released_ports_are_free_again() {
         let mut pool = Pool::default();
         let reservation = pool.reserve(with_port(30_100));
         pool.store("n/a".to_owned(), with_port(30_100));
@@ -192,12 +193,12 @@ mod tests {
         assert!(pool.has_port(30_100));
         pool.store("n/a".to_owned(), with_port(30_200));
         assert!(!pool.has_port(30_100) && pool.has_port(30_200));
-        pool.store("n/a".to_owned(), Holdings::default());
+        pool.store("n/a".to_owned(), Allocation::default());
         assert!(!pool.has_port(30_200));
     }
 
     #[test]
-    fn free_ports_end_when_all_are_taken() {
+    fn allocation_fails_when_all_ports_are_taken() {
         let mut pool = Pool::default();
         let mut taken = BTreeSet::new();
         while let Some(port) = pool.free_port(&taken) {
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_taken_in_turn() {
+    fn addresses_are_assigned_in_turn() {
         let mut pool = Pool::default();
         let first = pool.free_address().unwrap();
         assert_eq!(first, Ipv4Addr::new(10, 0, 1, 0));

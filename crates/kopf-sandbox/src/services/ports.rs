@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::pool::{Holdings, PORTS, Pool};
+use super::pool::{Allocation, PORTS, Pool};
 use super::{Failure, kind};
 use crate::field_error::FieldError;
 
@@ -22,12 +22,12 @@ fn gets_node_ports(spec: &Map<String, Value>) -> bool {
     }
 }
 
-/// Returns `true` if load balancers find out by a port of its own which nodes have the service.
+/// Returns `true` if the service has a health check node port.
 fn has_health_port(spec: &Map<String, Value>) -> bool {
     kind(spec) == "LoadBalancer" && spec.get("externalTrafficPolicy") == Some(&json!("Local"))
 }
 
-/// Carries node ports over to ports that leave them out, and drops those that the type no longer has.
+/// Carries node ports over to ports that omit them, and drops those that the type does not have.
 pub(super) fn carry_over(spec: &mut Map<String, Value>, old: &Map<String, Value>) {
     let known = |port: &Value| (port.get("protocol").cloned(), port.get("port").cloned());
     let before: Vec<Value> = list(old).cloned().collect();
@@ -62,10 +62,10 @@ pub(super) fn carry_over(spec: &mut Map<String, Value>, old: &Map<String, Value>
     }
 }
 
-/// Assigns node ports where they are missing, and checks those that are given.
+/// Assigns missing node ports, and validates the given ones.
 pub(super) fn assign(
     spec: &mut Map<String, Value>,
-    own: &Holdings,
+    own: &Allocation,
     pool: &mut Pool,
 ) -> Result<BTreeSet<u16>, Failure> {
     let mut ports = BTreeSet::new();
@@ -97,7 +97,7 @@ pub(super) fn assign(
     Ok(ports)
 }
 
-/// The same port of several protocols gets the same node port.
+/// Assigns missing node ports. The same port of several protocols gets the same node port.
 fn assign_missing(
     spec: &mut Map<String, Value>,
     ports: &mut BTreeSet<u16>,
@@ -132,8 +132,8 @@ fn next(besides: &BTreeSet<u16>, pool: &mut Pool) -> Result<u16, Failure> {
     free.ok_or_else(|| Failure::Internal("failed to allocate a nodePort: range is full".to_owned()))
 }
 
-/// Checks a port that the client has chosen.
-fn checked(given: u64, field: &str, own: &Holdings, pool: &Pool) -> Result<u16, Failure> {
+/// Validates a port that the client has chosen.
+fn checked(given: u64, field: &str, own: &Allocation, pool: &Pool) -> Result<u16, Failure> {
     let invalid = |why: &str| Failure::Invalid(FieldError::invalid(field, &json!(given), why));
     match u16::try_from(given) {
         Ok(port) if own.ports.contains(&port) => Ok(port),

@@ -9,8 +9,8 @@ fn spec(value: Value) -> Map<String, Value> {
 
 fn assigned(pool: &mut Pool, value: Value) -> Map<String, Value> {
     let mut spec = spec(value);
-    let holdings = assign(&mut spec, &Holdings::default(), pool).unwrap();
-    pool.reserve(holdings);
+    let allocation = assign(&mut spec, &Allocation::default(), pool).unwrap();
+    pool.reserve(allocation);
     spec
 }
 
@@ -25,7 +25,7 @@ fn services_get_one_address_and_its_family() {
     let other = assigned(&mut pool, json!({ "clusterIP": "10.0.0.7" }));
     assert_eq!(other["clusterIPs"], json!(["10.0.0.7"]));
     let mut taken = spec(json!({ "clusterIP": "10.0.0.7" }));
-    assert!(assign(&mut taken, &Holdings::default(), &mut pool).is_err());
+    assert!(assign(&mut taken, &Allocation::default(), &mut pool).is_err());
 }
 
 #[test]
@@ -59,13 +59,13 @@ fn node_ports_are_unique_and_in_range() {
     ] {
         let mut taken =
             spec(json!({ "type": "NodePort", "ports": [{ "port": 1, "nodePort": given }] }));
-        let failure = assign(&mut taken, &Holdings::default(), &mut pool).unwrap_err();
+        let failure = assign(&mut taken, &Allocation::default(), &mut pool).unwrap_err();
         assert!(format!("{failure:?}").contains(why), "{failure:?}");
     }
 }
 
 #[test]
-fn load_balancers_choose_whether_they_have_node_ports() {
+fn load_balancers_can_disable_node_ports() {
     let mut pool = Pool::default();
     let without = json!({
         "type": "LoadBalancer", "allocateLoadBalancerNodePorts": false, "ports": [{ "port": 80 }],
@@ -77,7 +77,7 @@ fn load_balancers_choose_whether_they_have_node_ports() {
 }
 
 #[test]
-fn updates_keep_what_they_leave_out() {
+fn updates_keep_omitted_addresses() {
     let mut pool = Pool::default();
     let old = assigned(
         &mut pool,

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use crate::object::meta;
 
-/// The annotation with the behaviour of an object. It also applies to what the object controls.
+/// The annotation with the behaviour of an object. It also applies to objects that it controls.
 pub(super) const ANNOTATION: &str = "sandbox.kopf.dev/simulate";
 
 /// A scripted failure, instead of becoming ready.
@@ -24,8 +24,8 @@ pub enum Behaviour {
     ImagePullError,
     /// Containers run, and are never ready. `never-ready`.
     NeverReady,
-    /// The pod is not bound to a node, the claim not to a volume, and the service gets no address of a
-    /// load balancer. `pending`.
+    /// The pod is not bound to a node, the claim is not bound to a volume, and the service gets no
+    /// load balancer address. `pending`.
     Pending,
 }
 
@@ -105,8 +105,8 @@ impl Script {
         self
     }
 
-    /// Limits the script to objects whose names start with a prefix. Names of pods start with the names
-    /// of their Deployments, StatefulSets, DaemonSets or Jobs.
+    /// Limits the script to objects whose names start with a prefix. Names of pods start with the
+    /// names of their Deployments, StatefulSets, DaemonSets or Jobs.
     pub fn name_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.name_prefix = prefix.into();
         self
@@ -119,7 +119,8 @@ impl Script {
     }
 }
 
-/// The scripts of a sandbox. The last one that matches an object counts, and its annotation more than that.
+/// The scripts of a sandbox. The last one that matches an object applies, unless the object has an
+/// annotation.
 #[derive(Debug, Clone, Default)]
 pub struct Scripts {
     list: Arc<Mutex<Vec<Script>>>,
@@ -127,7 +128,7 @@ pub struct Scripts {
 }
 
 impl Scripts {
-    /// Adds a script. Objects that exist already follow it as well.
+    /// Adds a script. It also applies to existing objects.
     pub fn add(&self, script: Script) {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         list.push(script);
@@ -141,7 +142,7 @@ impl Scripts {
         self.changed.notify_one();
     }
 
-    /// Waits for the next change. Cancel safe.
+    /// Waits for the next change. Cancel-safe.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn annotations_are_read_and_unknown_ones_ignored() {
+    fn unknown_annotation_values_are_ignored() {
         let pod = |value: &str| json!({ "metadata": { "annotations": { (ANNOTATION): value } } });
         assert_eq!(
             Behaviour::annotated(&pod("crash-loop")),
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_matching_script_counts() {
+    fn last_matching_script_wins() {
         let scripts = Scripts::default();
         scripts.add(Script::new(Behaviour::NeverReady));
         scripts.add(

@@ -1,4 +1,4 @@
-//! PersistentVolumeClaims: bound to a volume that fits, or to a new one.
+//! PersistentVolumeClaims: bound to a matching volume, or to a new one.
 
 use serde_json::json;
 

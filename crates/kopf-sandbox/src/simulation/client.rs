@@ -1,4 +1,5 @@
-//! Requests of simulated controllers: through the verbs of the API, without sockets or rights.
+//! Requests of simulated controllers: through the verbs of the API, without sockets or
+//! authorization.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::status::{ApiError, Result};
 use crate::store::{Key, Stored};
 use crate::verbs::Call;
 
-/// One simulated controller's access to the API.
+/// A client of one simulated controller.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Client<'a> {
     pub(super) cluster: &'a Cluster,
@@ -28,7 +29,7 @@ impl<'a> Client<'a> {
         Self { cluster, account }
     }
 
-    /// Returns the time as objects show it.
+    /// Returns the time in the format of objects.
     pub(super) fn now(&self) -> String {
         self.cluster.clock.seconds()
     }
@@ -56,7 +57,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Returns the objects of a kind that an object controls, in the order of their names.
+    /// Returns the objects of a kind that an object controls, ordered by name.
     pub(super) fn owned(&self, resource: Resource, owner: &Value) -> Vec<Value> {
         let uid = meta::uid(owner);
         let mut owned: Vec<Value> = self
@@ -83,7 +84,7 @@ impl<'a> Client<'a> {
         Ok(Call::internal(&kind, key, user))
     }
 
-    /// Creates an object. One that exists already is no error: another attempt was faster.
+    /// Creates an object. An existing one is not an error: another attempt created it.
     pub(super) async fn create(&self, resource: Resource, object: Value) -> Result<()> {
         let key = Key::new(meta::namespace(&object), "");
         let call = self.call(resource, &key)?;
@@ -97,7 +98,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Changes an object. One that is gone is no error.
+    /// Changes an object. An absent one is not an error.
     pub(super) async fn change(
         &self,
         resource: Resource,
@@ -108,7 +109,7 @@ impl<'a> Client<'a> {
         self.perform_change(&call, edit).await
     }
 
-    /// Changes a subresource of an object. One that is gone is no error.
+    /// Changes a subresource of an object. An absent object is not an error.
     pub(super) async fn change_part(
         &self,
         resource: Resource,
@@ -167,12 +168,12 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Deletes an object and, in the background, what it owns. One that is gone is no error.
+    /// Deletes an object and, in the background, its dependents. An absent one is not an error.
     pub(super) async fn delete(&self, resource: Resource, object: &Value) -> Result<()> {
         self.delete_within(resource, object, None).await
     }
 
-    /// Deletes an object at once.
+    /// Deletes an object without a grace period.
     pub(super) async fn delete_now(&self, resource: Resource, object: &Value) -> Result<()> {
         self.delete_within(resource, object, Some(0)).await
     }

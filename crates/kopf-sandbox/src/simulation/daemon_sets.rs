@@ -37,7 +37,7 @@ pub(super) async fn reconcile(cluster: &Cluster, key: &Key) -> Result<()> {
     outcome
 }
 
-/// Returns the node that a pod is for.
+/// Returns the node of a pod.
 fn node_of(pod: &Value) -> &str {
     match text(pod, "/spec/nodeName") {
         "" => text(pod, WANTED_NODE),

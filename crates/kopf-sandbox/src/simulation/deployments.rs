@@ -22,7 +22,7 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 
 /// The ReplicaSets of a Deployment.
 struct Sets {
-    /// The one with the present template.
+    /// The one with the current template.
     new: Option<Value>,
     /// The others, in the order of their revisions.
     old: Vec<Value>,
@@ -135,13 +135,13 @@ fn copied_annotations(deployment: &Value) -> Value {
         .unwrap_or_else(|| json!({}));
     if let Some(copied) = copied.as_object_mut() {
         copied.remove("kubectl.kubernetes.io/last-applied-configuration");
-        // It is found at the Deployment, and can be removed there.
+        // It is read from the Deployment, and can be removed there.
         copied.remove(super::behaviour::ANNOTATION);
     }
     copied
 }
 
-/// Gives the present template the highest revision, and the Deployment the same.
+/// Gives the current template the highest revision, and the Deployment the same.
 async fn number_revision(client: Client<'_>, deployment: &Value, sets: &Sets) -> Result<()> {
     let Some(new) = &sets.new else {
         return Ok(());
@@ -167,7 +167,7 @@ async fn scale(client: Client<'_>, deployment: &Value, sets: &Sets) -> Result<()
     let old: Vec<Size> = sets.old.iter().map(Size::of).collect();
     let paused = flag(deployment, "/spec/paused");
     if paused && old.iter().any(|size| size.wanted > 0) {
-        return Ok(()); // in the middle of a rollout
+        return Ok(()); // the rollout is in progress
     }
     let next = step(Strategy::of(deployment), wanted, Size::of(new), &old);
     let sizes = next.old.iter().copied().chain([next.new]);
@@ -180,7 +180,7 @@ async fn scale(client: Client<'_>, deployment: &Value, sets: &Sets) -> Result<()
     Ok(())
 }
 
-/// Deletes ReplicaSets beyond the limit of the history.
+/// Deletes ReplicaSets beyond the history limit.
 async fn clean_up(client: Client<'_>, deployment: &Value, sets: &Sets) -> Result<()> {
     let limit = number(deployment, "/spec/revisionHistoryLimit", 10);
     let limit = usize::try_from(limit).unwrap_or_default();
@@ -273,7 +273,7 @@ enum Progress {
     Unchanged,
 }
 
-/// Sets the condition `Progressing`; returns the time until the deadline if one is running.
+/// Sets the condition `Progressing`. Returns the time until the deadline if one is running.
 fn set_progress(
     deployment: &Value,
     all: &mut Vec<Value>,

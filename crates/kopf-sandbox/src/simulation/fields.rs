@@ -1,4 +1,4 @@
-//! Access to fields of objects that are kept as JSON.
+//! Accessors for fields of JSON objects.
 
 use serde_json::{Map, Value, json};
 
@@ -61,8 +61,8 @@ pub(super) struct Condition<'a> {
 }
 
 impl Condition<'_> {
-    /// Sets the condition in the list of an object's conditions. The time of the last transition is kept
-    /// if the status of the condition is the same.
+    /// Sets the condition in a list of conditions. The transition time is kept if the status is
+    /// unchanged.
     pub(super) fn set(&self, conditions: &mut Vec<Value>, now: &str) {
         let status = if self.holds { "True" } else { "False" };
         let mut new = json!({
@@ -93,12 +93,12 @@ impl Condition<'_> {
     }
 }
 
-/// Returns the conditions of the status, to be changed.
+/// Returns the conditions of the status, for changes.
 pub(super) fn conditions(object: &Value) -> Vec<Value> {
     list(object, "/status/conditions").to_vec()
 }
 
-/// Returns counts without those that are zero, as servers omit them.
+/// Returns counts without zeros, which servers omit.
 pub(super) fn counts<const N: usize>(counts: [(&str, i64); N]) -> Map<String, Value> {
     let present = counts.into_iter().filter(|(_, count)| *count != 0);
     present
@@ -118,12 +118,12 @@ pub(super) fn owner_reference(owner: &Value) -> Value {
     })
 }
 
-/// Returns `true` if a pod has neither ended nor is about to.
+/// Returns `true` if a pod neither has ended nor is terminating.
 pub(super) fn is_active(pod: &Value) -> bool {
     !meta::is_terminating(pod) && !matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
 }
 
-/// Resolves a number or percentage such as `25%` of a total.
+/// Resolves a number, or a percentage such as `25%` of a total.
 pub(super) fn portion(value: Option<&Value>, total: i64, rounding: Rounding) -> i64 {
     match value {
         Some(Value::String(percent)) => {
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentages_are_rounded_as_asked() {
+    fn percentages_are_rounded_in_the_given_direction() {
         let quarter = json!("25%");
         assert_eq!(portion(Some(&quarter), 3, Rounding::Up), 1);
         assert_eq!(portion(Some(&quarter), 3, Rounding::Down), 0);

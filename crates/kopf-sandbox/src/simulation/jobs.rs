@@ -1,4 +1,4 @@
-//! Jobs: pods until enough of them have succeeded, or too many have failed.
+//! Jobs: pods are created until enough have succeeded, or too many have failed.
 
 use std::time::Duration;
 
@@ -18,16 +18,16 @@ use crate::store::Key;
 
 const JOBS: Resource = Resource::new("batch", "jobs");
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// The delay after the first failure, and the longest one.
+/// The delay after the first failure, and the maximum, in seconds.
 const FIRST_BACK_OFF: i64 = 10;
 const LONGEST_BACK_OFF: i64 = 360;
 
-/// The pods of a job, counted.
+/// The counted pods of a job.
 struct Progress {
     active: Vec<Value>,
     succeeded: i64,
     failed: i64,
-    /// Indices of an indexed job that have succeeded, and those that have an active pod.
+    /// Indices of an indexed job that have succeeded, and those with an active pod.
     completed: Vec<i64>,
     taken: Vec<i64>,
     last_failure: Option<Timestamp>,
@@ -84,7 +84,7 @@ fn deadline(job: &Value, now: Timestamp) -> Option<i64> {
     Some(limit - (now.as_second() - started.as_second()))
 }
 
-/// Deletes a finished job when its time is over.
+/// Deletes a finished job after its TTL.
 async fn expire(
     client: Client<'_>,
     simulator: &Simulator,
@@ -143,7 +143,7 @@ impl Progress {
             times.max()
         };
         Self {
-            // Pods that were deleted stay counted.
+            // Deleted pods stay counted.
             succeeded: succeeded.max(number(job, "/status/succeeded", 0)),
             failed: count(phase("Failed")).max(number(job, "/status/failed", 0)),
             taken: active.iter().filter_map(index).collect(),
@@ -179,7 +179,7 @@ impl Progress {
         }
     }
 
-    /// Returns the time until a new pod may be created after a failure.
+    /// Returns the delay before a new pod after a failure.
     fn back_off(&self, now: Timestamp) -> Option<Duration> {
         let last = self.last_failure?;
         let doubled = u32::try_from(self.failed - 1).unwrap_or_default().min(10);
@@ -309,7 +309,7 @@ fn pod(job: &Value, index: Option<i64>) -> Value {
     pod
 }
 
-/// Returns sorted numbers as text, e.g. `0-2,5`.
+/// Formats sorted numbers, e.g. `0-2,5`.
 fn intervals(numbers: &[i64]) -> String {
     let mut parts: Vec<(i64, i64)> = Vec::new();
     for number in numbers {
@@ -333,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn indices_are_shown_as_intervals() {
+    fn indices_are_formatted_as_intervals() {
         assert_eq!(intervals(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
         assert_eq!(intervals(&[]), "");
     }

@@ -5,13 +5,13 @@ use std::time::Duration;
 use super::Timing;
 use super::behaviour::Behaviour;
 
-/// The first delay between two restarts of a container, and the longest one.
+/// The first delay between two restarts of a container, and the maximum.
 const FIRST_BACK_OFF: Duration = Duration::from_secs(10);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(300);
-/// The time until a failed pull is retried.
+/// The delay before a failed pull is retried.
 const PULL_BACK_OFF: Duration = Duration::from_secs(10);
 
-/// How containers exit.
+/// The exit of containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exit {
     pub(super) code: i64,
@@ -46,15 +46,15 @@ pub(super) enum State {
     Unready,
     /// Containers have exited and wait for a restart.
     BackOff(Exit),
-    /// Containers have exited for good.
+    /// Containers have exited permanently.
     Ended(Exit),
 }
 
-/// A state with the time at which it changes.
+/// A state with the time until it changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Moment {
     pub(super) state: State,
-    /// Restarts of containers so far.
+    /// Restarts of containers.
     pub(super) restarts: i64,
     /// The time until the next state, if there is one.
     pub(super) next: Option<Duration>,
@@ -92,7 +92,7 @@ pub(super) fn at(
         Some(Behaviour::NeverReady) => return Moment::lasting(State::Unready),
         Some(Behaviour::CrashLoop) => Exit::ERROR,
         Some(Behaviour::OomKill) => Exit::OUT_OF_MEMORY,
-        // A pod that is bound already is not affected.
+        // A pod that is already bound is not affected.
         Some(Behaviour::Pending) | None => return working(policy, running, timing),
     };
     if policy == "Never" {
@@ -122,7 +122,7 @@ fn crashing(exit: Exit, since_first: Duration) -> Moment {
     let (mut restarts, mut back_off, mut left) = (0, FIRST_BACK_OFF, since_first);
     while let Some(rest) = left.checked_sub(back_off) {
         if back_off == LONGEST_BACK_OFF {
-            // From here on in equal steps: a pod may be years old.
+            // From here on the steps are equal and are computed at once: a pod may be years old.
             let steps = rest.as_secs() / LONGEST_BACK_OFF.as_secs();
             restarts += 1 + i64::try_from(steps).unwrap_or_default();
             left = rest.saturating_sub(Duration::from_secs(steps * LONGEST_BACK_OFF.as_secs()));

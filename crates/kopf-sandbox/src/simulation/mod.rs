@@ -1,8 +1,9 @@
 //! Simulated controllers of workloads: pods that become ready, Deployments with pods, bound claims.
 //!
-//! Off by default. Each controller is one file, is triggered by writes to the store and by timers, reads
-//! the present state, and writes through the same verbs as clients: with defaults, admission, field
-//! managers and owner references. Under paused time the same requests give the same history.
+//! Off by default. Each controller is one file. It is triggered by writes to the store and by
+//! timers, reads the current state, and writes through the same verbs as clients: with defaults,
+//! admission, field managers and owner references. Under paused time the same requests give the
+//! same history.
 
 mod behaviour;
 mod claims;
@@ -114,14 +115,14 @@ const REPLICA_SETS: Resource = Resource::new("apps", "replicasets");
 const REVISIONS: Resource = Resource::new("apps", "controllerrevisions");
 const SLICES: Resource = Resource::new("discovery.k8s.io", "endpointslices");
 
-/// An invalid list of kinds to simulate.
+/// The error of an invalid list of kinds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown kind {name:?}: must be one of pods, replicasets, deployments, statefulsets, daemonsets, \
      jobs, services, persistentvolumeclaims, or all"
 )]
 pub struct UnknownKind {
-    /// The name that was given.
+    /// The given name.
     name: String,
 }
 
@@ -174,15 +175,15 @@ impl Simulation {
         self
     }
 
-    /// Sets the time for which containers run that are not restarted after a success, such as those of
+    /// Sets the run time of containers that are not restarted after a success, such as those of
     /// Jobs. The default is one second.
     pub fn running_for(mut self, time: Duration) -> Self {
         self.timing.running_for = time;
         self
     }
 
-    /// Sets the number of nodes that exist from the beginning. The default is one. They are created if
-    /// pods or DaemonSets are simulated.
+    /// Sets the number of initial nodes. The default is one. They are created if pods or DaemonSets
+    /// are simulated.
     pub fn nodes(mut self, count: usize) -> Self {
         self.nodes = count;
         self
@@ -192,7 +193,7 @@ impl Simulation {
 impl FromStr for Simulation {
     type Err = UnknownKind;
 
-    /// Parses a list of plural names that are separated by commas; `all` stands for all kinds.
+    /// Parses a list of plural names, separated by commas; `all` selects all kinds.
     fn from_str(list: &str) -> Result<Self, UnknownKind> {
         let mut kinds = BTreeSet::new();
         for name in list

@@ -6,18 +6,18 @@ use super::fields::{Condition, conditions, is_true, list, text};
 use super::lifecycle::{Exit, State};
 use crate::object::meta;
 
-/// A state of a pod to be shown, and its surroundings.
+/// A state of a pod, with the inputs of its status.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) state: State,
     pub(super) restarts: i64,
-    /// The address of the pod, for pods that have none yet.
+    /// The address for pods without one.
     pub(super) address: &'a str,
     pub(super) host: &'a str,
     pub(super) now: &'a str,
 }
 
-/// Returns the status of a pod. Fields and conditions of others stay.
+/// Returns the status of a pod. Fields and conditions of other writers are kept.
 pub(super) fn render(pod: &Value, view: View<'_>) -> Value {
     let mut status = pod
         .get("status")
@@ -75,7 +75,7 @@ fn set_containers(pod: &Value, view: View<'_>, status: &mut Map<String, Value>) 
     }
 }
 
-/// Init containers succeed before the others start.
+/// Returns the view of init containers, which succeed before the others start.
 fn initialising(view: View<'_>) -> View<'_> {
     let state = match view.state {
         State::Creating | State::Pulling(_) => view.state,
@@ -124,7 +124,7 @@ fn container_status(pod: &Value, container: &Value, known: &Value, view: View<'_
         }
         State::Ended(exit) => terminated(exit),
     };
-    // Times stay as long as the state does.
+    // Timestamps are kept while the state is unchanged.
     for field in ["running", "terminated"] {
         if let (Some(_), Some(before)) =
             (state.get(field), known.pointer(&format!("/state/{field}")))
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn crashed_containers_show_why() {
+    fn crashed_containers_have_a_reason() {
         let exit = Exit {
             code: 137,
             reason: "OOMKilled",
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_readiness_gates_keep_pods_unready() {
+    fn pods_with_closed_readiness_gates_are_not_ready() {
         let mut pod = pod();
         pod["spec"]["readinessGates"] = json!([{ "conditionType": "dev/gate" }]);
         pod["status"] = render(&pod, view(State::Ready, "t"));

@@ -1,4 +1,4 @@
-//! Pods: bound to a node, started, ended.
+//! Pods: binding to a node, start, end.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::object::meta;
 use crate::status::Result;
 use crate::store::Key;
 
-/// Returns the node with a number, as it exists from the beginning.
+/// Returns the initial node with a number.
 pub(super) fn node(number: usize, now: &str) -> Value {
     let name = format!("sandbox-{number}");
     let resources =
@@ -62,7 +62,7 @@ pub(super) fn node(number: usize, now: &str) -> Value {
     })
 }
 
-/// Returns the address of a node: by its number, or the same for all others.
+/// Returns the address of a node: by its number, or a common one for others.
 fn host_address(node: &str) -> String {
     let number: u8 = node
         .strip_prefix("sandbox-")
@@ -71,7 +71,7 @@ fn host_address(node: &str) -> String {
     format!("10.0.1.{number}")
 }
 
-/// Returns the most restarts of a container of a pod.
+/// Returns the maximum number of restarts of the containers of a pod.
 pub(super) fn restarts(pod: &Value) -> i64 {
     let counts = list(pod, "/status/containerStatuses").iter();
     let counts = counts.filter_map(|status| status["restartCount"].as_i64());
@@ -100,7 +100,7 @@ pub(super) async fn reconcile(cluster: &Cluster, simulator: &Simulator, key: &Ke
     let policy = text(&pod, "/spec/restartPolicy");
     let moment = lifecycle::at(behaviour, policy, age, simulator.settings.timing);
     if let Some(next) = moment.next {
-        // Timers fire at whole milliseconds: one more makes sure that the next state has begun.
+        // Timers fire at whole milliseconds: one more ensures that the next state has begun.
         simulator.wake(Simulated::Pods, key, next + Duration::from_millis(1));
     }
     let has_started = list(&pod, "/status/containerStatuses")
@@ -128,7 +128,7 @@ fn pod_address(number: u32) -> String {
     format!("10.{}.{middle}.{low}", 128 + high % 64)
 }
 
-/// Binds a pod to a node in turn, unless another scheduler is to do so.
+/// Binds a pod to the next node in turn, unless it has another scheduler.
 async fn schedule(
     cluster: &Cluster,
     simulator: &Simulator,
@@ -164,7 +164,7 @@ async fn schedule(
     client.set_status(PODS, pod, status).await
 }
 
-/// Returns `true` if a pod may run on a node: by its node selector, or by the node that a DaemonSet names.
+/// Returns `true` if a pod can run on a node: by its node selector, or by the node of a DaemonSet.
 fn fits(pod: &Value, node: &Value) -> bool {
     if let Some(name) = pod.pointer(WANTED_NODE) {
         return name.as_str() == Some(meta::name(node));
@@ -182,7 +182,7 @@ pub(super) fn matches_selector(selector: Option<&Value>, node: &Value) -> bool {
         .all(|(name, value)| labels.and_then(|labels| labels.get(name)) == Some(value))
 }
 
-/// Where a DaemonSet puts the name of the node for a pod.
+/// The pointer to the node name in pods of DaemonSets.
 pub(super) const WANTED_NODE: &str = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0/matchFields/0/values/0";
 
 #[cfg(test)]
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_differ() {
+    fn pods_have_different_addresses() {
         assert_eq!(pod_address(1), "10.128.0.1");
         assert_eq!(pod_address(70_000), "10.129.17.112");
     }

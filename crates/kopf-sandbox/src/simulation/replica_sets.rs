@@ -1,4 +1,4 @@
-//! ReplicaSets: as many pods as wanted.
+//! ReplicaSets: the requested number of pods.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) async fn reconcile(cluster: &Cluster, simulator: &Simulator, key: &Ke
     } else {
         scale(client, &set).await
     };
-    // Also after a failure: some pods may have been created.
+    // After a failure as well: some pods may have been created.
     let pods = client.owned(PODS, &set);
     let active: Vec<&Value> = pods.iter().filter(|pod| is_active(pod)).collect();
     let least = number(&set, "/spec/minReadySeconds", 0);
@@ -52,7 +52,7 @@ pub(super) async fn reconcile(cluster: &Cluster, simulator: &Simulator, key: &Ke
     outcome
 }
 
-/// Creates missing pods, or deletes those that are too many.
+/// Creates missing pods, or deletes surplus ones.
 async fn scale(client: Client<'_>, set: &Value) -> Result<()> {
     let pods = client.owned(PODS, set);
     let mut active: Vec<&Value> = pods.iter().filter(|pod| is_active(pod)).collect();
@@ -61,7 +61,7 @@ async fn scale(client: Client<'_>, set: &Value) -> Result<()> {
     for _ in active.len()..wanted {
         client.create(PODS, templates::pod(set, &template)).await?;
     }
-    // Those that are of the least use go first: unscheduled, not ready, young.
+    // Deletion order: unscheduled, not ready, young pods first.
     active.sort_by_key(|pod| {
         let bound = !text(pod, "/spec/nodeName").is_empty();
         let created = std::cmp::Reverse(text(pod, "/metadata/creationTimestamp").to_owned());
@@ -78,7 +78,7 @@ async fn scale(client: Client<'_>, set: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Returns `true` if a pod is ready for at least some seconds.
+/// Returns `true` if a pod has been ready for at least some seconds.
 pub(super) fn is_available(pod: &Value, seconds: i64, now: Timestamp) -> bool {
     if !is_true(pod, "Ready") {
         return false;

@@ -1,4 +1,4 @@
-//! ControllerRevisions: templates of StatefulSets and DaemonSets with names.
+//! ControllerRevisions: named templates of StatefulSets and DaemonSets.
 
 use serde_json::{Value, json};
 
@@ -12,13 +12,13 @@ use crate::store::Key;
 /// The label with the hash of a pod's template.
 pub(super) const HASH: &str = "controller-revision-hash";
 
-/// Returns the name of the revision of the present template.
+/// Returns the name of the revision of the current template.
 pub(super) fn present(set: &Value) -> String {
     let hash = templates::hash(set.pointer("/spec/template").unwrap_or(&Value::Null));
     format!("{}-{hash}", meta::name(set))
 }
 
-/// Records the present template if it is new, and gives it the highest revision.
+/// Records the current template if it is new, and gives it the highest revision.
 pub(super) async fn record(client: Client<'_>, set: &Value) -> Result<()> {
     let name = present(set);
     let known = client.owned(REVISIONS, set);
@@ -54,7 +54,7 @@ pub(super) async fn record(client: Client<'_>, set: &Value) -> Result<()> {
     client.create(REVISIONS, object).await
 }
 
-/// Returns the template of a revision, or the present one if that is gone.
+/// Returns the template of a revision, or the current one if the revision does not exist.
 pub(super) fn template(client: Client<'_>, set: &Value, name: &str) -> Value {
     let key = Key::new(meta::namespace(set), name);
     let recorded = client.get(REVISIONS, &key);

@@ -7,9 +7,9 @@ use super::fields::{Rounding, number, portion, text};
 /// The size of one ReplicaSet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size {
-    /// Its wanted replicas.
+    /// Its requested replicas.
     pub(super) wanted: i64,
-    /// Its pods, those that are ending excluded.
+    /// Its pods, except for terminating ones.
     pub(super) present: i64,
     pub(super) available: i64,
 }
@@ -46,12 +46,12 @@ impl Strategy {
         let max_unavailable = portion(given("maxUnavailable"), wanted, Rounding::Down);
         Self::Rolling {
             max_surge,
-            // Otherwise nothing could ever be replaced.
+            // Otherwise no pod could be replaced.
             max_unavailable: max_unavailable.max(i64::from(max_surge == 0)),
         }
     }
 
-    /// Returns the most pods of a Deployment at any time.
+    /// Returns the maximum number of pods of a Deployment.
     pub(super) fn most(self, wanted: i64) -> i64 {
         match self {
             Self::Recreate => wanted,
@@ -60,7 +60,7 @@ impl Strategy {
     }
 }
 
-/// Wanted sizes after one step.
+/// Requested sizes after one step.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) new: i64,
@@ -95,7 +95,7 @@ pub(super) fn step(strategy: Strategy, wanted: i64, new: Size, old: &[Size]) -> 
     }
 }
 
-/// Shrinks old ReplicaSets: first by pods that are not available, then as far as enough others are.
+/// Shrinks old ReplicaSets: first by unavailable pods, then as far as enough others are available.
 fn shrunk(new: Size, old: &[Size], least: i64) -> Vec<i64> {
     let mut sizes: Vec<i64> = old.iter().map(|size| size.wanted).collect();
     let total = new.wanted + sizes.iter().sum::<i64>();
@@ -142,7 +142,8 @@ mod tests {
             let step = step(strategy, 4, new, &old);
             let total = step.new + step.old.iter().sum::<i64>();
             assert!(total <= 5, "{step:?}");
-            // Pods of smaller sets are gone at once, new ones are available in the next round.
+            // Pods of smaller sets are removed immediately; new ones are available in the next
+            // cycle.
             let available = step.old[0].min(old[0].available) + new.available.min(step.new);
             assert!(available >= 3, "{step:?}");
             new = size(step.new, new.wanted);
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn recreated_pods_wait_until_the_old_ones_are_gone() {
+    fn recreate_waits_for_the_old_pods() {
         let ending = Size {
             wanted: 0,
             present: 1,
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn strategies_are_read_with_their_roundings() {
+    fn strategies_are_parsed_with_their_rounding() {
         let deployment = json!({ "spec": { "replicas": 3, "strategy": {
             "type": "RollingUpdate", "rollingUpdate": { "maxSurge": "25%", "maxUnavailable": "25%" },
         }}});

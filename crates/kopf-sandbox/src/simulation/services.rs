@@ -15,7 +15,7 @@ use crate::selectors::LabelSelector;
 use crate::status::Result;
 use crate::store::Key;
 
-/// The first addresses are for the services of the cluster itself.
+/// Lower addresses are reserved for services of the cluster.
 const FIRST_ADDRESS: u8 = 10;
 const FIRST_NODE_PORT: i64 = 30_000;
 const MANAGER: &str = "endpointslice-controller.k8s.io";
@@ -38,7 +38,7 @@ pub(super) async fn reconcile(cluster: &Cluster, simulator: &Simulator, key: &Ke
         && !pending
         && list(&service, "/status/loadBalancer/ingress").is_empty()
     {
-        // A network for documentation: nothing answers there.
+        // A documentation network, in which no address is reachable.
         let [.., low] = simulator.next_number().to_be_bytes();
         let mut status = service.get("status").cloned().unwrap_or_else(|| json!({}));
         status["loadBalancer"] =
@@ -48,7 +48,7 @@ pub(super) async fn reconcile(cluster: &Cluster, simulator: &Simulator, key: &Ke
     Ok(())
 }
 
-/// Assigns the cluster IP and node ports that are missing.
+/// Assigns the missing cluster IP and node ports.
 async fn allocate(client: Client<'_>, service: &Value) -> Result<()> {
     let needs_address = text(service, "/spec/clusterIP").is_empty();
     let needs_ports = matches!(text(service, "/spec/type"), "NodePort" | "LoadBalancer")
@@ -87,7 +87,7 @@ async fn allocate(client: Client<'_>, service: &Value) -> Result<()> {
         .await
 }
 
-/// Returns the first address of the range of services that none of them has.
+/// Returns the first free address of the service range.
 fn free_address(services: &[Value]) -> Option<String> {
     let taken: BTreeSet<&str> = services
         .iter()
@@ -101,7 +101,7 @@ fn free_address(services: &[Value]) -> Option<String> {
     addresses.find(|address| !taken.contains(address.as_str()))
 }
 
-/// Keeps the EndpointSlice of a service with a selector.
+/// Updates the EndpointSlice of a service with a selector.
 async fn slice(client: Client<'_>, service: &Value) -> Result<()> {
     let Some(selector) = service
         .pointer("/spec/selector")
@@ -172,7 +172,7 @@ async fn slice(client: Client<'_>, service: &Value) -> Result<()> {
     client.create(SLICES, slice).await
 }
 
-/// How the readiness of an endpoint is decided.
+/// The readiness of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Readiness {
     OfPod,
@@ -195,7 +195,7 @@ fn endpoint(pod: &Value, readiness: Readiness) -> Value {
     })
 }
 
-/// Returns the port of a slice. Named target ports are those of the first pod that has them.
+/// Returns the port of a slice. Named target ports are resolved by the first pod that has them.
 fn slice_port(port: &Value, pods: &[Value]) -> Value {
     let target = match &port["targetPort"] {
         Value::String(name) => pods
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_given_once() {
+    fn addresses_are_assigned_once() {
         let service = |address: &str| json!({ "spec": { "clusterIP": address } });
         assert_eq!(free_address(&[]).unwrap(), "10.0.0.10");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The state of a simulation: which objects follow from a write, timers, and what kubelets remember.
+//! The state of a simulation: jobs triggered by writes, timers, and the state of kubelets.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,15 +25,15 @@ pub(crate) struct Simulator {
     pub(super) timers: Timers,
     pub(super) scripts: Scripts,
     tracks: Mutex<HashMap<String, Track>>,
-    /// The number of pods that got an address or a node so far.
+    /// The number of addresses and nodes assigned so far.
     counter: Mutex<u32>,
 }
 
-/// The state of a pod that a kubelet would keep.
+/// The state of a pod in a kubelet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Track {
     pub(super) behaviour: Option<Behaviour>,
-    /// When the behaviour began.
+    /// The start of the behaviour.
     pub(super) since: Instant,
     /// Restarts of containers before that.
     pub(super) restarts: i64,
@@ -61,7 +61,7 @@ impl Simulator {
         *counter
     }
 
-    /// Returns what is remembered of a pod, after its behaviour was updated.
+    /// Returns the state of a pod, after its behaviour was updated.
     pub(super) fn track(&self, pod: &Value, behaviour: Option<Behaviour>) -> Track {
         let mut tracks = self.tracks.lock().unwrap_or_else(PoisonError::into_inner);
         let known = tracks.get(meta::uid(pod)).copied();
@@ -78,13 +78,13 @@ impl Simulator {
         track
     }
 
-    /// Forgets a pod.
+    /// Removes the state of a pod.
     pub(crate) fn forget(&self, uid: &str) {
         let mut tracks = self.tracks.lock().unwrap_or_else(PoisonError::into_inner);
         tracks.remove(uid);
     }
 
-    /// Reconciles an object after a delay; replaces an earlier delay.
+    /// Reconciles an object after a delay, which replaces an earlier one.
     pub(super) fn wake(&self, kind: Simulated, key: &Key, delay: Duration) {
         let item = Item {
             kind,
@@ -104,7 +104,7 @@ impl Simulator {
 }
 
 impl Cluster {
-    /// Creates nodes, and reconciles all objects that exist already.
+    /// Creates nodes, and reconciles all existing objects.
     pub(crate) fn start_simulation(&self) {
         let Some(simulator) = &self.simulation else {
             return;
@@ -134,8 +134,8 @@ impl Cluster {
         }
     }
 
-    /// Returns the simulated objects that a write concerns. To be called before the write, and the jobs to
-    /// be queued after it.
+    /// Returns jobs for the simulated objects that a write affects. Called before the write; the
+    /// jobs are queued after it.
     pub(crate) fn simulated_consequences(
         &self,
         kind: &Kind,
@@ -184,7 +184,7 @@ impl Cluster {
         jobs
     }
 
-    /// Runs timers and follows changes of scripts for as long as the server lives.
+    /// Runs timers and follows changes of scripts until the server ends.
     pub(crate) async fn run_simulation(self: Arc<Self>) {
         let Some(simulator) = &self.simulation else {
             return;
@@ -229,12 +229,12 @@ impl Cluster {
             .is_some_and(|kind| self.store.get(&collection(&kind), key).is_some())
     }
 
-    /// Returns the behaviour of an object: of its annotation, of those of its controllers, of a script.
+    /// Returns the behaviour of an object: by its annotation, that of its controllers, or a script.
     pub(super) fn behaviour(&self, simulator: &Simulator, object: &Value) -> Option<Behaviour> {
         let client = Client::new(self, "");
         let mut annotated = Behaviour::annotated(object);
         let mut owner = controller(object).cloned();
-        // Pod, ReplicaSet, Deployment: no chain of built-in kinds is longer.
+        // Pod, ReplicaSet, Deployment: the longest chain of built-in kinds.
         for _ in 0..2 {
             let (None, Some(reference)) = (annotated, &owner) else {
                 break;

@@ -31,7 +31,7 @@ pub(super) async fn reconcile(cluster: &Cluster, key: &Key) -> Result<()> {
     outcome
 }
 
-/// The numbers of the pods that a set wants.
+/// The numbers of the requested pods.
 struct Ordinals {
     first: i64,
     end: i64,
@@ -48,7 +48,7 @@ impl Ordinals {
     }
 }
 
-/// Takes the next step: one pod at a time, unless the set is managed in parallel.
+/// Takes the next step: one pod at a time, unless `podManagementPolicy` is `Parallel`.
 async fn advance(client: Client<'_>, set: &Value) -> Result<()> {
     let pods = client.owned(PODS, set);
     let ordered = text(set, "/spec/podManagementPolicy") != "Parallel";
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ordinals_are_read_from_names() {
+    fn ordinals_are_parsed_from_names() {
         let set = json!({ "metadata": { "name": "db" }, "spec": { "replicas": 2, "ordinals": { "start": 5 } } });
         assert_eq!(
             ordinal(&set, &json!({ "metadata": { "name": "db-7" } })),

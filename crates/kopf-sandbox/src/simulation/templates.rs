@@ -1,4 +1,4 @@
-//! Pods from templates.
+//! Creation of pods from templates.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// Returns a short hash of a template for names and labels (32 bits, FNV-1a).
 pub(super) fn hash(template: &Value) -> String {
-    // Members are sorted, so that equal templates give equal texts.
+    // Members are sorted, so that equal templates have equal hashes.
     let mut state: u32 = 0x811c_9dc5;
     for byte in template.to_string().bytes() {
         state = (state ^ u32::from(byte)).wrapping_mul(0x0100_0193);
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_depend_on_the_content_alone() {
+    fn hash_depends_only_on_the_content() {
         let one = json!({ "spec": { "a": 1, "b": 2 } });
         let same: Value = serde_json::from_str(r#"{"spec":{"b":2,"a":1}}"#).unwrap();
         assert_eq!(hash(&one), hash(&same));

@@ -1,4 +1,4 @@
-//! Jobs that are due later.
+//! Delayed jobs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -25,7 +25,7 @@ pub(super) struct Timers {
 
 #[derive(Debug, Default)]
 struct State {
-    /// By time, then in the order in which they were set.
+    /// By time, then in the order of setting.
     queue: BTreeMap<(Instant, u64), Item>,
     positions: HashMap<Item, (Instant, u64)>,
     sequence: u64,
@@ -45,7 +45,7 @@ impl Timers {
         self.changed.notify_one();
     }
 
-    /// Waits for the next timer and returns its object. Cancel safe.
+    /// Waits for the next timer and returns its object. Cancel-safe.
     pub(super) async fn next(&self) -> Item {
         loop {
             let first = {
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_timer_of_an_object_counts() {
+    async fn last_timer_of_an_object_wins() {
         let timers = Timers::default();
         let start = Instant::now();
         let item = |name: &str| Item {

@@ -1,4 +1,4 @@
-//! PersistentVolumes for claims: found, created and released.
+//! PersistentVolumes of claims: search, creation and release.
 
 use serde_json::{Value, json};
 
@@ -9,8 +9,8 @@ use crate::object::meta;
 use crate::status::Result;
 use crate::store::Key;
 
-/// Returns the volume of a claim: the one that it names, one that fits, or a new one. `None` if the claim
-/// names a volume that does not exist.
+/// Returns the volume of a claim: the requested one, a matching one, or a new one. `None` if the
+/// requested volume does not exist.
 pub(super) async fn claimed(client: Client<'_>, claim: &Value) -> Result<Option<Value>> {
     let named = text(claim, "/spec/volumeName");
     if !named.is_empty() {
@@ -60,7 +60,7 @@ async fn take(client: Client<'_>, claim: &Value, volume: Value) -> Result<Option
     Ok(Some(volume))
 }
 
-/// Returns `true` if a free volume has the class, the access modes and at least the same size text.
+/// Returns `true` if a free volume has the class, the access modes and at least the requested size.
 fn fits(volume: &Value, claim: &Value) -> bool {
     let modes = list(volume, "/spec/accessModes");
     let wanted = list(claim, "/spec/accessModes");
@@ -72,7 +72,7 @@ fn fits(volume: &Value, claim: &Value) -> bool {
             >= bytes(text(claim, "/spec/resources/requests/storage"))
 }
 
-/// Returns a quantity in bytes, rounded down; zero if it is not one.
+/// Returns a quantity in bytes, rounded down; zero if it is malformed.
 fn bytes(quantity: &str) -> u128 {
     const UNITS: [(&str, u128); 10] = [
         ("Ki", 1 << 10),
@@ -121,7 +121,7 @@ fn new_volume(claim: &Value, name: &str) -> Value {
     volume
 }
 
-/// Deletes or releases the volumes of a claim that is gone.
+/// Deletes or releases the volumes of a deleted claim.
 pub(super) async fn release(client: Client<'_>, claim: &Key) -> Result<()> {
     for volume in client.list(VOLUMES, None) {
         let owner = volume.pointer("/spec/claimRef");

@@ -1,4 +1,4 @@
-//! The objects of one kind, in the order in which lists show them.
+//! The objects of one kind, in the order of lists.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -9,11 +9,11 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::Expired;
-use super::audience::Audience;
 use super::log::{Log, Reader};
+use super::watchers::Watchers;
 use crate::kinds::Kind;
 
-/// Namespace (empty for cluster-scoped objects) and name; ordered as lists are.
+/// Namespace (empty for cluster-scoped objects) and name, in the order of lists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     pub(crate) namespace: Arc<str>,
@@ -23,7 +23,7 @@ pub(crate) struct Key {
 impl Ord for Key {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         if self.namespace == other.namespace {
-            return self.name.cmp(&other.name); // the usual case, and quicker
+            return self.name.cmp(&other.name); // the common case, and faster
         }
         self.path().cmp(other.path())
     }
@@ -36,7 +36,7 @@ impl PartialOrd for Key {
 }
 
 impl Key {
-    /// The key as the path of a real server's storage, which is what decides the order.
+    /// Returns the key as the storage path of a real server, which determines the order.
     fn path(&self) -> impl Iterator<Item = u8> {
         self.namespace
             .bytes()
@@ -55,26 +55,28 @@ impl Key {
     }
 }
 
-/// One version of one object, serialised. Parsed values are several times larger, so none is kept.
+/// One version of one object, serialised. Parsed values are not kept, because they are several
+/// times larger.
 pub(crate) struct Stored {
     pub(crate) key: Key,
     pub(crate) revision: u64,
-    /// The revision of its creation: another object of the same name has another one.
+    /// The revision of its creation, which identifies the object among those of the same name.
     pub(crate) born: u64,
-    /// Whether it is marked for deletion.
+    /// `true` if it has a deletion timestamp.
     pub(crate) terminating: bool,
-    /// The definition of the kind by which the object was written: reading under another one needs care.
+    /// The kind by which the object was written. Reading under another one may require defaulting
+    /// or pruning.
     pub(crate) kind: Arc<Kind>,
-    /// The version in which `raw` is: the storage version of `kind`, unless the object was converted.
+    /// The version of `raw`: the storage version of `kind`, unless the object was converted.
     pub(crate) version: Arc<str>,
     /// The object with its `resourceVersion`.
     pub(crate) raw: Bytes,
-    /// Where `raw` goes on after its `kind` and `apiVersion`.
+    /// The offset in `raw` after `kind` and `apiVersion`.
     pub(crate) head: usize,
 }
 
 impl fmt::Debug for Stored {
-    /// Without the content: it may be a secret, and `Debug` output ends up in logs.
+    /// Omits the content: it may be a secret, and `Debug` output is logged.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stored")
             .field("key", &self.key)
@@ -84,12 +86,13 @@ impl fmt::Debug for Stored {
 }
 
 impl Stored {
-    /// The fields after `kind` and `apiVersion`, with the closing brace but without the opening one.
+    /// Returns the fields after `kind` and `apiVersion`, with the closing brace but without the
+    /// opening one.
     pub(crate) fn rest(&self) -> &[u8] {
         self.raw.get(self.head..).unwrap_or_default()
     }
 
-    /// The same content under another resourceVersion.
+    /// Returns the same content under another resource version.
     pub(crate) fn at_revision(&self, revision: u64) -> Self {
         let (raw, head) = super::serialised(self.value(), revision);
         Self {
@@ -120,7 +123,7 @@ impl Stored {
     }
 
     pub(crate) fn value(&self) -> Value {
-        // The store wrote these bytes itself.
+        // The store serialised these bytes itself.
         serde_json::from_slice(&self.raw).unwrap_or(Value::Null)
     }
 }
@@ -132,23 +135,23 @@ pub(crate) struct Snapshot {
     pub(crate) objects: Vec<Arc<Stored>>,
 }
 
-/// All objects of one kind, and what recently happened to them.
+/// All objects of one kind, with their recent changes.
 #[derive(Debug)]
 pub(crate) struct Collection {
     pub(crate) objects: BTreeMap<Key, Arc<Stored>>,
     pub(crate) log: Log,
-    pub(crate) audience: Audience,
+    pub(crate) watchers: Watchers,
 }
 
 impl Collection {
-    /// An empty collection whose history starts after `revision`.
+    /// Returns an empty collection whose history starts after `revision`.
     pub(crate) fn with_history_from(revision: u64) -> Self {
         let mut log = Log::default();
         log.forget_through(revision);
         Self {
             objects: BTreeMap::new(),
             log,
-            audience: Audience::default(),
+            watchers: Watchers::default(),
         }
     }
 
@@ -164,7 +167,7 @@ impl Collection {
             .collect()
     }
 
-    /// The range as it was at `revision`: the present with the changes since then taken back.
+    /// Returns the range at `revision`, by reverting the changes since then.
     pub(crate) fn range_at(
         &self,
         namespace: Option<&str>,

@@ -1,4 +1,4 @@
-//! What recently happened in a collection: the history that watches start from.
+//! Recent changes of a collection: the history for watches.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,7 +19,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// The `type` of the watch event.
+    /// Returns the `type` of the watch event.
     pub(crate) fn event_type(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -32,16 +32,16 @@ impl Change {
 /// One change of one object.
 pub(crate) struct Entry {
     pub(crate) change: Change,
-    /// The object after the change; of a deletion, its last state.
+    /// The object after the change; for a deletion, its last state.
     pub(crate) object: Arc<Stored>,
     pub(crate) previous: Option<Arc<Stored>>,
-    /// The event as plain watchers get it: made once, whatever their number.
+    /// The serialised event for plain watchers, created once for all of them.
     frame: OnceLock<Bytes>,
     labels: OnceLock<(Value, Value)>,
 }
 
 impl fmt::Debug for Entry {
-    /// Without the lines that hold the whole object.
+    /// Omits the lines that contain the whole object.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Entry")
             .field("change", &self.change)
@@ -69,14 +69,14 @@ impl Entry {
         self.object.revision
     }
 
-    /// The line of the event for watchers that see every object as it is stored.
+    /// Returns the line of the event for watchers without conversion and selectors.
     pub(crate) fn frame(&self) -> Bytes {
         self.frame
             .get_or_init(|| event_line(self.change.event_type(), &self.object.raw))
             .clone()
     }
 
-    /// Labels before and after the change.
+    /// Returns the labels before and after the change.
     pub(crate) fn labels(&self) -> &(Value, Value) {
         self.labels.get_or_init(|| {
             let before = self
@@ -88,7 +88,7 @@ impl Entry {
     }
 }
 
-/// `{"type":…,"object":…}` and a line feed, around an object that is serialised already.
+/// Returns `{"type":…,"object":…}` and a line feed, for a serialised object.
 pub(crate) fn event_line(event_type: &str, raw: &[u8]) -> Bytes {
     let mut line = Vec::with_capacity(raw.len() + 40);
     line.extend_from_slice(b"{\"type\":\"");
@@ -99,7 +99,7 @@ pub(crate) fn event_line(event_type: &str, raw: &[u8]) -> Bytes {
     Bytes::from(line)
 }
 
-/// The labels of a serialised object, without parsing the rest of it.
+/// Returns the labels of a serialised object without parsing the rest.
 pub(crate) fn labels_of(raw: &[u8]) -> Value {
     #[derive(Deserialize)]
     struct Peek {
@@ -114,7 +114,7 @@ pub(crate) fn labels_of(raw: &[u8]) -> Value {
     serde_json::from_slice::<Peek>(raw).map_or(Value::Null, |peek| peek.metadata.labels)
 }
 
-/// Returns the uid of a serialised object, without parsing the rest of it.
+/// Returns the uid of a serialised object without parsing the rest.
 pub(crate) fn uid_of(raw: &[u8]) -> String {
     #[derive(Deserialize, Default)]
     #[serde(default)]
@@ -129,23 +129,23 @@ pub(crate) fn uid_of(raw: &[u8]) -> String {
     serde_json::from_slice::<Peek>(raw).map_or_else(|_| String::new(), |peek| peek.metadata.uid)
 }
 
-/// Entries in the order of their revisions, the oldest forgotten first.
+/// Entries in the order of their revisions. The oldest are dropped first.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Log {
     entries: VecDeque<Arc<Entry>>,
     bytes: usize,
-    /// Nobody may start from before this revision.
+    /// The oldest revision from which reading may start.
     forgotten: u64,
-    /// The last entry that is gone.
+    /// The revision of the last dropped entry.
     dropped: u64,
 }
 
-/// Who asks for history.
+/// The reader of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// Somebody who names a revision to start from.
+    /// A reader that starts from a given revision.
     New,
-    /// Somebody who has seen everything up to a revision: only entries that are really gone are missed.
+    /// A reader that has read everything up to a revision: it misses only dropped entries.
     Live,
 }
 

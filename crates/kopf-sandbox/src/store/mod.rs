@@ -1,14 +1,14 @@
-//! Where objects live: collections of serialised objects, one counter of revisions, and a log of recent
+//! The store: collections of serialised objects, one counter of revisions, and a log of recent
 //! changes for watchers.
 //!
-//! The store knows nothing of kinds, rules or requests. It decides one thing only: whether a write finds
-//! what it expects. It never waits and never calls out while its lock is held.
+//! The store is independent of kinds, rules and requests. Its only decision is if a write finds the
+//! expected state. It never waits or calls out while it holds its lock.
 
-mod audience;
 mod collection;
 mod log;
 #[cfg(test)]
 mod tests;
+mod watchers;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,26 +18,26 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::Notify;
 
-pub(crate) use self::audience::Subscription;
 use self::collection::Collection;
 pub(crate) use self::collection::{Key, Snapshot, Stored};
 use self::log::Log;
 pub(crate) use self::log::{Change, Entry, Reader, event_line, labels_of, uid_of};
+pub(crate) use self::watchers::Subscription;
 use crate::journal::{Journal, Place, Record};
 use crate::kinds::Kind;
 use crate::object::meta;
 
-/// What a watcher needs to look at news, roughly: for its share of a connection included.
+/// Estimated time of a watcher to process a notification, including its share of a connection.
 const TIME_PER_WATCHER: Duration = Duration::from_micros(10);
-/// Below this, resting would only delay the news.
+/// Minimum pause; a shorter one would only delay notifications.
 const SHORTEST_REST: Duration = Duration::from_millis(1);
-/// Nobody waits longer than this for news, however many watchers there are.
+/// Maximum delay of notifications, for any number of watchers.
 const LONGEST_REST: Duration = Duration::from_millis(50);
 
-/// The size of requests that etcd takes by default, which bounds the size of objects.
+/// The default request size limit of etcd, which bounds the size of objects.
 const MOST_BYTES: usize = 1536 << 10;
 
-/// How much of the past is kept for watchers, for each collection.
+/// The limits of the history of each collection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {
     pub(crate) events: usize,
@@ -53,49 +53,49 @@ impl Default for Window {
     }
 }
 
-/// What a write expects to find.
+/// The expected state of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expect {
     Absent,
     Revision(u64),
 }
 
-/// Why a write was not done.
+/// The reason why a write was not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unexpected {
-    /// There is an object where there should be none.
+    /// The object exists, but was expected to be absent.
     Exists,
-    /// The object has changed, or is gone, since it was read.
+    /// The object was changed or deleted since it was read.
     Changed,
-    /// Something without which it can't be is gone, or is about to go.
+    /// A parent is deleted or terminating.
     NoParent,
-    /// The object is larger than etcd takes it, and larger than it was.
+    /// The object is larger than etcd allows, and larger than before.
     TooLarge,
 }
 
-/// An object that must be there for others to be: a namespace, a definition.
+/// An object that others depend on: a namespace or a CRD.
 #[derive(Debug, Clone)]
 pub(crate) struct Parent {
     pub(crate) collection: &'static str,
     pub(crate) key: Key,
-    /// The revision of its creation, if no other object of this name will do.
+    /// The revision of its creation, if other objects of this name are not accepted.
     pub(crate) born: Option<u64>,
 }
 
-/// The version that was asked for is no longer in the log.
+/// The requested version is no longer in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Expired {
-    /// The oldest revision from which a watch could still start.
+    /// The oldest revision from which a watch can start.
     pub(crate) oldest: u64,
 }
 
-/// What has happened in a collection.
+/// The changes of a collection.
 #[derive(Debug)]
 pub(crate) struct Changes {
     pub(crate) entries: Vec<Arc<Entry>>,
-    /// Nothing up to this revision is missing.
+    /// The changes are complete up to this revision.
     pub(crate) complete: u64,
-    /// There will be no more.
+    /// There will be no more changes.
     pub(crate) closed: bool,
 }
 
@@ -108,7 +108,7 @@ impl Changes {
         }
     }
 
-    /// Up to `most` entries of a log that is complete up to `revision`.
+    /// Returns up to `most` entries of a log that is complete up to `revision`.
     fn of(
         log: &Log,
         after: u64,
@@ -133,20 +133,20 @@ impl Changes {
 pub(crate) struct Store {
     inner: Mutex<Inner>,
     window: Window,
-    /// Wakes the [pump](Store::pump): writers only ever touch this one waiter.
+    /// Wakes the [pump](Store::pump), the only waiter that writers notify.
     dirty: Notify,
-    /// Keeps changes on disk, if they outlive the process.
+    /// Keeps changes on disk, if they are durable.
     journal: Option<Journal>,
 }
 
 #[derive(Debug)]
 struct Inner {
     revision: u64,
-    /// History up to this revision is forgotten, also in collections that appear later.
+    /// History up to this revision is dropped, including that of later collections.
     floor: u64,
     collections: HashMap<Arc<str>, Collection>,
-    /// Collections that changed since the pump last told their watchers; told in a fixed order, so that
-    /// a server under paused time does the same things in the same order.
+    /// Collections with changes since the last notification. They are notified in a fixed order, so
+    /// that a server under paused time is deterministic.
     dirty: BTreeSet<Arc<str>>,
 }
 
@@ -156,7 +156,7 @@ impl Inner {
         self.collections
             .entry(Arc::clone(collection))
             .or_insert_with(|| {
-                // Of a former kind of the same name nothing is known any more.
+                // The history of an earlier kind of the same name is not available.
                 let beginning = parents.iter().filter_map(|parent| parent.born).max();
                 Collection::with_history_from(floor.max(beginning.unwrap_or(0)))
             })
@@ -175,7 +175,8 @@ impl Inner {
 impl Store {
     pub(crate) fn new(window: Window) -> Self {
         Self {
-            // Real servers are past 1 before anybody can ask; 0 has a meaning of its own in requests.
+            // The revision of a real server exceeds 1 at the first request, and 0 has a special
+            // meaning.
             inner: Mutex::new(Inner {
                 revision: 1,
                 floor: 0,
@@ -188,7 +189,7 @@ impl Store {
         }
     }
 
-    /// Returns a store whose changes are kept by a journal. `revision` is that of the last change in it.
+    /// Returns a store with a journal. `revision` is that of the last change in it.
     pub(crate) fn journaled(window: Window, journal: Journal, revision: u64) -> Self {
         let mut store = Self::new(window);
         store.journal = Some(journal);
@@ -200,14 +201,14 @@ impl Store {
         store
     }
 
-    /// Adds an object that the journal has kept.
+    /// Adds an object from the journal.
     pub(crate) fn restore(&self, collection: &Arc<str>, stored: Stored, parents: &[Parent]) {
         let mut inner = self.lock();
         let place = inner.place(collection, parents);
         place.objects.insert(stored.key.clone(), Arc::new(stored));
     }
 
-    /// Waits until all changes so far are on disk. Returns at once if they are not kept.
+    /// Waits until all changes so far are durable. Returns immediately without a journal.
     ///
     /// # Errors
     ///
@@ -219,12 +220,12 @@ impl Store {
         }
     }
 
-    /// Returns `true` if the changes are kept on disk.
+    /// Returns `true` if changes are kept on disk.
     pub(crate) fn is_kept(&self) -> bool {
         self.journal.is_some()
     }
 
-    /// Writes what is left to disk and releases it. Blocks for the time of that.
+    /// Writes pending changes to disk and closes the journal. Blocks until then.
     pub(crate) fn close(&self) {
         if let Some(journal) = &self.journal {
             journal.close();
@@ -241,7 +242,7 @@ impl Store {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The revision of the last write.
+    /// Returns the revision of the last write.
     pub(crate) fn revision(&self) -> u64 {
         self.lock().revision
     }
@@ -255,10 +256,10 @@ impl Store {
             .cloned()
     }
 
-    /// Writes an object: creates it or replaces the revision that was expected.
+    /// Writes an object: creates it or replaces the expected revision.
     ///
-    /// A new one needs `parents` that stay for now. The new `metadata.resourceVersion` is set here, because
-    /// only here it is known.
+    /// A creation requires all `parents`. The new `metadata.resourceVersion` is set here, under the
+    /// lock.
     pub(crate) fn put(
         &self,
         collection: &Arc<str>,
@@ -332,7 +333,7 @@ impl Store {
         Ok(stored)
     }
 
-    /// Removes an object of the expected revision. `last` is its final state, as the DELETED event shows it.
+    /// Removes an object of the expected revision. `last` is its final state in the DELETED event.
     pub(crate) fn remove(
         &self,
         collection: &Arc<str>,
@@ -378,7 +379,7 @@ impl Store {
         Ok(stored)
     }
 
-    /// The objects of a collection (of one namespace, if given) as they are now.
+    /// Returns the current objects of a collection (of one namespace, if given).
     pub(crate) fn list(&self, collection: &str, namespace: Option<&str>) -> Snapshot {
         let inner = self.lock();
         let objects = inner
@@ -392,7 +393,7 @@ impl Store {
         }
     }
 
-    /// The objects of a collection as they were at a revision of the past.
+    /// Returns the objects of a collection at a past revision.
     pub(crate) fn list_at(
         &self,
         collection: &str,
@@ -412,7 +413,7 @@ impl Store {
         Ok(Snapshot { revision, objects })
     }
 
-    /// Up to `most` changes after a revision, of what was subscribed to.
+    /// Returns up to `most` changes after a revision, for a subscription.
     pub(crate) fn changes(
         &self,
         subscription: &Subscription,
@@ -430,7 +431,7 @@ impl Store {
         }
     }
 
-    /// Ties a watcher to a collection. `None` if a parent of the collection is gone.
+    /// Subscribes a watcher to a collection. `None` if a parent of the collection is deleted.
     pub(crate) fn subscribe(
         &self,
         collection: &Arc<str>,
@@ -441,10 +442,10 @@ impl Store {
             return None;
         }
         let place = inner.place(collection, parents);
-        Some(place.audience.join(collection))
+        Some(place.watchers.join(collection))
     }
 
-    /// The objects (of one namespace, if given) as they are now, of what was subscribed to.
+    /// Returns the current objects (of one namespace, if given) for a subscription.
     pub(crate) fn list_subscribed(
         &self,
         subscription: &Subscription,
@@ -463,16 +464,16 @@ impl Store {
         }
     }
 
-    /// Ends the watches of a collection: they get the last changes and end.
+    /// Ends the watches of a collection after the last changes.
     pub(crate) fn end_watches(&self, collection: &str) {
         let mut inner = self.lock();
         let revision = inner.revision;
         if let Some(place) = inner.collections.get_mut(collection) {
-            place.audience.dismiss(&place.log, revision);
+            place.watchers.end_all(&place.log, revision);
         }
     }
 
-    /// Ends a collection and its watches. The answer is the keys of objects that were left in it.
+    /// Removes a collection and ends its watches. Returns the keys of remaining objects.
     pub(crate) fn close_collection(&self, collection: &str) -> Vec<Key> {
         let mut inner = self.lock();
         let revision = inner.revision;
@@ -482,11 +483,11 @@ impl Store {
         if !place.objects.is_empty() {
             self.record(&Record::Close { collection });
         }
-        place.audience.dismiss(&place.log, revision);
+        place.watchers.end_all(&place.log, revision);
         place.objects.into_keys().collect()
     }
 
-    /// Forgets all history up to the present revision: older watches and continue tokens expire.
+    /// Drops all history up to the current revision: older watches and continue tokens expire.
     pub(crate) fn compact(&self) {
         let mut inner = self.lock();
         let revision = inner.revision;
@@ -503,7 +504,7 @@ impl Store {
         place.map_or(0, |place| place.objects.len())
     }
 
-    /// The number of objects in all collections.
+    /// Returns the number of objects in all collections.
     pub(crate) fn len(&self) -> usize {
         self.lock()
             .collections
@@ -512,40 +513,41 @@ impl Store {
             .sum()
     }
 
-    /// Tells watchers of news, for as long as the server lives.
+    /// Notifies watchers of new events until the server ends.
     ///
-    /// A task of its own, so that a write costs the same with a thousand watchers as with none. Between two
-    /// rounds it rests for about as long as the watchers need for one: crowds of them read several changes
-    /// at once instead of taking the processor from the writers after each.
+    /// A separate task, so that the cost of a write does not depend on the number of watchers. It
+    /// pauses between notifications for about as long as the watchers need to process one: with
+    /// many watchers, they read several changes at once instead of competing with the writers after
+    /// each.
     pub(crate) async fn pump(&self) {
         loop {
             self.dirty.notified().await;
-            let told = self.tell();
-            let rest = TIME_PER_WATCHER * u32::try_from(told).unwrap_or(u32::MAX);
+            let notified = self.notify_watchers();
+            let rest = TIME_PER_WATCHER * u32::try_from(notified).unwrap_or(u32::MAX);
             if rest >= SHORTEST_REST {
                 tokio::time::sleep(rest.min(LONGEST_REST)).await;
             }
         }
     }
 
-    /// Marks the collections with news as changed; the answer is how many watchers that concerns.
-    fn tell(&self) -> usize {
+    /// Notifies the watchers of changed collections. Returns the number of watchers.
+    fn notify_watchers(&self) -> usize {
         let (revision, senders): (u64, Vec<_>) = {
             let inner = &mut *self.lock();
             let dirty = std::mem::take(&mut inner.dirty);
             let places = dirty.iter().filter_map(|name| inner.collections.get(name));
             (
                 inner.revision,
-                places.map(|place| place.audience.news()).collect(),
+                places.map(|place| place.watchers.sender()).collect(),
             )
         };
-        // Outside of the lock: to wake a thousand tasks takes longer than a write.
-        let mut told = 0;
+        // Outside of the lock: waking a thousand tasks takes longer than a write.
+        let mut notified = 0;
         for news in senders {
             news.send_replace(revision);
-            told += news.receiver_count();
+            notified += news.receiver_count();
         }
-        told
+        notified
     }
 }
 
@@ -557,14 +559,14 @@ fn journal_place<'a>(collection: &'a str, key: &'a Key) -> Place<'a> {
     }
 }
 
-/// Returns the version in which an object is, by its `apiVersion`.
+/// Returns the version of an object, by its `apiVersion`.
 fn version_of(object: &Value) -> Option<Arc<str>> {
     let api_version = object.get("apiVersion")?.as_str()?;
     api_version.rsplit('/').next().map(Arc::from)
 }
 
-/// Serialises an object with its new resourceVersion. `apiVersion` and `kind` come first, so that lists can
-/// leave them out without parsing; returned with the bytes is where the rest begins.
+/// Serialises an object with its new resource version. `apiVersion` and `kind` come first, so that
+/// lists can omit them without parsing. Returns the offset of the rest as well.
 fn serialised(mut object: Value, revision: u64) -> (Bytes, usize) {
     let mut text = Vec::with_capacity(512);
     text.push(b'{');
@@ -581,9 +583,9 @@ fn serialised(mut object: Value, revision: u64) -> (Bytes, usize) {
         }
     }
     let head = text.len();
-    // Writing a `Value` into memory has nothing to fail at: keys are strings and numbers are finite.
+    // Serialising a `Value` to memory cannot fail: keys are strings and numbers are finite.
     let written = serde_json::to_writer(&mut text, &object);
     debug_assert!(written.is_ok(), "a JSON value is always serialisable");
-    text.remove(head); // its opening brace is written already
+    text.remove(head); // its opening brace is already written
     (Bytes::from(text.into_boxed_slice()), head)
 }

@@ -46,7 +46,7 @@ impl Fixture {
             .unwrap();
     }
 
-    /// The parent as it is now, and no other one of its name.
+    /// Returns the current parent, which no other object of its name replaces.
     fn parent(&self) -> Parent {
         let key = Key::new(None, "p");
         let born = self.store.get("parents", &key).unwrap().born;
@@ -63,15 +63,15 @@ impl Fixture {
             .changes(subscription, after, 100, Reader::Live)
             .unwrap();
         let entries = changes.entries.iter();
-        let told = entries
+        let notified = entries
             .map(|entry| (entry.change, entry.object.key.name.to_string()))
             .collect();
-        (told, changes.closed)
+        (notified, changes.closed)
     }
 }
 
 #[test]
-fn new_objects_need_their_parents() {
+fn creation_requires_its_parents() {
     let fixture = Fixture::new();
     fixture.create("parents", "p", &[]).unwrap();
     let parent = fixture.parent();
@@ -89,22 +89,22 @@ fn new_objects_need_their_parents() {
         .put(&collection, &key, expect, &fixture.kind, marked, &[])
         .unwrap();
     let late = fixture.create("children", "b", std::slice::from_ref(&parent));
-    assert_eq!(late, Err(Unexpected::NoParent), "it is about to go");
+    assert_eq!(late, Err(Unexpected::NoParent), "the parent is terminating");
 
     fixture.remove("parents", "p");
     let late = fixture.create("children", "b", std::slice::from_ref(&parent));
-    assert_eq!(late, Err(Unexpected::NoParent), "it is gone");
+    assert_eq!(late, Err(Unexpected::NoParent), "the parent is deleted");
 
     fixture.create("parents", "p", &[]).unwrap();
     let late = fixture.create("children", "b", std::slice::from_ref(&parent));
-    assert_eq!(late, Err(Unexpected::NoParent), "it is another one");
+    assert_eq!(late, Err(Unexpected::NoParent), "the parent was recreated");
     fixture
         .create("children", "b", &[fixture.parent()])
         .unwrap();
 }
 
 #[test]
-fn whoever_watched_a_collection_gets_the_rest_of_it_and_nothing_of_the_next() {
+fn watchers_of_a_removed_collection_get_only_its_entries() {
     let fixture = Fixture::new();
     fixture.create("parents", "p", &[]).unwrap();
     let parent = fixture.parent();
@@ -139,10 +139,7 @@ fn whoever_watched_a_collection_gets_the_rest_of_it_and_nothing_of_the_next() {
             .objects
             .is_empty()
     );
-    assert!(
-        watch.news.has_changed().is_err(),
-        "nobody will tell it more"
-    );
+    assert!(watch.news.has_changed().is_err(), "the stream is closed");
 
     let next = fixture
         .store
@@ -151,12 +148,12 @@ fn whoever_watched_a_collection_gets_the_rest_of_it_and_nothing_of_the_next() {
     let from_the_former = fixture.store.changes(&next, start, 100, Reader::New);
     assert!(
         from_the_former.is_err(),
-        "its history is not that of this one"
+        "the history of the previous collection"
     );
 }
 
 #[test]
-fn watches_end_without_the_collection() {
+fn watches_can_be_ended_without_their_collection() {
     let fixture = Fixture::new();
     let watch = fixture.store.subscribe(&fixture.children, &[]).unwrap();
     let start = fixture.store.revision();

@@ -1,5 +1,5 @@
-//! Rows of the groups about access and of those with one or two kinds: `rbac`, `admissionregistration`,
-//! `coordination`, `scheduling`, `node`, `certificates`.
+//! Rows of access control and of small groups: `rbac`, `admissionregistration`, `coordination`,
+//! `scheduling`, `node`, `certificates`.
 
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ pub(super) fn cells(kind: &str, object: Object<'_>) -> Option<Vec<Value>> {
     })
 }
 
-/// Returns the state of a request for a certificate.
+/// Returns the state of a certificate signing request.
 fn request_state(object: Object<'_>) -> String {
     let has = |kind: &str| {
         object

@@ -18,13 +18,13 @@ static RECORDED: LazyLock<BTreeMap<String, Vec<Value>>> = LazyLock::new(|| {
         .flatten()
         .filter_map(Value::as_object_mut)
     {
-        // Clients expect the field, and the texts are not worth their size.
+        // Clients expect the field. The descriptions are omitted to save space.
         column.entry("description").or_insert_with(|| json!(""));
     }
     recorded
 });
 
-/// Definitions of the columns of a kind. What was not recorded has a name and an age.
+/// Returns the column definitions of a kind. Unrecorded kinds have a name and an age.
 pub(crate) fn columns(kind: &Kind, version: &str) -> Vec<Value> {
     if kind.is_custom() {
         let declared = kind
@@ -35,7 +35,7 @@ pub(crate) fn columns(kind: &Kind, version: &str) -> Vec<Value> {
     recorded(kind, version).map_or_else(|| custom::columns(&[]), <[Value]>::to_vec)
 }
 
-/// Recorded columns, without a copy: rows only need to know how many there are.
+/// Returns the recorded columns without copying them: rows need only their number.
 pub(super) fn recorded(kind: &Kind, version: &str) -> Option<&'static [Value]> {
     let key = format!("{}/{}", kind.api_version(version), kind.plural);
     RECORDED.get(&key).map(Vec::as_slice)

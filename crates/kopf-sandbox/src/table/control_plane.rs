@@ -1,4 +1,4 @@
-//! Rows of kinds about the control plane and about devices: `apiregistration`, `flowcontrol`, `resource`, and
+//! Rows of control plane and device kinds: `apiregistration`, `flowcontrol`, `resource`, and
 //! component statuses.
 
 use serde_json::{Value, json};

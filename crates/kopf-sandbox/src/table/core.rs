@@ -69,7 +69,7 @@ fn endpoints(object: Object<'_>) -> Value {
                 .items("/addresses")
                 .map(|address| address.text("/ip"))
         };
-        // Headless services may have no ports.
+        // Headless services can have no ports.
         if subset.list("/ports").is_empty() {
             shown.extend(addresses().map(str::to_owned));
         }
@@ -87,7 +87,7 @@ fn endpoints(object: Object<'_>) -> Value {
     json!(first_three(&shown))
 }
 
-/// Events come in the shape of the core group or of `events.k8s.io`.
+/// Returns the row of an event in the shape of the core group or of `events.k8s.io`.
 pub(super) fn event(object: Object<'_>) -> Vec<Value> {
     let either = |one: &str, other: &str| match object.text(one) {
         "" => object.text(other),
@@ -142,7 +142,7 @@ pub(super) fn event(object: Object<'_>) -> Vec<Value> {
 }
 
 fn node(object: Object<'_>) -> Vec<Value> {
-    // With a condition told twice, the last one counts.
+    // Of repeated conditions, the last one is used.
     let ready = object
         .items("/status/conditions")
         .rfind(|it| it.text("/type") == "Ready");
@@ -270,7 +270,7 @@ fn service(object: Object<'_>) -> Vec<Value> {
     ]
 }
 
-/// Addresses of load balancers of a service or an ingress, sorted and unique.
+/// Returns the load balancer addresses of a service or an ingress, sorted and unique.
 pub(super) fn load_balancer(object: Object<'_>) -> Vec<&str> {
     let addresses: BTreeSet<&str> = object
         .items("/status/loadBalancer/ingress")

@@ -1,4 +1,4 @@
-//! Rows of custom resources: the columns that a CRD declares.
+//! Rows of custom resources: the columns of the CRD.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::duration;
 use crate::json_path::{JsonPath, scalar_text};
 use crate::kinds::PrinterColumn;
 
-/// Definitions of all columns. A CRD that declares none gets the age.
+/// Returns all column definitions. A CRD without columns gets the age.
 pub(super) fn columns(declared: &[PrinterColumn]) -> Vec<Value> {
     let name = json!({
         "name": "Name", "type": "string", "format": "name", "priority": 0,
@@ -49,7 +49,7 @@ pub(super) fn cells(declared: &[PrinterColumn], object: &Value, now: Timestamp) 
         let Ok(path) = JsonPath::parse(&column.json_path) else {
             return Value::Null;
         };
-        // Of several values, the real server shows the first one.
+        // Of several values, the real server prints the first one.
         let Ok(Some(value)) = path.find(object).map(|found| found.first().copied()) else {
             return Value::Null;
         };
@@ -58,7 +58,7 @@ pub(super) fn cells(declared: &[PrinterColumn], object: &Value, now: Timestamp) 
     std::iter::once(name).chain(own).collect()
 }
 
-/// The value as a cell of this type; `null` if it has another type.
+/// Returns the value as a cell of this type; `null` if it has another type.
 fn typed(kind: &str, value: &Value, now: Timestamp) -> Value {
     match (kind, value) {
         ("string", Value::Null) => json!("<no value>"),
@@ -68,7 +68,7 @@ fn typed(kind: &str, value: &Value, now: Timestamp) -> Value {
             Some(integer) => json!(integer),
             #[expect(
                 clippy::cast_possible_truncation,
-                reason = "the fraction is cut off on purpose"
+                reason = "the fraction is truncated intentionally"
             )]
             None => json!(number.as_f64().unwrap_or_default() as i64),
         },
@@ -82,11 +82,11 @@ fn typed(kind: &str, value: &Value, now: Timestamp) -> Value {
     }
 }
 
-/// Whole numbers are printed without a fraction.
+/// Formats a number. Whole numbers have no fraction.
 fn go_number(number: f64) -> Value {
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "only whole numbers get here"
+        reason = "only whole numbers are passed"
     )]
     if number.fract() == 0.0 && number.abs() < 1e15 {
         json!(number as i64)
@@ -95,7 +95,7 @@ fn go_number(number: f64) -> Value {
     }
 }
 
-/// JSON in a text, with the characters escaped that HTML cares about.
+/// Formats JSON with characters escaped that are special in HTML.
 fn go_json(value: &Value) -> String {
     value
         .to_string()
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_described_even_if_the_crd_is_silent() {
+    fn columns_without_a_description_have_a_default() {
         let columns = columns(&[column("string", ".spec.a")]);
         assert_eq!(columns[0]["format"], "name");
         let text = "Custom resource definition column (in JSONPath format): .spec.a";

@@ -1,13 +1,13 @@
-//! How long ago something was, in the few characters that people read in a table.
+//! Ages in the short format of tables.
 
 use jiff::Timestamp;
 
-/// The time since `then`, as `kubectl get` shows ages: two or three digits that matter.
+/// Formats the time since `then` as `kubectl get` does: two or three significant digits.
 pub(crate) fn age(then: Timestamp, now: Timestamp) -> String {
     human(now.duration_since(then).as_secs())
 }
 
-/// A duration in seconds. Clocks may differ by a second: that much of the future is «now».
+/// Formats a duration in seconds. Clocks may differ: up to a second in the future is 0.
 pub(crate) fn human(seconds: i64) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_read_as_in_kubectl() {
+    fn ages_match_kubectl() {
         let cases = [
             (-2, "<invalid>"),
             (-1, "0s"),

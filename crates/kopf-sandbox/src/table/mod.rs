@@ -1,8 +1,8 @@
-//! Tables: what the server answers when `kubectl get` asks for something to print.
+//! Tables: the responses to `kubectl get`.
 //!
-//! Columns of built-in kinds are recorded from a real server, their cells are computed here.
-//! Columns of custom resources come from their CRDs. Nothing here ever fails: an object that
-//! makes no sense has an empty row.
+//! Columns of built-in kinds are recorded from a real server; their cells are computed here.
+//! Columns of custom resources come from their CRDs. Nothing here fails: a malformed object has an
+//! empty row.
 
 mod access;
 mod columns;
@@ -26,7 +26,7 @@ use object::Object;
 
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// How much of the object stands in each row: the `includeObject` parameter.
+/// The part of the object in each row: the `includeObject` parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum IncludeObject {
     None,
@@ -36,7 +36,7 @@ pub(crate) enum IncludeObject {
 }
 
 impl IncludeObject {
-    /// Parses the parameter; the error is the message of the 400 answer.
+    /// Parses the parameter. The error is the message of the 400 response.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         match text {
             "None" => Ok(Self::None),
@@ -50,13 +50,13 @@ impl IncludeObject {
     }
 }
 
-/// What kind of a table is asked for.
+/// The options of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TableOptions<'a> {
     pub(crate) include: IncludeObject,
     /// Only the first event of a watch has column definitions.
     pub(crate) headers: bool,
-    /// `meta.k8s.io/v1`, or `meta.k8s.io/v1beta1` if it is asked for.
+    /// `meta.k8s.io/v1`, or `meta.k8s.io/v1beta1` on request.
     pub(crate) api_version: &'a str,
 }
 
@@ -70,7 +70,7 @@ impl Default for TableOptions<'_> {
     }
 }
 
-/// The cells of an object, as many as the kind has columns.
+/// Returns the cells of an object, one for each column of the kind.
 pub(crate) fn row(kind: &Kind, version: &str, object: &Value, now: Timestamp) -> Vec<Value> {
     if kind.is_custom() {
         let declared = kind
@@ -104,18 +104,18 @@ pub(crate) fn row(kind: &Kind, version: &str, object: &Value, now: Timestamp) ->
     }
 }
 
-/// What any object has.
+/// Returns a cell that all kinds have in common.
 fn plain_cell(column: &Value, object: Object<'_>) -> Value {
     match column.get("name").and_then(Value::as_str) {
         Some("Name") => object.name(),
         Some("Age") => object.age(),
-        // A moment, not a duration: clients turn it into an age.
+        // A timestamp, not a duration: clients convert it to an age.
         Some("Created At") => json!(object.text("/metadata/creationTimestamp")),
         _ => json!("<none>"),
     }
 }
 
-/// A whole table. `list_metadata` is the metadata of a list, or of the object if it is one.
+/// Returns a whole table. `list_metadata` is the metadata of a list, or of the single object.
 pub(crate) fn table_document<'a>(
     kind: &Kind,
     version: &str,
@@ -163,7 +163,7 @@ pub(crate) fn table_document<'a>(
 
 fn included(object: &Value, options: TableOptions<'_>) -> Value {
     let metadata = object.get("metadata").cloned().unwrap_or_else(|| json!({}));
-    // Clients recognize this bookmark by its metadata, so it always has them.
+    // Clients identify this bookmark by its metadata, so they are always present.
     let is_end = metadata
         .pointer("/annotations")
         .and_then(|it| it.get(INITIAL_EVENTS_END));
@@ -185,7 +185,7 @@ mod tests {
 
     const SAMPLES: &str = include_str!("../../data/samples/tables.json");
 
-    /// The selector of a job has the identifier of the job, which differs between recordings.
+    /// Masks the uid of a job in its selector, which differs between recordings.
     fn known(cell: &Value) -> Value {
         match cell
             .as_str()
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_those_of_a_real_server() {
+    fn rows_match_a_real_server() {
         let kinds = builtin();
         let samples: Value = serde_json::from_str(SAMPLES).unwrap();
         let mut compared = 0;
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_have_the_shape_that_clients_read() {
+    fn tables_have_the_expected_fields() {
         let kinds = builtin();
         let kind = kinds.by_plural("", "namespaces").unwrap();
         let object = json!({
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_included_part_is_a_choice() {
+    fn include_object_selects_the_part_of_the_object() {
         assert_eq!(IncludeObject::parse(""), Ok(IncludeObject::Metadata));
         assert_eq!(IncludeObject::parse("Object"), Ok(IncludeObject::Object));
         assert!(

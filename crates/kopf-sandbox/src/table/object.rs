@@ -1,4 +1,4 @@
-//! Reading an object for its row: whatever is missing or of a wrong type is simply empty.
+//! Accessors for rows: missing values and those of a wrong type are empty.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::duration;
 use crate::selectors::LabelSelector;
 
-/// An object and the moment at which it is looked at.
+/// An object and the current time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Object<'a> {
     pub(super) value: &'a Value,
@@ -14,12 +14,12 @@ pub(super) struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// The same, but of a part of the object.
+    /// Returns a part of the object, with the same time.
     pub(super) fn of(self, value: &'a Value) -> Self {
         Self { value, ..self }
     }
 
-    /// By a JSON pointer such as `/spec/replicas`.
+    /// Returns a value by a JSON pointer such as `/spec/replicas`.
     pub(super) fn get(self, pointer: &str) -> Option<&'a Value> {
         self.value.pointer(pointer).filter(|value| !value.is_null())
     }
@@ -40,7 +40,7 @@ impl<'a> Object<'a> {
             .unwrap_or(other)
     }
 
-    /// A number or a text, as a text: for int-or-string fields and quantities.
+    /// Formats a number or a string: for int-or-string fields and quantities.
     pub(super) fn printed(self, pointer: &str) -> Option<String> {
         self.get(pointer).map(crate::json_path::scalar_text)
     }
@@ -106,7 +106,7 @@ impl<'a> Object<'a> {
         )
     }
 
-    /// The time since the moment in this field, if there is one.
+    /// Formats the time since the timestamp in this field, if there is one.
     pub(super) fn since(self, pointer: &str) -> Option<String> {
         Some(duration::age(self.time(pointer)?, self.now))
     }
@@ -115,7 +115,7 @@ impl<'a> Object<'a> {
         self.text(pointer).parse().ok()
     }
 
-    /// Whether a list of conditions has this one, and it is `True`. The first of a type counts.
+    /// Returns `true` if a list of conditions has this one as `True`. The first of a type is used.
     pub(super) fn condition(self, pointer: &str, kind: &str) -> bool {
         let found = self
             .items(pointer)
@@ -123,7 +123,7 @@ impl<'a> Object<'a> {
         found.is_some_and(|condition| condition.text("/status") == "True")
     }
 
-    /// Names and images of the containers of a pod's spec.
+    /// Returns the names and images of the containers of a pod's spec.
     pub(super) fn containers(self, pointer: &str) -> [Value; 2] {
         let joined = |field: &str| {
             let texts: Vec<&str> = self.items(pointer).map(|item| item.text(field)).collect();
@@ -132,7 +132,7 @@ impl<'a> Object<'a> {
         [joined("/name"), joined("/image")]
     }
 
-    /// A map of labels as `a=b,c=d`.
+    /// Formats labels as `a=b,c=d`.
     pub(super) fn labels(self, pointer: &str) -> Value {
         let pairs: Vec<String> = self
             .map(pointer)
@@ -147,7 +147,7 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// A label selector with `matchLabels` and `matchExpressions`.
+    /// Formats a label selector with `matchLabels` and `matchExpressions`.
     pub(super) fn selector(self, pointer: &str) -> Value {
         json!(match self.plain_selector(pointer) {
             None => "<error>".to_owned(),
@@ -156,7 +156,7 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// The same without a replacement for what selects everything; `None` if it is broken.
+    /// Formats a label selector; empty if it matches everything, and `None` if it is invalid.
     pub(super) fn plain_selector(self, pointer: &str) -> Option<String> {
         let selector = self.get(pointer).unwrap_or(&Value::Null);
         LabelSelector::from_object(selector, "")
@@ -165,7 +165,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// The first three, and how many more there are.
+/// Returns the first three items, and the number of others.
 pub(super) fn first_three(texts: &[String]) -> String {
     let shown = texts.get(..3).unwrap_or(texts);
     match texts.len() - shown.len() {

@@ -1,11 +1,11 @@
-//! The row of a pod: its status is a summary of everything that is told of its containers.
+//! The row of a pod, whose status summarises its containers.
 
 use serde_json::{Value, json};
 
 use super::duration;
 use super::object::Object;
 
-/// The cells of a pod.
+/// Returns the cells of a pod.
 pub(super) fn pod(pod: Object<'_>) -> Vec<Value> {
     let summary = Summary::of(pod);
     let restarts = match summary.last_restart {
@@ -31,7 +31,7 @@ pub(super) fn pod(pod: Object<'_>) -> Vec<Value> {
     ]
 }
 
-/// Finished pods are marked, so that clients can hide them.
+/// Returns the conditions that mark finished pods, so that clients can hide them.
 pub(super) fn conditions(pod: &Value) -> Option<Value> {
     let message = match pod.pointer("/status/phase").and_then(Value::as_str)? {
         "Succeeded" => "The pod has completed successfully.",
@@ -64,7 +64,7 @@ struct Summary {
     last_restart: Option<jiff::Timestamp>,
 }
 
-/// Sidecars are init containers that are restarted as long as the pod lives.
+/// Returns `true` for sidecars: init containers that are restarted as long as the pod lives.
 fn is_sidecar(pod: Object<'_>, name: &str) -> bool {
     pod.items("/spec/initContainers").any(|container| {
         container.text("/name") == name && container.text("/restartPolicy") == "Always"
@@ -184,13 +184,13 @@ impl Summary {
 }
 
 struct SidecarRestarts {
-    /// No init container keeps the pod from starting.
+    /// All init containers have succeeded, or are running sidecars.
     finished: bool,
     count: i64,
     last: Option<jiff::Timestamp>,
 }
 
-/// Why a container has ended.
+/// Returns the reason of a container's end.
 fn ending(status: Object<'_>) -> String {
     let signal = status.integer("/state/terminated/signal");
     match status.text("/state/terminated/reason") {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_is_a_summary_of_containers() {
+    fn pod_status_summarises_containers() {
         let running = json!({
             "spec": { "containers": [{ "name": "a" }, { "name": "b" }] },
             "status": { "phase": "Running", "containerStatuses": [
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn init_containers_and_sidecars_count() {
+    fn pod_status_includes_init_containers_and_sidecars() {
         let spec = json!({
             "containers": [{ "name": "a" }],
             "initContainers": [{ "name": "s", "restartPolicy": "Always" }, { "name": "i" }],
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn deleted_pods_are_terminating() {
+    fn deleted_pods_have_the_status_terminating() {
         let deleted = json!({
             "metadata": { "deletionTimestamp": "2030-01-01T00:00:00Z" },
             "status": { "phase": "Running" },

@@ -78,7 +78,7 @@ fn volume(object: Object<'_>) -> Vec<Value> {
 
 fn claim(object: Object<'_>) -> Vec<Value> {
     let volume = object.text("/spec/volumeName");
-    // Until it is bound, what is asked for is not what there is.
+    // Until it is bound, the requested values do not apply.
     let (capacity, modes) = match volume {
         "" => (json!(""), json!("")),
         _ => (

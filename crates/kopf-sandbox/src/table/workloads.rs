@@ -191,7 +191,7 @@ fn autoscaler(object: Object<'_>) -> Vec<Value> {
 }
 
 fn metrics(object: Object<'_>) -> String {
-    // The first version of the kind knows no other metric.
+    // The `v1` version supports no other metric.
     if let Some(wanted) = object.printed("/spec/targetCPUUtilizationPercentage") {
         let current = object.printed("/status/currentCPUUtilizationPercentage");
         let current = current.map_or_else(|| "<unknown>".to_owned(), |current| current + "%");

@@ -1,9 +1,9 @@
-//! Binary data in JSON: base64 as Go's decoder takes it, including line breaks inside.
+//! Binary data in JSON: Base64 as in Go's decoder, including line breaks.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// The same bytes in their usual form; the error is the text of Go's decoder.
+/// Returns the canonical encoding of the same bytes. The error is that of Go's decoder.
 pub(crate) fn canonical(text: &str) -> Result<String, String> {
     if STANDARD.decode(text).is_ok() {
         return Ok(text.to_owned());
@@ -14,7 +14,7 @@ pub(crate) fn canonical(text: &str) -> Result<String, String> {
         .map_err(|offset| format!("illegal base64 data at input byte {offset}"))
 }
 
-/// The slow way, which knows where the first fault is.
+/// Decodes slowly, and returns the position of the first error.
 fn decode(text: &[u8]) -> Result<Vec<u8>, usize> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     let mut group = 0_u32;
@@ -82,7 +82,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn data_gets_its_usual_form() {
+    fn base64_is_canonicalised() {
         for (given, expected) in [
             ("", ""),
             ("aGVsbG8=", "aGVsbG8="),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_the_fault_is_told() {
+    fn errors_have_the_offset_of_the_fault() {
         for (given, offset) in [
             ("plain text", 5),
             ("a", 0),
@@ -112,12 +112,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_ways_agree(bytes: Vec<u8>) {
+        fn fast_and_slow_decoders_agree(bytes: Vec<u8>) {
             prop_assert_eq!(decode(STANDARD.encode(&bytes).as_bytes()), Ok(bytes));
         }
 
         #[test]
-        fn any_text_is_answered(text in "[A-Za-z0-9+/=\\n]{0,12}|.{0,12}") {
+        fn random_strings_never_panic(text in "[A-Za-z0-9+/=\\n]{0,12}|.{0,12}") {
             if let Ok(once) = canonical(&text) {
                 prop_assert_eq!(canonical(&once), Ok(once.clone()));
             }

@@ -1,16 +1,17 @@
-//! Fills in what the server adds to an object on its own: defaults, and the fields that are
-//! printed even when nobody has set them, such as `resources: {}` or `status: {}`.
+//! Defaults of decoded objects, and fields that are serialised even if they are unset, such as
+//! `resources: {}` or `status: {}`.
 
 use super::table::{Shape, TypeRef, TypeTable};
 use serde_json::Value;
 
 impl TypeTable {
-    /// Adds the defaults to a decoded object. Doing it twice changes nothing.
+    /// Adds the defaults to a decoded object. Idempotent.
     pub(crate) fn apply_defaults(&self, root: TypeRef, object: &mut Value) {
         let target = self.get(self.target(root));
         match (&target.shape, object) {
             (Shape::Struct(fields), Value::Object(map)) => {
-                // The outer type goes first: it may create inner ones that have their own defaults.
+                // The outer type goes first: it can create inner ones, which have their own
+                // defaults.
                 target.defaults.apply(map);
                 for field in fields.iter().filter(|field| field.shown) {
                     if !map.contains_key(&*field.name) {

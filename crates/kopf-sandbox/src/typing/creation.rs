@@ -1,15 +1,15 @@
-//! What the server assigns to a new object of a built-in kind, beyond defaults.
+//! Fields that the server sets in a new object of a built-in kind, beyond defaults.
 //!
-//! Nothing here needs other objects. Addresses and ports of services are in [`crate::services`], priorities
-//! by class in [`crate::plugins`]. The finalizers that guard volumes are not added: their controllers do not
-//! run here.
+//! Only fields that do not depend on other objects. Addresses and ports of services are in
+//! [`crate::services`], priorities by class in [`crate::plugins`]. Finalizers that protect volumes
+//! are not added, because their controllers do not run here.
 
 use serde_json::{Map, Value, json};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
-/// Completes a new object that has its defaults, its name and its uid.
+/// Completes a new object with defaults, a name and a uid.
 pub(crate) fn assign(group: &str, kind: &str, object: &mut Value) {
     let Some(object) = object.as_object_mut() else {
         return;
@@ -23,14 +23,14 @@ pub(crate) fn assign(group: &str, kind: &str, object: &mut Value) {
     }
 }
 
-/// The object in a field, created if it is absent.
+/// Returns the object in a field, created if it is absent.
 fn child<'a>(map: &'a mut Map<String, Value>, field: &str) -> Option<&'a mut Map<String, Value>> {
     map.entry(field)
         .or_insert_with(|| json!({}))
         .as_object_mut()
 }
 
-/// The list in a field, created if it is absent.
+/// Returns the list in a field, created if it is absent.
 fn list<'a>(map: &'a mut Map<String, Value>, field: &str) -> Option<&'a mut Vec<Value>> {
     map.entry(field).or_insert_with(|| json!([])).as_array_mut()
 }
@@ -42,7 +42,7 @@ fn text(map: &Map<String, Value>, field: &str) -> String {
         .to_owned()
 }
 
-/// A node is not ready until its kubelet says so.
+/// Sets the conditions of a new node: not ready until its kubelet reports it.
 fn node(node: &mut Map<String, Value>) {
     let taints = child(node, "spec").and_then(|spec| list(spec, "taints"));
     if let Some(taints) = taints
@@ -70,7 +70,7 @@ fn pod(pod: &mut Map<String, Value>) {
     }
 }
 
-/// Replaces a negative grace period by a second, also when a pod is changed.
+/// Replaces a negative grace period by one second. Applies to changed pods as well.
 pub(crate) fn raise_grace_period(spec: &mut Map<String, Value>) {
     let period = spec.get("terminationGracePeriodSeconds");
     if period.and_then(Value::as_i64).is_some_and(i64::is_negative) {
@@ -78,7 +78,7 @@ pub(crate) fn raise_grace_period(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Adds the tolerations that every pod gets, also when it is changed.
+/// Adds the default tolerations of a pod. Applies to changed pods as well.
 pub(crate) fn add_tolerations(spec: &mut Map<String, Value>) {
     if let Some(tolerations) = list(spec, "tolerations") {
         for key in [NOT_READY, UNREACHABLE] {
@@ -108,7 +108,7 @@ fn tolerates(toleration: &Value, key: &str) -> bool {
         && (field("effect") == "NoExecute" || field("effect").is_empty())
 }
 
-/// How safe a pod is from eviction: by the processors and the memory of all its containers.
+/// Returns the QoS class of a pod: by CPU and memory of all its containers.
 fn quality_of_service(spec: &Map<String, Value>) -> &'static str {
     let containers = ["containers", "initContainers"].into_iter();
     let containers = containers
@@ -143,7 +143,7 @@ pub(crate) fn daemon_set(set: &mut Map<String, Value>) {
     }
 }
 
-/// A job finds its pods by its own uid.
+/// Sets the selector of a job to its own uid.
 fn job(job: &mut Map<String, Value>) {
     let Some(metadata) = child(job, "metadata") else {
         return;
@@ -167,7 +167,7 @@ fn job(job: &mut Map<String, Value>) {
     let Some(labels) = template.and_then(|metadata| child(metadata, "labels")) else {
         return;
     };
-    // Labels that are defaulted to those of the pods stay the same as them.
+    // Labels that were defaulted to those of the pods stay equal to them.
     let follows = own_labels.is_none_or(|own| own.as_object() == Some(&*labels));
     for (label, value) in [
         ("batch.kubernetes.io/controller-uid", &uid),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn tolerations_of_the_user_stay() {
+    fn own_tolerations_are_kept() {
         let all = json!([{ "operator": "Exists" }]);
         let mut pod = json!({ "spec": { "tolerations": all } });
         assign("", "Pod", &mut pod);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn strange_objects_are_left_alone() {
+    fn malformed_objects_are_unchanged() {
         for kind in ["Node", "Pod", "Service", "DaemonSet", "Job"] {
             for group in ["", "apps", "batch"] {
                 for mut object in [

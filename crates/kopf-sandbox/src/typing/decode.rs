@@ -1,40 +1,40 @@
-//! What the server's JSON decoder makes of an object of a built-in kind.
+//! Decoding of objects of built-in kinds, as by the server's JSON decoder.
 //!
-//! The result is the JSON that the server would print after decoding: without fields that the
-//! type does not have, without nulls, without the zeros that the type leaves out, and with
-//! quantities, times and binary data in their canonical form. Defaults are not added here.
+//! The result is the JSON that the server would serialise after decoding: without unknown fields,
+//! nulls, and zero values that the type omits, and with quantities, times and binary data in
+//! canonical form. Defaults are not added here.
 
 use super::table::{Custom, Shape, Type, TypeRef, TypeTable};
 use super::{bytes, quantity, timestamp};
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
-/// The decoder stops counting unknown fields here, so that answers stay small.
+/// Maximum number of reported unknown fields, which bounds the size of responses.
 const MAX_UNKNOWN: usize = 100;
 
-/// An object that fits its type.
+/// An object that matches its type.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Checked {
     pub(crate) object: Value,
-    /// Paths of the dropped fields, e.g. `spec.template.foo`. How much that matters is up to the
-    /// `fieldValidation` of the request.
+    /// Paths of the dropped fields, e.g. `spec.template.foo`. The request's `fieldValidation`
+    /// determines their treatment.
     pub(crate) unknown: Vec<String>,
 }
 
-/// An object does not fit its type.
+/// The error of an object that does not match its type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub(crate) struct Mismatch {
-    /// The text of the server's decoder, e.g. `json: cannot unmarshal string into Go struct field
-    /// DeploymentSpec.spec.replicas of type int32`.
+    /// The message of the server's decoder, e.g. `json: cannot unmarshal string into Go struct
+    /// field DeploymentSpec.spec.replicas of type int32`.
     pub(crate) text: String,
-    /// The text after a strategic merge patch, whose result the server does not decode but
-    /// converts, e.g. `cannot restore slice from string`.
+    /// The message after a strategic merge patch, whose result the server converts instead of
+    /// decoding, e.g. `cannot restore slice from string`.
     pub(crate) converted: String,
 }
 
 impl Mismatch {
-    /// A fault that types find on their own.
+    /// Returns the error of a type with its own decoder.
     fn own(text: impl Into<String>) -> Self {
         let text = text.into();
         Self {
@@ -65,7 +65,7 @@ impl TypeTable {
         })
     }
 
-    /// The JSON of a value that nobody has set.
+    /// Returns the JSON of an unset value.
     pub(crate) fn zero(&self, of: TypeRef) -> Value {
         match self.get(of).shape {
             Shape::Struct(_) => Value::Object(Map::new()),
@@ -85,7 +85,7 @@ impl TypeTable {
 }
 
 impl TypeTable {
-    /// Returns the JSON of a struct of which nothing is set: the fields that are never left out.
+    /// Returns the JSON of an unset struct: the fields that are never omitted.
     pub(crate) fn empty(&self, of: TypeRef) -> Value {
         let target = self.get(self.target(of));
         let Shape::Struct(fields) = &target.shape else {
@@ -105,9 +105,9 @@ impl TypeTable {
 
 struct Decoder<'t> {
     table: &'t TypeTable,
-    /// Where the decoder is, for the texts about unknown fields.
+    /// The path for messages about unknown fields.
     path: String,
-    /// Where the decoder is, for the texts about wrong types: without indices and keys of maps.
+    /// The path for messages about wrong types: without indices and map keys.
     fields: Vec<&'t str>,
     within: Option<&'t Type>,
     unknown: Vec<String>,
@@ -181,7 +181,7 @@ impl<'t> Decoder<'t> {
             if !is_empty(shape, value) {
                 return true;
             }
-            // What is stored in binary comes back without a difference between empty and nothing.
+            // The binary encoding does not distinguish between empty and absent.
             if shape.is_nullable() && &*of.package != "apiextensions/v1" {
                 *value = Value::Null;
             }
@@ -190,7 +190,7 @@ impl<'t> Decoder<'t> {
         failed.map_or(Ok(()), Err)
     }
 
-    /// An element of a list or of a map: unlike a field, it cannot be left out when it is null.
+    /// Decodes an element of a list or map: unlike a field, it is not omitted when it is null.
     fn element(&mut self, of: TypeRef, value: &mut Value) -> Result<(), Mismatch> {
         if value.is_null() {
             *value = self.table.zero(of);
@@ -243,13 +243,13 @@ impl<'t> Decoder<'t> {
             (Custom::SchemaOrBool(_), _) => {
                 return Err(Mismatch::own("boolean or JSON schema expected"));
             }
-            // Anything else is taken for nothing at all.
+            // Other values are ignored.
             (Custom::SchemaOrArray(_) | Custom::SchemaOrStrings(_), _) => *value = Value::Null,
         }
         Ok(())
     }
 
-    /// Decodes what a type decodes on its own: there the server does not look for unknown fields.
+    /// Decodes a type with its own decoder: there the server does not detect unknown fields.
     fn lenient(&mut self, of: TypeRef, value: &mut Value) -> Result<(), Mismatch> {
         let strict = std::mem::replace(&mut self.strict, false);
         let result = self.element(of, value);
@@ -257,7 +257,7 @@ impl<'t> Decoder<'t> {
         result
     }
 
-    /// Goes on to a key; the result is the length of the path to come back to.
+    /// Extends the path by a key. Returns the previous length of the path.
     fn enter(&mut self, key: &str) -> usize {
         let length = self.path.len();
         if length > 0 {
@@ -281,7 +281,7 @@ impl<'t> Decoder<'t> {
             (Shape::Map(_), _) => format!("cannot restore map from {kind}"),
             (Shape::Slice(_) | Shape::Bytes, _) => format!("cannot restore slice from {kind}"),
             (Shape::Struct(_), _) => format!("cannot restore struct from: {kind}"),
-            // Go can make a text of a number, and a number of another one; but not here.
+            // Go converts between numbers and strings, but not here.
             (Shape::String, Value::Number(number)) if number.is_i64() => {
                 format!("cannot convert {kind} to {}", target.go)
             }
@@ -296,10 +296,10 @@ impl<'t> Decoder<'t> {
         }
     }
 
-    /// A value that cannot become one of a Go type.
+    /// Returns the error of a value that does not match a Go type.
     fn scalar_mismatch(&self, value: &Value, go: &str) -> Mismatch {
         let what = match value {
-            // Of a number that could have fitted, the server tells which one it was.
+            // For numbers that are out of range, the message contains the value.
             Value::Number(number) if matches!(go, "int32" | "int64") => format!("number {number}"),
             other => kind_of(other).to_owned(),
         };
@@ -316,7 +316,8 @@ impl<'t> Decoder<'t> {
     }
 }
 
-/// Whether `omitempty` leaves the value out. Structs and what a pointer points to never are.
+/// Returns `true` if `omitempty` omits the value. Structs and targets of pointers are never
+/// omitted.
 fn is_empty(shape: &Shape, value: &Value) -> bool {
     match (shape, value) {
         (Shape::Slice(_), Value::Array(items)) => items.is_empty(),
@@ -336,7 +337,7 @@ fn is_int32(number: &serde_json::Number) -> bool {
         .is_some_and(|number| i32::try_from(number).is_ok())
 }
 
-/// The name of a JSON type in the texts of the decoder.
+/// Returns the name of a JSON type in messages of the decoder.
 fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -348,7 +349,7 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// The kind of the Go value that a JSON value becomes.
+/// Returns the kind of the Go value that a JSON value becomes.
 fn go_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "invalid",

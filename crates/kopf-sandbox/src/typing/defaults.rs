@@ -1,12 +1,12 @@
-//! The defaults of built-in types that are the same for every object: field and value.
+//! Constant defaults of built-in types: field and value.
 //!
-//! Defaults that depend on other fields are in `rules`. What the server assigns when an object is
-//! created (addresses, node ports, selectors of jobs) is no default and is not here.
+//! Defaults that depend on other fields are in `rules`. Values that the server assigns on creation
+//! (addresses, node ports, selectors of jobs) are not defaults.
 
 use super::rules::{RULES, Rule};
 use serde_json::{Map, Value};
 
-/// A value that a table can hold.
+/// A value in a table of defaults.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Constant {
     Text(&'static str),
@@ -24,7 +24,7 @@ pub(super) struct Defaults {
 }
 
 impl Defaults {
-    /// The defaults of a type, e.g. of `Container` in `core/v1`.
+    /// Returns the defaults of a type, e.g. of `Container` in `core/v1`.
     pub(super) fn of(package: &str, name: &str) -> Self {
         let fixed = FIXED
             .iter()
@@ -36,7 +36,7 @@ impl Defaults {
         }
     }
 
-    /// Sets what is absent. Decoding has removed the zeros that count as absent.
+    /// Sets absent fields. Decoding has removed the zero values that count as absent.
     pub(super) fn apply(&self, map: &mut Map<String, Value>) {
         for (field, value) in self.fixed {
             set(map, field, *value);
@@ -58,7 +58,7 @@ impl From<Constant> for Value {
     }
 }
 
-/// Sets a field that is absent, or that is printed as a zero because nobody has set it.
+/// Sets a field that is absent, or serialised as an unset zero value.
 pub(super) fn set(map: &mut Map<String, Value>, field: &str, value: impl Into<Value>) {
     if map.get(field).is_none_or(Value::is_null) {
         map.insert(field.to_owned(), value.into());

@@ -1,7 +1,7 @@
-//! The types of built-in kinds, as recorded from the real server's own types.
+//! The types of built-in kinds, recorded from the real server's own types.
 //!
-//! Custom resources have schemas instead and never come here. Nothing here knows about requests:
-//! which objects are decoded when, and what an unknown field means, is decided by the verbs.
+//! Custom resources have schemas instead. The module is independent of requests: the verbs
+//! determine when objects are decoded, and the treatment of unknown fields.
 
 mod bytes;
 mod complete;
@@ -18,7 +18,7 @@ pub(crate) use table::{Custom, Field, Shape, TypeRef, TypeTable};
 
 use std::sync::LazyLock;
 
-/// The types of the built-in kinds; read when the first object comes.
+/// Returns the types of the built-in kinds, parsed on first use.
 pub(crate) fn built_in() -> &'static TypeTable {
     static TYPES: LazyLock<TypeTable> = LazyLock::new(|| {
         TypeTable::parse(include_bytes!("../../data/types.json"))
@@ -27,7 +27,7 @@ pub(crate) fn built_in() -> &'static TypeTable {
     &TYPES
 }
 
-/// The types that tests share.
+/// Returns the types, shared by tests.
 #[cfg(test)]
 pub(crate) fn recorded() -> &'static TypeTable {
     built_in()

@@ -1,10 +1,10 @@
-//! Amounts of resources: `500m`, `1Gi`, `1e3`. Parsed and brought to the form that the server shows.
+//! Quantities of resources: `500m`, `1Gi`, `1e3`. Parsing and canonical form.
 
 const WRONG_FORMAT: &str = "quantities must match the regular expression \
      '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const WRONG_SUFFIX: &str = "unable to parse quantity's suffix";
 
-/// Smaller than this does not exist: amounts are rounded up to billionths.
+/// The exponent of the smallest unit: quantities are rounded up to billionths.
 const NANO: i32 = -9;
 
 const DECIMAL: [(&str, i32); 10] = [
@@ -35,9 +35,9 @@ enum Format {
     Binary,
 }
 
-/// The canonical form of a quantity, e.g. `500m` for `0.5` and `1Gi` for `1024Mi`.
+/// Returns the canonical form of a quantity, e.g. `500m` for `0.5` and `1Gi` for `1024Mi`.
 ///
-/// Numbers too large for any machine are left as they were written.
+/// Numbers that are out of range are returned as written.
 pub(crate) fn canonical(text: &str) -> Result<String, &'static str> {
     match parse(text)? {
         Parsed::Amount(nanos, format) if nanos < 0 => Ok(format!("-{}", shown(-nanos, format))),
@@ -47,7 +47,7 @@ pub(crate) fn canonical(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// Returns a quantity in billionths. `None` if it is malformed or too large for any machine.
+/// Returns a quantity in billionths, or `None` if it is malformed or out of range.
 pub(crate) fn nanos(text: &str) -> Option<i128> {
     match parse(text) {
         Ok(Parsed::Amount(nanos, _)) => Some(nanos),
@@ -55,7 +55,7 @@ pub(crate) fn nanos(text: &str) -> Option<i128> {
     }
 }
 
-/// Returns the canonical form of an amount in billionths, in the format of another quantity.
+/// Formats an amount in billionths in the format of another quantity.
 pub(crate) fn shown_like(nanos: i128, other: &str) -> String {
     let format = match parse(other) {
         Ok(Parsed::Amount(_, format)) => format,
@@ -118,7 +118,7 @@ fn parse(text: &str) -> Result<Parsed, &'static str> {
     }
 }
 
-/// The power of ten, the factor and the format that a suffix stands for.
+/// Returns the power of ten, the factor and the format of a suffix.
 fn suffix_meaning(suffix: &str) -> Result<(i32, i128, Format), &'static str> {
     if let Some((_, exponent)) = DECIMAL.iter().find(|(name, _)| *name == suffix) {
         return Ok((*exponent, 1, Format::Decimal));
@@ -131,7 +131,7 @@ fn suffix_meaning(suffix: &str) -> Result<(i32, i128, Format), &'static str> {
     Ok((exponent, 1, Format::Exponent))
 }
 
-/// `amount * 10^scale` in billionths, rounded up.
+/// Returns `amount * 10^scale` in billionths, rounded up.
 fn in_nanos(amount: i128, scale: i32) -> Option<i128> {
     let steps = scale.checked_sub(NANO)?;
     if let Ok(up) = u32::try_from(steps) {
@@ -145,7 +145,7 @@ fn in_nanos(amount: i128, scale: i32) -> Option<i128> {
 
 fn shown(nanos: i128, format: Format) -> String {
     const ONE: i128 = 1_000_000_000;
-    // What would have to be rounded in binary, or is small, is shown in decimal.
+    // Small amounts, and those that binary units would round, have a decimal suffix.
     if format == Format::Binary && nanos % ONE == 0 && nanos >= 1024 * ONE {
         let mut amount = nanos / ONE;
         let mut suffix = "";
@@ -160,7 +160,7 @@ fn shown(nanos: i128, format: Format) -> String {
     }
     let mut amount = nanos;
     let mut exponent = NANO;
-    // Amounts above exa have no suffix of their own, so the thousands stay in the number.
+    // There is no suffix above exa, so the thousands stay in the number.
     while amount % 1000 == 0 && (exponent < 18 || format == Format::Exponent) {
         amount /= 1000;
         exponent += 3;
@@ -185,7 +185,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn amounts_get_their_canonical_form() {
+    fn quantities_are_canonicalised() {
         for (given, expected) in [
             ("0", "0"),
             ("0.0", "0"),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_refused() {
+    fn malformed_quantities_are_rejected() {
         for (given, expected) in [
             ("", WRONG_FORMAT),
             ("abc", WRONG_FORMAT),
@@ -232,7 +232,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_answered_and_canonical_forms_are_stable(text in "[-+]?[0-9.]{0,25}[eEinumkKMGTP]{0,2}[-+]?[0-9]{0,4}|.{0,8}") {
+        fn random_quantities_never_panic_and_canonical_forms_are_stable(text in "[-+]?[0-9.]{0,25}[eEinumkKMGTP]{0,2}[-+]?[0-9]{0,4}|.{0,8}") {
             if let Ok(once) = canonical(&text) {
                 prop_assert_eq!(canonical(&once), Ok(once.clone()));
             }

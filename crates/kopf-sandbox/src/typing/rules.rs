@@ -1,11 +1,11 @@
-//! The defaults of built-in types that depend on other fields of the object.
+//! Defaults of built-in types that depend on other fields of the object.
 
 use super::defaults::set;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-/// Sets the fields of one struct that are absent.
+/// A function that sets absent fields of one struct.
 pub(super) type Rule = fn(&mut Map<String, Value>);
 
 /// Package and name of a type, and its rule.
@@ -50,7 +50,7 @@ pub(super) const RULES: &[(&str, &str, Rule)] = &[
     ("storage/v1", "CSIDriverSpec", csi_driver),
 ];
 
-/// A request for devices is for one of them by default.
+/// Sets the defaults of a device request: one device.
 fn device_request(request: &mut Map<String, Value>) {
     set(request, "allocationMode", "ExactCount");
     if text(request, "allocationMode") == "ExactCount" {
@@ -60,7 +60,7 @@ fn device_request(request: &mut Map<String, Value>) {
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// The object in a field, created if it is absent.
+/// Returns the object in a field, created if it is absent.
 fn child<'a>(map: &'a mut Map<String, Value>, field: &str) -> Option<&'a mut Map<String, Value>> {
     set(map, field, Map::new());
     map.get_mut(field)?.as_object_mut()
@@ -70,7 +70,7 @@ fn text<'a>(map: &'a Map<String, Value>, field: &str) -> &'a str {
     map.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The elements of a list, if it is there.
+/// Returns the elements of a list, if it is present.
 fn items<'a>(
     map: &'a mut Map<String, Value>,
     field: &str,
@@ -89,7 +89,7 @@ fn is_empty(map: &Map<String, Value>, field: &str) -> bool {
     }
 }
 
-/// Sets a text that is absent or empty.
+/// Sets a string that is absent or empty.
 fn set_text(map: &mut Map<String, Value>, field: &str, value: &str) {
     if is_empty(map, field) {
         map.insert(field.to_owned(), value.into());
@@ -210,7 +210,7 @@ fn job(job: &mut Map<String, Value>) {
     label_like_template(job);
 }
 
-/// An object without labels gets those of its pods.
+/// Sets the labels of an object without labels to those of its pods.
 fn label_like_template(object: &mut Map<String, Value>) {
     let template = object.get("spec").and_then(|spec| spec.get("template"));
     let labels = template.and_then(|template| template.get("metadata")?.get("labels").cloned());
@@ -237,7 +237,7 @@ fn replication_controller(object: &mut Map<String, Value>) {
     }
 }
 
-/// An image is pulled once, unless its tag is `latest` or there is nothing that says which one.
+/// Returns the pull policy: `IfNotPresent`, unless the tag is `latest` or absent.
 fn pull_policy(image: &str) -> &'static str {
     let name = image.split('@').next().unwrap_or_default();
     let tag = name
@@ -268,7 +268,7 @@ fn volume(volume: &mut Map<String, Value>) {
 }
 
 fn pod_spec(spec: &mut Map<String, Value>) {
-    // The old name of the field is kept in step with the new one, which wins.
+    // The deprecated name of the field mirrors the new one, which takes precedence.
     let account = ["serviceAccountName", "serviceAccount"].map(|field| text(spec, field));
     let account = account
         .iter()
@@ -305,7 +305,7 @@ fn pod(pod: &mut Map<String, Value>) {
     }
 }
 
-/// What one list of amounts has and the other has not.
+/// Copies the amounts that one list has and the other lacks.
 fn copy_missing(map: &mut Map<String, Value>, from: &str, to: &str) {
     let Some(amounts) = map.get(from).and_then(Value::as_object).cloned() else {
         return;
@@ -345,7 +345,7 @@ fn node_status(status: &mut Map<String, Value>) {
     }
 }
 
-/// Texts are only a way to write a secret: they are never shown.
+/// Moves `stringData` to `data`: it is write-only.
 fn secret(secret: &mut Map<String, Value>) {
     let Some(Value::Object(texts)) = secret.remove("stringData") else {
         return;

@@ -1,10 +1,10 @@
-//! The table of the types: read once from recorded data, then only looked at.
+//! The immutable table of types, parsed once from recorded data.
 
 use super::defaults::Defaults;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A type in a [`TypeTable`]; meaningless in any other table.
+/// A type in a [`TypeTable`]; invalid in any other table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TypeRef(u32);
 
@@ -19,7 +19,7 @@ pub(crate) struct TypeTable {
 /// One Go type.
 #[derive(Debug)]
 pub(crate) struct Type {
-    /// As Go prints it, e.g. `[]v1.Container`; pointers have none, they never show up in texts.
+    /// The Go syntax, e.g. `[]v1.Container`; empty for pointers, which never occur in messages.
     pub(crate) go: Box<str>,
     /// Group and version of the package of a struct: `core/v1`.
     pub(crate) package: Box<str>,
@@ -29,7 +29,7 @@ pub(crate) struct Type {
     pub(super) defaults: Defaults,
 }
 
-/// What the decoder does with a type.
+/// The shape of a type, by which it is decoded.
 #[derive(Debug)]
 pub(crate) enum Shape {
     /// Fields are sorted by name.
@@ -46,7 +46,7 @@ pub(crate) enum Shape {
     Custom(Custom),
 }
 
-/// Types that decode themselves.
+/// Types with their own decoders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Custom {
     Time,
@@ -65,39 +65,39 @@ pub(crate) enum Custom {
 pub(crate) struct Field {
     pub(crate) name: Box<str>,
     pub(crate) of: TypeRef,
-    /// Left out of the JSON when it is false, zero, empty or nil.
+    /// Omitted from the JSON when it is false, zero, empty or nil.
     pub(crate) omit_empty: bool,
-    /// Left out of the JSON when the whole struct is zero.
+    /// Omitted from the JSON when the whole struct is zero.
     pub(crate) omit_zero: bool,
-    /// In the JSON even when nobody has set it.
+    /// Serialised even if it is unset.
     pub(crate) shown: bool,
-    /// The embedded structs between the struct and the field; texts of errors name them.
+    /// The embedded structs between the struct and the field, for error messages.
     pub(crate) via: Vec<Box<str>>,
-    /// The number in protobuf, after those of the embedded structs, which are messages there.
-    /// None for what is only in the envelope of the message.
+    /// The number in protobuf, after those of the embedded structs, which are messages there. Empty
+    /// for fields that are only in the envelope of the message.
     pub(crate) numbers: Box<[u32]>,
     pub(crate) strategy: Strategy,
 }
 
-/// How a strategic merge patch treats a field.
+/// The treatment of a field by strategic merge patches.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Strategy {
     /// Lists: elements are merged instead of the list being replaced.
     pub(crate) merge: bool,
     /// Maps: the value is replaced instead of being merged.
     pub(crate) replace: bool,
-    /// The key of the elements of a merged list; none for lists of scalars.
+    /// The merge key of the elements of a merged list; `None` for lists of scalars.
     pub(crate) merge_key: Option<Box<str>>,
 }
 
-/// Why the recorded data cannot be used.
+/// The reason why the recorded data cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("the recorded types are not of the expected form")]
+    #[error("the recorded types have an unexpected format")]
     Format(#[from] serde_json::Error),
     #[error("the recorded types have no type {0:?}")]
     Unknown(String),
-    #[error("the recorded types refer to a type that is not there")]
+    #[error("the recorded types refer to an undefined type")]
     Dangling,
 }
 
@@ -141,7 +141,7 @@ struct RecordedField<'a> {
 }
 
 impl TypeTable {
-    /// Reads the recorded `types.json`.
+    /// Parses the recorded `types.json`.
     pub(crate) fn parse(recorded: &[u8]) -> Result<Self, Error> {
         let recorded: Recorded<'_> = serde_json::from_slice(recorded)?;
         let count = recorded.types.len();
@@ -173,7 +173,7 @@ impl TypeTable {
         Ok(Self { roots, types })
     }
 
-    /// The type of a kind: `root("apps/v1", "Deployment")`.
+    /// Returns the type of a kind: `root("apps/v1", "Deployment")`.
     pub(crate) fn root(&self, api_version: &str, kind: &str) -> Option<TypeRef> {
         self.roots
             .get(format!("{api_version} {kind}").as_str())
@@ -183,10 +183,10 @@ impl TypeTable {
     pub(crate) fn get(&self, at: TypeRef) -> &Type {
         self.types
             .get(at.0 as usize)
-            .expect("parse() lets no reference out of range through")
+            .expect("parse() rejects references out of range")
     }
 
-    /// The type behind all pointers.
+    /// Returns the type behind all pointers.
     pub(crate) fn target(&self, at: TypeRef) -> TypeRef {
         let mut at = at;
         while let Shape::Pointer(to) = self.get(at).shape {
@@ -197,12 +197,12 @@ impl TypeTable {
 }
 
 impl Shape {
-    /// Lists, maps and binary data, which can be nil.
+    /// Returns `true` for lists, maps and binary data, which can be nil.
     pub(crate) fn is_nullable(&self) -> bool {
         matches!(self, Self::Slice(_) | Self::Map(_) | Self::Bytes)
     }
 
-    /// The kind in the sense of Go's reflection.
+    /// Returns the kind in Go's reflection.
     pub(crate) fn go_kind(&self) -> &'static str {
         match self {
             Self::Struct(_) | Self::Custom(_) => "struct",
@@ -219,7 +219,7 @@ impl Shape {
 }
 
 impl Type {
-    /// The name without the package: `PodSpec`.
+    /// Returns the name without the package: `PodSpec`.
     pub(crate) fn name(&self) -> &str {
         self.go.rsplit('.').next().unwrap_or(&self.go)
     }
@@ -259,7 +259,7 @@ fn convert(
                     },
                 });
             }
-            // Lookups rely on the order, so it is not left to the file.
+            // Lookups require this order, regardless of the file.
             fields.sort_by(|a, b| a.name.cmp(&b.name));
             Shape::Struct(fields)
         }
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn embedded_structs_are_messages_of_their_own() {
+    fn embedded_structs_are_separate_messages() {
         let table = recorded();
         let pod = table.get(table.target(table.root("v1", "Pod").unwrap()));
         assert_eq!(*pod.field("metadata").unwrap().numbers, [1]);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_data_is_refused() {
+    fn malformed_tables_are_rejected() {
         let cases: [&[u8]; 5] = [
             b"",
             b"{}",

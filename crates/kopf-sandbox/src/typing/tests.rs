@@ -1,4 +1,4 @@
-//! Answers recorded from a real server.
+//! Comparison with responses recorded from a real server.
 
 use super::{creation, recorded};
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ struct Sample {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct Recorded {
     object: Value,
     message: Option<String>,
 }
@@ -34,7 +34,7 @@ fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object[field].as_str().unwrap()
 }
 
-/// Where `ours` has something that is not in `theirs`, and the other way round.
+/// Compares `ours` with `theirs` in both directions.
 fn compare(
     path: &str,
     ours: &Value,
@@ -65,7 +65,7 @@ fn compare(
 }
 
 #[test]
-fn nothing_is_added_that_a_real_server_does_not_add() {
+fn defaults_match_a_real_server() {
     let mut aliens = Vec::new();
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for Sample { sent, stored } in samples() {
@@ -104,7 +104,7 @@ fn nothing_is_added_that_a_real_server_does_not_add() {
     assert_eq!(missing, NOT_DEFAULTED);
 }
 
-/// What a real server knows from other objects, or from the controllers that it expects to run.
+/// Fields that a real server sets from other objects or by its controllers.
 const NOT_DEFAULTED: &[&str] = &[
     "Namespace.spec.finalizers",
     "PersistentVolume.metadata.finalizers",
@@ -120,15 +120,15 @@ const NOT_DEFAULTED: &[&str] = &[
 ];
 
 #[test]
-fn refusals_read_as_on_a_real_server() {
-    let answers: Vec<Answer> =
+fn errors_match_a_real_server() {
+    let responses: Vec<Recorded> =
         serde_json::from_str(include_str!("recorded_refusals.json")).unwrap();
-    assert!(answers.len() > 80);
-    for Answer { object, message } in answers {
+    assert!(responses.len() > 80);
+    for Recorded { object, message } in responses {
         let (api_version, kind) = (text(&object, "apiVersion"), text(&object, "kind"));
         let version = api_version.rsplit('/').next().unwrap();
         let root = recorded().root(api_version, kind).unwrap();
-        let refusal = match recorded().check(root, object.clone()) {
+        let rejection = match recorded().check(root, object.clone()) {
             Err(mismatch) => Some(mismatch.text),
             Ok(checked) if checked.unknown.is_empty() => None,
             Ok(checked) => {
@@ -140,12 +140,12 @@ fn refusals_read_as_on_a_real_server() {
                 Some(format!("strict decoding error: {}", unknown.join(", ")))
             }
         };
-        let refusal = refusal.map(|text| {
+        let rejection = rejection.map(|text| {
             format!("{kind} in version {version:?} cannot be handled as a {kind}: {text}")
         });
-        // The server lists unknown fields in the order of the request, which is lost here.
+        // The server lists unknown fields in request order, which is lost here.
         assert_eq!(
-            refusal.as_deref().map(sorted),
+            rejection.as_deref().map(sorted),
             message.as_deref().map(sorted),
             "{object}"
         );
@@ -163,7 +163,7 @@ fn sorted(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn zeros_are_left_out_unless_a_pointer_keeps_them() {
+fn zeros_are_omitted_unless_behind_a_pointer() {
     let root = recorded().root("apps/v1", "Deployment").unwrap();
     let sent =
         json!({"spec": {"replicas": 0, "paused": false, "minReadySeconds": 0, "selector": null}});
@@ -182,7 +182,7 @@ fn nulls_in_lists_and_maps_become_zeros() {
     );
 }
 
-/// A scalar or a small container of any kind.
+/// Returns a scalar or a small container of any kind.
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -221,7 +221,7 @@ fn replace_at(object: &mut Value, steps: &[prop::sample::Index], value: Value) {
 
 proptest! {
     #[test]
-    fn any_object_is_answered_and_what_is_accepted_is_stable(
+    fn random_objects_never_panic_and_decoding_is_idempotent(
         sample: prop::sample::Index,
         steps in prop::collection::vec(any::<prop::sample::Index>(), 1..8),
         value in any_value(),

@@ -1,15 +1,15 @@
-//! Moments of time as objects carry them: RFC 3339 in UTC, to the second or to the microsecond.
+//! Timestamps of objects: RFC 3339 in UTC, with a precision of seconds or microseconds.
 
 use jiff::Timestamp;
 
-/// How exact a field is.
+/// The precision of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Precision {
     Seconds,
     Micros,
 }
 
-/// The moment as the server shows it; the error is the text of Go's parser.
+/// Returns the canonical form of a timestamp. The error is that of Go's parser.
 pub(crate) fn canonical(text: &str, precision: Precision) -> Result<String, String> {
     let layout = match precision {
         Precision::Seconds => "2006-01-02T15:04:05Z07:00",
@@ -87,13 +87,13 @@ pub(crate) fn canonical(text: &str, precision: Precision) -> Result<String, Stri
     let out_of_range = |what: &str| format!("parsing time {}: {what} out of range", quoted(text));
     let moment: Timestamp = text.parse().map_err(|_| out_of_range(culprit(text)))?;
     Ok(match precision {
-        // Truncated, not rounded: a moment never moves into the future.
+        // Truncated, not rounded: a timestamp never moves into the future.
         Precision::Seconds => moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         Precision::Micros => moment.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
     })
 }
 
-/// What follows exactly this many digits.
+/// Returns the rest after exactly this many digits.
 fn after_digits(text: &str, width: usize) -> Option<&str> {
     let digits = text.as_bytes().get(..width)?;
     if digits.iter().all(u8::is_ascii_digit) {
@@ -103,7 +103,7 @@ fn after_digits(text: &str, width: usize) -> Option<&str> {
     }
 }
 
-/// Which part of a well-formed moment cannot be.
+/// Returns the part of a well-formed timestamp that is out of range.
 fn culprit(text: &str) -> &'static str {
     let part = |from: usize| {
         text.get(from..from + 2)
@@ -129,7 +129,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn moments_are_shown_in_utc() {
+    fn timestamps_are_converted_to_utc() {
         let seconds = |text| canonical(text, Precision::Seconds);
         assert_eq!(
             seconds("2024-02-29T10:00:00Z").unwrap(),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_moment_is_refused_in_the_words_of_the_server() {
+    fn malformed_timestamps_are_rejected_with_the_wording_of_go() {
         let seconds = |text| canonical(text, Precision::Seconds).unwrap_err();
         assert_eq!(
             seconds("yesterday"),
@@ -180,7 +180,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_answered(
+        fn random_strings_never_panic(
             text in "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})|.{0,30}"
         ) {
             if let Ok(once) = canonical(&text, Precision::Seconds) {

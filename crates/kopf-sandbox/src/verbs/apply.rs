@@ -1,4 +1,4 @@
-//! `patch` with a configuration: server-side apply.
+//! Server-side apply: `patch` with a configuration.
 
 use serde_json::{Value, json};
 
@@ -6,16 +6,16 @@ use super::patch::{PatchType, check_identity, rejected, report};
 use super::{Call, Payload, Tracking, conform, incoming};
 use crate::cluster::{Cluster, collection};
 use crate::field_error::{FieldError, FieldErrorKind};
-use crate::managers::Refusal;
+use crate::managers::Rejection;
 use crate::object::meta;
 use crate::request::decode::{self, Decoded};
 use crate::request::options::FieldValidation;
 use crate::status::{ApiError, Result};
 
-/// Attempts to apply while the object appears and disappears.
+/// Maximum number of attempts while the object is created and deleted concurrently.
 const ATTEMPTS: usize = 4;
 
-/// Checks the options that are for applies only, or required for them.
+/// Validates the options that are only for applies, or required for them.
 pub(crate) fn check_options(call: &Call, patch_type: PatchType) -> Result<()> {
     let error = match patch_type {
         PatchType::Apply if call.options.field_manager.is_none() => FieldError::new(
@@ -96,26 +96,26 @@ impl Cluster {
         let tracker = call.tracker(self.clock.seconds())?;
         let force = call.options.force.unwrap_or_default();
         let applied = tracker.apply(live, &config.value, &call.manager(), force);
-        applied.map_err(|refusal| match refusal {
-            Refusal::Conflict(conflict) => ApiError::apply_conflict(&conflict),
-            Refusal::Mistyped(message) => ApiError::without_reason(500, message),
+        applied.map_err(|rejection| match rejection {
+            Rejection::Conflict(conflict) => ApiError::apply_conflict(&conflict),
+            Rejection::Mistyped(message) => ApiError::without_reason(500, message),
         })
     }
 
-    /// Applies a `Scale`: of it, the number of replicas counts.
+    /// Applies a `Scale`: only its number of replicas is used.
     pub(crate) async fn apply_scale(&self, call: &Call, body: &[u8]) -> Result<Payload> {
         let scale = read(body)?.value;
         let config = Config::of_scale(call, &scale)?;
         let applied = self.apply_to_present(call, &config).await;
-        applied.map_err(|mut refusal| {
-            // Seen from here, all managers work on the scale.
+        applied.map_err(|mut rejection| {
+            // Through the scale subresource, all managers have the version of the scale.
             let own = format!(" using {}", call.api_version());
-            refusal.message = refusal.message.replace(&own, " using autoscaling/v1");
-            refusal.details = refusal.details.map(|details| {
+            rejection.message = rejection.message.replace(&own, " using autoscaling/v1");
+            rejection.details = rejection.details.map(|details| {
                 let text = details.to_string().replace(&own, " using autoscaling/v1");
                 serde_json::from_str(&text).unwrap_or(details)
             });
-            refusal
+            rejection
         })?;
         self.get_scale(call).await
     }
@@ -128,7 +128,7 @@ struct Config {
 }
 
 impl Config {
-    /// Returns the configuration of the scaled object that an applied `Scale` stands for.
+    /// Returns the configuration of the scaled object for an applied `Scale`.
     fn of_scale(call: &Call, scale: &Value) -> Result<Self> {
         let mut value = json!({
             "apiVersion": call.api_version(), "kind": call.kind.kind,
@@ -170,7 +170,7 @@ impl Config {
     }
 }
 
-/// Reads JSON or YAML.
+/// Parses JSON or YAML.
 fn read(body: &[u8]) -> Result<Decoded> {
     let is_json = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     let decoded = match decode::json(body) {
@@ -180,7 +180,7 @@ fn read(body: &[u8]) -> Result<Decoded> {
     decoded.map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))
 }
 
-/// Brings the applied object into the shape of its kind.
+/// Decodes, defaults and prunes the applied object.
 fn shaped(call: &Call, config: &Config, mut object: Value) -> Result<Value> {
     let before = object.clone();
     let shown = || before.to_string();

@@ -1,4 +1,5 @@
-//! Rules of particular built-in kinds that clients run into every day. Most deeper rules are not checked.
+//! Validation of single built-in kinds beyond their types: frequent errors. Most deeper rules are
+//! not checked.
 
 use std::sync::LazyLock;
 
@@ -9,10 +10,10 @@ use crate::field_error::{FieldError, FieldErrorKind};
 use crate::kinds::Kind;
 use crate::object::meta;
 
-/// How much a ConfigMap or Secret may hold.
+/// Maximum size of the data of a ConfigMap or Secret, in bytes.
 const MOST_DATA_BYTES: usize = 1024 * 1024;
 
-/// What is wrong with an object of a built-in kind.
+/// Returns the errors of an object of a built-in kind.
 pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
     match (&*kind.group, &*kind.plural) {
         ("", "configmaps") => config_map(object),
@@ -89,7 +90,8 @@ fn secret(object: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// An event is about something in its own namespace; what has none is told of in `default`.
+/// Checks that an event is in the namespace of its object, or in `default` for cluster-scoped
+/// objects.
 fn event(object: &Value, about: &str) -> Vec<FieldError> {
     let namespace = meta::namespace(object).unwrap_or_default();
     let other = object.get(about).and_then(|about| about.get("namespace"));
@@ -128,7 +130,7 @@ fn key_problems(field: &str, key: &str) -> Vec<FieldError> {
         .collect()
 }
 
-/// How many bytes base64 text stands for.
+/// Returns the number of bytes encoded by a Base64 string.
 fn decoded_length(value: &Value) -> usize {
     let text = value.as_str().unwrap_or_default().trim_end_matches('=');
     text.len() / 4 * 3 + (text.len() % 4).saturating_sub(1)
@@ -139,7 +141,7 @@ fn too_long(field: &str) -> FieldError {
     FieldError::new(FieldErrorKind::TooLong, field, text)
 }
 
-/// Fields of built-in kinds that never change, or not any more.
+/// Returns the errors of changes of immutable fields of built-in kinds.
 pub(crate) fn update_problems(kind: &Kind, object: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut keep = |field: &str, pointer: &str| {
@@ -192,7 +194,7 @@ pub(crate) fn update_problems(kind: &Kind, object: &Value, old: &Value) -> Vec<F
     errors
 }
 
-/// Specifications of which only a few fields may change.
+/// Rejects changes of specs of which only a few fields are mutable.
 fn frozen_spec(kind: &Kind, object: &Value, old: &Value) -> Option<FieldError> {
     let (free, text): (&[&str], &str) = match (&*kind.group, &*kind.plural) {
         ("", "pods") => (
@@ -204,7 +206,7 @@ fn frozen_spec(kind: &Kind, object: &Value, old: &Value) -> Option<FieldError> {
             ],
             "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
         ),
-        // Nothing here binds claims, so that resizing is not limited to bound ones.
+        // Nothing binds claims here, so that resizing is not limited to bound ones.
         ("", "persistentvolumeclaims") => (
             &["resources", "volumeAttributesClassName", "volumeName"],
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
@@ -275,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_names_of_files() {
+    fn data_keys_are_file_names() {
         for good in ["a", "a.b", ".a", "A_b-c"] {
             assert!(key_problems("data", good).is_empty(), "{good}");
         }
@@ -285,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_of_base64_are_those_of_the_content() {
+    fn base64_length_is_that_of_the_content() {
         for (text, length) in [
             ("", 0),
             ("eA==", 1),

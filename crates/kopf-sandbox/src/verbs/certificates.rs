@@ -1,4 +1,5 @@
-//! Requests for certificates (`certificates.k8s.io`): who asks, who approves, and the signature.
+//! Certificate signing requests (`certificates.k8s.io`): the requester, the approval, and the
+//! signature.
 
 use std::sync::Arc;
 
@@ -11,10 +12,10 @@ use crate::cluster::Cluster;
 use crate::field_error::FieldError;
 use crate::kinds::Kind;
 use crate::object::meta;
-use crate::server::certificates::Wish;
+use crate::server::certificates::SigningRequest;
 use crate::store::Key;
 
-/// The signers whose certificates the sandbox makes, once they are approved.
+/// The signers that the sandbox implements for approved requests.
 const SIGNERS: [&str; 4] = [
     "kubernetes.io/kube-apiserver-client",
     "kubernetes.io/kube-apiserver-client-kubelet",
@@ -22,14 +23,14 @@ const SIGNERS: [&str; 4] = [
     "kubernetes.io/legacy-unknown",
 ];
 
-/// The validity of a certificate in seconds, unless the request has a shorter one.
+/// The default and maximum validity of a certificate, in seconds.
 const ONE_YEAR: i64 = 365 * 24 * 3600;
 
 pub(crate) fn is_request(kind: &Kind) -> bool {
     &*kind.group == "certificates.k8s.io"
 }
 
-/// Sets what only the server decides about a new request.
+/// Sets the server-controlled fields of a new request.
 pub(crate) fn fill_in(call: &Call, object: &mut Value) {
     if !is_request(&call.kind) {
         return;
@@ -47,7 +48,7 @@ pub(crate) fn fill_in(call: &Call, object: &mut Value) {
     }
 }
 
-/// Restores what a write to the request or to one of its subresources leaves as it is.
+/// Restores the fields that a write to the request or to one of its subresources cannot change.
 pub(crate) fn restrict(call: &Call, current: &Value, new: &mut Value, now: &str) {
     if !is_request(&call.kind) {
         return;
@@ -76,7 +77,7 @@ pub(crate) fn restrict(call: &Call, current: &Value, new: &mut Value, now: &str)
     }
 }
 
-/// Returns what is wrong with a new request.
+/// Returns the errors of a new request.
 pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
     if !is_request(kind) {
         return Vec::new();
@@ -87,7 +88,7 @@ pub(crate) fn problems(kind: &Kind, object: &Value) -> Vec<FieldError> {
             .pointer(&format!("/spec/{name}"))
             .and_then(Value::as_str)
     };
-    if request_pem(object).is_none_or(|pem| !Wish::is_readable(&pem)) {
+    if request_pem(object).is_none_or(|pem| !SigningRequest::is_readable(&pem)) {
         let why = "PEM block type must be CERTIFICATE REQUEST";
         let given = text("request").unwrap_or_default();
         errors.push(FieldError::invalid("spec.request", &json!(given), why));
@@ -124,7 +125,7 @@ fn has_condition(object: &Value, wanted: &str) -> bool {
 }
 
 impl Cluster {
-    /// Signs an approved request of a signer that is played here.
+    /// Signs an approved request of an implemented signer.
     pub(crate) fn sign_request(&self, kind: &Arc<Kind>, key: &Key) {
         let Some(stored) = self.store.get(&crate::cluster::collection(kind), key) else {
             return;
@@ -145,14 +146,14 @@ impl Cluster {
             .and_then(Value::as_i64);
         let usages = object.pointer("/spec/usages").and_then(Value::as_array);
         let usages = usages.into_iter().flatten().filter_map(Value::as_str);
-        let wish = Wish {
+        let signing = SigningRequest {
             pem: &request_pem(&object).unwrap_or_default(),
             seconds: seconds.unwrap_or(ONE_YEAR).clamp(1, ONE_YEAR),
             usages: usages.collect(),
         };
         let signed = self
             .authority()
-            .and_then(|authority| authority.sign(&wish, jiff::Timestamp::now()));
+            .and_then(|authority| authority.sign(&signing, jiff::Timestamp::now()));
         let now = self.clock.seconds();
         self.modify(kind, key, |object| {
             let status = meta::entry(object, "status");

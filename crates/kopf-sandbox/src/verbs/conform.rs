@@ -1,4 +1,4 @@
-//! Brings an object into the shape of its kind: known fields only, right types, defaults filled in.
+//! Conformance of objects to their kinds: known fields only, valid types, defaults.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::kinds::{Kind, conversion};
 use crate::status::{ApiError, Result};
 use crate::typing::{self, Mismatch};
 
-/// The same for an applied object, in which nulls of custom resources are kept: they are invalid.
+/// Conforms an applied object, in which nulls of custom resources are kept: they are invalid.
 pub(crate) fn conform_applied(
     kind: &Kind,
     version: &str,
@@ -26,9 +26,9 @@ pub(crate) fn conform_applied(
     }
 }
 
-/// Checks the types of an object, drops what its kind does not know and fills in defaults.
+/// Checks the types of an object, drops unknown fields and sets defaults.
 ///
-/// The answer is the paths of the dropped fields. On an error the object is not to be used any more.
+/// Returns the paths of the dropped fields. After an error the object is in an unspecified state.
 pub(crate) fn conform(
     kind: &Kind,
     version: &str,
@@ -53,13 +53,14 @@ pub(crate) fn conform(
     let scaled_otherwise = conversion::has_other_metrics(kind, version, object);
     types.apply_defaults(root, object);
     if scaled_otherwise && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
-        // The default is for autoscalers without any metrics.
+        // The default applies to autoscalers without any metrics.
         spec.remove(conversion::TARGET_CPU);
     }
     Ok(checked.unknown)
 }
 
-/// Metadata has the same types everywhere; a custom resource's schema says nothing about them.
+/// Conforms the metadata, whose types are the same for all kinds and not in the schemas of custom
+/// resources.
 fn conform_metadata(object: &mut Value) -> std::result::Result<Vec<String>, Mismatch> {
     let types = typing::built_in();
     let Some(root) = types.root("v1", "ConfigMap") else {
@@ -80,7 +81,7 @@ fn conform_metadata(object: &mut Value) -> std::result::Result<Vec<String>, Mism
     Ok(checked.unknown)
 }
 
-/// An object of a create or update whose types are wrong.
+/// Returns the error of a create or update with wrong types.
 pub(crate) fn refused(kind: &Kind, version: &str, mismatch: &Mismatch) -> ApiError {
     let (kind, why) = (&kind.kind, &mismatch.text);
     ApiError::bad_request(format!(
@@ -99,7 +100,7 @@ pub(crate) fn strategic(
     let root = types
         .root(&kind.api_version(version), &kind.kind)
         .ok_or_else(|| {
-            ApiError::unsupported_media_type("this kind can't be patched by strategic merge")
+            ApiError::unsupported_media_type("this kind does not support strategic merge patches")
         })?;
     Ok(crate::patch::strategic::apply(object, patch, types, root)?)
 }

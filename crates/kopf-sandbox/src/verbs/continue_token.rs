@@ -1,4 +1,4 @@
-//! The token with which a client asks for the next page of a list.
+//! Continue tokens of paged lists.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::Key;
 
-/// Where the next page starts, and at which revision the list is read.
+/// The start of the next page, and the revision of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ContinueToken {
     v: String,
@@ -15,7 +15,7 @@ pub(crate) struct ContinueToken {
 }
 
 impl ContinueToken {
-    /// The page after `last` of a list read at `revision`.
+    /// Returns the token of the page after `last` of a list at `revision`.
     pub(crate) fn after(last: &Key, revision: u64) -> Self {
         Self {
             v: "meta.k8s.io/v1".to_owned(),
@@ -34,7 +34,8 @@ impl ContinueToken {
         (token.v == "meta.k8s.io/v1" && token.start.contains('/')).then_some(token)
     }
 
-    /// The same place in the list as it is now: what a client gets after its revision has expired.
+    /// Returns the token of the same position in the current list, for clients whose revision has
+    /// expired.
     pub(crate) fn of_the_present(&self) -> Self {
         Self {
             rv: -1,
@@ -42,12 +43,12 @@ impl ContinueToken {
         }
     }
 
-    /// The revision to read at; `None` for the present one.
+    /// Returns the revision to read at; `None` for the current one.
     pub(crate) fn revision(&self) -> Option<u64> {
         u64::try_from(self.rv).ok().filter(|revision| *revision > 0)
     }
 
-    /// Whether an object comes after the last one of the page before.
+    /// Returns `true` if an object comes after the last one of the previous page.
     pub(crate) fn precedes(&self, key: &Key) -> bool {
         let (namespace, name) = self.start.split_once('/').unwrap_or_default();
         *key > Key::new(Some(namespace), name)
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_survive_the_round_trip() {
+    fn tokens_survive_a_round_trip() {
         let token = ContinueToken::after(&Key::new(Some("a"), "b"), 7);
         let read = ContinueToken::decode(&token.encode()).unwrap();
         assert_eq!(read, token);
@@ -73,7 +74,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn garbage_is_no_token(text in ".{0,40}") {
+        fn malformed_tokens_are_rejected(text in ".{0,40}") {
             prop_assert_eq!(ContinueToken::decode(&text), None);
         }
     }

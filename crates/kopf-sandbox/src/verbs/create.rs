@@ -1,4 +1,4 @@
-//! `create`: a new object.
+//! The verb `create`.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::request::decode::Decoded;
 use crate::status::{ApiError, Result};
 use crate::store::{Expect, Key, Unexpected};
 
-/// How often a generated name that is taken is made anew.
+/// Maximum number of generated names that are tried.
 const NAME_ATTEMPTS: usize = 8;
 
 impl Cluster {
@@ -50,7 +50,7 @@ impl Cluster {
         ))
     }
 
-    /// The object that a client sent, in the shape of its kind and in the namespace of the call.
+    /// Returns the object of a request, conformed to its kind and with the namespace of the call.
     pub(crate) fn received(
         call: &Call,
         decoded: &mut Decoded,
@@ -70,7 +70,7 @@ impl Cluster {
         Ok(object)
     }
 
-    /// Creates an object that is in the shape of its kind.
+    /// Creates a conformed object.
     pub(crate) async fn try_create(
         &self,
         call: &Call,
@@ -149,19 +149,19 @@ impl Cluster {
         }
     }
 
-    /// Makes the name of an object that has only the beginning of one.
+    /// Sets a name from `generateName`.
     fn generate_name(&self, object: &mut Value) {
         if meta::name(object).is_empty()
             && let Some(prefix) = meta::text(object, "generateName")
         {
-            // The real server cuts the prefix so that the whole name stays within 63 characters.
+            // The real server truncates the prefix so that the name has at most 63 characters.
             let suffix = self.ids.suffix();
             let name: String = prefix.chars().take(58).chain(suffix.chars()).collect();
             meta::set(object, "name", name);
         }
     }
 
-    /// Sets what only the server decides about a new object.
+    /// Sets the server-controlled fields of a new object.
     fn fill_in(&self, kind: &Kind, object: &mut Value) {
         let uid = self.ids.uid();
         let now = self.clock.seconds();
@@ -186,7 +186,7 @@ impl Cluster {
         prepare::on_create(kind, object);
     }
 
-    /// Brings an object that webhooks have changed back into its shape.
+    /// Conforms an object to its kind after webhooks changed it.
     pub(crate) fn after_admission(&self, call: &Call, mut object: Value) -> Result<Value> {
         if !self.webhooks().is_empty() {
             conform::conform(&call.kind, &call.version, &mut object)
@@ -208,7 +208,7 @@ impl Cluster {
 }
 
 impl Call {
-    /// The kind under which the objects are kept: for events, that of the core group.
+    /// Returns the kind under which the objects are stored: for events, that of the core group.
     pub(crate) fn kind_for_storage(&self, cluster: &Cluster) -> Arc<Kind> {
         if &*self.kind.group == "events.k8s.io"
             && let Some(core) = cluster.built_in("", "events")
@@ -219,7 +219,7 @@ impl Call {
     }
 }
 
-/// A new object has no status yet, if that is written separately.
+/// Drops the status of a new object, if it has a status subresource.
 fn drop_status(call: &Call, object: &mut Value) -> Result<()> {
     if strategy::status_is_separate(call.kind_version()?)
         && prepare::drops_status(&call.kind)

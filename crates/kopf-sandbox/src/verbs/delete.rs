@@ -1,4 +1,4 @@
-//! `delete` and `deletecollection`.
+//! The verbs `delete` and `deletecollection`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use crate::request::options::{DeleteOptions, Propagation};
 use crate::status::{ApiError, Result};
 use crate::store::{Expect, Stored};
 
-/// How often a deletion is tried on newer and newer states.
+/// Maximum number of attempts on concurrent changes.
 const ATTEMPTS: usize = 16;
 
 impl Cluster {
-    /// Deletes an object, or marks it for deletion if something holds it.
+    /// Deletes an object, or marks it for deletion if finalizers or a grace period hold it.
     pub(crate) async fn delete(&self, call: &Call, options: DeleteOptions) -> Result<Payload> {
         warn_of_orphans(call, &options);
         let collection = collection(&call.kind);
@@ -69,8 +69,8 @@ impl Cluster {
             .await
     }
 
-    /// Deletes an object, or marks it for deletion, without asking anybody. `current` is the object in the
-    /// version of the call. `None` if it has changed in the meantime.
+    /// Deletes an object, or marks it for deletion, without calling webhooks. `current` is the
+    /// object in the version of the call. `None` if it was changed meanwhile.
     pub(crate) fn carry_out_deletion(
         &self,
         call: &Call,
@@ -105,7 +105,7 @@ impl Cluster {
                 .ok()
                 .map(Payload::Stored);
         }
-        // Objects that go at once never show that they were marked, except for pods.
+        // Objects that are removed immediately never have a deletion timestamp, except for pods.
         let last = if &*call.kind.plural == "pods" || meta::is_terminating(current) {
             object
         } else {
@@ -115,7 +115,7 @@ impl Cluster {
         removed.ok().map(|_| self.deleted(call, last, false))
     }
 
-    /// Sets the time of deletion.
+    /// Sets the deletion timestamp.
     fn mark(&self, kind: &Kind, object: &mut Value, grace: i64) {
         let seconds = u64::try_from(grace).unwrap_or_default();
         let at = self.clock.now().checked_add(Duration::from_secs(seconds));
@@ -133,7 +133,7 @@ impl Cluster {
         }
     }
 
-    /// The answer to a deletion.
+    /// Returns the response to a deletion.
     fn deleted(&self, call: &Call, object: Value, held: bool) -> Payload {
         if held || strategy::deletion_returns_object(&call.kind) {
             let mut object = object;
@@ -162,7 +162,7 @@ impl Cluster {
         }))
     }
 
-    /// Deletes all objects that the selectors of the call match; answers with the list of them.
+    /// Deletes all objects that match the selectors of the call. Returns the list of them.
     pub(crate) async fn delete_collection(
         &self,
         call: &Call,
@@ -220,7 +220,7 @@ fn check_preconditions(
     Ok(())
 }
 
-/// Sets or clears the finalizers with which the garbage collector does what was asked for.
+/// Sets or removes the finalizers of the garbage collector, by the propagation policy.
 fn propagate(kind: &Kind, options: &DeleteOptions, object: &mut Value) {
     let policy = strategy::default_propagation(kind).map(|default| {
         let asked = options.propagation.or_else(|| finalizers_policy(object));
@@ -241,7 +241,7 @@ fn propagate(kind: &Kind, options: &DeleteOptions, object: &mut Value) {
     }
 }
 
-/// Clients that know other kinds don't expect that something is left behind.
+/// Warns of orphaned dependents, which is the default for this kind only.
 fn warn_of_orphans(call: &Call, options: &DeleteOptions) {
     let is_job = &*call.kind.group == "batch" && &*call.kind.plural == "jobs";
     if is_job && options.propagation.is_none() {
@@ -253,7 +253,7 @@ fn warn_of_orphans(call: &Call, options: &DeleteOptions) {
     }
 }
 
-/// Seconds that an object is given to end. Only pods that run somewhere get any.
+/// Returns the grace period in seconds. Only pods on a node have one.
 fn grace_period(kind: &Kind, object: &Value, options: &DeleteOptions) -> i64 {
     if !kind.group.is_empty() || &*kind.plural != "pods" {
         return 0;
@@ -281,7 +281,7 @@ fn grace_period(kind: &Kind, object: &Value, options: &DeleteOptions) -> i64 {
         .max(0)
 }
 
-/// A second deletion may only shorten the time that is left.
+/// Shortens the remaining grace period. A second deletion cannot extend it.
 fn shorten_grace(object: &mut Value, grace: i64, options: &DeleteOptions, now: jiff::Timestamp) {
     let left = object
         .pointer("/metadata/deletionGracePeriodSeconds")
@@ -295,7 +295,7 @@ fn shorten_grace(object: &mut Value, grace: i64, options: &DeleteOptions, now: j
     }
 }
 
-/// The options as webhooks see them.
+/// Returns the options as sent to webhooks.
 fn sent_options(options: &DeleteOptions) -> Value {
     let mut sent = json!({ "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1" });
     if let Some(seconds) = options.grace_period {

@@ -1,11 +1,11 @@
-//! `get`: one object.
+//! The verb `get`.
 
 use super::{Call, Payload};
 use crate::cluster::{Cluster, collection};
 use crate::status::{ApiError, Result};
 
 impl Cluster {
-    /// The object that the call names.
+    /// Returns the object of the call.
     pub(crate) fn get(&self, call: &Call) -> Result<Payload> {
         if let Some(version) = &call.options.resource_version {
             self.check_not_too_new(version)?;
@@ -25,7 +25,7 @@ impl Cluster {
         Ok(Payload::Stored(presented))
     }
 
-    /// Refuses a resourceVersion from the future, as a real server does after waiting for it in vain.
+    /// Rejects a future resource version, as a real server does after waiting for it.
     pub(crate) fn check_not_too_new(&self, version: &str) -> Result<u64> {
         let wanted = parse_version(version)?;
         let present = self.store.revision();
@@ -46,7 +46,7 @@ impl Cluster {
     }
 }
 
-/// A resourceVersion as a number.
+/// Parses a resource version.
 pub(crate) fn parse_version(version: &str) -> Result<u64> {
     version.parse().map_err(|_| {
         ApiError::bad_request(format!(

@@ -1,4 +1,4 @@
-//! The object in the body of a request: is it what the path speaks of?
+//! Validation of the object in a request against the path.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::request::decode::{self, Decoded};
 use crate::request::options::FieldValidation;
 use crate::status::{ApiError, Result};
 
-/// Checks and completes `apiVersion`, `kind`, namespace and name of an object that a client sent.
+/// Validates and completes `apiVersion`, `kind`, namespace and name of the object of a request.
 pub(crate) fn identify(call: &Call, object: &mut Value, body: &[u8]) -> Result<()> {
     let expected = call.api_version();
     let kind = &call.kind.kind;
@@ -74,7 +74,7 @@ pub(crate) fn identify(call: &Call, object: &mut Value, body: &[u8]) -> Result<(
     Ok(())
 }
 
-/// Checks the namespace in the object against that of the path, and fills it in.
+/// Validates the namespace of the object against the path, and sets it.
 pub(crate) fn place(call: &Call, object: &mut Value) -> Result<()> {
     match (&call.namespace, meta::namespace(object)) {
         (Some(wanted), Some(given)) if wanted != given => Err(ApiError::bad_request(
@@ -87,7 +87,7 @@ pub(crate) fn place(call: &Call, object: &mut Value) -> Result<()> {
         }
         (None, _) => {
             if !call.kind.namespaced {
-                // A real server clears the field instead of rejecting the object.
+                // A real server removes the field instead of rejecting the object.
                 meta::metadata(object).remove("namespace");
             }
             Ok(())
@@ -95,7 +95,7 @@ pub(crate) fn place(call: &Call, object: &mut Value) -> Result<()> {
     }
 }
 
-/// Checks the name in the object against that of the path, and fills it in.
+/// Validates the name of the object against the path, and sets it.
 pub(crate) fn name(call: &Call, object: &mut Value) -> Result<()> {
     let given = meta::name(object);
     if given.is_empty() {
@@ -149,8 +149,8 @@ pub(crate) fn report(
     }
 }
 
-/// Puts complaints into the order in which the decoder of built-in kinds finds them: an unknown field
-/// at its first occurrence, a duplicate one at its second. Complaints about YAML have no such position.
+/// Sorts errors into the order in which the decoder of built-in kinds finds them: an unknown field
+/// at its first occurrence, a duplicate one at its second. Errors of YAML have no such position.
 fn sort_by_position(complaints: &mut [String], body: &[u8]) {
     let mut positions: HashMap<String, usize> = HashMap::new();
     let mut seen: HashSet<String> = HashSet::new();
@@ -166,7 +166,7 @@ fn sort_by_position(complaints: &mut [String], body: &[u8]) {
     complaints.sort_by_key(|complaint| positions.get(complaint).copied().unwrap_or_default());
 }
 
-/// Drops owner references that are given twice, with a warning.
+/// Drops duplicate owner references, with a warning.
 pub(crate) fn deduplicate_owners(call: &Call, object: &mut Value) {
     let Some(Value::Array(owners)) = object.pointer_mut("/metadata/ownerReferences") else {
         return;
@@ -195,7 +195,7 @@ pub(crate) fn deduplicate_owners(call: &Call, object: &mut Value) {
     }
 }
 
-/// How Go names the type of a JSON value.
+/// Returns Go's name of the type of a JSON value.
 fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

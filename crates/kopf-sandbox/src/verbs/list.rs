@@ -1,4 +1,4 @@
-//! `list`: the objects of a collection, whole or page by page.
+//! The verb `list`: whole collections or pages.
 
 use std::sync::Arc;
 
@@ -22,11 +22,11 @@ pub(crate) struct Page {
     pub(crate) items: Vec<Arc<Stored>>,
     pub(crate) continue_token: Option<String>,
     pub(crate) remaining: Option<usize>,
-    /// The shard of which the list is.
+    /// The shard selector of the list.
     pub(crate) shard: Option<String>,
 }
 
-/// Which objects a list or watch is about.
+/// The objects that a list or watch selects.
 #[derive(Debug, Clone)]
 pub(crate) struct Filter {
     pub(crate) namespace: Option<String>,
@@ -37,7 +37,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Reads the selectors of a call.
+    /// Parses the selectors of a call.
     pub(crate) fn of(call: &Call) -> Result<Self> {
         let labels = match &call.options.label_selector {
             Some(text) => LabelSelector::parse(text).map_err(ApiError::bad_request)?,
@@ -65,12 +65,12 @@ impl Filter {
         })
     }
 
-    /// Whether there are no selectors.
+    /// Returns `true` if there are no selectors.
     pub(crate) fn selects_all(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty() && self.shards.is_none()
     }
 
-    /// Whether the place of an object passes.
+    /// Returns `true` if the key of an object matches.
     pub(crate) fn matches_key(&self, key: &Key) -> bool {
         self.namespace
             .as_deref()
@@ -93,7 +93,8 @@ impl Filter {
         self.labels.is_empty() || self.labels.matches(Some(labels))
     }
 
-    /// Whether the fields of an object pass. It is parsed only if more than its key is asked for.
+    /// Returns `true` if the fields of an object match. It is parsed only if other fields than the
+    /// key are selected.
     pub(crate) fn matches_fields(&self, kind: &Kind, stored: &Stored) -> bool {
         if self.fields.is_empty() {
             return true;
@@ -116,7 +117,7 @@ impl Filter {
 }
 
 impl Cluster {
-    /// The objects that the call asks for.
+    /// Returns the objects that the call selects.
     pub(crate) async fn list(&self, call: &Call) -> Result<Page> {
         check_options(&call.options)?;
         let filter = Filter::of(call)?;
@@ -131,7 +132,8 @@ impl Cluster {
             })
             .filter(|stored| filter.matches_key(&stored.key))
             .collect();
-        // Selectors see objects in the version of the call; without them, one page is converted only.
+        // Selectors match objects in the version of the call; without selectors, only one page is
+        // converted.
         let candidates = if filter.selects_all() {
             candidates
         } else {
@@ -145,13 +147,13 @@ impl Cluster {
         Ok(page)
     }
 
-    /// The objects at the revision that the call asks for.
+    /// Returns the objects at the requested revision.
     fn snapshot(&self, call: &Call) -> Result<(Snapshot, Option<ContinueToken>)> {
         let collection = collection(&call.kind);
         let namespace = call.namespace.as_deref();
         if let Some(text) = &call.options.continue_token {
             let token = ContinueToken::decode(text).ok_or_else(|| {
-                ApiError::bad_request("continue key is not valid: the token can't be read")
+                ApiError::bad_request("continue key is not valid: the token is malformed")
             })?;
             let snapshot = match token.revision() {
                 None => self.store.list(&collection, namespace),
@@ -169,7 +171,7 @@ impl Cluster {
         let exact = match call.options.version_match {
             Some(VersionMatch::Exact) => true,
             Some(VersionMatch::NotOlderThan) => false,
-            None => call.options.limit.is_some(), // what servers did before the parameter existed
+            None => call.options.limit.is_some(), // the behaviour of servers without this parameter
         };
         if !exact {
             return Ok((self.store.list(&collection, namespace), None));
@@ -187,9 +189,9 @@ impl Cluster {
     }
 }
 
-/// Returns the first page of the candidates that match.
+/// Returns the first page of the matching candidates.
 fn page(call: &Call, filter: &Filter, revision: u64, candidates: Vec<Arc<Stored>>) -> Page {
-    // A real server has no field for it in lists of custom resources.
+    // A real server has no such field in lists of custom resources.
     let shard = filter.shards.as_ref().filter(|_| !call.kind.is_custom());
     let shard = shard.map(ToString::to_string);
     let mut matching = candidates
@@ -206,7 +208,7 @@ fn page(call: &Call, filter: &Filter, revision: u64, candidates: Vec<Arc<Stored>
     };
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let items: Vec<Arc<Stored>> = matching.by_ref().take(limit).collect();
-    // Behind selectors a real server does not know how many are left, only that there are more.
+    // With selectors, a real server does not count the remaining objects.
     let left = if filter.selects_all() {
         matching.count()
     } else {
@@ -224,7 +226,8 @@ fn page(call: &Call, filter: &Filter, revision: u64, candidates: Vec<Arc<Stored>
     }
 }
 
-/// A continue token whose revision is forgotten. The answer carries a token for the present.
+/// Returns the error of a continue token whose revision is compacted. The response contains a token
+/// for the current list.
 fn expired_token(token: &ContinueToken) -> ApiError {
     let mut error = ApiError::expired(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.",
@@ -235,7 +238,7 @@ fn expired_token(token: &ContinueToken) -> ApiError {
     error
 }
 
-/// Refuses combinations of options that make no sense.
+/// Rejects invalid combinations of options.
 pub(crate) fn check_options(options: &Options) -> Result<()> {
     let mut errors = Vec::new();
     if let Some(version_match) = options.version_match {

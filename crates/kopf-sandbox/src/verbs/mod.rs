@@ -1,4 +1,4 @@
-//! What can be asked of the server, one file for each verb.
+//! The verbs of the API, one file for each.
 
 pub(crate) mod apply;
 pub(crate) mod builtin_rules;
@@ -32,10 +32,10 @@ use crate::request::options::Options;
 use crate::status::{ApiError, Result};
 use crate::store::{Key, Stored};
 
-/// Warnings of one response beyond this number are dropped; their total length is limited much earlier.
+/// Maximum number of warnings of one response. Their total length is limited much earlier.
 const MOST_WARNINGS: usize = 1000;
 
-/// What a request is about, within its kind.
+/// The object or collection of a request, within its kind.
 #[derive(Debug, Default)]
 pub(crate) struct Target {
     pub(crate) namespace: Option<String>,
@@ -44,11 +44,11 @@ pub(crate) struct Target {
     pub(crate) subresource: Option<String>,
 }
 
-/// One request to a resource, understood: what it is about, who asks, with which options.
+/// A parsed request to a resource: its target, user and options.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) kind: Arc<Kind>,
-    /// The version that the client speaks.
+    /// The API version of the request.
     pub(crate) version: Arc<str>,
     pub(crate) namespace: Option<String>,
     /// Empty for requests to a whole collection.
@@ -61,7 +61,7 @@ pub(crate) struct Call {
     /// The `User-Agent` of the client.
     pub(crate) agent: String,
     warnings: Arc<Mutex<Vec<String>>>,
-    /// Conversions that the field managers of the object need.
+    /// Conversions for the field managers of the object.
     pub(crate) conversions: Conversions,
 }
 
@@ -90,7 +90,7 @@ impl Call {
         }
     }
 
-    /// A request that one of the server's own controllers makes, in the storage version.
+    /// Returns the call of a controller of the server, in the storage version.
     pub(crate) fn internal(kind: &Arc<Kind>, key: &Key, user: UserInfo) -> Self {
         let target = Target {
             namespace: key.namespace().map(str::to_owned),
@@ -110,7 +110,7 @@ impl Call {
         call
     }
 
-    /// The same request about another object; warnings go to the same answer.
+    /// Returns the same call for another object. Warnings go to the same response.
     pub(crate) fn about(&self, namespace: Option<&str>, name: &str) -> Self {
         Self {
             kind: Arc::clone(&self.kind),
@@ -132,7 +132,7 @@ impl Call {
         Key::new(self.namespace.as_deref(), &self.name)
     }
 
-    /// The definition of the version that the client speaks.
+    /// Returns the kind's version of the request.
     pub(crate) fn kind_version(&self) -> Result<&KindVersion> {
         self.kind
             .version(&self.version)
@@ -167,7 +167,7 @@ impl Call {
         self.subresource.as_deref() == Some("status")
     }
 
-    /// Adds a text for a `Warning` header of the answer.
+    /// Adds a `Warning` header to the response.
     pub(crate) fn warn(&self, text: impl Into<String>) {
         let text = text.into();
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
@@ -181,22 +181,22 @@ impl Call {
     }
 }
 
-/// How the field managers of a written object come about.
+/// The tracking of field managers of a written object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tracking {
-    /// The manager of the call owns what the write changes.
+    /// The manager of the call owns the changes of the write.
     Update,
-    /// The object has its managers already: it was applied.
+    /// The object contains its managers: it was applied.
     Applied,
 }
 
-/// What an answer shows.
+/// The payload of a response.
 #[derive(Debug)]
 pub(crate) enum Payload {
-    /// An object as it is stored.
+    /// A stored object.
     Stored(Arc<Stored>),
-    /// An object in the version of the call, e.g. the outcome of a dry run.
+    /// An object in the version of the call, e.g. the result of a dry run.
     Object(Value),
-    /// A `Status`, or another document that is never shown as a table.
+    /// A `Status`, or another document without a table form.
     Document(Value),
 }

@@ -1,4 +1,4 @@
-//! `patch`: an existing object changes in part.
+//! The verb `patch`.
 
 use serde_json::Value;
 
@@ -13,18 +13,18 @@ use crate::request::decode;
 use crate::request::options::FieldValidation;
 use crate::status::{ApiError, Result};
 
-/// The kinds of patches by their content types.
+/// The types of patches, by content type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PatchType {
     Json,
     Merge,
     Strategic,
-    /// Server-side apply; its body is no patch but a configuration.
+    /// Server-side apply; its body is a configuration instead of a patch.
     Apply,
 }
 
 impl PatchType {
-    /// Reads the content type of a request.
+    /// Parses the content type of a request.
     pub(crate) fn parse(content_type: &str, kind_is_custom: bool) -> Result<Self> {
         let media = content_type.split(';').next().unwrap_or_default().trim();
         match media {
@@ -131,18 +131,18 @@ impl Cluster {
     }
 }
 
-/// A patch may not turn an object into another one.
+/// Rejects patches that change the identity of an object.
 pub(super) fn check_identity(call: &Call, current: &Value, patched: &Value) -> Result<()> {
     if !patched.is_object() {
         return Err(rejected(
             patched.to_string(),
-            "the patched object is no object any more",
+            "the patched document is not an object",
         ));
     }
     for field in ["apiVersion", "kind"] {
         if patched.get(field) != current.get(field) {
             let given = patched.get(field).unwrap_or(&Value::Null);
-            let why = format!("the patch changes {field} to {given}, which can't be done");
+            let why = format!("the patch changes {field} to {given}: the field is immutable");
             return Err(rejected(patched.to_string(), &why));
         }
     }
@@ -161,7 +161,8 @@ pub(super) fn check_identity(call: &Call, current: &Value, patched: &Value) -> R
     Ok(())
 }
 
-/// Unknown fields of a patch or a patched object: a 422 when strict, unlike for whole objects.
+/// Reports unknown fields of a patch or a patched object: a 422 in strict mode, unlike for whole
+/// objects.
 pub(super) fn report(call: &Call, shown: impl Fn() -> String, unknown: Vec<String>) -> Result<()> {
     match call.options.field_validation {
         FieldValidation::Strict if !unknown.is_empty() => {

@@ -1,4 +1,4 @@
-//! Carries a call out and puts its outcome into an answer.
+//! Execution of calls, and their responses.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use http::{HeaderMap, Response};
 use super::patch::PatchType;
 use super::pod_parts::PodPart;
 use super::{Call, Payload, apply, reviews};
-use crate::answer;
 use crate::body::Body;
 use crate::cluster::Cluster;
 use crate::fault::Verb;
 use crate::request::body::{content_type, decoded, decoded_options};
 use crate::request::options::DeleteOptions;
+use crate::respond;
 use crate::status::{ApiError, Result};
 
-/// Does what the call asks for.
+/// Performs a call.
 pub(crate) async fn perform(
     cluster: &Arc<Cluster>,
     call: &Call,
@@ -34,11 +34,11 @@ pub(crate) async fn perform(
         Verb::Get => (200, cluster.get(call)?),
         Verb::List => {
             let page = cluster.list(call).await?;
-            return Ok(answer::list(cluster, call, &page));
+            return Ok(respond::list(cluster, call, &page));
         }
         Verb::Watch => {
             let watcher = cluster.watch(call)?;
-            let mut response = answer::json(200, Bytes::new());
+            let mut response = respond::json(200, Bytes::new());
             *response.body_mut() = Body::stream(watcher.into_stream());
             return Ok(response);
         }
@@ -49,7 +49,7 @@ pub(crate) async fn perform(
                 super::incoming::identify(call, &mut object, body)?;
                 (201, cluster.review(call, object)?)
             } else if call.kind.group.is_empty() && &*call.kind.plural == "bindings" {
-                // To store it would look as if a pod had been bound.
+                // Storing it would suggest that a pod was bound.
                 return Err(ApiError::not_implemented(
                     "bindings are not available on this server: post to pods/NAME/binding",
                 ));
@@ -74,7 +74,7 @@ pub(crate) async fn perform(
             }
         }
         Verb::Delete | Verb::DeleteCollection => {
-            // Options in the body replace those of the query altogether.
+            // Options in the body replace those of the query completely.
             let options = if body.is_empty() {
                 call.options.delete.clone()
             } else {
@@ -91,7 +91,7 @@ pub(crate) async fn perform(
         }
     };
     let payload = cluster.presented(call, payload).await?;
-    Ok(answer::object(cluster, call, code, payload))
+    Ok(respond::object(cluster, call, code, payload))
 }
 
 async fn scale(
@@ -118,7 +118,7 @@ async fn scale(
         }
         _ => return Err(ApiError::method_not_allowed()),
     };
-    Ok(answer::object(cluster, call, 200, payload))
+    Ok(respond::object(cluster, call, 200, payload))
 }
 
 async fn action(
@@ -160,5 +160,5 @@ async fn action(
         }
     };
     let payload = cluster.presented(call, payload).await?;
-    Ok(answer::object(cluster, call, code, payload))
+    Ok(respond::object(cluster, call, code, payload))
 }

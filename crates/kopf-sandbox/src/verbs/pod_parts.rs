@@ -1,4 +1,5 @@
-//! The subresources `ephemeralcontainers` and `resize` of pods: parts of a pod with rules of their own.
+//! The subresources `ephemeralcontainers` and `resize` of pods: parts of a pod with their own
+//! rules.
 
 use serde_json::Value;
 
@@ -13,7 +14,7 @@ pub(crate) enum PodPart {
 }
 
 impl PodPart {
-    /// Returns the part that a call is about.
+    /// Returns the part of a call.
     pub(crate) fn of(call: &Call) -> Option<Self> {
         if !call.kind.group.is_empty() || &*call.kind.plural != "pods" {
             return None;
@@ -46,7 +47,7 @@ impl PodPart {
         merged
     }
 
-    /// Returns the violations of the rules for this part.
+    /// Returns the errors of this part.
     pub(crate) fn problems(self, object: &Value, old: &Value) -> Vec<FieldError> {
         match self {
             Self::EphemeralContainers => ephemeral_problems(object, old),
@@ -94,7 +95,7 @@ fn take_resources(merged: Option<&mut Value>, new: Option<&Value>) {
     }
 }
 
-/// Returns a container without its processors and memory.
+/// Returns a container without CPU and memory.
 fn without_sizes(container: &Value) -> Value {
     let mut container = container.clone();
     for field in ["/resources/requests", "/resources/limits"] {
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_part_is_taken() {
+    fn only_the_part_of_the_subresource_changes() {
         let mut new = pod();
         new["spec"]["nodeName"] = json!("other");
         new["spec"]["containers"][0]["image"] = json!("other");

@@ -1,4 +1,4 @@
-//! What particular kinds need before they are stored, and what is checked of them.
+//! Kind-specific steps before an object is stored, and its validation.
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,12 @@ use crate::kinds::Kind;
 use crate::object::{meta, metadata_rules};
 use crate::status::{ApiError, Result};
 
-/// Whether a new object loses the status that it is sent with. Nodes report theirs when they register.
+/// Returns `true` if the status of a new object is dropped. Nodes report theirs when they register.
 pub(crate) fn drops_status(kind: &Kind) -> bool {
     kind.is_custom() || &*kind.plural != "nodes"
 }
 
-/// Sets what belongs to the defaults of a new object, so that its creator owns it.
+/// Sets kind-specific defaults of a new object, which its creator owns.
 pub(crate) fn default_on_create(kind: &Kind, object: &mut Value) {
     match (&*kind.group, &*kind.plural) {
         ("", "namespaces") if !meta::name(object).is_empty() => {
@@ -93,7 +93,7 @@ pub(crate) fn on_update(kind: &Kind, current: &Value, object: &mut Value) {
     }
 }
 
-/// Checks everything that must be true of an object before it is stored.
+/// Validates an object before it is stored.
 pub(crate) fn validate(call: &Call, object: &Value, old: Option<&Value>) -> Result<()> {
     let kind = &call.kind;
     let mut errors = metadata_rules::problems(kind, object);

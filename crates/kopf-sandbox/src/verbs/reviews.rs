@@ -1,4 +1,4 @@
-//! Questions about users and permissions, answered without being stored.
+//! Reviews of users and permissions, which are not stored.
 
 use serde_json::{Value, json};
 
@@ -9,13 +9,13 @@ use crate::object::meta;
 use crate::rights::{Access, Action};
 use crate::status::{ApiError, Result};
 
-/// Whether requests to create this kind only ask a question.
+/// Returns `true` if creations of this kind are reviews.
 pub(crate) fn is_review(group: &str) -> bool {
     matches!(group, "authentication.k8s.io" | "authorization.k8s.io")
 }
 
 impl Cluster {
-    /// Answers the review in the body.
+    /// Performs the review in the body.
     pub(crate) fn review(&self, call: &Call, mut object: Value) -> Result<Payload> {
         let status = match &*call.kind.plural {
             "selfsubjectreviews" => json!({ "userInfo": call.user.to_json() }),
@@ -45,7 +45,7 @@ impl Cluster {
         Ok(Payload::Document(object))
     }
 
-    /// Returns whether the user of an access review may do what it asks for.
+    /// Returns the status of an access review.
     fn access_status(&self, call: &Call, object: &Value) -> Value {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
         let text = |pointer: &str| text(pointer).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The `scale` subresource: the number of replicas, whatever the kind.
+//! The `scale` subresource, for all kinds.
 
 use serde_json::{Value, json};
 
@@ -12,14 +12,14 @@ use crate::object::meta;
 use crate::selectors::LabelSelector;
 use crate::status::{ApiError, Result};
 
-/// Where the numbers of a kind are.
+/// The paths of the numbers of replicas.
 struct Paths {
     spec: String,
     status: String,
     selector: Option<String>,
 }
 
-/// `.spec.replicas` as a JSON pointer.
+/// Converts `.spec.replicas` to a JSON pointer.
 fn pointer(path: &str) -> String {
     path.replace('.', "/")
 }
@@ -41,7 +41,7 @@ fn paths(call: &Call) -> Result<Paths> {
 }
 
 impl Cluster {
-    /// The scale of the object that the call names.
+    /// Returns the scale of the object of the call.
     pub(crate) async fn get_scale(&self, call: &Call) -> Result<Payload> {
         let stored = self
             .store
@@ -62,7 +62,7 @@ impl Cluster {
         let patch = Patch::read(patch_type, body)?;
         self.change_scale(call, |scale| match &patch {
             Patch::Json(patch) => Ok(patch.apply(scale)?),
-            // A scale has no lists: strategic merge comes to the same as a plain merge.
+            // A scale has no lists: a strategic merge equals a plain merge.
             Patch::Merge(patch) | Patch::Strategic(patch) => {
                 Ok(crate::patch::merge::apply(scale, patch)?)
             }
@@ -70,7 +70,7 @@ impl Cluster {
         .await
     }
 
-    /// Changes the number of replicas: `produce` makes the new scale from the present one.
+    /// Changes the number of replicas: `produce` returns the new scale for the current one.
     pub(crate) async fn change_scale<F>(&self, call: &Call, produce: F) -> Result<Payload>
     where
         F: Fn(&Value) -> Result<Value> + Send + Sync,
@@ -134,7 +134,7 @@ fn checked_replicas(call: &Call, current: &Value, scale: &Value) -> Result<i64> 
     Ok(replicas)
 }
 
-/// The `Scale` document of an object.
+/// Returns the `Scale` document of an object.
 pub(crate) fn scale_of(call: &Call, object: &Value) -> Result<Value> {
     let paths = paths(call)?;
     let number = |path: &str| object.pointer(path).and_then(Value::as_i64);
@@ -170,7 +170,7 @@ pub(crate) fn set_replicas(call: &Call, object: &mut Value, replicas: Value) -> 
     Ok(())
 }
 
-/// The object with the number of replicas that a scale says.
+/// Returns the object with the number of replicas of a scale.
 pub(crate) fn with_replicas(
     call: &Call,
     object: Option<Value>,
@@ -200,7 +200,7 @@ fn selector(kind: &Kind, object: &Value, path: Option<&str>) -> Option<String> {
         .filter(|text| !text.is_empty())
 }
 
-/// Sets a value by its JSON pointer, making the objects on the way.
+/// Sets a value by its JSON pointer, and creates the objects on its path.
 fn set(object: &mut Value, pointer: &str, value: Value) {
     let mut steps = pointer.split('/').skip(1).peekable();
     let mut place = object;

@@ -1,4 +1,4 @@
-//! Subresources of built-in kinds that are actions rather than parts of an object.
+//! Subresources of built-in kinds that are actions.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::status::{ApiError, Result};
 use crate::store::Key;
 
 impl Cluster {
-    /// `POST …/pods/NAME/binding`: the pod runs on a node from now on.
+    /// Handles `POST …/pods/NAME/binding`: binds the pod to a node.
     pub(crate) async fn bind(&self, call: &Call, binding: &Value) -> Result<Payload> {
         let node = binding
             .pointer("/target/name")
@@ -63,7 +63,7 @@ impl Cluster {
         Ok(success())
     }
 
-    /// `POST …/pods/NAME/eviction`: a deletion that may be refused; nothing here refuses it.
+    /// Handles `POST …/pods/NAME/eviction`: deletes the pod. Disruption budgets are not checked.
     pub(crate) async fn evict(&self, call: &Call, eviction: &Value) -> Result<Payload> {
         let sent = eviction.get("deleteOptions").unwrap_or(&Value::Null);
         let mut options = DeleteOptions::read(sent)?;
@@ -72,7 +72,7 @@ impl Cluster {
         Ok(success())
     }
 
-    /// `PUT …/namespaces/NAME/finalize`: what holds the namespace itself.
+    /// Handles `PUT …/namespaces/NAME/finalize`: replaces `spec.finalizers`.
     pub(crate) async fn finalize_namespace(
         &self,
         call: &Call,
@@ -93,7 +93,7 @@ impl Cluster {
         .await
     }
 
-    /// `POST …/serviceaccounts/NAME/token`: a token to act as the service account.
+    /// Handles `POST …/serviceaccounts/NAME/token`: issues a token of the service account.
     pub(crate) fn issue_token(&self, call: &Call, request: &Value) -> Result<Payload> {
         let Payload::Stored(account) = self.get(call)? else {
             return Err(ApiError::no_such_path());
@@ -112,7 +112,7 @@ impl Cluster {
         token_request(&self.access, &account, request, &wanted, now).map(Payload::Document)
     }
 
-    /// Returns the object that a token is to be bound to.
+    /// Returns the object to which a token is bound.
     fn bound_object(&self, call: &Call, request: &Value) -> Result<Option<Bound>> {
         let reference = request.pointer("/spec/boundObjectRef");
         let Some(reference) = reference.filter(|reference| reference.is_object()) else {

@@ -1,4 +1,4 @@
-//! `update`, and all other ways in which an existing object changes.
+//! The verb `update`, and the common path of all changes of existing objects.
 
 use serde_json::{Value, json};
 
@@ -18,14 +18,15 @@ use crate::request::decode::Decoded;
 use crate::status::{ApiError, Result};
 use crate::store::{Expect, Stored, Unexpected};
 
-/// How often a change without a version of its own is tried on newer and newer states.
+/// Maximum number of attempts of a change without a resource version.
 const ATTEMPTS: usize = 16;
-/// Rounds of conversions for the field managers of one write: one for the live object, others for results.
+/// Maximum rounds of conversions for the field managers of one write: one for the live object,
+/// others for results.
 const CONVERSION_ROUNDS: usize = 4;
 
 impl Cluster {
-    /// Replaces an object by the one in the body, or creates it where its kind allows that. With the code
-    /// of the answer.
+    /// Replaces an object by the one in the body, or creates it where its kind allows that. Returns
+    /// the status code as well.
     pub(crate) async fn update(
         &self,
         call: &Call,
@@ -48,10 +49,11 @@ impl Cluster {
         Ok((200, self.change(call, |_| Ok(object.clone())).await?))
     }
 
-    /// Changes an object to what `produce` makes of its present state (both in the version of the call).
+    /// Changes an object to the result of `produce` for its current state (both in the version of
+    /// the call).
     ///
-    /// If somebody else changes the object at the same time, `produce` runs again on the newer state, unless
-    /// what it produced names the version that it is meant for.
+    /// On a concurrent change, `produce` runs again on the newer state, unless its result has a
+    /// resource version.
     pub(crate) async fn change<F>(&self, call: &Call, produce: F) -> Result<Payload>
     where
         F: Fn(&Value) -> Result<Value> + Send + Sync,
@@ -59,7 +61,7 @@ impl Cluster {
         self.change_tracked(call, Tracking::Update, produce).await
     }
 
-    /// The same for an object whose managers may have been recorded by `produce`.
+    /// Changes an object whose managers may have been recorded by `produce`.
     pub(crate) async fn change_tracked<F>(
         &self,
         call: &Call,
@@ -85,7 +87,7 @@ impl Cluster {
         Err(ApiError::modified(&call.kind, &call.name))
     }
 
-    /// Returns what `produce` makes of the present state, with its field managers.
+    /// Returns the result of `produce` for the current state, with its field managers.
     async fn produced<F>(
         &self,
         call: &Call,
@@ -106,7 +108,8 @@ impl Cluster {
         };
         call.conversions.clear();
         let mut outcome = attempt();
-        // Fields of managers that use other versions are compared in those: known after a first attempt.
+        // Fields of managers with other versions are compared in those, which are determined by the
+        // first attempt.
         for _ in 0..CONVERSION_ROUNDS {
             let missing = call.conversions.take_missing();
             if missing.is_empty() {
@@ -121,7 +124,7 @@ impl Cluster {
         outcome
     }
 
-    /// One attempt. `None`: the object has changed meanwhile.
+    /// Attempts a change once. `None` if the object was changed meanwhile.
     async fn try_change(
         &self,
         call: &Call,
@@ -146,7 +149,7 @@ impl Cluster {
             .unwrap_or_default();
         let mut new = self.after_admission(call, new)?;
         incoming::deduplicate_owners(call, &mut new);
-        // After the webhooks: what they change is theirs only as far as it would be the client's.
+        // After the webhooks: their changes belong to the manager of the request.
         let managed = meta::metadata(&mut new).remove("managedFields");
         split(call, version, current, &mut new);
         certificates::restrict(call, current, &mut new, &self.clock.seconds());
@@ -178,8 +181,8 @@ impl Cluster {
             let removed = self.remove(&stored.kind, &stored.key, stored.revision, last);
             return Ok(removed.ok().map(Payload::Stored));
         }
-        // After a change of the storage version even an unchanged object is written: that is how objects
-        // are moved to it.
+        // After a change of the storage version, unchanged objects are written as well: this
+        // migrates them.
         let kind = call.kind_for_storage(self);
         if new == *current && stored.version == kind.storage_version {
             return Ok(Some(Payload::Stored(std::sync::Arc::clone(stored))));
@@ -238,7 +241,7 @@ fn check_uid(call: &Call, current: &Value, new: &Value) -> Result<()> {
     }
 }
 
-/// Takes from `new` only what this endpoint may change: the status, or everything but the status.
+/// Keeps only the part of `new` that this endpoint can change: the status, or everything else.
 fn split(call: &Call, version: &KindVersion, current: &Value, new: &mut Value) {
     if let Some(part) = PodPart::of(call) {
         *new = part.merged(current, new);
@@ -272,7 +275,7 @@ fn split(call: &Call, version: &KindVersion, current: &Value, new: &mut Value) {
     }
 }
 
-/// Restores what clients can't change, as the real server does without complaint.
+/// Restores immutable system fields silently, as the real server does.
 fn keep_system_fields(current: &Value, new: &mut Value) {
     for field in ["creationTimestamp", "generation", "resourceVersion"] {
         meta::carry_over(new, current, field);
@@ -288,7 +291,7 @@ fn keep_system_fields(current: &Value, new: &mut Value) {
     metadata.remove("selfLink");
 }
 
-/// Sets the managers, whatever the endpoint may change of the metadata.
+/// Sets the managers, which every endpoint can change.
 fn set_managed(new: &mut Value, managed: Option<Value>) {
     let metadata = meta::metadata(new);
     match managed {
@@ -297,7 +300,7 @@ fn set_managed(new: &mut Value, managed: Option<Value>) {
     };
 }
 
-/// Counts a change of the specification.
+/// Increments the generation if the spec has changed.
 fn count_generation(call: &Call, version: &KindVersion, current: &Value, new: &mut Value) {
     let counted = strategy::generation(&call.kind);
     if matches!(counted, Generation::None) {

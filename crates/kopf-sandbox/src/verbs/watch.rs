@@ -1,4 +1,4 @@
-//! `watch`: a stream of changes, as seen through the selectors of the client.
+//! The verb `watch`: a stream of changes that match the selectors.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,28 +12,28 @@ use tokio::time::Instant;
 
 use super::Call;
 use super::list::{Filter, check_options};
-use crate::answer::EventForm;
 use crate::body::BodyError;
 use crate::cluster::{Cluster, collection, parents};
-use crate::fault::{ConnectionBroken, EventFate, RequestFacts, Verb};
+use crate::fault::{ConnectionBroken, EventVerdict, RequestFacts, Verb};
 use crate::kinds::Kind;
+use crate::respond::EventForm;
 use crate::status::{ApiError, Result};
 use crate::store::{Change, Entry, Reader, Stored, Subscription, event_line};
 
-/// How many changes are taken from the log at a time.
+/// Maximum number of changes that are read from the log at once.
 const BATCH: usize = 256;
-/// How often clients that want bookmarks get one on a quiet stream.
+/// Interval of bookmarks on an idle stream.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
-/// How long a watch lasts when the client does not say.
+/// Default timeout of a watch.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
-/// What stands between what was sent already and the rest of the stream.
-enum Obstacle {
-    /// This line is sent at its time, and nothing overtakes it. No time: never.
+/// An injected fault that interrupts the stream.
+enum PendingFault {
+    /// The line is sent at this time, and later ones wait for it. `None`: never.
     Delay(Option<Instant>, Bytes),
     /// The connection breaks.
     Break,
-    /// Nothing more is said.
+    /// Nothing more is sent.
     Silence,
 }
 
@@ -46,33 +46,33 @@ pub(crate) struct Watcher {
     filter: Filter,
     form: EventForm,
     user: String,
-    /// Everything up to this revision has been looked at.
+    /// The revision up to which changes were read.
     seen: u64,
-    /// Changes up to `seen` that are still to be turned into lines.
+    /// Changes up to `seen` that are not serialised yet.
     pending: VecDeque<Arc<Entry>>,
-    /// What a fault does to the stream before it goes on.
-    obstacle: Option<Obstacle>,
-    /// Objects that were there at the beginning and are still to be told of.
+    /// The pending fault of the stream.
+    pending_fault: Option<PendingFault>,
+    /// Initial objects that are not sent yet.
     initial: std::vec::IntoIter<Arc<Stored>>,
-    /// Whether a bookmark tells where the initial objects end.
+    /// `true` if a bookmark follows the initial objects.
     ends_initial_events: bool,
     ready: VecDeque<Bytes>,
     kills: watch::Receiver<u64>,
     bookmarks: bool,
     next_bookmark: Instant,
     ends_at: Instant,
-    /// The revision at which the stream's time was found to be over.
+    /// The revision at which the timeout of the stream was detected.
     last: Option<u64>,
     ended: bool,
 }
 
 impl Cluster {
-    /// Starts a watch; the stream yields whole lines.
+    /// Starts a watch. The stream yields whole lines.
     pub(crate) fn watch(self: &Arc<Self>, call: &Call) -> Result<Watcher> {
         check_options(&call.options)?;
         let filter = Filter::of(call)?;
         let collection = collection(&call.kind);
-        // Subscribed before the state is read: nothing falls between the two.
+        // Subscribing before reading the state ensures that no change is missed.
         let subscription = self
             .store
             .subscribe(&collection, &parents(&call.kind, None))
@@ -89,7 +89,7 @@ impl Cluster {
             user: call.user.username.clone(),
             seen: 0,
             pending: VecDeque::new(),
-            obstacle: None,
+            pending_fault: None,
             initial: Vec::new().into_iter(),
             ends_initial_events: false,
             ready: VecDeque::new(),
@@ -107,7 +107,7 @@ impl Cluster {
                 .by_plural(&call.kind.group, &call.kind.plural)
                 .is_some_and(|now| Arc::ptr_eq(now, &call.kind))
         {
-            // The definition has changed since the request was understood: too late to be told of it.
+            // The CRD has changed since the request was parsed, too late for an error response.
             watcher.ended = true;
         }
         Ok(watcher)
@@ -143,7 +143,7 @@ impl Watcher {
                 Some(wanted) => wanted,
                 None => self.cluster.store.revision(),
             };
-            // A version that is too old is reported in the stream, as a real server does it.
+            // An expired version is reported in the stream, as by a real server.
             if let Err(expired) =
                 self.cluster
                     .store
@@ -155,7 +155,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// The lines of the stream.
+    /// Returns the stream of lines.
     pub(crate) fn into_stream(self) -> impl Stream<Item = Result<Bytes, BodyError>> + Send {
         futures::stream::unfold(self, |mut watcher| async move {
             let item = watcher.next().await?;
@@ -163,7 +163,7 @@ impl Watcher {
         })
     }
 
-    /// The next line or lines. `None` ends the stream.
+    /// Returns the next lines, or `None` at the end of the stream.
     async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
         loop {
             if !self.is_over() && self.kills.has_changed().unwrap_or(false) {
@@ -179,16 +179,16 @@ impl Watcher {
                 }
                 return Some(Ok(self.take_ready()));
             }
-            match self.obstacle {
+            match self.pending_fault {
                 None => {}
-                Some(Obstacle::Break) => return Some(Err(self.break_off())),
-                Some(Obstacle::Silence) => {
+                Some(PendingFault::Break) => return Some(Err(self.break_off())),
+                Some(PendingFault::Silence) => {
                     self.wait(None).await;
                     continue;
                 }
-                Some(Obstacle::Delay(until, _)) => {
+                Some(PendingFault::Delay(until, _)) => {
                     if self.wait(until).await
-                        && let Some(Obstacle::Delay(_, line)) = self.obstacle.take()
+                        && let Some(PendingFault::Delay(_, line)) = self.pending_fault.take()
                     {
                         self.ready.push_back(line);
                     }
@@ -196,15 +196,15 @@ impl Watcher {
                 }
             }
             if !self.pending.is_empty() {
-                self.sort_out();
+                self.serialise_pending();
                 continue;
             }
             if self.ended {
                 return None;
             }
             if Instant::now() >= self.ends_at {
-                // A client that reads late gets what happened in time; one that can't keep up with
-                // the news comes to an end, too.
+                // A slow client still gets the changes before the timeout; then the stream ends
+                // even if there are newer ones.
                 let last = *self
                     .last
                     .get_or_insert_with(|| self.cluster.store.revision());
@@ -243,9 +243,9 @@ impl Watcher {
         tokio::select! {
             biased;
             () = self.cluster.stopping.cancelled() => self.ended = true,
-            // Looked at by whoever waits for this.
+            // Evaluated after this select.
             () = wait_for_change(&mut self.kills) => {}
-            // Looked at in any case: also at the end of all news there may be a last entry.
+            // Evaluated in any case: a closed channel can have a last entry.
             _ = self.subscription.news.changed() => {}
             () = tokio::time::sleep_until(self.next_bookmark), if self.bookmarks => {
                 self.next_bookmark = Instant::now() + BOOKMARK_INTERVAL;
@@ -256,7 +256,7 @@ impl Watcher {
         }
     }
 
-    /// Waits for a time, or forever; false if the stream must end or break before.
+    /// Waits for a time, or forever. Returns `false` if the stream must end or break before.
     async fn wait(&mut self, until: Option<Instant>) -> bool {
         let time = async {
             match until {
@@ -275,32 +275,32 @@ impl Watcher {
         }
     }
 
-    /// Whether there is nothing left to say.
+    /// Returns `true` if there is nothing left to send.
     fn is_over(&self) -> bool {
         self.ended
             && self.initial.len() == 0
             && self.ready.is_empty()
             && self.pending.is_empty()
-            && self.obstacle.is_none()
+            && self.pending_fault.is_none()
     }
 
-    /// Ends the stream at once.
+    /// Ends the stream.
     fn end(&mut self) {
         self.ended = true;
         self.initial = Vec::new().into_iter();
         self.ends_initial_events = false;
         self.ready.clear();
         self.pending.clear();
-        self.obstacle = None;
+        self.pending_fault = None;
     }
 
-    /// Ends the stream in the middle, as a broken connection does.
+    /// Breaks the stream, like a lost connection.
     fn break_off(&mut self) -> BodyError {
         self.end();
         ConnectionBroken.into()
     }
 
-    /// Ends the stream because the client wanted it to last this long.
+    /// Ends the stream after its timeout.
     fn time_out(&mut self) {
         self.ended = true;
         if self.bookmarks {
@@ -309,7 +309,7 @@ impl Watcher {
         }
     }
 
-    /// Lines that are ready, joined up to a sensible size of a frame.
+    /// Returns the ready lines, joined up to the size of a frame.
     fn take_ready(&mut self) -> Bytes {
         if self.ready.len() == 1 {
             return self.ready.pop_front().unwrap_or_default();
@@ -323,8 +323,8 @@ impl Watcher {
         Bytes::from(joined)
     }
 
-    /// Makes the next few lines of the initial objects, if any are left: never all at once, since there may
-    /// be more of them than fits into memory a second time.
+    /// Serialises the next few initial objects. In batches, because all of them may not fit into
+    /// memory a second time.
     async fn begin(&mut self) -> Result<()> {
         if self.initial.len() == 0 && !self.ends_initial_events {
             return Ok(());
@@ -345,7 +345,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Converts objects to the version of the watch; an error if the server stops meanwhile.
+    /// Converts objects to the version of the watch. Fails if the server stops meanwhile.
     async fn in_version(&self, stored: Vec<Arc<Stored>>) -> Result<Vec<Arc<Stored>>> {
         let convert = self
             .cluster
@@ -369,7 +369,7 @@ impl Watcher {
             .collect();
         let objects = relevant.iter().map(|entry| Arc::clone(&entry.object));
         let objects = self.in_version(objects.collect()).await?;
-        // The state before matters to selectors only.
+        // Only selectors need the previous state.
         let mut previous: Vec<Option<Arc<Stored>>> = Vec::with_capacity(relevant.len());
         for entry in &relevant {
             let before = entry
@@ -385,9 +385,9 @@ impl Watcher {
             .collect())
     }
 
-    /// Turns changes into lines, up to one that a fault is about.
-    fn sort_out(&mut self) {
-        while self.obstacle.is_none()
+    /// Serialises changes, up to one with a fault.
+    fn serialise_pending(&mut self) {
+        while self.pending_fault.is_none()
             && let Some(entry) = self.pending.pop_front()
         {
             let Some((change, stored)) = self.seen_as(&entry) else {
@@ -407,22 +407,23 @@ impl Watcher {
             let same = change == entry.change && Arc::ptr_eq(&stored, &entry.object);
             let mut line = || self.line(change, &stored, same.then_some(&entry));
             match fate {
-                EventFate::Deliver => {
+                EventVerdict::Deliver => {
                     let line = line();
                     self.ready.push_back(line);
                 }
-                EventFate::Drop => {}
-                EventFate::Delay(time) => {
+                EventVerdict::Drop => {}
+                EventVerdict::Delay(time) => {
                     let line = line();
-                    self.obstacle = Some(Obstacle::Delay(Instant::now().checked_add(time), line));
+                    self.pending_fault =
+                        Some(PendingFault::Delay(Instant::now().checked_add(time), line));
                 }
-                EventFate::Freeze => self.obstacle = Some(Obstacle::Silence),
-                EventFate::Cut => self.obstacle = Some(Obstacle::Break),
+                EventVerdict::Freeze => self.pending_fault = Some(PendingFault::Silence),
+                EventVerdict::Cut => self.pending_fault = Some(PendingFault::Break),
             }
         }
     }
 
-    /// What a change looks like through the selectors.
+    /// Returns the event that a change is for the selectors.
     fn seen_as(&self, entry: &Arc<Entry>) -> Option<(Change, Arc<Stored>)> {
         let kind = &self.kind;
         if !self.filter.matches_key(&entry.object.key) {
@@ -448,7 +449,7 @@ impl Watcher {
             (false, false) => return None,
         };
         match &entry.previous {
-            // Who leaves the selection is shown as it was last seen.
+            // An object that leaves the selection is sent in its last matching state.
             Some(previous) if change == Change::Deleted && entry.change != Change::Deleted => {
                 Some((change, Arc::new(previous.at_revision(entry.revision()))))
             }
@@ -456,7 +457,7 @@ impl Watcher {
         }
     }
 
-    /// One event as a line, in the form that the client asked for.
+    /// Serialises one event in the requested form.
     fn line(&mut self, change: Change, stored: &Arc<Stored>, entry: Option<&Arc<Entry>>) -> Bytes {
         if self.form.is_whole() {
             if Cluster::is_as_stored(stored, &self.kind, &self.version) {
@@ -477,7 +478,7 @@ impl Watcher {
         event_line(change.event_type(), shown.to_string().as_bytes())
     }
 
-    /// A bookmark of how far the stream has come.
+    /// Returns a bookmark of the current revision.
     fn bookmark(&mut self, end_of_initial_events: bool) -> Bytes {
         let mut metadata = json!({ "resourceVersion": self.seen.to_string() });
         if end_of_initial_events {
@@ -501,7 +502,8 @@ impl Watcher {
     }
 }
 
-/// Ends when the value has changed, which stays marked; never if it can't change any more.
+/// Waits until the value is marked as changed, without clearing the mark. Never returns if its
+/// sender is dropped.
 async fn wait_for_change(value: &mut watch::Receiver<u64>) {
     if value.changed().await.is_err() {
         std::future::pending::<()>().await;

@@ -1,5 +1,5 @@
-//! How the tests talk to a sandbox: raw requests, whole answers, watches line by line.
-#![allow(dead_code, reason = "every file of tests uses its own part")]
+//! Fixtures: raw requests, complete responses, watches line by line.
+#![allow(dead_code, reason = "each test file uses a part of the fixtures")]
 
 pub(crate) mod tls;
 
@@ -17,16 +17,16 @@ use tower::ServiceExt as _;
 pub(crate) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 pub(crate) const MERGE: &str = "application/merge-patch+json";
 
-/// How long a test waits before it gives up; nothing takes that long unless something is broken.
+/// Timeout of waiting in tests. Only a defect takes that long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Fails the test instead of hanging.
+/// Fails the test after [`PATIENCE`] instead of hanging.
 pub(crate) async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
     let outcome = tokio::time::timeout(PATIENCE, work).await;
-    outcome.unwrap_or_else(|_| panic!("{what}: nothing came of it"))
+    outcome.unwrap_or_else(|_| panic!("{what}: timed out"))
 }
 
-/// A config map with one entry in its data.
+/// Returns a config map with one entry in its data.
 pub(crate) fn config_map(name: &str, value: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -36,7 +36,8 @@ pub(crate) fn config_map(name: &str, value: &str) -> Value {
     })
 }
 
-/// A definition of namespaced objects with a status of its own and a schema that keeps all fields.
+/// Returns a CRD of namespaced objects with the status subresource and a schema that keeps all
+/// fields.
 pub(crate) fn definition(plural: &str, kind: &str) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -62,7 +63,7 @@ pub(crate) fn definition(plural: &str, kind: &str) -> Value {
 
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// The API of a sandbox in process.
+/// The in-process API of a sandbox.
 #[derive(Debug, Clone)]
 pub(crate) struct Api {
     service: Service,
@@ -75,7 +76,7 @@ impl Api {
         }
     }
 
-    /// Sends any request and returns the head and the unread body of the answer.
+    /// Sends a request. Returns the head and the unread body of the response.
     pub(crate) async fn open(
         &self,
         request: Request<Full<Bytes>>,
@@ -83,47 +84,47 @@ impl Api {
         self.service.clone().oneshot(request).await
     }
 
-    /// Sends any request; the connection may break.
+    /// Sends a request. Fails if the connection breaks.
     pub(crate) async fn try_send(
         &self,
         request: Request<Full<Bytes>>,
-    ) -> Result<Answer, ConnectionBroken> {
+    ) -> Result<ApiResponse, ConnectionBroken> {
         let (parts, body) = self.open(request).await?.into_parts();
         let bytes = body.collect().await.expect("a whole body").to_bytes();
-        Ok(Answer {
+        Ok(ApiResponse {
             code: parts.status.as_u16(),
             headers: parts.headers,
             bytes,
         })
     }
 
-    pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Answer {
+    pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> ApiResponse {
         self.try_send(request).await.expect("no fault is injected")
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> ApiResponse {
         self.send(request(Method::GET, path, None, "")).await
     }
 
-    pub(crate) async fn create(&self, path: &str, object: &Value) -> Answer {
+    pub(crate) async fn create(&self, path: &str, object: &Value) -> ApiResponse {
         self.send(with_json(Method::POST, path, object)).await
     }
 
-    pub(crate) async fn update(&self, path: &str, object: &Value) -> Answer {
+    pub(crate) async fn update(&self, path: &str, object: &Value) -> ApiResponse {
         self.send(with_json(Method::PUT, path, object)).await
     }
 
-    pub(crate) async fn merge(&self, path: &str, patch: &Value) -> Answer {
+    pub(crate) async fn merge(&self, path: &str, patch: &Value) -> ApiResponse {
         let body = patch.to_string();
         self.send(request(Method::PATCH, path, Some(MERGE), body))
             .await
     }
 
-    pub(crate) async fn delete(&self, path: &str) -> Answer {
+    pub(crate) async fn delete(&self, path: &str) -> ApiResponse {
         self.send(request(Method::DELETE, path, None, "")).await
     }
 
-    /// Opens a watch; the path may have a query.
+    /// Opens a watch. The path can have a query.
     pub(crate) async fn watch(&self, path: &str) -> Watch {
         let separator = if path.contains('?') { '&' } else { '?' };
         let path = format!("{path}{separator}watch=true");
@@ -136,12 +137,12 @@ impl Api {
         }
     }
 
-    /// The resourceVersion of a list.
+    /// Returns the resource version of a list.
     pub(crate) async fn version(&self, path: &str) -> String {
         self.get(path).await.expect(200).version()
     }
 
-    /// Asks until the object is gone.
+    /// Waits until the object does not exist.
     pub(crate) async fn gone(&self, path: &str) {
         in_time(path, async {
             while self.get(path).await.code != 404 {
@@ -152,7 +153,7 @@ impl Api {
     }
 }
 
-/// A request with or without a content type.
+/// Returns a request with or without a content type.
 pub(crate) fn request(
     method: Method,
     path: &str,
@@ -174,15 +175,15 @@ pub(crate) fn get(path: &str) -> Request<Full<Bytes>> {
     request(Method::GET, path, None, "")
 }
 
-/// An answer, read to its end.
+/// A complete response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ApiResponse {
     pub(crate) code: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) bytes: Bytes,
 }
 
-impl Answer {
+impl ApiResponse {
     #[track_caller]
     pub(crate) fn expect(self, code: u16) -> Self {
         assert_eq!(self.code, code, "{}", self.text());
@@ -208,7 +209,7 @@ impl Answer {
     }
 }
 
-/// An open watch of any transport.
+/// An open watch over any transport.
 #[derive(Debug)]
 pub(crate) struct Watch<B = Body> {
     pub(crate) body: B,
@@ -220,7 +221,7 @@ where
     B: http_body::Body<Data = Bytes> + Unpin,
     B::Error: Into<BodyError>,
 {
-    /// The next line; `None` at the end of the stream, an error where it breaks off.
+    /// Returns the next line, `None` at the end of the stream, or an error if it breaks.
     pub(crate) async fn line(&mut self) -> Result<Option<String>, BodyError> {
         loop {
             if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
@@ -239,14 +240,14 @@ where
         }
     }
 
-    /// The next event, which must come.
+    /// Returns the next event. Panics if there is none.
     pub(crate) async fn event(&mut self) -> Event {
         let line = in_time("an event", self.line()).await;
         let line = line.expect("an unbroken stream");
         Event::of(&line.expect("an event before the end of the stream"))
     }
 
-    /// All events up to the end of the stream, which must come.
+    /// Returns all events up to the end of the stream. Panics if it breaks.
     pub(crate) async fn rest(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some(line) = in_time("the rest", self.line()).await.expect("no break") {
@@ -255,7 +256,7 @@ where
         events
     }
 
-    /// Reads the end of the stream: true if it breaks off, false if it ends in order.
+    /// Reads the end of the stream. Returns `true` if it breaks, `false` if it ends in order.
     pub(crate) async fn breaks(&mut self) -> bool {
         match in_time("the end of the stream", self.line()).await {
             Err(_) => true,
@@ -292,7 +293,7 @@ impl Event {
             .expect("a version")
     }
 
-    /// Type and name, which most tests compare.
+    /// Returns the type and the name, for comparisons.
     pub(crate) fn brief(&self) -> (&str, &str) {
         (&self.kind, self.name())
     }

@@ -1,4 +1,4 @@
-//! A client over real sockets: TLS by what a kubeconfig says, HTTP/1.1 or HTTP/2 by hand.
+//! A client over real sockets: TLS as configured by a kubeconfig, HTTP/1.1 or HTTP/2.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,9 +21,9 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
-use super::{Answer, Watch, request, with_json};
+use super::{ApiResponse, Watch, request, with_json};
 
-/// What a kubeconfig tells a client.
+/// The content of a kubeconfig.
 #[derive(Debug, Clone)]
 pub(crate) struct Kubeconfig {
     pub(crate) server: String,
@@ -50,7 +50,7 @@ impl Kubeconfig {
         }
     }
 
-    /// The same place without any credentials.
+    /// Returns the same server without credentials.
     pub(crate) fn anonymous(mut self) -> Self {
         self.certificate = None;
         self.token = None;
@@ -86,7 +86,7 @@ impl Kubeconfig {
         Arc::new(config)
     }
 
-    /// Opens a connection of its own.
+    /// Opens a new connection.
     pub(crate) async fn connect(&self) -> io::Result<Connection> {
         let stream = TcpStream::connect(self.address()).await?;
         let name = ServerName::from(self.address().ip());
@@ -113,7 +113,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Sends a request and returns the head and the unread body of the answer.
+    /// Sends a request. Returns the head and the unread body of the response.
     pub(crate) async fn open(
         &mut self,
         mut request: Request<Full<Bytes>>,
@@ -128,27 +128,34 @@ impl Connection {
         self.sender.send_request(request).await
     }
 
-    pub(crate) async fn send(&mut self, request: Request<Full<Bytes>>) -> hyper::Result<Answer> {
+    pub(crate) async fn send(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> hyper::Result<ApiResponse> {
         let (parts, body) = self.open(request).await?.into_parts();
-        Ok(Answer {
+        Ok(ApiResponse {
             code: parts.status.as_u16(),
             headers: parts.headers,
             bytes: body.collect().await?.to_bytes(),
         })
     }
 
-    pub(crate) async fn get(&mut self, path: &str) -> hyper::Result<Answer> {
+    pub(crate) async fn get(&mut self, path: &str) -> hyper::Result<ApiResponse> {
         self.send(request(Method::GET, path, None, "")).await
     }
 
-    pub(crate) async fn create(&mut self, path: &str, object: &Value) -> hyper::Result<Answer> {
+    pub(crate) async fn create(
+        &mut self,
+        path: &str,
+        object: &Value,
+    ) -> hyper::Result<ApiResponse> {
         self.send(with_json(Method::POST, path, object)).await
     }
 
-    /// Opens a watch; the connection is busy with it from now on.
+    /// Opens a watch, which occupies the connection.
     pub(crate) async fn watch(&mut self, path: &str) -> Watch<Incoming> {
         let response = self.open(request(Method::GET, path, None, "")).await;
-        let response = response.expect("an answer");
+        let response = response.expect("a response");
         assert_eq!(response.status(), 200, "{path}");
         Watch {
             body: response.into_body(),

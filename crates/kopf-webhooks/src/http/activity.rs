@@ -19,11 +19,11 @@ pub(super) struct Activity {
     touched: AtomicU64,
     /// Number of reviews under way.
     reviews: AtomicU32,
-    /// Whether there was a request.
+    /// `true` after the first request.
     has_asked: AtomicBool,
     /// Number of completed reviews.
     answered: AtomicU32,
-    /// Whether the client has a verified certificate.
+    /// `true` if the client has a verified certificate.
     is_verified: AtomicBool,
     /// Bytes held by incomplete bodies.
     holding: AtomicUsize,
@@ -108,7 +108,7 @@ impl Activity {
         self.holding.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// How much memory is held by bodies that have not come in full.
+    /// Returns the memory held by incomplete bodies.
     pub(super) fn holding(&self) -> usize {
         self.holding.load(Ordering::Relaxed)
     }

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_does_not_go_on_is_cut_off() {
+    async fn stalled_bodies_time_out() {
         let limits = limits();
         let memory = memory(&Arc::new(Pool::new(&limits)));
         let mut body = stalling([Bytes::from_static(b"{")].into());
@@ -308,14 +308,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn memory_is_shared_and_given_back() {
+    async fn memory_is_shared_and_released() {
         let limits = limits();
         let pool = Arc::new(Pool::new(&limits));
         let large = || pieces(&[70_000]);
         let one = memory(&pool);
         let held = read(&mut large(), &one, &limits).await.unwrap();
 
-        // Others have to wait for large ones, but not for small ones.
+        // Other connections wait for large permits, but not for small ones.
         let other = memory(&pool);
         let refused = read(&mut large(), &other, &limits).await;
         assert!(matches!(refused, Err(Rejection::Busy)));
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_not_wanted_is_taken_for_a_while() {
+    async fn rejected_bodies_are_discarded_up_to_a_limit() {
         let limits = limits();
         let mut endless = stalling((0..100).map(|_| Bytes::from(vec![0; 10_000])).collect());
         discard(&mut endless, &limits).await;

@@ -11,7 +11,7 @@ pub(super) fn affordable(wanted: usize) -> usize {
     let affordable = open_files(&limits).map_or(wanted, |most| wanted.min(most / PART));
     if affordable < wanted {
         tracing::debug!(
-            "The webhook server takes {affordable} connections instead of {wanted}: the process \
+            "The webhook server accepts {affordable} connections instead of {wanted}: the process \
              can have no more than {} open files (ulimit -n).",
             affordable * PART
         );
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_connections_are_always_affordable() {
+    fn few_connections_are_always_affordable() {
         assert_eq!(affordable(0), 1);
         assert_eq!(affordable(3), 3);
         assert!(affordable(usize::MAX) > 16);

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_written_as_usual() {
+    fn header_names_are_canonical() {
         let request = Request::post("/")
             .header("user-AGENT", "kube-apiserver-admission")
             .header("x-1-b--c", "")
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_joined_and_all_of_them_are_texts() {
+    fn repeated_headers_are_joined() {
         let request = Request::post("/")
             .header("x-a", "1")
             .header("cookie", "a=b")
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_is_known_by_http2_too() {
+    fn host_header_is_set_for_http2() {
         let request = Request::post("https://a.example:8443/x");
         assert_eq!(seen(request), pairs(&[("Host", "a.example:8443")]));
         let request = Request::post("https://a.example/x").header("host", "b.example");

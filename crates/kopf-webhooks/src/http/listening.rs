@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everywhere_is_both_families() {
+    async fn unspecified_address_binds_both_families() {
         let listening = Listening::bind(None, 0).await.unwrap();
         assert_ne!(listening.port(), 0);
         assert!(is_reachable(&listening, "127.0.0.1").await);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_are_all_their_addresses() {
+    async fn host_names_bind_all_their_addresses() {
         let listening = Listening::bind(Some("localhost"), 0).await.unwrap();
         assert!(is_reachable(&listening, "127.0.0.1").await);
         let listening = Listening::bind(Some("127.0.0.1"), 0).await.unwrap();

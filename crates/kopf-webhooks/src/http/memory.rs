@@ -231,7 +231,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// 300,000 bytes for all clients, and 100,000 for known ones.
+    /// Returns a pool of 300,000 bytes for all clients, and 100,000 for known ones.
     fn pool() -> Arc<Pool> {
         Arc::new(Pool::new(&Limits {
             body: 100_000,
@@ -263,7 +263,7 @@ mod tests {
         let mut complete = held(&busy, 140_000, SECOND).await.unwrap();
         complete.complete();
         assert_eq!(large_one.holding(), 90_000);
-        assert_eq!(busy_one.holding(), 0, "nobody waits for it");
+        assert_eq!(busy_one.holding(), 0, "no client waits for it");
 
         tokio::time::sleep(2 * SECOND).await;
         let leaving = async {
@@ -291,7 +291,7 @@ mod tests {
         };
         let (taken, ()) = tokio::join!(held(&waiting, 80_000, 2 * SECOND), feeding);
         assert!(taken.is_none() && !known_one.is_dismissed());
-        // But somebody who is known better does.
+        // A client of a higher rank closes it.
         for _ in 0..4 {
             waiting_one.review().succeeded();
         }

@@ -11,7 +11,7 @@ use kopf_core::admission::{ParseError, Refusal, ReviewHead, Unreadable};
 /// Reason for the rejection of a request.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Rejection {
-    #[error("there are no webhooks at this path")]
+    #[error("no webhooks at this path")]
     NotFound,
     #[error("the path is not valid UTF-8")]
     Path,
@@ -31,14 +31,14 @@ pub(super) enum Rejection {
     Broken,
     #[error(transparent)]
     Json(ParseError),
-    #[error("too many reviews are under way")]
+    #[error("too many concurrent reviews")]
     Busy,
-    #[error("the review has taken longer than {0:?}")]
+    #[error("the review took longer than {0:?}")]
     Overdue(Duration),
-    #[error("the review has panicked")]
+    #[error("the review panicked")]
     Panic,
     #[error("cannot serialize the response: {0}")]
-    Answer(#[source] serde_json::Error),
+    Serialization(#[source] serde_json::Error),
     #[error(transparent)]
     Refused(#[from] Refusal),
 }
@@ -63,7 +63,9 @@ impl Rejection {
             Self::ContentEncoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Overdue(_) | Self::Panic | Self::Answer(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Overdue(_) | Self::Panic | Self::Serialization(_) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
             Self::Refused(refusal) => {
                 StatusCode::from_u16(refusal.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
             }
@@ -123,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_have_the_codes_of_the_original() {
+    fn rejections_have_the_codes_of_the_original() {
         for (refusal, code) in [
             (Refusal::Ambiguous("x".to_owned()), 409),
             (Refusal::Unknown("x".to_owned()), 404),

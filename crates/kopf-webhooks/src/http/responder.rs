@@ -124,7 +124,7 @@ impl Session {
         let reviewed = reviewed
             .await
             .map_err(|_| Rejection::Overdue(limits.review_time))??;
-        let response = serde_json::to_vec(&reviewed).map_err(Rejection::Answer)?;
+        let response = serde_json::to_vec(&reviewed).map_err(Rejection::Serialization)?;
         under_way.succeeded();
         Ok(response)
     }
@@ -177,7 +177,7 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), Rejection> {
 fn report(head: &Parts, rejection: &Rejection) {
     let path = head.uri.path();
     match rejection {
-        Rejection::Panic | Rejection::Answer(_) => {
+        Rejection::Panic | Rejection::Serialization(_) => {
             error!("A review at {path} failed: {rejection}");
         }
         Rejection::Unreadable {

@@ -1,16 +1,16 @@
-//! Lines of what a program says, whatever it says.
+//! Lines of the output of a program, with arbitrary content.
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
-/// Longer lines are cut: what comes after this is of no interest.
+/// Maximum length of a line, in bytes. The rest is dropped.
 const LONGEST: usize = 64 * 1024;
 
-/// Lines of an output. Neither long ones nor those that are no texts end it: a program whose output
-/// is not read any more is killed by the next word it says.
+/// A reader of lines. Neither long lines nor invalid UTF-8 end it: a program is killed by SIGPIPE
+/// if its output is not read.
 pub(super) struct Lines<R> {
-    /// Gone when the output has ended.
+    /// `None` after the end of the output.
     input: Option<BufReader<R>>,
-    /// The beginning of the next line.
+    /// The incomplete line.
     line: Vec<u8>,
 }
 
@@ -22,19 +22,19 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Whether the output has ended.
+    /// Returns `true` after the end of the output.
     pub(super) fn is_over(&self) -> bool {
         self.input.is_none()
     }
 
-    /// The next line, until the output has ended.
+    /// Returns the next line, or `None` at the end of the output.
     ///
     /// # Cancellation
-    /// Can be dropped at any moment; nothing is lost.
+    /// Cancel-safe: a partial line is kept.
     pub(super) async fn next(&mut self) -> Option<String> {
         loop {
             let input = self.input.as_mut()?;
-            // If it cannot be read, it has ended as well.
+            // A read error counts as the end of the output.
             let heard = input.fill_buf().await.unwrap_or_default();
             if heard.is_empty() {
                 self.input = None;
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn no_line_is_the_end_but_the_last() {
+    async fn long_and_invalid_lines_do_not_end_the_output() {
         let mut input = b"one\r\n\nt\xffwo\n".to_vec();
         input.extend(vec![b'x'; 3 * LONGEST]);
         input.extend(b"\nthree\nfour");

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_do_not_show_up_in_debug_output() {
+    fn tokens_are_absent_from_debug_output() {
         let tunnel = NgrokTunnel::new().token("hunter2");
         assert!(!format!("{tunnel:?}").contains("hunter2"));
     }

@@ -1,6 +1,6 @@
-//! The program `ngrok`: started, listened to, and ended with its owner.
+//! The `ngrok` process: started, read, and killed with its owner.
 //!
-//! It says in its log which URL it has got, a JSON object per line:
+//! Its log contains the public URL, as one JSON object per line:
 //!
 //! ```json
 //! {"lvl":"info","msg":"started tunnel","addr":"http://127.0.0.1:8080","url":"https://e5fc.ngrok.app"}
@@ -18,38 +18,38 @@ use tracing::debug;
 use super::lines::Lines;
 use crate::Error;
 
-/// How long it can take until there is a tunnel.
+/// Timeout of opening a tunnel.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long it can take until everything is heard of a program that has ended.
+/// Timeout of reading the remaining output after the exit of the program.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// How much of what it complains about is repeated.
+/// Maximum length of repeated error messages, in bytes.
 const REPEATED: usize = 1_000;
 
-/// How the lines begin in which it says why it gives up.
+/// The prefix of lines with the reason of an exit.
 const COMPLAINT: &str = "ERROR:";
 
-/// The variable with the token.
+/// The environment variable with the token.
 const TOKEN: &str = "NGROK_AUTHTOKEN";
 
-/// What is started.
+/// The command to start.
 pub(super) struct Command {
     pub(super) binary: PathBuf,
-    /// Where requests are led to.
+    /// The address to which requests are forwarded.
     pub(super) upstream: String,
     pub(super) token: Option<String>,
     pub(super) region: Option<String>,
 }
 
-/// The program while it runs. It is killed when this is dropped.
+/// A running program. It is killed on drop.
 pub(super) struct Process {
     child: Child,
     output: Lines<ChildStdout>,
     errors: Lines<ChildStderr>,
-    /// The last that sounded like a problem.
+    /// The last error in its output.
     problem: Option<String>,
-    /// What is not to be repeated: it quotes the token that it does not like.
+    /// Strings to redact: the program quotes an invalid token.
     secrets: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl Process {
             program.args(["--region", region]);
         }
         if let Some(token) = &command.token {
-            // Arguments are seen by everybody on the machine.
+            // Arguments are visible to all users of the machine.
             program.env(TOKEN, token);
         }
         let secrets = [command.token.clone(), std::env::var(TOKEN).ok()];
@@ -87,7 +87,7 @@ impl Process {
         })
     }
 
-    /// The public URL, as soon as there is one.
+    /// Waits for the public URL.
     pub(super) async fn public_url(&mut self) -> Result<String, Error> {
         match timeout(PATIENCE, self.next_url()).await {
             Ok(outcome) => outcome,
@@ -98,10 +98,10 @@ impl Process {
         }
     }
 
-    /// The next URL that it has got: it can get another one when it has lost its connection. Or the
-    /// reason why it has ended.
+    /// Waits for the next public URL, which can change after a reconnection. The error is the
+    /// reason of the exit.
     pub(super) async fn next_url(&mut self) -> Result<String, Error> {
-        // Its output must be read for as long as it runs: a full pipe would stop it.
+        // The output must be read for as long as the program runs: a full pipe would block it.
         loop {
             let Self {
                 child,
@@ -112,14 +112,14 @@ impl Process {
             if output.is_over() && errors.is_over() {
                 return Err(match timeout(LAST_WORDS, child.wait()).await {
                     Ok(status) => self.ended(status).await,
-                    // It goes on: nobody would know what it does.
-                    Err(_) => self.end("it says nothing any more".to_owned()),
+                    // The program still runs, but its state is unknown.
+                    Err(_) => self.end("it closed its output".to_owned()),
                 });
             }
             let line = tokio::select! {
                 biased;
                 line = next_line(output, errors) => line,
-                // Those it has started can go on, and keep its outputs open.
+                // Its child processes may continue to run and keep the pipes open.
                 status = child.wait() => return Err(self.ended(status).await),
             };
             let Some(line) = line else {
@@ -133,11 +133,11 @@ impl Process {
 
     /// Kills the program and waits for its end.
     pub(super) async fn stop(mut self) {
-        // It fails only if the program has ended already.
+        // Fails only if the program has already exited.
         let _ = self.child.kill().await;
     }
 
-    /// What it has said: the URL of a tunnel, or something to remember.
+    /// Parses a line: returns the URL of a tunnel, or records an error.
     fn heard(&mut self, line: &str) -> Option<String> {
         let secrets = self.secrets.iter();
         let line = secrets.fold(line.to_owned(), |line, secret| line.replace(secret, "***"));
@@ -149,14 +149,14 @@ impl Process {
         url
     }
 
-    /// The reason, after everything is heard that it has said.
+    /// Returns the reason of the exit, after reading the remaining output.
     async fn ended(&mut self, status: std::io::Result<ExitStatus>) -> Error {
         let listening = async {
             while let Some(line) = next_line(&mut self.output, &mut self.errors).await {
                 self.heard(&line);
             }
         };
-        // Others can have its outputs, too.
+        // Child processes may keep the pipes open.
         let _ = timeout(LAST_WORDS, listening).await;
         self.end(match status {
             Ok(status) => status.to_string(),
@@ -169,7 +169,7 @@ impl Process {
         Error::NgrokEnded { status, reason }
     }
 
-    /// It complains in several lines, of which the last one is the address of a page.
+    /// Records an error. It has several lines, of which the last one is the URL of a page.
     fn remember(&mut self, line: &str) {
         let Some(mut problem) = problem_of(line) else {
             return;
@@ -186,11 +186,11 @@ impl Process {
 
     fn reason(&self) -> String {
         let problem = self.problem.clone();
-        problem.unwrap_or_else(|| "it has not said why".to_owned())
+        problem.unwrap_or_else(|| "no error message".to_owned())
     }
 }
 
-/// The next line of either output, until both have ended.
+/// Returns the next line of either pipe, or `None` after the end of both.
 async fn next_line(
     output: &mut Lines<ChildStdout>,
     errors: &mut Lines<ChildStderr>,
@@ -202,7 +202,7 @@ async fn next_line(
     }
 }
 
-/// The URL of a tunnel, if the line is about one. Others than HTTPS are of no use.
+/// Returns the HTTPS URL of a tunnel in a line, if there is one.
 fn url_of(line: &str) -> Option<String> {
     let line: Value = serde_json::from_str(line).ok()?;
     if line.get("msg")?.as_str()? != "started tunnel" {
@@ -213,7 +213,8 @@ fn url_of(line: &str) -> Option<String> {
         .then(|| url.trim_end_matches('/').to_owned())
 }
 
-/// What a line complains about, if it does: of the log, an error; otherwise, all that is said.
+/// Returns the error in a line: a log entry of the level error, or any line that is not a log
+/// entry.
 fn problem_of(line: &str) -> Option<String> {
     let Ok(parsed) = serde_json::from_str::<Value>(line) else {
         let line = line.trim();
@@ -227,7 +228,7 @@ fn problem_of(line: &str) -> Option<String> {
     match (is_error, problem) {
         (_, Some(error)) => Some(error.to_owned()),
         _ if started.is_some_and(|url| !url.starts_with("https://")) => Some(format!(
-            "its tunnel at {} has no HTTPS, which API servers insist on",
+            "its tunnel at {} has no HTTPS, which API servers require",
             started.unwrap_or_default()
         )),
         (true, None) => text("msg").map(str::to_owned),
@@ -282,7 +283,7 @@ mod tests {
             ("ERROR:  ERR_NGROK_4018", Some("ERR_NGROK_4018")),
             (
                 r#"{"lvl":"info","msg":"started tunnel","url":"http://x.test"}"#,
-                Some("its tunnel at http://x.test has no HTTPS, which API servers insist on"),
+                Some("its tunnel at http://x.test has no HTTPS, which API servers require"),
             ),
             ("ERROR:", None),
             ("  ", None),

@@ -1,4 +1,4 @@
-//! Who vouches for a server: the authorities that API servers are told.
+//! CA bundles for API servers.
 
 use std::sync::Arc;
 
@@ -12,23 +12,23 @@ use rustls::{CertificateError, RootCertStore};
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// How long the lines of PEM are.
+/// Length of PEM lines.
 const LINE: usize = 64;
 
 /// Encodes data in PEM.
 pub(super) fn pem(label: &str, data: &[u8]) -> String {
     let body = STANDARD.encode(data);
-    // Base64 is ASCII, so that it can be cut anywhere.
+    // Base64 is ASCII, so that it can be split anywhere.
     let lines = body.as_bytes().chunks(LINE).map(String::from_utf8_lossy);
     let lines: Vec<_> = lines.collect();
     let body = lines.join("\n");
     format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n")
 }
 
-/// The authorities that API servers are told.
+/// A CA bundle for API servers.
 ///
-/// These are certificates, and not the texts that they came from: some people keep the certificate
-/// and its private key in one file, and this is told to the whole cluster.
+/// It contains parsed certificates instead of the source files: some users keep the certificate and
+/// its private key in one file, and the bundle is visible to the whole cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bundle(Vec<CertificateDer<'static>>);
 
@@ -37,18 +37,18 @@ impl Bundle {
         Self(authorities)
     }
 
-    /// As it is told: in PEM.
+    /// Returns the bundle in PEM.
     pub(crate) fn pem(&self) -> String {
         let texts = self.0.iter().map(|authority| pem("CERTIFICATE", authority));
         texts.collect()
     }
 
-    /// Whether all of these are among the others.
+    /// Returns `true` if all certificates are in the other bundle.
     pub(super) fn is_within(&self, other: &Self) -> bool {
         self.0.iter().all(|authority| other.0.contains(authority))
     }
 
-    /// All of these and of the others.
+    /// Returns the union of both bundles.
     pub(super) fn joined(&self, other: &Self) -> Self {
         let mut all = self.0.clone();
         let others = other.0.iter();
@@ -56,8 +56,8 @@ impl Bundle {
         Self(all)
     }
 
-    /// Whether one of these has signed the certificate, or is it. Nothing else is looked at: dates
-    /// and names are between the server and its clients.
+    /// Returns `true` if one of the authorities has signed the certificate, or is the certificate.
+    /// Validity and names are not checked: clients do that.
     pub(super) fn vouches_for(
         &self,
         chain: &[CertificateDer<'static>],
@@ -80,8 +80,8 @@ impl Bundle {
         match verified {
             Err(rustls::Error::InvalidCertificate(error)) => match error {
                 CertificateError::UnknownIssuer | CertificateError::BadSignature => false,
-                // It may sign others itself, which is not how it is to be, but how many people do it. It
-                // is not looked at further then.
+                // The server certificate may be a CA certificate itself, which is common, though
+                // not intended. It is accepted without further checks.
                 CertificateError::Other(_) => {
                     let mut others = self.0.iter().chain(intermediates);
                     others.any(|other| is_issuer(other, leaf))
@@ -93,7 +93,7 @@ impl Bundle {
     }
 }
 
-/// Whether one certificate says of itself that it is the one that the other says it is signed by.
+/// Returns `true` if the subject of one certificate is the issuer of the other.
 fn is_issuer(one: &[u8], other: &[u8]) -> bool {
     let (Ok((_, one)), Ok((_, other))) = (
         X509Certificate::from_der(one),
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     fn made() -> Generated {
-        // The name does not matter here.
+        // The name is not checked here.
         generate(&["operator.example".to_owned()], Timestamp::now()).unwrap()
     }
 
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_can_be_read() {
+    fn bundle_survives_a_round_trip() {
         let (one, two) = (made(), made());
         let joined = bundle(&one).joined(&bundle(&two)).joined(&bundle(&one));
         assert_eq!(joined.0, [one.authority.clone(), two.authority]);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_vouches_for_what_it_has_signed() {
+    fn authority_is_matched_by_its_signature() {
         let vouches = |bundle: &Bundle, chain: &[_]| {
             bundle.vouches_for(chain, Arc::new(ring::default_provider()))
         };
@@ -167,7 +167,7 @@ mod tests {
             &bundle(&two),
             std::slice::from_ref(&one.certificate)
         ));
-        // As `openssl req -x509` makes them: they may sign others, and all have the same name.
+        // As by `openssl req -x509`: CA certificates with the same name.
         let [mine, yours] = [(); 2].map(|()| {
             let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
             params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

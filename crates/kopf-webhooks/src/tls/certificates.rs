@@ -1,4 +1,4 @@
-//! Certificates and keys from PEM.
+//! Parsing of certificates and keys in PEM.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use super::encrypted_key;
 use crate::Error;
 
-/// All certificates of a text, at least one.
+/// Parses all certificates in PEM. At least one is required.
 pub(super) fn certificates(
     text: &[u8],
     option: &'static str,
@@ -30,7 +30,7 @@ pub(super) fn certificates(
     Ok(certificates)
 }
 
-/// The private key of a text.
+/// Parses the private key in PEM.
 pub(super) fn private_key(
     text: &[u8],
     path: &Path,
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_certificate_is_named() {
+    fn errors_name_the_option_and_the_file() {
         for (text, problem) in [
             ("", "contains no certificates"),
             ("nonsense", "contains no certificates"),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_not_told_with_certificates() {
+    fn bundle_contains_no_keys() {
         let key = KeyPair::generate().unwrap();
         let certificate = CertificateParams::new(vec!["x".to_owned()]).unwrap();
         let certificate = certificate.self_signed(&key).unwrap().pem();
@@ -123,7 +123,7 @@ mod tests {
         let text = format!("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n{key}");
         let found = private_key(text.as_bytes(), path, None).unwrap();
         assert!(matches!(found, PrivateKeyDer::Pkcs8(_)));
-        // As OpenSSL does: a password that is not needed is not an error.
+        // As by OpenSSL: an unneeded password is not an error.
         private_key(key.as_bytes(), path, Some("unneeded")).unwrap();
         let error = private_key(b"nothing", path, None).unwrap_err().to_string();
         assert!(error.contains("no private key"), "{error}");

@@ -1,17 +1,17 @@
-//! The CA bundle in a file, for those who connect by hand.
+//! Writing of the CA bundle to a file, for manual requests.
 
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
-/// Writes a file so that whoever reads it sees all of the old text or all of the new one.
+/// Writes a file atomically: readers see either the old or the new content.
 pub(super) async fn dump(path: &Path, text: &str) -> io::Result<()> {
-    // What is no ordinary file, such as a terminal or a pipe, is not to be replaced by one.
+    // Special files, such as a terminal or a pipe, are written in place.
     match tokio::fs::metadata(path).await {
         Ok(metadata) if !metadata.is_file() => return tokio::fs::write(path, text).await,
         _ => {}
     }
-    // A link stays one.
+    // Links are followed.
     let target = tokio::fs::canonicalize(path).await;
     let target = target.unwrap_or_else(|_| path.to_owned());
     let Some(name) = target.file_name() else {
@@ -24,7 +24,7 @@ pub(super) async fn dump(path: &Path, text: &str) -> io::Result<()> {
     tokio::fs::write(&beside, text).await?;
     let renamed = tokio::fs::rename(&beside, &target).await;
     if renamed.is_err() {
-        // The reason why it cannot be renamed is of more interest than this one.
+        // The error of the rename is returned, not that of the removal.
         let _ = tokio::fs::remove_file(&beside).await;
     }
     renamed
@@ -39,7 +39,7 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let (path, link) = (folder.path().join("ca.pem"), folder.path().join("link"));
         dump(&path, "a long text").await.unwrap();
-        // Whoever has opened the old one reads it to its end.
+        // Readers of the old file can read it to its end.
         let kept = folder.path().join("kept");
         std::fs::hard_link(&path, &kept).unwrap();
         std::os::unix::fs::symlink(&path, &link).unwrap();

@@ -1,7 +1,7 @@
-//! Private keys with a password: PKCS #8 with PBES2, which is what OpenSSL 3 writes.
+//! Encrypted private keys: PKCS #8 with PBES2, the format of OpenSSL 3.
 //!
-//! Only what is in use today: a key derived by PBKDF2, and AES in CBC mode. What is older (keys
-//! encrypted by DES, keys by OpenSSL's own format) is refused with a hint.
+//! Supported are keys derived by PBKDF2, and AES in CBC mode. Older formats (DES, OpenSSL's own
+//! format) are rejected with a hint.
 
 use std::num::NonZeroU32;
 
@@ -16,32 +16,32 @@ use x509_parser::asn1_rs::{Any, FromDer, Oid, Tag};
 const BEGIN: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
 const END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
 
-/// How often a password is stirred at most. OpenSSL does it 2,048 times, and careful people several
-/// 100,000 times; this takes seconds.
+/// Maximum number of PBKDF2 iterations, which takes seconds. The default of OpenSSL is 2,048;
+/// several 100,000 are common for long-lived keys.
 const MOST_ITERATIONS: u32 = 10_000_000;
 
-/// An encrypted key as it was found.
+/// An encrypted key.
 pub(super) enum Encrypted {
     Pkcs8(Vec<u8>),
     Other(&'static str),
 }
 
-/// The encrypted key of a text, if there is one.
+/// Returns the encrypted key in PEM data, if there is one.
 pub(super) fn find(text: &[u8]) -> Option<Encrypted> {
     let text = std::str::from_utf8(text).ok()?;
     if text.contains("Proc-Type: 4,ENCRYPTED") {
-        return Some(Encrypted::Other("it has OpenSSL's old format"));
+        return Some(Encrypted::Other("unsupported format: OpenSSL's old one"));
     }
     let (_, rest) = text.split_once(BEGIN)?;
     let (body, _) = rest.split_once(END)?;
     let body: String = body.split_whitespace().collect();
     Some(match STANDARD.decode(body) {
         Ok(der) => Encrypted::Pkcs8(der),
-        Err(_) => Encrypted::Other("it is not valid base64"),
+        Err(_) => Encrypted::Other("invalid Base64"),
     })
 }
 
-/// The key itself, or the reason why it cannot be had.
+/// Decrypts the key. The error is the reason of the failure.
 pub(super) fn decrypt(
     key: &Encrypted,
     password: Option<&str>,
@@ -50,19 +50,19 @@ pub(super) fn decrypt(
         Encrypted::Pkcs8(der) => der,
         Encrypted::Other(reason) => return Err(reason),
     };
-    let password = password.ok_or("it has a password, and none is given by `password`")?;
+    let password = password.ok_or("it is encrypted, and the option `password` is not set")?;
     let scheme = Scheme::parse(der)?;
     let plain = scheme.decrypt(password.as_bytes())?;
-    // A wrong password passes the check of the padding once in 256 times.
+    // A wrong password produces valid padding once in 256 times.
     let is_key = Any::from_der(&plain)
         .is_ok_and(|(rest, key)| rest.is_empty() && key.header.tag() == Tag::Sequence);
     if !is_key {
-        return Err("the password is wrong");
+        return Err("wrong password");
     }
     Ok(PrivateKeyDer::Pkcs8(plain.into()))
 }
 
-/// What an encrypted key says about itself.
+/// The parameters of an encrypted key.
 struct Scheme<'a> {
     derivation: pbkdf2::Algorithm,
     salt: &'a [u8],
@@ -81,39 +81,39 @@ enum Cipher {
 
 impl<'a> Scheme<'a> {
     fn parse(der: &'a [u8]) -> Result<Self, &'static str> {
-        const BROKEN: &str = "it is not a valid PKCS #8 key";
+        const BROKEN: &str = "invalid PKCS #8 key";
         let mut outer = Fields::within(der).ok_or(BROKEN)?;
         let mut algorithm = outer.fields().ok_or(BROKEN)?;
         let data = outer.take(Tag::OctetString).ok_or(BROKEN)?;
         if algorithm.oid().ok_or(BROKEN)? != "1.2.840.113549.1.5.13" {
-            return Err("it is not encrypted by PBES2");
+            return Err("unsupported encryption: must be PBES2");
         }
         let mut parameters = algorithm.fields().ok_or(BROKEN)?;
         let mut derivation = parameters.fields().ok_or(BROKEN)?;
         let mut encryption = parameters.fields().ok_or(BROKEN)?;
         if derivation.oid().ok_or(BROKEN)? != "1.2.840.113549.1.5.12" {
-            return Err("its password is not stirred by PBKDF2");
+            return Err("unsupported key derivation: must be PBKDF2");
         }
-        let mut stirring = derivation.fields().ok_or(BROKEN)?;
-        let salt = stirring.take(Tag::OctetString).ok_or(BROKEN)?;
-        let iterations = stirring.number().ok_or(BROKEN)?;
+        let mut parameters = derivation.fields().ok_or(BROKEN)?;
+        let salt = parameters.take(Tag::OctetString).ok_or(BROKEN)?;
+        let iterations = parameters.number().ok_or(BROKEN)?;
         if iterations.get() > MOST_ITERATIONS {
-            return Err("its password is stirred too often");
+            return Err("too many iterations of PBKDF2");
         }
-        // The length of the key is optional, and the cipher says it anyway.
-        let _ = stirring.take(Tag::Integer);
-        let derivation = match stirring.fields().and_then(|mut prf| prf.oid()).as_deref() {
+        // The length of the key is optional, and implied by the cipher.
+        let _ = parameters.take(Tag::Integer);
+        let derivation = match parameters.fields().and_then(|mut prf| prf.oid()).as_deref() {
             None | Some("1.2.840.113549.2.7") => pbkdf2::PBKDF2_HMAC_SHA1,
             Some("1.2.840.113549.2.9") => pbkdf2::PBKDF2_HMAC_SHA256,
             Some("1.2.840.113549.2.10") => pbkdf2::PBKDF2_HMAC_SHA384,
             Some("1.2.840.113549.2.11") => pbkdf2::PBKDF2_HMAC_SHA512,
-            Some(_) => return Err("its password is stirred by an unknown hash"),
+            Some(_) => return Err("unsupported hash of PBKDF2"),
         };
         let cipher = match encryption.oid().ok_or(BROKEN)?.as_str() {
             "2.16.840.1.101.3.4.1.2" => Cipher::Aes128,
             "2.16.840.1.101.3.4.1.22" => Cipher::Aes192,
             "2.16.840.1.101.3.4.1.42" => Cipher::Aes256,
-            _ => return Err("it is not encrypted by AES in CBC mode"),
+            _ => return Err("unsupported cipher: must be AES in CBC mode"),
         };
         let iv = encryption.take(Tag::OctetString).ok_or(BROKEN)?;
         Ok(Self {
@@ -147,27 +147,27 @@ impl<'a> Scheme<'a> {
             &mut key,
         );
         let decryptor = D::new_from_slices(&key, self.iv)
-            .map_err(|_| "its initialization vector has another length")?;
+            .map_err(|_| "invalid length of the initialization vector")?;
         let mut buffer = self.data.to_vec();
         let length = decryptor
             .decrypt_padded::<Pkcs7>(&mut buffer)
-            .map_err(|_| "the password is wrong")?
+            .map_err(|_| "wrong password")?
             .len();
         buffer.truncate(length);
         Ok(buffer)
     }
 }
 
-/// Reads values in DER, one after another.
+/// A reader of DER values.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// The values of the sequence that this is.
+    /// Returns the values of a sequence.
     fn within(der: &'a [u8]) -> Option<Self> {
         Fields(der).fields()
     }
 
-    /// The content of the next value, if it is of this type; otherwise it stays.
+    /// Returns the content of the next value if it has this type; otherwise does not advance.
     fn take(&mut self, tag: Tag) -> Option<&'a [u8]> {
         let (rest, value) = Any::from_der(self.0).ok()?;
         if value.header.tag() != tag {
@@ -234,11 +234,11 @@ mod tests {
     }
 
     #[test]
-    fn other_passwords_are_refused() {
+    fn wrong_passwords_are_rejected() {
         for (name, text) in KEYS {
             for password in ["", "Secret", "secret "] {
                 let error = decrypted(text, Some(password)).unwrap_err();
-                assert_eq!(error, "the password is wrong", "{name}");
+                assert_eq!(error, "wrong password", "{name}");
             }
             let error = decrypted(text, None).unwrap_err();
             assert!(error.contains("none is given"), "{error}");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_is_refused_with_the_reason() {
+    fn older_formats_are_rejected_with_a_reason() {
         for (text, problem) in [
             (include_str!("testdata/des3.pem"), "AES in CBC mode"),
             (
@@ -272,7 +272,7 @@ mod tests {
         for position in 0..der.len() {
             let mut bent = der.clone();
             bent[position] ^= 0x81;
-            // Some changes are not noticed here, but none is the end.
+            // Some changes are not detected here, but none may panic.
             let _ = decrypt(&Encrypted::Pkcs8(bent), Some("secret"));
         }
         assert!(find(PLAIN.as_bytes()).is_none());

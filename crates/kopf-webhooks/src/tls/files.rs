@@ -1,4 +1,4 @@
-//! The files of a server's certificates: read together, and known again by a fingerprint.
+//! The files of a server's certificates, read together and compared by a digest.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,24 +9,24 @@ use blake2::{Blake2b, Digest as _};
 use super::{Options, Verify};
 use crate::Error;
 
-/// How often files are read again that are being replaced.
+/// Maximum number of reads of files that are being replaced.
 const ATTEMPTS: usize = 5;
 
-/// What is in the files.
+/// The content of the files.
 #[derive(Default)]
 pub(super) struct Files {
     pub(super) cafile: Option<Vec<u8>>,
     pub(super) certfile: Option<Vec<u8>>,
     pub(super) pkeyfile: Option<Vec<u8>>,
     pub(super) verify_cafile: Option<Vec<u8>>,
-    /// All files of the folder, one after another.
+    /// The concatenated files of the folder.
     pub(super) verify_capath: Option<Vec<u8>>,
-    /// A fingerprint of all of them, which can be kept: keys do not stay in memory for this.
+    /// A digest of all files, for comparisons without keeping keys in memory.
     pub(super) digest: [u8; 32],
 }
 
 impl Files {
-    /// Reads everything that the options name and that is of use.
+    /// Reads all files in the options that are used.
     pub(super) async fn read(options: &Options) -> Result<Self, Error> {
         let mut hasher = Blake2b::new();
         let mut files = Self::default();
@@ -53,8 +53,8 @@ impl Files {
         Ok(files)
     }
 
-    /// Reads them until they are the same twice. One after another, they could be from before and
-    /// from after a replacement.
+    /// Reads the files until two reads are equal. Otherwise they could be from before and after a
+    /// replacement.
     pub(super) async fn settled(self, options: &Options, pause: Duration) -> Result<Self, Error> {
         let mut files = self;
         for _ in 0..ATTEMPTS {
@@ -79,14 +79,14 @@ async fn read(
         path: path.to_owned(),
         source,
     })?;
-    // Each file with its name: what moves from one to another is not the same.
+    // The option is part of the digest, so that content that moves between files changes it.
     hasher.update(option);
     hasher.update(text.len().to_be_bytes());
     hasher.update(&text);
     Ok(text)
 }
 
-/// All files of a folder, one after another in the order of their names.
+/// Returns the concatenated files of a folder, ordered by name.
 async fn read_all(
     option: &'static str,
     path: &Path,
@@ -100,7 +100,7 @@ async fn read_all(
     let mut entries = tokio::fs::read_dir(path).await.map_err(error)?;
     let mut paths = Vec::new();
     while let Some(entry) = entries.next_entry().await.map_err(error)? {
-        // Links are followed: mounted secrets are made of them, and so are hashed names.
+        // Links are followed: mounted secrets and hashed names consist of links.
         let metadata = tokio::fs::metadata(entry.path()).await.map_err(error)?;
         if metadata.is_file() {
             paths.push(entry.path());

@@ -1,10 +1,8 @@
-//! A certificate for a server that has none: an authority made for the occasion, and a certificate
-//! signed by it.
+//! Generated certificates: a temporary CA, and a server certificate signed by it.
 //!
-//! They satisfy the strictest of those who verify: names are where they belong, the authority may
-//! sign and nothing else, the certificate may serve and nothing else, and both say by whose key they
-//! are signed. (OpenSSL 3 with `X509_V_FLAG_X509_STRICT`, which Python 3.13 has by default, refuses
-//! what was good enough before.) The key of the authority is forgotten as soon as it has signed.
+//! They pass strict verification: subject alternative names, key usages restricted to signing or
+//! serving, and key identifiers. OpenSSL 3 with `X509_V_FLAG_X509_STRICT`, the default of Python
+//! 3.13, requires that. The private key of the CA is dropped after signing.
 
 use std::net::IpAddr;
 
@@ -15,18 +13,18 @@ use rcgen::{
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// How long certificates are good for.
+/// Validity of certificates, in days.
 const DAYS: i32 = 365;
 
-/// After how many days a server makes a new one.
+/// Age at which a server generates a new certificate, in days.
 pub(super) const RENEWED_AFTER_DAYS: i32 = 240;
 
-/// The longest common name that X.509 allows.
+/// Maximum length of a common name in X.509.
 const COMMON_NAME_LENGTH: usize = 64;
 
-/// A certificate that was made up.
+/// A generated certificate.
 pub(super) struct Generated {
-    /// The certificate of the authority.
+    /// The CA certificate.
     pub(super) authority: CertificateDer<'static>,
     /// The certificate of the server.
     pub(super) certificate: CertificateDer<'static>,
@@ -34,7 +32,7 @@ pub(super) struct Generated {
     pub(super) key: PrivateKeyDer<'static>,
 }
 
-/// Makes a certificate for a server with these names and addresses, the main one first.
+/// Generates a certificate for a server with these names and addresses, the main one first.
 pub(super) fn generate(names: &[String], now: Timestamp) -> Result<Generated, rcgen::Error> {
     let names = Names::sort(names);
     let mut authority = params("Kopf webhook authority", now);
@@ -58,7 +56,7 @@ pub(super) fn generate(names: &[String], now: Timestamp) -> Result<Generated, rc
     })
 }
 
-/// Names and addresses apart, each of them once.
+/// Names and addresses, without duplicates.
 struct Names {
     hosts: Vec<String>,
     addresses: Vec<IpAddr>,
@@ -69,7 +67,7 @@ impl Names {
         let (mut hosts, mut addresses) = (Vec::new(), Vec::new());
         for name in names {
             match name.parse::<IpAddr>() {
-                // One can listen there, but nobody can be reached there.
+                // An unspecified address is not reachable.
                 Ok(address) if address.is_unspecified() => {}
                 Ok(address) if addresses.contains(&address) => {}
                 Ok(address) => addresses.push(address),
@@ -93,7 +91,7 @@ impl Names {
         if name.len() <= COMMON_NAME_LENGTH {
             name
         } else {
-            // Nobody looks there any more if there are alternative names, and they are longer.
+            // Clients ignore the common name if there are alternative names, which can be longer.
             "Kopf webhook server".to_owned()
         }
     }
@@ -108,12 +106,13 @@ impl Names {
     }
 }
 
-/// What both certificates have in common. They are valid since yesterday, since clocks differ.
+/// Returns the common parameters of both certificates. They are valid since yesterday, because
+/// clocks differ.
 fn params(common_name: impl Into<String>, now: Timestamp) -> CertificateParams {
     let today = now.to_zoned(TimeZone::UTC).date();
     let day = |days: i32| {
         let date = today.saturating_add(days.days());
-        // A month of a date is 1 to 12 and a day 1 to 31.
+        // Months are 1 to 12, days 1 to 31.
         rcgen::date_time_ymd(
             date.year().into(),
             u8::try_from(date.month()).unwrap_or(1),
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_where_they_belong() {
+    fn names_are_subject_alternative_names() {
         let v4 = "IP:[127, 0, 0, 1]";
         let v6 = "IP:[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]";
         let long = format!("{}.example.com", "x".repeat(60));
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn every_certificate_has_a_key_of_its_own() {
+    fn every_certificate_has_its_own_key() {
         let [one, two] = [(); 2].map(|()| generate(&["x".to_owned()], now()).unwrap());
         assert_ne!(one.key.secret_der(), two.key.secret_der());
         let all = [
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn both_certificates_have_what_strict_clients_want() {
+    fn generated_certificates_pass_strict_verification() {
         let made = generate(&["localhost".to_owned()], now()).unwrap();
         let (_, authority) = X509Certificate::from_der(&made.authority).unwrap();
         let (_, leaf) = X509Certificate::from_der(&made.certificate).unwrap();
@@ -273,7 +272,7 @@ mod tests {
             let usage = certificate.key_usage().unwrap().unwrap();
             (usage.critical, usage.value.flags)
         };
-        // By the numbers of RFC 5280: signatures of data; of certificates (5) and of lists (6).
+        // Bits of RFC 5280: digital signature; certificates (5) and revocation lists (6).
         assert_eq!(usage(&leaf), (true, 1));
         assert_eq!(usage(&authority), (true, 1 << 5 | 1 << 6));
         let purposes = leaf.extended_key_usage().unwrap().unwrap().value;
@@ -282,7 +281,7 @@ mod tests {
         for certificate in [&authority, &leaf] {
             let key = certificate.public_key().parsed().unwrap();
             let PublicKey::EC(key) = key else {
-                panic!("it is no ECDSA key: {key:?}");
+                panic!("not an ECDSA key: {key:?}");
             };
             assert_eq!(key.key_size(), 256);
             let validity = certificate.validity();

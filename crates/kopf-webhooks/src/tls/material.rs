@@ -1,4 +1,4 @@
-//! What a server is run with, made of its options and files.
+//! TLS material of a server, built from its options and files.
 
 use std::sync::Arc;
 
@@ -17,27 +17,27 @@ use super::verifying::verifier;
 use super::{Options, Verify};
 use crate::Error;
 
-/// What a server is run with.
+/// The TLS material of a server.
 #[derive(Clone)]
 pub(crate) struct Material {
-    /// How it talks; in plain text if there is none.
+    /// The TLS configuration; `None` for plain HTTP.
     pub(crate) config: Option<Arc<ServerConfig>>,
-    /// Who vouches for it.
+    /// The CA bundle for API servers.
     pub(crate) bundle: Option<Bundle>,
-    /// The certificate that is shown, as far as it is known.
+    /// The certificate chain, if it is known.
     chain: Vec<CertificateDer<'static>>,
-    /// Whether those who should vouch for the certificate do.
+    /// `true` if the CA bundle contains the issuer of the certificate.
     pub(super) is_vouched: bool,
-    /// The fingerprint of all the files.
+    /// The digest of all files.
     pub(super) digest: [u8; 32],
-    /// The certificate that was made up, if it was.
+    /// The generated certificate, if there is one.
     pub(super) identity: Option<Arc<Identity>>,
 }
 
-/// A certificate that was made up.
+/// A generated certificate.
 pub(super) struct Identity {
     made: Generated,
-    /// When it is to be made anew.
+    /// The time of its renewal.
     pub(super) due: Timestamp,
 }
 
@@ -57,7 +57,7 @@ impl Identity {
 }
 
 impl Material {
-    /// Makes it. This can take long: passwords of keys are stirred.
+    /// Builds the material. Blocks for long if a key is encrypted.
     pub(super) fn new(
         options: &Options,
         files: &Files,
@@ -108,7 +108,7 @@ impl Material {
         Ok(material)
     }
 
-    /// What clients will not like about the certificate at this moment, whoever vouches for it.
+    /// Returns the reason why clients reject the certificate at this time, regardless of the CA.
     pub(super) fn complaint(&self, now: Timestamp) -> Option<&'static str> {
         let (_, certificate) = X509Certificate::from_der(self.chain.first()?).ok()?;
         let validity = certificate.validity();
@@ -122,9 +122,8 @@ impl Material {
         }
     }
 
-    /// Who has to be trusted before this material can follow the other, if they are not already:
-    /// the authorities of both. Those who connect are not told by the server, but by the cluster,
-    /// and that takes a while.
+    /// Returns the union of both CA bundles if it must be announced before this material replaces
+    /// the current one. API servers get the bundle through the cluster, which takes time.
     pub(crate) fn bridge_from(&self, current: &Self) -> Option<Bundle> {
         let (old, new) = (current.bundle.as_ref()?, self.bundle.as_ref()?);
         let is_needed = self.chain != current.chain && !new.is_within(old);
@@ -132,7 +131,7 @@ impl Material {
     }
 }
 
-/// The authorities that are given, if they are.
+/// Returns the CA bundle in the options, if there is one.
 fn authorities(options: &Options, files: &Files) -> Result<Option<Bundle>, Error> {
     let authorities = match (&options.cadata, &options.cafile, &files.cafile) {
         (Some(text), _, _) => certificates(text, "cadata", "given as it is")?,
@@ -146,7 +145,7 @@ fn authorities(options: &Options, files: &Files) -> Result<Option<Bundle>, Error
 
 type Given = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-/// The certificate and the key that are given, if they are.
+/// Returns the certificate and the key in the options, if there are any.
 fn given(options: &Options, files: &Files) -> Result<Option<Given>, Error> {
     let certificate = options.certfile.as_ref().zip(files.certfile.as_ref());
     let key = options.pkeyfile.as_ref().zip(files.pkeyfile.as_ref());
@@ -190,10 +189,10 @@ fn client_verifier(
     verifier(mode, authorities, Arc::clone(provider)).map(Some)
 }
 
-/// What is spoken over TLS, the best first.
+/// ALPN protocols in order of preference.
 const PROTOCOLS: [&[u8]; 3] = [b"h2", b"http/1.1", b"http/1.0"];
 
-/// The same error with the files that it is about, if it is about files, and with what is wrong.
+/// Adds the files and the reason to an error of a certificate from files.
 fn blamed(error: Error, options: &Options, chain: &[CertificateDer<'static>]) -> Error {
     match (error, &options.certfile, &options.pkeyfile) {
         (Error::Certificate(source), Some(certfile), Some(pkeyfile)) => Error::Unusable {
@@ -209,7 +208,7 @@ fn blamed(error: Error, options: &Options, chain: &[CertificateDer<'static>]) ->
 fn reason(error: &rustls::Error, chain: &[CertificateDer<'static>]) -> &'static str {
     let certificate = chain.first().map(|leaf| X509Certificate::from_der(leaf));
     match (error, certificate) {
-        (rustls::Error::InconsistentKeys(_), _) => "the key is that of another certificate",
+        (rustls::Error::InconsistentKeys(_), _) => "the key does not match the certificate",
         (_, Some(Ok((_, certificate)))) if certificate.version != X509Version::V3 => {
             "the certificate has an old format, without names (subjectAltName); version 3 of X.509 is \
              needed"
@@ -218,13 +217,13 @@ fn reason(error: &rustls::Error, chain: &[CertificateDer<'static>]) -> &'static 
             "the certificate is malformed"
         }
         _ => {
-            "the key is malformed, or none of those that are known: RSA with 2048 to 8192 bits, ECDSA \
+            "the key is malformed or unsupported: must be RSA with 2048 to 8192 bits, ECDSA \
              with P-256 or P-384, Ed25519"
         }
     }
 }
 
-/// How a server talks with this certificate.
+/// Returns the TLS configuration with this certificate.
 fn config(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
@@ -242,14 +241,15 @@ fn config(
         .with_single_cert(chain, key)
         .map_err(Error::Certificate)?;
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
-    // Sessions are kept by clients: those of one cannot push out those of another.
+    // Tickets keep the sessions on the side of the clients, so that clients cannot evict those of
+    // others.
     config.ticketer = ring::Ticketer::new().map_err(Error::Certificate)?;
     Ok(config)
 }
 
 #[cfg(test)]
 impl Material {
-    /// The same, but for a generated certificate that is to be made anew at once.
+    /// Returns the material with a generated certificate that is due for renewal.
     pub(super) fn overdue(mut self, names: &[String]) -> Self {
         let mut identity = Identity::new(names).unwrap();
         identity.due = Timestamp::now();
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn certificates_out_of_time_are_complained_about() {
+    fn expired_certificates_are_reported() {
         let made = "2026-11-15T01:02:03Z".parse().unwrap();
         let names = ["localhost".to_owned()];
         let identity = Identity {
@@ -282,9 +282,9 @@ mod tests {
         }
     }
 
-    /// `openssl x509 -req` without extensions makes these, and many recipes have it.
+    /// Certificates of `openssl x509 -req` without extensions are of this version.
     #[test]
-    fn old_certificates_are_called_so() {
+    fn v1_certificates_are_reported() {
         let old = include_str!("testdata/version1.pem");
         let old = certificates(old.as_bytes(), "certfile", "x").unwrap();
         let key = private_key(include_bytes!("testdata/plain.pem"), "x".as_ref(), None).unwrap();

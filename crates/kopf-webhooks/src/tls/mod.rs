@@ -1,4 +1,4 @@
-//! The TLS side of a server: certificates from files or made up, and who vouches for them.
+//! The TLS side of a server: given or generated certificates, and CA bundles.
 
 mod bundle;
 mod certificates;

@@ -1,4 +1,4 @@
-//! What users say about certificates.
+//! TLS options of a server.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use rustls::ServerConfig;
 use super::Verify;
 use crate::Error;
 
-/// The options of a server that are about TLS.
+/// TLS options of a server.
 #[derive(Clone, Default)]
 pub(crate) struct Options {
     pub(crate) cadata: Option<Vec<u8>>,
@@ -27,7 +27,7 @@ pub(crate) struct Options {
     pub(crate) verify_cadata: Option<Vec<u8>>,
 }
 
-// Passwords and keys do not belong in logs; and the rest is in the files.
+// Passwords and keys must not be logged.
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
@@ -40,12 +40,12 @@ impl fmt::Debug for Options {
 }
 
 impl Options {
-    /// Whether there is something to verify certificates of clients with.
+    /// Returns `true` if there is a CA for client certificates.
     pub(crate) fn has_verify_ca(&self) -> bool {
         self.verify_cafile.is_some() || self.verify_capath.is_some() || self.verify_cadata.is_some()
     }
 
-    /// What is wanted of clients: an authority without a wish is a wish.
+    /// Returns the verification mode. By default, a CA for clients makes certificates optional.
     pub(crate) fn verify(&self) -> Verify {
         match self.verify_mode.unwrap_or_default() {
             Verify::None if self.has_verify_ca() => Verify::Optional,
@@ -53,37 +53,35 @@ impl Options {
         }
     }
 
-    /// Refuses what cannot work, before anything is opened.
+    /// Rejects invalid combinations before any file is read.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.insecure && self.context.is_some() {
-            return Err(Error::Options("insecure mode has no TLS context"));
+            return Err(Error::Options("insecure mode excludes a TLS context"));
         }
         if self.insecure && (self.certfile.is_some() || self.pkeyfile.is_some()) {
-            return Err(Error::Options("insecure mode has no certificate"));
+            return Err(Error::Options("insecure mode excludes a certificate"));
         }
         if self.insecure && self.verify() != Verify::None {
             return Err(Error::Options(
-                "insecure mode cannot verify certificates of clients",
+                "insecure mode cannot verify client certificates",
             ));
         }
         if self.context.is_some() && (self.certfile.is_some() || self.pkeyfile.is_some()) {
             return Err(Error::Options(
-                "a ready TLS context has its certificate already: certfile and pkeyfile are too much",
+                "a TLS context contains its certificate: it excludes certfile and pkeyfile",
             ));
         }
         if self.context.is_some() && self.verify() != Verify::None {
             return Err(Error::Options(
-                "a ready TLS context verifies clients in its own way: options for that are too much",
+                "a TLS context configures the verification of clients: it excludes options for that",
             ));
         }
         if self.certfile.is_some() != self.pkeyfile.is_some() {
-            return Err(Error::Options(
-                "certfile and pkeyfile are needed both, or none of them",
-            ));
+            return Err(Error::Options("certfile and pkeyfile must be set together"));
         }
         if self.verify() != Verify::None && !self.has_verify_ca() {
             return Err(Error::Options(
-                "certificates of clients cannot be verified without verify_cafile, verify_capath \
+                "client certificates cannot be verified without verify_cafile, verify_capath \
                  or verify_cadata",
             ));
         }
@@ -96,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contradictions_are_refused() {
+    fn conflicting_options_are_rejected() {
         let file = || Some(PathBuf::from("x.pem"));
         let good = Options::default();
         let cases: [(Options, &str); 6] = [
@@ -154,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_alone_makes_certificates_of_clients_optional() {
+    fn client_ca_makes_client_certificates_optional() {
         let mut options = Options::default();
         assert_eq!(options.verify(), Verify::None);
         options.verify_cadata = Some(Vec::new());
@@ -166,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_do_not_show_up_in_debug_output() {
+    fn passwords_are_absent_from_debug_output() {
         let options = Options {
             password: Some("hunter2".to_owned()),
             ..Options::default()

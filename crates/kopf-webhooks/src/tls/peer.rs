@@ -1,4 +1,4 @@
-//! The certificate of a client as handlers see it: in the form of Python's `SSLSocket.getpeercert()`.
+//! Client certificates for handlers, in the form of Python's `SSLSocket.getpeercert()`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -10,7 +10,8 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate};
 use x509_parser::x509::X509Name;
 
-/// What a certificate says; an empty object if it cannot be read, as for no certificate.
+/// Returns the content of a certificate; an empty object if it is malformed, as without a
+/// certificate.
 pub(crate) fn describe(certificate: &[u8]) -> Value {
     let Ok((_, certificate)) = X509Certificate::from_der(certificate) else {
         return Value::Object(Map::new());
@@ -35,7 +36,7 @@ pub(crate) fn describe(certificate: &[u8]) -> Value {
     peer
 }
 
-/// A name: a list of its parts, each a list of pairs of what it is and what it says.
+/// Returns a name as a list of its parts, each a list of pairs of type and value.
 fn name(name: &X509Name<'_>) -> Value {
     let parts = name.iter().map(|part| {
         let pairs = part
@@ -46,7 +47,7 @@ fn name(name: &X509Name<'_>) -> Value {
     Value::Array(parts.collect())
 }
 
-/// OpenSSL's long names.
+/// Returns OpenSSL's long name of an attribute.
 fn label(oid: &Oid<'_>) -> String {
     let oid = oid.to_id_string();
     let label = match oid.as_str() {
@@ -95,13 +96,13 @@ fn text(value: &Any<'_>) -> String {
 fn serial(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
 
-    // A zero in front says that the number is not negative.
+    // A leading zero marks the number as positive.
     let digits = match bytes {
         [0, rest @ ..] if !rest.is_empty() => rest,
         all => all,
     };
     digits.iter().fold(String::new(), |mut text, byte| {
-        // Writing into a string cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02X}");
         text
     })
@@ -134,7 +135,7 @@ fn address(bytes: &[u8]) -> String {
     let Ok(sixteen) = <[u8; 16]>::try_from(bytes) else {
         return "<invalid>".to_owned();
     };
-    // In full and in capitals, as Python has it.
+    // Unabbreviated and in upper case, as in Python.
     let groups = Ipv6Addr::from(sixteen)
         .segments()
         .map(|group| format!("{group:X}"));
@@ -151,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn certificates_look_as_in_python() {
+    fn certificates_match_the_format_of_python() {
         let mut authority = CertificateParams::default();
         authority.distinguished_name = rcgen::DistinguishedName::new();
         authority.distinguished_name.push(DnType::CountryName, "DE");
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_than_utf8_are_decoded() {
+    fn other_encodings_than_utf8_are_decoded() {
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
         params.distinguished_name.push(
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_nobody() {
+    fn malformed_certificates_are_empty() {
         for garbage in [&b""[..], b"garbage", &[0x30, 0x82, 0xFF, 0xFF]] {
             assert_eq!(describe(garbage), json!({}));
         }

@@ -1,4 +1,4 @@
-//! Certificates for servers that are not ours.
+//! Certificates for other servers.
 
 use jiff::Timestamp;
 use rustls::pki_types::PrivateKeyDer;
@@ -7,9 +7,9 @@ use super::bundle::{Bundle, pem};
 use super::generating::generate;
 use crate::Error;
 
-/// A certificate with its authority, and its private key, both in PEM.
+/// Generates a certificate with its CA, and a private key, both in PEM.
 ///
-/// The certificate is the one that [`Server`](crate::Server) makes for itself if it is given none.
+/// It is the certificate that [`Server`](crate::Server) generates by default.
 ///
 /// ```
 /// # fn main() -> Result<(), kopf_webhooks::Error> {
@@ -20,7 +20,7 @@ use crate::Error;
 /// ```
 ///
 /// # Errors
-/// If a name cannot be in a certificate.
+/// A name is not valid in a certificate.
 #[allow(
     clippy::disallowed_methods,
     reason = "certificates are valid in the time of the system"

@@ -1,4 +1,4 @@
-//! Where a server has its TLS settings from, once at the start and again when the files change.
+//! The source of TLS material: loaded on startup and again when the files change.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use super::material::{Identity, Material};
 use super::{Options, Verify};
 use crate::Error;
 
-/// Files are not read more often than this, whatever the options say.
+/// Minimum interval for checking the files.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 
-/// For how long files that have changed must stay as they are, unless they are read more often.
+/// Time for which changed files must stay unchanged, unless they are checked more often.
 const SETTLING: Duration = Duration::from_secs(1);
 
-/// Makes the material.
+/// A loader of material.
 pub(crate) struct Source {
     options: Arc<Options>,
-    /// What the server is called, for certificates that are made up.
+    /// The names of the server, for generated certificates.
     names: Arc<Vec<String>>,
     interval: Duration,
 }
@@ -37,7 +37,7 @@ impl Source {
         }
     }
 
-    /// The material as the files are now; the bundle is dumped where it is wanted.
+    /// Loads the material from the files, and writes the bundle to `cadump`.
     pub(crate) async fn load(&self) -> Result<Material, Error> {
         self.options.check()?;
         let files = Files::read(&self.options).await?;
@@ -46,7 +46,7 @@ impl Source {
         debug!(
             "{}",
             match (&material.config, &*self.options) {
-                (None, _) => "Using no certificate: the webhook server speaks plain HTTP.",
+                (None, _) => "Using no certificate: the webhook server uses plain HTTP.",
                 (_, options) if options.context.is_some() => "Using a provided context for HTTPS.",
                 (_, options) if options.certfile.is_some() =>
                     "Using a provided certificate for HTTPS.",
@@ -57,7 +57,7 @@ impl Source {
             debug!("Loading a CA for client certificate verification.");
         }
         if !material.is_vouched {
-            // It can be right: somebody in between may show another one to API servers.
+            // This can be intended: a proxy may present another certificate to API servers.
             warn!("{}", Error::Unvouched);
         }
         self.complain(&material);
@@ -67,11 +67,11 @@ impl Source {
         Ok(material)
     }
 
-    /// Waits until there is other material than this. Files that cannot be used, such as one of two
-    /// that are being replaced, are looked at again later.
+    /// Waits for material that differs from the current one. Unusable files, such as one of two
+    /// that are being replaced, are checked again later.
     ///
     /// # Cancellation
-    /// Can be dropped at any moment; then nothing has happened.
+    /// Cancel-safe.
     pub(crate) async fn renewed(&self, current: &Material) -> Material {
         loop {
             tokio::time::sleep(self.interval).await;
@@ -81,18 +81,18 @@ impl Source {
                 Err(error) => {
                     let cause = std::error::Error::source(&error);
                     let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-                    warn!("The webhook server goes on with its old certificate: {error}{cause}");
+                    warn!("The webhook server keeps its old certificate: {error}{cause}");
                 }
             }
         }
     }
 
-    /// Other material than this, if there is.
+    /// Returns material that differs from the current one, if there is any.
     async fn look(&self, current: &Material) -> Result<Option<Material>, Error> {
         let files = Files::read(&self.options).await?;
         let is_same = files.digest == current.digest;
         let now = Timestamp::now();
-        // What was made up stays, whatever happens to the files.
+        // A generated certificate is kept when other files change.
         let identity = current.identity.clone().filter(|known| now < known.due);
         if is_same && identity.is_some() == current.identity.is_some() {
             return Ok(None);
@@ -111,29 +111,30 @@ impl Source {
         Ok(Some(material))
     }
 
-    /// Warns of certificates that nobody will accept. They are shown nevertheless: clocks can be wrong.
+    /// Warns of certificates that clients will reject. They are used nevertheless: the clock can be
+    /// wrong.
     fn complain(&self, material: &Material) {
         if let (Some(path), Some(complaint)) =
             (&self.options.certfile, material.complaint(Timestamp::now()))
         {
             let path = path.display();
             warn!(
-                "The certificate of the webhook server in {path} {complaint}: API servers refuse it, and \
-                 deny what they cannot ask about. It is read again when it is replaced."
+                "The certificate of the webhook server in {path} {complaint}: API servers reject it, \
+                 and requests that need the webhooks fail. It is loaded again when it is replaced."
             );
         }
     }
 
-    /// Makes it where nobody waits for it.
+    /// Builds the material on a blocking thread.
     async fn make(&self, files: Files, identity: Option<Arc<Identity>>) -> Result<Material, Error> {
         let (options, names) = (Arc::clone(&self.options), Arc::clone(&self.names));
         let making = spawn_blocking(move || Material::new(&options, &files, &names, identity));
-        // Only a panic can be the reason, or the end of everything.
+        // Fails only if the task panics or the runtime shuts down.
         let failed = |error| Error::Certificate(rustls::Error::General(format!("{error}")));
         making.await.map_err(failed)?
     }
 
-    /// Writes the bundle where it is wanted, if it is.
+    /// Writes the bundle to `cadump`, if it is set.
     pub(crate) async fn dump(&self, bundle: &Bundle) -> Result<(), Error> {
         let Some(path) = &self.options.cadump else {
             return Ok(());
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn generated_certificates_are_made_anew_in_time() {
+    async fn generated_certificates_are_renewed_in_time() {
         let source = source(Options::default());
         let current = source.load().await.unwrap();
         let due = current.identity.as_ref().expect("it was made up").due;
@@ -180,7 +181,7 @@ mod tests {
         let renewed = source.renewed(&current).await;
         assert_ne!(renewed.bundle, current.bundle);
         assert!(renewed.identity.as_ref().expect("it was made up").due >= due);
-        // Before anybody sees the new certificate, its authority has to be known.
+        // The new CA must be announced before the new certificate is used.
         let both = renewed.bridge_from(&current).expect("it is another one");
         let (old, new) = (current.bundle.unwrap(), renewed.bundle.unwrap());
         assert_eq!(both, old.joined(&new));
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn authorities_of_clients_are_files_too() {
+    async fn client_ca_files_are_reloaded() {
         let folder = tempfile::TempDir::new().unwrap();
         let cafile: PathBuf = folder.path().join("clients.pem");
         let authority = || {
@@ -215,7 +216,7 @@ mod tests {
         assert!(!is_renewed_within(&source, &current, 10 * MINUTE).await);
         std::fs::write(&cafile, authority()).unwrap();
         let renewed = source.renewed(&current).await;
-        // The server's own certificate has nothing to do with it.
+        // The server's own certificate is unchanged.
         assert_eq!(renewed.bundle, current.bundle);
         assert_eq!(renewed.bridge_from(&current), None);
         assert!(!is_renewed_within(&source, &renewed, 10 * MINUTE).await);
@@ -239,7 +240,7 @@ mod tests {
             })
         };
         let current = with("secret").load().await.unwrap();
-        // With another password, it would be noticed.
+        // Another password would be detected.
         let other = with("other");
         assert!(matches!(other.look(&current).await, Ok(None)));
         std::fs::write(&certfile, format!("{certificate}\n")).unwrap();
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn intervals_of_nothing_are_not_nothing() {
+    async fn zero_interval_is_replaced_by_the_minimum() {
         let source = Source::new(Options::default(), Vec::new(), Duration::ZERO);
         assert_eq!(source.interval, SHORTEST_INTERVAL);
     }

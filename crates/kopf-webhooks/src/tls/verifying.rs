@@ -1,4 +1,4 @@
-//! Certificates of clients: whether they are wanted, and who vouches for them.
+//! Verification of client certificates.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::Error;
 
-/// Whether clients have to show certificates.
+/// The requirement for client certificates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// They are not asked. (But an authority for them is reason enough to ask.)
+    /// Not requested, unless a CA for clients is set.
     #[default]
     None,
-    /// They are asked; those who show none are served as well.
+    /// Requested; clients without a certificate are accepted.
     Optional,
-    /// Those who show none are not served.
+    /// Required; clients without a certificate are rejected.
     Required,
 }
 
-/// Verifies certificates of clients by these authorities.
+/// Returns a verifier of client certificates with these CA certificates.
 pub(super) fn verifier(
     mode: Verify,
     authorities: Vec<CertificateDer<'static>>,
@@ -49,10 +49,11 @@ pub(super) fn verifier(
     Ok(Arc::new(Verifier { authorities, inner }))
 }
 
-/// The usual rules, and one more: a certificate that is itself among the authorities is trusted.
+/// The verifier of webpki, extended by one rule: a certificate that is itself in the CA bundle is
+/// accepted.
 ///
-/// That is what `openssl req -x509` makes, which is how everybody begins: a certificate that signs
-/// itself and may sign others. OpenSSL and Go take it; the rules of the web do not.
+/// `openssl req -x509` creates such certificates: self-signed, and allowed to sign others. OpenSSL
+/// and Go accept them; webpki does not.
 #[derive(Debug)]
 struct Verifier {
     authorities: Vec<CertificateDer<'static>>,
@@ -109,7 +110,7 @@ impl ClientCertVerifier for Verifier {
     }
 }
 
-/// What else the usual rules would have checked: the time and the purpose.
+/// Checks the validity and the purpose, which webpki would have checked.
 fn check_usable(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), CertificateError> {
     let (_, parsed) =
         X509Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
@@ -162,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_is_its_own_authority_is_trusted_if_it_is_listed() {
+    fn listed_self_signed_certificate_is_accepted() {
         let listed = self_signed(&[]);
         verify(&listed, &listed, WITHIN).unwrap();
         verify(&listed, &self_signed(&[]), WITHIN).unwrap_err();
     }
 
     #[test]
-    fn but_neither_after_its_time_nor_for_another_purpose() {
+    fn listed_certificate_is_checked_for_validity_and_purpose() {
         let listed = self_signed(&[]);
         assert_eq!(
             verify(&listed, &listed, 1_600_000_000),

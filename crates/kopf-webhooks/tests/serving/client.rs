@@ -1,4 +1,4 @@
-//! A client like an API server: over TLS, by HTTP/1.1 or HTTP/2, on one connection.
+//! A client similar to an API server: over TLS, by HTTP/1.1 or HTTP/2, on one connection.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,13 +22,13 @@ use tokio_rustls::client::TlsStream;
 
 use crate::pki::{Identity, certificates};
 
-/// How to connect.
+/// The parameters of a connection.
 #[derive(Clone)]
 pub(crate) struct Connecting {
     config: ClientConfig,
-    /// The name to verify, if not that of the URL.
+    /// The name to verify; by default, that of the URL.
     pub(crate) name: Option<String>,
-    /// The address to connect to, if not the loopback address.
+    /// The address to connect to; by default, loopback.
     pub(crate) address: &'static str,
     pub(crate) version: Option<&'static SupportedProtocolVersion>,
     pub(crate) is_http2: bool,
@@ -66,14 +66,14 @@ impl Connecting {
         self.config.url.as_ref().unwrap().parse().unwrap()
     }
 
-    /// A connection without anything.
+    /// Opens a TCP connection.
     pub(crate) async fn tcp(&self) -> io::Result<TcpStream> {
         let ip = self.address.parse().unwrap();
         let port = self.uri().port_u16().unwrap();
         TcpStream::connect(SocketAddr::new(ip, port)).await
     }
 
-    /// The settings for TLS, to be used for several connections.
+    /// Returns the TLS configuration, for several connections.
     pub(crate) fn tls_config(&self) -> Arc<TlsConfig> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = RootCertStore::empty();
@@ -105,7 +105,7 @@ impl Connecting {
         Arc::new(config)
     }
 
-    /// A connection with TLS.
+    /// Opens a TLS connection.
     pub(crate) async fn tls(&self) -> io::Result<TlsStream<TcpStream>> {
         self.tls_by(self.tls_config()).await
     }
@@ -122,7 +122,7 @@ impl Connecting {
             .await
     }
 
-    /// A connection to send requests on.
+    /// Opens an HTTP connection.
     pub(crate) async fn connect(&self) -> io::Result<Client> {
         if self.uri().scheme_str() == Some("http") {
             return Client::over_http1(self.tcp().await?).await;
@@ -141,21 +141,21 @@ enum Sender {
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
-/// A connection to send requests on.
+/// An HTTP connection.
 pub(crate) struct Client {
     sender: Sender,
     _tasks: JoinSet<()>,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ClientResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
 }
 
-impl Answer {
+impl ClientResponse {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
@@ -195,7 +195,7 @@ impl Client {
         })
     }
 
-    /// The same connection of HTTP/2, for another request at the same time.
+    /// Returns the same HTTP/2 connection, for a concurrent request.
     pub(crate) fn fork(&self) -> Self {
         let Sender::Http2(sender) = &self.sender else {
             panic!("HTTP/1.1 has one request at a time");
@@ -206,7 +206,7 @@ impl Client {
         }
     }
 
-    /// Whether it can be used for another request.
+    /// Returns `true` if it can be used for another request.
     pub(crate) async fn is_usable(&mut self) -> bool {
         match &mut self.sender {
             Sender::Http1(sender) => sender.ready().await.is_ok(),
@@ -217,7 +217,7 @@ impl Client {
     pub(crate) async fn send(
         &mut self,
         mut request: Request<Full<Bytes>>,
-    ) -> Result<Answer, hyper::Error> {
+    ) -> Result<ClientResponse, hyper::Error> {
         let response = match &mut self.sender {
             Sender::Http1(sender) => sender.send_request(request).await?,
             Sender::Http2(sender) => {
@@ -230,7 +230,7 @@ impl Client {
         };
         let (head, body) = response.into_parts();
         let text = body.collect().await?.to_bytes();
-        Ok(Answer {
+        Ok(ClientResponse {
             status: head.status,
             headers: head.headers,
             text: String::from_utf8(text.to_vec()).unwrap(),
@@ -241,7 +241,7 @@ impl Client {
         &mut self,
         path: &str,
         text: impl Into<Bytes>,
-    ) -> Result<Answer, hyper::Error> {
+    ) -> Result<ClientResponse, hyper::Error> {
         let request = Request::post(path)
             .header("content-type", "application/json")
             .header("user-agent", "kube-apiserver-admission")
@@ -253,7 +253,7 @@ impl Client {
         &mut self,
         path: &str,
         review: &Value,
-    ) -> Result<Answer, hyper::Error> {
+    ) -> Result<ClientResponse, hyper::Error> {
         self.post(path, review.to_string()).await
     }
 }

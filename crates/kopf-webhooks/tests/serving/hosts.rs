@@ -1,4 +1,4 @@
-//! Names of this machine in clusters that are guessed.
+//! Tests of the detection of host names.
 
 use kopf_webhooks::{AutoTunnel, Server};
 use rcgen::{CertificateParams, DnType, KeyPair};
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::client::Connecting;
 use crate::operator::{Play, review};
 
-/// A certificate of an API server.
+/// Returns a certificate of an API server.
 fn certificate(common_name: &str, name: &str) -> Vec<u8> {
     let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
     params
@@ -18,7 +18,7 @@ fn certificate(common_name: &str, name: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn clusters_are_found_out() {
+async fn local_clusters_are_detected() {
     let k3s = json!({"gitVersion": "v1.36.4+k3s1"});
     let other = json!({"gitVersion": "v1.36.4"});
     for (certificate, version, host) in [
@@ -52,7 +52,7 @@ async fn clusters_are_found_out() {
         let mut client = Connecting::to(&running.config).connect().await.unwrap();
         assert_eq!(client.review("/x", &review("u")).await.unwrap().status, 200);
 
-        // What is said is not guessed.
+        // An explicit host takes precedence over the detection.
         let running = play().run(Server::auto().host("said.example")).await;
         assert!(running.url().starts_with("https://said.example:"));
 

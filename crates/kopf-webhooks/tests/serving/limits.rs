@@ -1,4 +1,4 @@
-//! Clients that are slow, silent or many: others are served nevertheless.
+//! Tests of slow, silent or many clients: others are served nevertheless.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn server(limits: Limits) -> Server {
     Server::new().addr("127.0.0.1").limits(limits)
 }
 
-/// Connections that are never finished.
+/// Incomplete connections.
 #[derive(Default)]
 struct Slow {
     plain: Vec<TcpStream>,
@@ -23,8 +23,8 @@ struct Slow {
 }
 
 impl Slow {
-    /// Begins so many of each: with nothing, with half a handshake, with half of the headers, with
-    /// half of a body.
+    /// Opens `each` connections of every type: without data, with half a handshake, with half of
+    /// the headers, with half of a body.
     async fn begin(connecting: &Connecting, each: usize) -> Self {
         let mut slow = Self::default();
         let config = connecting.tls_config();
@@ -62,7 +62,7 @@ async fn hold_a_thousand(limits: Limits) {
 
     let slow = Slow::begin(&connecting, 250).await;
     assert_eq!(slow.len(), 1000);
-    // Whoever was there before is still there, and whoever comes is let in.
+    // Existing clients stay connected, and new ones are accepted.
     assert_eq!(
         early.review("/check", &review("u")).await.unwrap().status,
         200
@@ -72,8 +72,8 @@ async fn hold_a_thousand(limits: Limits) {
         connecting.is_http2 = is_http2;
         for _ in 0..20 {
             let mut client = connecting.connect().await.unwrap();
-            let answer = client.review("/check", &review("u")).await.unwrap();
-            assert_eq!(answer.status, 200);
+            let response = client.review("/check", &review("u")).await.unwrap();
+            assert_eq!(response.status, 200);
         }
     }
     assert_eq!(running.reviewed().len(), 42);
@@ -81,30 +81,30 @@ async fn hold_a_thousand(limits: Limits) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_slow_connections_do_not_keep_others_out() {
+async fn thousand_slow_connections_do_not_block_others() {
     hold_a_thousand(Limits::default()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nor_do_they_if_there_is_place_for_a_few_only() {
+async fn slow_connections_do_not_block_others_at_a_low_limit() {
     let mut limits = Limits::default();
     limits.connections = 16;
     hold_a_thousand(limits).await;
 }
 
 #[tokio::test]
-async fn who_does_not_ask_in_time_is_disconnected() {
+async fn connections_without_a_request_time_out() {
     let mut limits = Limits::default();
     limits.header_time = Duration::from_millis(500);
     let running = Play::allowing().run(server(limits)).await;
     let connecting = Connecting::to(&running.config);
     let mut slow = Slow::begin(&connecting, 1).await;
     for stream in &mut slow.plain {
-        // The end, in whatever form.
+        // An orderly end or a reset.
         let _ = stream.read_to_end(&mut Vec::new()).await;
     }
     let _ = slow.tls[0].read_to_end(&mut Vec::new()).await;
-    // The one who has asked is waited for.
+    // The connection with a request is kept.
     let reading = slow.tls[1].read_u8();
     assert!(
         tokio::time::timeout(Duration::from_millis(1), reading)
@@ -114,7 +114,7 @@ async fn who_does_not_ask_in_time_is_disconnected() {
 }
 
 #[tokio::test]
-async fn who_is_idle_for_too_long_is_disconnected() {
+async fn idle_connections_time_out() {
     let mut limits = Limits::default();
     limits.idle_time = Duration::from_millis(300);
     let running = Play::allowing().run(server(limits)).await;
@@ -122,8 +122,8 @@ async fn who_is_idle_for_too_long_is_disconnected() {
         let mut connecting = Connecting::to(&running.config);
         connecting.is_http2 = is_http2;
         let mut client = connecting.connect().await.unwrap();
-        let answer = client.review("/check", &review("u")).await.unwrap();
-        assert_eq!(answer.status, 200);
+        let response = client.review("/check", &review("u")).await.unwrap();
+        assert_eq!(response.status, 200);
         while client.is_usable().await {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -131,18 +131,18 @@ async fn who_is_idle_for_too_long_is_disconnected() {
 }
 
 #[tokio::test]
-async fn bodies_that_do_not_come_are_not_waited_for() {
+async fn missing_bodies_time_out() {
     let mut limits = Limits::default();
     limits.body_time = Duration::from_millis(50);
     let running = Play::allowing().run(server(limits)).await;
     let mut slow = Slow::begin(&Connecting::to(&running.config), 1).await;
-    let mut answer = Vec::new();
-    let _ = slow.tls[1].read_to_end(&mut answer).await;
-    let answer = String::from_utf8(answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    let mut response = Vec::new();
+    let _ = slow.tls[1].read_to_end(&mut response).await;
+    let response = String::from_utf8(response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 408"), "{response}");
     assert!(
-        answer.ends_with("408: the body was not received within 50ms"),
-        "{answer}"
+        response.ends_with("408: the body was not received within 50ms"),
+        "{response}"
     );
     assert!(running.reviewed().is_empty());
 }
@@ -180,8 +180,8 @@ async fn reviews_under_way_are_not_displaced() {
         }
         release.notify_one();
     };
-    let (answer, ()) = tokio::join!(reviewing, others);
-    assert_eq!(answer.unwrap().status, 200);
+    let (response, ()) = tokio::join!(reviewing, others);
+    assert_eq!(response.unwrap().status, 200);
 }
 
 #[tokio::test]
@@ -210,16 +210,16 @@ async fn reviews_under_way_are_finished_when_the_server_stops() {
         }
         running.stop().await;
     };
-    let (answers, ()) = tokio::join!(asking, stopping);
-    for answer in answers {
-        assert_eq!(answer.unwrap().status, 200);
+    let (responses, ()) = tokio::join!(asking, stopping);
+    for response in responses {
+        assert_eq!(response.unwrap().status, 200);
     }
     assert!(idle.review("/check", &asked).await.is_err());
     assert!(connecting.tcp().await.is_err(), "the port is closed");
 }
 
 #[tokio::test]
-async fn everything_ends_with_the_server() {
+async fn connections_and_reviews_end_with_the_server() {
     let under_way = Arc::new(());
     let held = Arc::clone(&under_way);
     let hanging = Play::new(move |_| {
@@ -250,9 +250,9 @@ async fn everything_ends_with_the_server() {
         }
         running.stop().await;
     };
-    let (answers, ()) = tokio::join!(asking, stopping);
-    assert!(answers.iter().all(Result::is_err), "{answers:?}");
-    // Reviews end as well, wherever they run.
+    let (responses, ()) = tokio::join!(asking, stopping);
+    assert!(responses.iter().all(Result::is_err), "{responses:?}");
+    // Reviews are dropped as well.
     while Arc::strong_count(&under_way) > 1 {
         tokio::task::yield_now().await;
     }
@@ -266,11 +266,11 @@ async fn everything_ends_with_the_server() {
 }
 
 #[tokio::test]
-async fn a_few_who_hold_all_the_memory_do_not_keep_it_from_others() {
+async fn clients_that_hold_all_memory_do_not_block_others() {
     let mut limits = Limits::default();
     limits.body = 1024 * 1024;
     limits.memory = 4 * limits.body;
-    // They would have all the time of the world.
+    // The timeouts never expire in this test.
     limits.body_time = Duration::from_secs(600);
     let size = limits.body;
     let running = Play::allowing().run(server(limits)).await;
@@ -281,7 +281,7 @@ async fn a_few_who_hold_all_the_memory_do_not_keep_it_from_others() {
     for _ in 0..5 {
         let mut stream = connecting.tls_by(config.clone()).await.unwrap();
         stream.write_all(head.as_bytes()).await.unwrap();
-        // Some have to wait for memory themselves.
+        // Some bodies have to wait for memory themselves.
         let sending = async {
             stream.write_all(&vec![b' '; size - 1]).await?;
             stream.flush().await
@@ -295,15 +295,15 @@ async fn a_few_who_hold_all_the_memory_do_not_keep_it_from_others() {
         let mut connecting = connecting.clone();
         connecting.is_http2 = is_http2;
         let mut client = connecting.connect().await.unwrap();
-        let answer = client.review("/check", &asked);
-        let answer = tokio::time::timeout(Duration::from_secs(60), answer).await;
-        let answer = answer.expect("it is answered").unwrap();
-        assert_eq!(answer.status, 200);
+        let response = client.review("/check", &asked);
+        let response = tokio::time::timeout(Duration::from_secs(60), response).await;
+        let response = response.expect("it gets a response").unwrap();
+        assert_eq!(response.status, 200);
     }
 }
 
 #[tokio::test]
-async fn small_texts_with_too_many_values_are_refused() {
+async fn small_bodies_with_too_many_values_are_rejected() {
     let mut limits = Limits::default();
     limits.body = 1024 * 1024;
     limits.memory = limits.body;
@@ -313,17 +313,17 @@ async fn small_texts_with_too_many_values_are_refused() {
         connecting.is_http2 = is_http2;
         let mut client = connecting.connect().await.unwrap();
         let dense = format!("[{}0]", "{\"\":0},".repeat(100_000));
-        let answer = client.post("/check", dense).await.unwrap();
-        assert_eq!(answer.status, 413);
+        let response = client.post("/check", dense).await.unwrap();
+        assert_eq!(response.status, 413);
         assert_eq!(
-            answer.text,
+            response.text,
             "413: the review has more values than fit into 16777216 bytes"
         );
-        // Texts of the same size that are just long are no problem.
+        // Long strings of the same size are accepted.
         let mut long = review("u");
         long["request"]["object"] = ",{[".repeat(300_000).into();
-        let answer = client.review("/check", &long).await.unwrap();
-        assert_eq!(answer.status, 200);
+        let response = client.review("/check", &long).await.unwrap();
+        assert_eq!(response.status, 200);
     }
     assert_eq!(running.reviewed().len(), 2);
 }

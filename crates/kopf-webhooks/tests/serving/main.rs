@@ -1,6 +1,6 @@
-//! Servers and tunnels over real sockets of this machine, in front of a fake operator.
+//! Servers and tunnels over real sockets of this machine, with a fake operator.
 
-#![allow(clippy::unwrap_used, clippy::panic)] // all of it is tests
+#![allow(clippy::unwrap_used, clippy::panic)] // test code only
 
 mod client;
 mod hosts;

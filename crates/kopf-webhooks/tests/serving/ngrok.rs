@@ -1,4 +1,4 @@
-//! The tunnel through ngrok, with a stand-in for its program.
+//! Tests of the ngrok tunnel with a stand-in for the program.
 #![cfg(unix)]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::client::Connecting;
 use crate::operator::{Play, review};
 
-/// A program that does this. Its arguments and its number are in files of the folder.
+/// Creates a program with this script. Its arguments and its process id are in files of the folder.
 fn stand_in(folder: &TempDir, script: &str) -> PathBuf {
     let path = folder.path().join("ngrok");
     let folder = folder.path().display();
@@ -38,7 +38,7 @@ echo '{"lvl":"info","msg":"started tunnel","addr":"x","url":"http://e5fc.ngrok.t
 echo '{"lvl":"info","msg":"started tunnel","addr":"x","url":"https://e5fc.ngrok.test"}'
 "#;
 
-/// Whether there is such a process, and not just its remains.
+/// Returns `true` if the process exists and is not a zombie.
 fn is_running(pid: &str) -> bool {
     let seen = std::process::Command::new("ps")
         .args(["-o", "stat=", "-p", pid])
@@ -48,7 +48,7 @@ fn is_running(pid: &str) -> bool {
 }
 
 #[tokio::test]
-async fn the_public_url_is_announced_and_the_local_server_serves() {
+async fn public_url_is_announced_and_the_local_server_serves() {
     let folder = TempDir::new().unwrap();
     let binary = stand_in(&folder, &format!("{STARTED}exec sleep 1000"));
     let tunnel = NgrokTunnel::new()
@@ -75,8 +75,8 @@ async fn the_public_url_is_announced_and_the_local_server_serves() {
         ..ClientConfig::default()
     };
     let mut client = Connecting::to(&config).connect().await.unwrap();
-    let answer = client.review("/hooks/check", &review("u")).await.unwrap();
-    assert_eq!(answer.status, 200);
+    let response = client.review("/hooks/check", &review("u")).await.unwrap();
+    assert_eq!(response.status, 200);
     assert_eq!(running.reviewed()[0].webhook.as_deref(), Some("check"));
 
     let pid = read(&folder, "pid");
@@ -95,7 +95,7 @@ async fn failure(tunnel: NgrokTunnel) -> Error {
 }
 
 #[tokio::test]
-async fn without_the_program_it_says_what_to_do() {
+async fn missing_program_is_an_error_with_advice() {
     let error = failure(NgrokTunnel::new().binary("/no/such/ngrok")).await;
     assert!(matches!(error, Error::NgrokMissing { .. }));
     let error = error.to_string();
@@ -106,7 +106,7 @@ async fn without_the_program_it_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_program_that_gives_up_is_quoted() {
+async fn error_contains_the_message_of_the_program() {
     let folder = TempDir::new().unwrap();
     for (script, status, reason) in [
         (
@@ -119,7 +119,7 @@ async fn a_program_that_gives_up_is_quoted() {
             "exit status: 7",
             "ERR_NGROK_4018",
         ),
-        ("exit 0", "exit status: 0", "it has not said why"),
+        ("exit 0", "exit status: 0", "no error message"),
     ] {
         let error = failure(NgrokTunnel::new().binary(stand_in(&folder, script))).await;
         let error = error.to_string();
@@ -128,22 +128,22 @@ async fn a_program_that_gives_up_is_quoted() {
 }
 
 #[tokio::test]
-async fn tokens_that_the_program_quotes_are_not_repeated() {
+async fn quoted_tokens_are_redacted() {
     let folder = TempDir::new().unwrap();
-    let script = "echo 'ERROR:  authentication failed: this is no token' >&2\n\
+    let script = "echo 'ERROR:  authentication failed: invalid token' >&2\n\
                   echo \"ERROR:  Your authtoken: $NGROK_AUTHTOKEN\" >&2\n\
                   echo 'ERROR:' >&2; echo 'ERROR:  ERR_NGROK_105' >&2; exit 1";
     let tunnel = NgrokTunnel::new().binary(stand_in(&folder, script));
     let error = failure(tunnel.token("hunter2")).await.to_string();
     assert_eq!(
         error,
-        "ngrok has ended (exit status: 1): authentication failed: this is no token \
+        "ngrok has ended (exit status: 1): authentication failed: invalid token \
          Your authtoken: *** ERR_NGROK_105"
     );
 }
 
 #[tokio::test]
-async fn a_program_that_leaves_somebody_behind_has_ended() {
+async fn exit_is_detected_despite_child_processes() {
     let folder = TempDir::new().unwrap();
     let left = folder.path().join("left");
     let script = format!(
@@ -162,20 +162,20 @@ async fn a_program_that_leaves_somebody_behind_has_ended() {
 }
 
 #[tokio::test]
-async fn a_program_that_says_nothing_any_more_is_not_trusted() {
+async fn program_that_closes_its_output_is_an_error() {
     let folder = TempDir::new().unwrap();
     let script = format!("{STARTED}exec sleep 1000 >/dev/null 2>&1");
     let tunnel = NgrokTunnel::new().binary(stand_in(&folder, &script));
     let running = Play::allowing().run(tunnel).await;
     let error = running.ended().await.to_string();
-    assert!(error.contains("it says nothing any more"), "{error}");
+    assert!(error.contains("it closed its output"), "{error}");
 }
 
 #[tokio::test]
-async fn a_tunnel_that_breaks_ends_the_server() {
+async fn broken_tunnel_ends_the_server() {
     let folder = TempDir::new().unwrap();
     let noise = "x".repeat(200);
-    // More than fits into a pipe: it has to be read.
+    // More than fits into a pipe: the output must be read.
     let script = format!(
         "{STARTED}i=0; while [ $i -lt 2000 ]; do echo '{noise}'; i=$((i+1)); done\n\
          echo '{{\"lvl\":\"crit\",\"msg\":\"session lost\"}}'; exit 3"
@@ -187,9 +187,9 @@ async fn a_tunnel_that_breaks_ends_the_server() {
 }
 
 #[tokio::test]
-async fn another_public_url_is_announced_as_well_whatever_is_said_in_between() {
+async fn new_public_url_is_announced() {
     let folder = TempDir::new().unwrap();
-    // A line that is too long, one that is no text, and the same URL again.
+    // A line that is too long, one that is not UTF-8, and the same URL again.
     let script = format!(
         "{STARTED}head -c 200000 /dev/zero | tr '\\0' x; echo; printf 'n\\377\\n'\n\
          {STARTED}echo '{{\"msg\":\"started tunnel\",\"url\":\"https://other.ngrok.test\"}}'\n\
@@ -208,9 +208,9 @@ async fn another_public_url_is_announced_as_well_whatever_is_said_in_between() {
 /// Set in the process that finds the stand-in by its name.
 const INNER: &str = "KOPF_TEST_STAND_IN";
 
-/// Variables are those of the whole process: the tunnel has one of its own, which is this very test.
+/// Environment variables are global, so this test runs itself in a child process.
 #[tokio::test]
-async fn clusters_that_are_not_known_are_reached_through_the_program_as_it_is_found() {
+async fn unknown_clusters_use_ngrok_from_the_search_path() {
     if std::env::var_os(INNER).is_some() {
         let tunnel = AutoTunnel::new().path("/hooks");
         let running = Play::allowing().run(tunnel).await;

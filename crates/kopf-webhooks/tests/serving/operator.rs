@@ -1,4 +1,4 @@
-//! An operator that is none: it answers reviews by a function, and keeps what it is told.
+//! A fake operator that responds to reviews by a function and records announcements.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 type Script = dyn Fn(Incoming) -> BoxFuture<'static, Result<Value, Refusal>> + Send + Sync;
 
-/// What a server is run with.
+/// The operator of a server under test.
 pub(crate) struct Operator {
     script: Box<Script>,
     reviewed: Mutex<Vec<Incoming>>,
@@ -45,7 +45,7 @@ impl Operator {
     }
 }
 
-/// How a server is to be run.
+/// The setup of a server under test.
 pub(crate) struct Play {
     script: Box<Script>,
     pub(crate) certificate: Option<Vec<u8>>,
@@ -53,7 +53,7 @@ pub(crate) struct Play {
 }
 
 impl Play {
-    /// Answers each review by this function.
+    /// Responds to each review by this function.
     pub(crate) fn new<F>(script: impl Fn(Incoming) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Value, Refusal>> + Send + 'static,
@@ -65,19 +65,19 @@ impl Play {
         }
     }
 
-    /// Allows everything.
+    /// Allows all requests.
     pub(crate) fn allowing() -> Self {
         Self::new(|incoming| async move { Ok(allowed(&incoming.review)) })
     }
 
-    /// Runs a server until it says where it is.
+    /// Runs a server until it announces its address.
     pub(crate) async fn run(self, server: impl WebhookServer + 'static) -> Running {
         self.try_run(server)
             .await
             .unwrap_or_else(|error| panic!("it does not run: {error:?}"))
     }
 
-    /// Runs a server until it says where it is, or ends.
+    /// Runs a server until it announces its address, or ends.
     pub(crate) async fn try_run(
         self,
         server: impl WebhookServer + 'static,
@@ -104,10 +104,10 @@ impl Play {
     }
 }
 
-/// A server that runs. It ends when this is dropped.
+/// A running server. It ends on drop.
 pub(crate) struct Running {
     operator: Arc<Operator>,
-    /// Where it is, as it said last.
+    /// The last announced address.
     pub(crate) config: ClientConfig,
     configs: mpsc::UnboundedReceiver<ClientConfig>,
     stop: CancellationToken,
@@ -115,29 +115,29 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// All requests so far.
+    /// Returns all requests so far.
     pub(crate) fn reviewed(&self) -> Vec<Incoming> {
         self.operator.lock().clone()
     }
 
-    /// Waits until it says again where it is.
+    /// Waits for the next announcement.
     pub(crate) async fn next_config(&mut self) -> &ClientConfig {
         self.config = self.configs.recv().await.expect("it runs");
         &self.config
     }
 
-    /// Whether it has said more than was asked for.
+    /// Returns `true` if there are unread announcements.
     pub(crate) fn has_more_configs(&self) -> bool {
         !self.configs.is_empty()
     }
 
-    /// Waits until it ends by itself, and says why.
+    /// Waits until the server ends by itself. Returns the error.
     pub(crate) async fn ended(mut self) -> ServerError {
         let ended = self.task.join_next().await.expect("there is one task");
         ended.unwrap().expect_err("it can end by an error only")
     }
 
-    /// Stops it as operators do, by the signal, and waits for its end.
+    /// Stops the server by the shutdown signal, and waits for its end.
     pub(crate) async fn stop(mut self) {
         self.stop.cancel();
         let ended = self.task.join_next().await.expect("there is one task");
@@ -154,12 +154,12 @@ impl Running {
     }
 }
 
-/// A review with this uid.
+/// Returns a review with this uid.
 pub(crate) fn review(uid: &str) -> Value {
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": uid}})
 }
 
-/// The answer to a review.
+/// Returns the response to a review.
 pub(crate) fn allowed(review: &Value) -> Value {
     json!({
         "apiVersion": review["apiVersion"],

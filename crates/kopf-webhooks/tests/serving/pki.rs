@@ -9,7 +9,7 @@ use rcgen::{
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// An authority.
+/// A CA.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pub(crate) pem: String,
@@ -36,12 +36,12 @@ impl Authority {
         }
     }
 
-    /// A certificate of a server with this name or address.
+    /// Issues a server certificate with this name or address.
     pub(crate) fn server(&self, name: &str) -> Identity {
         self.sign(&[name], name, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
-    /// A certificate of a client.
+    /// Issues a client certificate.
     pub(crate) fn client(&self, name: &str) -> Identity {
         self.sign(&[], name, ExtendedKeyUsagePurpose::ClientAuth)
     }
@@ -60,7 +60,7 @@ impl Authority {
 }
 
 impl Identity {
-    /// As `openssl req -x509` makes it: its own authority.
+    /// Returns a self-signed CA certificate, as by `openssl req -x509`.
     pub(crate) fn self_signed(name: &str) -> Self {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -81,7 +81,7 @@ impl Identity {
     }
 }
 
-/// The certificates of a text.
+/// Parses certificates in PEM.
 pub(crate) fn certificates(pem: &[u8]) -> Vec<CertificateDer<'static>> {
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     all.unwrap()
@@ -90,7 +90,7 @@ pub(crate) fn certificates(pem: &[u8]) -> Vec<CertificateDer<'static>> {
 /// Writes a file into a folder, or replaces it.
 pub(crate) fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
     let (path, new) = (folder.join(name), folder.join("new"));
-    // A half-written file is not what is tested here.
+    // Replaced by a rename, because partial writes are not tested here.
     std::fs::write(&new, text).unwrap();
     std::fs::rename(&new, &path).unwrap();
     path

@@ -1,4 +1,4 @@
-//! Certificates that are replaced while the server runs.
+//! Tests of replacing certificates while the server runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::client::Connecting;
 use crate::operator::{Play, Running, allowed, review};
 use crate::pki::{Authority, Identity, certificates, write};
 
-/// A server of these files, which it looks at all the time.
+/// Returns a server with these files and a short check interval.
 fn server(folder: &Path) -> Server {
     Server::new()
         .addr("127.0.0.1")
@@ -41,20 +41,20 @@ async fn shown(running: &Running) -> Vec<u8> {
     stream.get_ref().1.peer_certificates().unwrap()[0].to_vec()
 }
 
-/// Whether the server has said before that it takes no more on this connection, by HTTP/2: every
-/// client sends such a request again on another one.
+/// Returns `true` if an HTTP/2 request was not processed before GOAWAY: clients resend such
+/// requests on another connection.
 fn is_not_taken(error: &hyper::Error) -> bool {
     let error = format!("{error:?}");
     error.contains("Canceled") || (error.contains("GoAway") && error.contains("NO_ERROR"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_fails_while_certificates_are_replaced() {
+async fn no_request_fails_while_certificates_are_replaced() {
     let folder = TempDir::new().unwrap();
     let authority = Authority::new("ca");
     write(folder.path(), "ca.pem", &authority.pem);
     replace(folder.path(), &authority.server("127.0.0.1"));
-    // Reviews take their time, so that some are always under way.
+    // Slow reviews ensure that some are always in progress.
     let slow = Play::new(|incoming| async move {
         tokio::time::sleep(Duration::from_millis(2)).await;
         Ok(allowed(&incoming.review))
@@ -76,7 +76,7 @@ async fn nothing_fails_while_certificates_are_replaced() {
                 while client.is_usable().await && !is_over.load(Ordering::Relaxed) {
                     let uid = format!("{number}-{asked}");
                     match client.review("/check", &review(&uid)).await {
-                        Ok(answer) => assert_eq!(answer.status, 200),
+                        Ok(response) => assert_eq!(response.status, 200),
                         Err(error) if is_not_taken(&error) => break,
                         Err(error) => panic!("a review is lost: {error:?}"),
                     }
@@ -94,7 +94,7 @@ async fn nothing_fails_while_certificates_are_replaced() {
         while *shown(&running).await != *identity.chain()[0] {
             running.next_config().await;
         }
-        // All of them have the time to notice.
+        // All clients have time to observe the change.
         let before = answered.load(Ordering::Relaxed);
         while answered.load(Ordering::Relaxed) < before + 100 {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -102,7 +102,7 @@ async fn nothing_fails_while_certificates_are_replaced() {
     }
     is_over.store(true, Ordering::Relaxed);
     let reconnected = clients.join_all().await;
-    // What was not taken on one connection was sent again on another, so nothing was asked twice.
+    // Requests rejected by one connection were resent on another, and none was processed twice.
     let mut uids: Vec<String> = running
         .reviewed()
         .iter()
@@ -112,7 +112,7 @@ async fn nothing_fails_while_certificates_are_replaced() {
     uids.dedup();
     assert_eq!(uids.len(), running.reviewed().len());
     assert_eq!(uids.len(), answered.load(Ordering::Relaxed));
-    // Old connections do not live on with the old certificate.
+    // Old connections end with the old certificate.
     assert!(
         reconnected.iter().all(|count| *count >= 3),
         "{reconnected:?}"
@@ -120,7 +120,7 @@ async fn nothing_fails_while_certificates_are_replaced() {
 }
 
 #[tokio::test]
-async fn a_new_bundle_is_announced() {
+async fn new_bundle_is_announced() {
     let folder = TempDir::new().unwrap();
     let (old, new) = (Authority::new("old"), Authority::new("new"));
     write(folder.path(), "ca.pem", &old.pem);
@@ -131,7 +131,7 @@ async fn a_new_bundle_is_announced() {
         .await;
     let url = running.url().to_owned();
 
-    // First who vouches, then the certificate: there is no moment without.
+    // First the CA bundle, then the certificate, so that clients always accept one.
     let both = format!("{}{}", old.pem, new.pem);
     write(folder.path(), "ca.pem", &both);
     let config = running.next_config().await.clone();
@@ -148,7 +148,7 @@ async fn a_new_bundle_is_announced() {
 }
 
 #[tokio::test]
-async fn certificates_of_another_authority_are_not_shown_before_it_is_known() {
+async fn new_ca_is_announced_before_its_certificate_is_used() {
     let folder = TempDir::new().unwrap();
     let (old, new) = (Authority::new("old"), Authority::new("new"));
     write(folder.path(), "ca.pem", &old.pem);
@@ -158,7 +158,7 @@ async fn certificates_of_another_authority_are_not_shown_before_it_is_known() {
     let known = running.config.clone();
     let mut client = Connecting::to(&known).by_http2().connect().await.unwrap();
 
-    // One after another: what does not belong together is waited for.
+    // One after another: a mismatch of certificate and key is tolerated for a while.
     let after = new.server("127.0.0.1");
     write(folder.path(), "ca.pem", &new.pem);
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -168,19 +168,19 @@ async fn certificates_of_another_authority_are_not_shown_before_it_is_known() {
     let both = format!("{}{}", old.pem, new.pem);
     let config = running.next_config().await;
     assert_eq!(authorities(config), certificates(both.as_bytes()));
-    // Those who have not heard of it yet are served as before, on old and on new connections.
+    // Clients with the old bundle are served as before, on old and new connections.
     assert!(client.is_usable().await);
     let mut late = Connecting::to(&known).connect().await.unwrap();
     for client in [&mut client, &mut late] {
-        let answer = client.review("/check", &review("u")).await.unwrap();
-        assert_eq!(answer.status, 200);
+        let response = client.review("/check", &review("u")).await.unwrap();
+        assert_eq!(response.status, 200);
     }
     assert_eq!(shown(&running).await, *before.chain()[0]);
 
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(31)).await;
     tokio::time::resume();
-    // Who has heard of both sees no difference.
+    // Clients with both CAs see no difference.
     let trusting = running.config.clone();
     let config = running.next_config().await;
     assert_eq!(authorities(config), certificates(new.pem.as_bytes()));
@@ -189,7 +189,7 @@ async fn certificates_of_another_authority_are_not_shown_before_it_is_known() {
 }
 
 #[tokio::test]
-async fn files_that_cannot_be_used_are_waited_for() {
+async fn unusable_files_are_checked_again() {
     let folder = TempDir::new().unwrap();
     let authority = Authority::new("ca");
     write(folder.path(), "ca.pem", &authority.pem);
@@ -206,7 +206,7 @@ async fn files_that_cannot_be_used_are_waited_for() {
     ];
     for broken in breaking {
         broken();
-        // More than enough for many looks at it.
+        // Enough for many checks.
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert_eq!(shown(&running).await, *first.chain()[0]);
         assert!(!running.has_more_configs());
@@ -217,20 +217,20 @@ async fn files_that_cannot_be_used_are_waited_for() {
 }
 
 #[tokio::test]
-async fn connections_are_told_to_end_and_not_cut() {
+async fn connections_end_after_their_requests() {
     let folder = TempDir::new().unwrap();
     let authority = Authority::new("ca");
     write(folder.path(), "ca.pem", &authority.pem);
     replace(folder.path(), &authority.server("127.0.0.1"));
     let mut running = Play::allowing().run(server(folder.path())).await;
     let mut client = Connecting::to(&running.config).connect().await.unwrap();
-    let answer = client.review("/check", &review("u")).await.unwrap();
-    assert!(!answer.headers.contains_key("connection"));
+    let response = client.review("/check", &review("u")).await.unwrap();
+    assert!(!response.headers.contains_key("connection"));
 
     write(folder.path(), "ca.pem", &format!("{}\n", authority.pem));
     running.next_config().await;
-    let answer = client.review("/check", &review("u")).await.unwrap();
-    assert_eq!(answer.status, 200);
-    assert_eq!(answer.headers["connection"], "close");
+    let response = client.review("/check", &review("u")).await.unwrap();
+    assert_eq!(response.status, 200);
+    assert_eq!(response.headers["connection"], "close");
     assert!(!client.is_usable().await);
 }

@@ -1,4 +1,4 @@
-//! Requests and answers.
+//! Tests of requests and responses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn server() -> Server {
 }
 
 #[tokio::test]
-async fn a_review_is_answered() {
+async fn review_gets_a_response() {
     let running = Play::allowing().run(server()).await;
     let mut client = Connecting::to(&running.config).connect().await.unwrap();
     let answer = client
@@ -56,7 +56,7 @@ async fn a_review_is_answered() {
 }
 
 #[tokio::test]
-async fn http2_is_spoken_with_those_who_speak_it() {
+async fn http2_is_negotiated() {
     let running = Play::allowing().run(server()).await;
     let connecting = Connecting::to(&running.config).by_http2();
     let mut client = connecting.connect().await.unwrap();
@@ -68,7 +68,7 @@ async fn http2_is_spoken_with_those_who_speak_it() {
 }
 
 #[tokio::test]
-async fn the_first_version_of_http_is_spoken_as_well() {
+async fn http10_is_supported() {
     let running = Play::allowing().run(server()).await;
     let connecting = Connecting::to(&running.config);
     let mut tls = (*connecting.tls_config()).clone();
@@ -103,7 +103,7 @@ async fn ids_are_the_rest_of_the_path() {
     for path in ["/", "/other/x", "/hookss/x"] {
         let answer = client.review(path, &review("u")).await.unwrap();
         assert_eq!(answer.status, 404, "{path}");
-        assert_eq!(answer.text, "404: there are no webhooks at this path");
+        assert_eq!(answer.text, "404: no webhooks at this path");
     }
     let ids: Vec<_> = running
         .reviewed()
@@ -115,7 +115,7 @@ async fn ids_are_the_rest_of_the_path() {
 }
 
 #[tokio::test]
-async fn refusals_have_their_codes_and_the_connection_goes_on() {
+async fn rejections_have_codes_and_keep_the_connection() {
     let refusing = Play::new(|incoming| async move {
         let about = "things".to_owned();
         match incoming.webhook.as_deref() {
@@ -137,7 +137,7 @@ async fn refusals_have_their_codes_and_the_connection_goes_on() {
             ("/unknown", 404, "404: the resource is unknown: things"),
             ("/missing", 400, "400: the review lacks data: things"),
             ("/internal", 500, "500: things"),
-            ("/panic", 500, "500: the review has panicked"),
+            ("/panic", 500, "500: the review panicked"),
         ] {
             let answer = client.review(id, &review("u")).await.unwrap();
             assert_eq!(answer.status, code, "{id}");
@@ -150,7 +150,7 @@ async fn refusals_have_their_codes_and_the_connection_goes_on() {
 }
 
 #[tokio::test]
-async fn bad_requests_are_refused_before_the_operator_sees_them() {
+async fn bad_requests_are_rejected_before_the_operator() {
     let running = Play::allowing().run(server()).await;
     for is_http2 in [false, true] {
         let mut connecting = Connecting::to(&running.config);
@@ -207,7 +207,7 @@ async fn bad_requests_are_refused_before_the_operator_sees_them() {
     assert_eq!(running.reviewed().len(), 8);
 }
 
-/// A review as API servers write it, with this object.
+/// Returns a review with this object in the format of API servers.
 fn written(object: &str) -> String {
     format!(
         "{{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1beta1\",\
@@ -255,7 +255,7 @@ async fn unreadable_reviews_are_denied_and_the_connection_stays_usable() {
 }
 
 #[tokio::test]
-async fn too_large_bodies_without_a_uid_are_refused() {
+async fn too_large_bodies_without_a_uid_are_rejected() {
     let mut limits = Limits::default();
     limits.body = 100_000;
     let running = Play::allowing().run(server().limits(limits)).await;
@@ -273,7 +273,7 @@ async fn too_large_bodies_without_a_uid_are_refused() {
             }
         }
     }
-    // Of unknown size.
+    // A body of unknown size.
     let mut stream = Connecting::to(&running.config).tls().await.unwrap();
     let head = "POST /check HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -288,7 +288,7 @@ async fn too_large_bodies_without_a_uid_are_refused() {
 }
 
 #[tokio::test]
-async fn who_asks_before_sending_is_told_before_sending() {
+async fn expect_continue_is_rejected_before_the_body() {
     let mut limits = Limits::default();
     limits.body = 1000;
     let running = Play::allowing().run(server().limits(limits)).await;
@@ -305,7 +305,7 @@ async fn who_asks_before_sending_is_told_before_sending() {
 }
 
 #[tokio::test]
-async fn what_is_not_http_ends_its_connection_only() {
+async fn invalid_http_ends_only_its_connection() {
     let running = Play::allowing().run(server()).await;
     let connecting = Connecting::to(&running.config);
     let mut client = connecting.connect().await.unwrap();
@@ -322,7 +322,7 @@ async fn what_is_not_http_ends_its_connection_only() {
         let mut stream = connecting.tls().await.unwrap();
         let _ = stream.write_all(garbage.as_bytes()).await;
         let mut answer = Vec::new();
-        // It may be closed without a word.
+        // The connection may be closed without a response.
         let _ = stream.read_to_end(&mut answer).await;
         let is_refused = answer.is_empty() || answer.starts_with(b"HTTP/1.1 4");
         assert!(
@@ -346,7 +346,7 @@ async fn what_is_not_http_ends_its_connection_only() {
 }
 
 #[tokio::test]
-async fn many_reviews_on_one_connection_are_under_way_at_once() {
+async fn reviews_on_one_connection_run_concurrently() {
     const COUNT: usize = 50;
     let barrier = Arc::new(Barrier::new(COUNT));
     let waiting = Play::new(move |incoming| {
@@ -358,7 +358,7 @@ async fn many_reviews_on_one_connection_are_under_way_at_once() {
     });
     let running = waiting.run(server()).await;
     let connecting = Connecting::to(&running.config).by_http2();
-    // Connections of HTTP/2 can be used by many at once, so this would not end otherwise.
+    // HTTP/2 connections are shared, so that this would not end otherwise.
     let clients = futures::future::join_all((0..5).map(|_| connecting.connect())).await;
     let mut clients: Vec<_> = clients.into_iter().map(Result::unwrap).collect();
     let mut answers = Vec::new();
@@ -378,7 +378,7 @@ async fn many_reviews_on_one_connection_are_under_way_at_once() {
 }
 
 #[tokio::test]
-async fn reviews_that_take_too_long_are_given_up() {
+async fn slow_reviews_time_out() {
     let mut limits = Limits::default();
     limits.review_time = Duration::from_millis(50);
     let hanging = Play::new(|_| std::future::pending());
@@ -386,11 +386,11 @@ async fn reviews_that_take_too_long_are_given_up() {
     let mut client = Connecting::to(&running.config).connect().await.unwrap();
     let answer = client.review("/check", &review("u")).await.unwrap();
     assert_eq!(answer.status, 500);
-    assert_eq!(answer.text, "500: the review has taken longer than 50ms");
+    assert_eq!(answer.text, "500: the review took longer than 50ms");
 }
 
 #[tokio::test]
-async fn only_so_many_reviews_are_under_way() {
+async fn concurrent_reviews_are_limited() {
     let mut limits = Limits::default();
     limits.reviews = 1;
     let under_way = Arc::new(tokio::sync::Mutex::new(()));
@@ -416,7 +416,7 @@ async fn only_so_many_reviews_are_under_way() {
 }
 
 #[tokio::test]
-async fn plain_http_is_spoken_on_demand() {
+async fn plain_http_is_optional() {
     let running = Play::allowing()
         .run(server().insecure(true).path("x"))
         .await;

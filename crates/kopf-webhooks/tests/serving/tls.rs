@@ -1,4 +1,4 @@
-//! Certificates: of servers, made up or given, and of clients.
+//! Tests of certificates: of servers, generated or given, and of clients.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn server() -> Server {
     Server::new().addr("127.0.0.1")
 }
 
-/// A server with a certificate from files.
+/// Returns a server with a certificate from files.
 fn server_with(folder: &TempDir, identity: &Identity) -> Server {
     server()
         .certfile(write(folder.path(), "cert.pem", &identity.certificate))
@@ -31,7 +31,7 @@ async fn is_served(connecting: &Connecting) -> bool {
         return false;
     };
     let answered = client.review("/check", &review("u")).await;
-    answered.is_ok_and(|answer| answer.status == 200)
+    answered.is_ok_and(|response| response.status == 200)
 }
 
 fn bundle(running: &Running) -> String {
@@ -43,7 +43,7 @@ fn bundle(running: &Running) -> String {
     String::from_utf8(STANDARD.decode(bundle).unwrap()).unwrap()
 }
 
-/// What the options lead to.
+/// Returns the error of a server.
 async fn failure(server: Server) -> Error {
     let Err(error) = Play::allowing().try_run(server).await else {
         panic!("it runs");
@@ -52,7 +52,7 @@ async fn failure(server: Server) -> Error {
 }
 
 #[tokio::test]
-async fn both_versions_of_tls_are_spoken_with_both_versions_of_http() {
+async fn both_tls_versions_work_with_both_http_versions() {
     let running = Play::allowing().run(server()).await;
     for (version, expected) in [
         (&TLS12, ProtocolVersion::TLSv1_2),
@@ -70,7 +70,7 @@ async fn both_versions_of_tls_are_spoken_with_both_versions_of_http() {
 }
 
 #[tokio::test]
-async fn generated_certificates_are_for_the_names_that_are_announced() {
+async fn generated_certificates_cover_the_announced_names() {
     let extra = ["extra.example", "10.1.2.3"];
     for (server, url, others) in [
         (Server::new(), "https://localhost:", &[][..]),
@@ -131,7 +131,7 @@ async fn generated_certificates_are_for_the_names_that_are_announced() {
 #[tokio::test]
 async fn ipv6_is_served() {
     if std::net::TcpListener::bind("[::1]:0").is_err() {
-        // Not every machine has it.
+        // OpenSSL is optional.
         return;
     }
     for (addr, url) in [
@@ -156,10 +156,10 @@ async fn ipv6_is_served() {
 }
 
 #[tokio::test]
-async fn the_bundle_is_the_authority_and_is_dumped() {
+async fn bundle_is_the_generated_ca_and_is_dumped() {
     let folder = TempDir::new().unwrap();
     let dump = folder.path().join("ca.pem");
-    // What is given from outside does not vouch for what is made inside.
+    // The given CA is not that of the generated certificate.
     let other = Authority::new("other").pem;
     let running = Play::allowing()
         .run(server().cadump(&dump).cadata(other))
@@ -199,7 +199,7 @@ async fn given_certificates_are_used() {
     let running = Play::allowing().run(given()).await;
     assert_eq!(bundle(&running), identity.certificate);
 
-    // Both in one file: the key is not told to anybody.
+    // Both in one file: the key must not be announced.
     let both = format!("{}{}", identity.key, identity.certificate);
     let both = write(folder.path(), "both.pem", &both);
     let running = Play::allowing()
@@ -218,11 +218,11 @@ async fn keys_with_passwords_are_decrypted() {
         key: KEY.to_owned(),
     };
     let given = || server_with(&folder, &identity);
-    // The certificate is expired one day, and nobody minds: the key has to belong to it.
+    // The certificate expires one day, which does not matter: only the key must match.
     Play::allowing().run(given().password("secret")).await;
     for (server, problem) in [
-        (given(), "none is given by `password`"),
-        (given().password("wrong"), "the password is wrong"),
+        (given(), "the option `password` is not set"),
+        (given().password("wrong"), "wrong password"),
     ] {
         let error = failure(server).await.to_string();
         assert!(
@@ -233,7 +233,7 @@ async fn keys_with_passwords_are_decrypted() {
 }
 
 #[tokio::test]
-async fn files_that_cannot_be_used_are_named() {
+async fn errors_name_unusable_files() {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name);
     let authority = Authority::new("ca");
@@ -253,21 +253,18 @@ async fn files_that_cannot_be_used_are_named() {
         (given().cafile(&empty), "cafile"),
         (given().certfile(&empty), "contains no certificates"),
         (given().pkeyfile(&empty), "contains no private key"),
-        (given().pkeyfile(&wrong), "wrong.pem cannot be used"),
-        (given().pkeyfile(&wrong), "the key is that of another"),
+        (given().pkeyfile(&wrong), "wrong.pem for the webhook server"),
+        (given().pkeyfile(&wrong), "the key does not match"),
         (given().certfile(&odd), "the certificate is malformed"),
+        (given().pkeyfile(&odd_key), "unsupported: must be RSA"),
+        (given().host("a.b:9443"), "invalid host \"a.b:9443\""),
+        (given().extra_sans(["a b"]), "invalid extra_sans \"a b\""),
         (
-            given().pkeyfile(&odd_key),
-            "none of those that are known: RSA",
+            given().addr("127.0.0.1:9443"),
+            "invalid addr \"127.0.0.1:9443\"",
         ),
-        (given().host("a.b:9443"), "host of the webhook server"),
-        (
-            given().extra_sans(["a b"]),
-            "extra_sans of the webhook server",
-        ),
-        (given().addr("127.0.0.1:9443"), "addr of the webhook server"),
-        (given().path("/../x"), "path of the webhook server"),
-        (server().pkeyfile(&wrong), "needed both"),
+        (given().path("/../x"), "invalid path \"/../x\""),
+        (server().pkeyfile(&wrong), "must be set together"),
         (given().verify_cafile(path("missing")), "verify_cafile"),
         (given().verify_capath(path("missing")), "verify_capath"),
         (given().verify_cadata("x"), "verify_cadata"),
@@ -281,7 +278,7 @@ async fn files_that_cannot_be_used_are_named() {
 }
 
 #[tokio::test]
-async fn a_ready_context_is_used_as_it_is() {
+async fn given_context_is_used_unchanged() {
     let authority = Authority::new("ca");
     let identity = authority.server("127.0.0.1");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -318,7 +315,7 @@ async fn sessions_are_resumed() {
         for _ in 0..2 {
             let mut stream = connecting.tls_by(Arc::clone(&config)).await.unwrap();
             kinds.push(stream.get_ref().1.handshake_kind().unwrap());
-            // Tickets come with the first data.
+            // Tickets arrive with the first data.
             let head = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
             stream.write_all(head).await.unwrap();
             stream.read_to_end(&mut Vec::new()).await.unwrap();
@@ -332,7 +329,7 @@ async fn sessions_are_resumed() {
 }
 
 #[tokio::test]
-async fn clients_are_verified_and_handed_to_the_operator() {
+async fn verified_clients_are_passed_to_the_operator() {
     let folder = TempDir::new().unwrap();
     let authority = Authority::new("clients");
     let known = authority.client("someone");
@@ -383,7 +380,7 @@ async fn clients_are_verified_and_handed_to_the_operator() {
 }
 
 #[tokio::test]
-async fn clients_are_not_asked_without_reason() {
+async fn client_certificates_are_not_requested_by_default() {
     let running = Play::allowing().run(server()).await;
     let identity = Identity::self_signed("someone");
     let connecting = Connecting::to(&running.config).with_identity(&identity);

@@ -94,7 +94,7 @@ pub(crate) fn bad_manifests_are_1_and_leave_nothing_behind() {
     let stderr = text(&result.stderr);
     assert_eq!(result.status.code(), Some(1), "{stderr}");
     assert!(
-        stderr.contains("there is no kind KopfExample in kopf.dev/v1"),
+        stderr.contains("unknown kind KopfExample in kopf.dev/v1"),
         "{stderr}"
     );
     assert_eq!(text(&result.stdout), "");

@@ -440,7 +440,7 @@ fn kubeconfig(address: std::net::SocketAddr, user: &Value) -> (TempDir, PathBuf)
         "apiVersion": "v1", "kind": "Config", "current-context": "main",
         "contexts": [
             {"name": "main", "context": {"cluster": "here", "user": "me", "namespace": "ns"}},
-            {"name": "nobody", "context": {"cluster": "here", "user": "nobody"}},
+            {"name": "anonymous", "context": {"cluster": "here", "user": "anonymous"}},
             {"name": "lost", "context": {"cluster": "elsewhere", "user": "me"}},
         ],
         "clusters": [{"name": "here", "cluster": {"server": format!("http://{address}")}}],
@@ -514,7 +514,7 @@ async fn context_can_be_chosen() {
     let said = client.get_json("/version").await.unwrap();
     assert_eq!(said["authorization"], "Bearer t");
 
-    options.context = Some("nobody".to_owned());
+    options.context = Some("anonymous".to_owned());
     let client = infer_with(options).await.unwrap();
     assert_eq!(client.default_namespace(), None);
     let said = client.get_json("/version").await.unwrap();

@@ -73,7 +73,7 @@ pub(super) enum Initial {
     Listed,
     /// By the watch that is open: they end with a bookmark.
     Streamed,
-    /// By listings only: the server has refused to stream them.
+    /// By listings only: the server rejects streaming them.
     Refused,
 }
 
@@ -168,7 +168,8 @@ impl Observer {
     /// Cancel-safe: nothing is lost, and the next call continues from there.
     pub async fn next(&mut self) -> Signal {
         loop {
-            // Pages and bursts of events are read without waiting: other tasks must run, too.
+            // Pages and bursts of events are read without waiting, so that other tasks must get a
+            // chance to run.
             consume_budget().await;
             let signal = match &mut self.state {
                 State::Start => Some(self.start()),
@@ -280,7 +281,7 @@ impl fmt::Debug for Observer {
     }
 }
 
-/// The parameters of a restriction, as a part of a query.
+/// Returns the parameters of a restriction, as a part of a query.
 fn query(restriction: &Restriction) -> String {
     let parameters = [
         ("labelSelector", &restriction.labels),

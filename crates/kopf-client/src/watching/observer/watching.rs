@@ -161,7 +161,8 @@ impl Observer {
         None
     }
 
-    /// The request after the end of a watch. Existing objects that were not all streamed start again.
+    /// Returns the request after the end of a watch. Existing objects that were not all streamed
+    /// start again.
     fn resumed(&self) -> Next {
         match self.initial {
             Initial::Streamed => Next::List,

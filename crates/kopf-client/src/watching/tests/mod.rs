@@ -1,8 +1,8 @@
 //! Observers of a scripted server, in paused time.
 
+mod failures;
 mod rate;
 mod restricted;
-mod trouble;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,13 +77,13 @@ fn bookmark(version: &str) -> Piece {
     ))
 }
 
-/// A watch that goes on after this.
+/// Returns a watch that stays open after these pieces.
 fn open(mut pieces: Vec<Piece>) -> Reply {
     pieces.push(Piece::Hang);
     Reply::Answer(200, Vec::new(), pieces)
 }
 
-/// A watch that ends after this.
+/// Returns a watch that ends after these pieces.
 fn ended(pieces: Vec<Piece>) -> Reply {
     Reply::Answer(200, Vec::new(), pieces)
 }
@@ -92,7 +92,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Signals in short.
+/// Formats a signal briefly.
 fn brief(signal: &Signal) -> String {
     match signal {
         Signal::Listing => "listing".to_owned(),
@@ -115,14 +115,14 @@ fn brief(signal: &Signal) -> String {
             };
             let what = what.split(['(', ':']).next().unwrap_or_default().trim();
             format!(
-                "{}trouble {what}",
+                "{}failure {what}",
                 if *permanent { "permanent " } else { "" }
             )
         }
     }
 }
 
-/// The next signals in short.
+/// Returns the next signals, formatted briefly.
 async fn next(observer: &mut Observer, count: usize) -> Vec<String> {
     let mut signals = Vec::new();
     for _ in 0..count {
@@ -131,14 +131,14 @@ async fn next(observer: &mut Observer, count: usize) -> Vec<String> {
     signals
 }
 
-/// Whatever happens next, it is not a signal.
+/// Asserts that there is no signal for a time.
 async fn quiet(observer: &mut Observer, for_time: Duration) {
     if let Ok(signal) = timeout(for_time, observer.next()).await {
         panic!("{signal:?}");
     }
 }
 
-async fn trouble(observer: &mut Observer) -> (String, Duration, bool) {
+async fn failure(observer: &mut Observer) -> (String, Duration, bool) {
     match observer.next().await {
         Signal::Failure {
             error,
@@ -206,7 +206,7 @@ async fn pages_are_one_listing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_pages_are_asked_for_again() {
+async fn failed_pages_are_requested_again() {
     let replies = [
         pages(&["a"], "5", "t1"),
         refusal(500),
@@ -220,8 +220,8 @@ async fn failed_pages_are_asked_for_again() {
         [
             "listing",
             "- a",
-            "trouble 500",
-            "trouble connection failed",
+            "failure 500",
+            "failure connection failed",
             "- b",
             "listed 2"
         ]
@@ -231,7 +231,7 @@ async fn failed_pages_are_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn expired_pages_start_the_listing_again_with_bigger_ones() {
+async fn expired_pages_restart_the_listing_with_larger_pages() {
     let replies = [
         pages(&["a"], "5", "t1"),
         refusal(410),
@@ -274,13 +274,13 @@ async fn watches_are_continued_from_the_last_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lines_come_in_any_pieces() {
+async fn lines_are_assembled_from_any_pieces() {
     let huge = "ä".repeat(1_000_000);
     let mut big = object("big", "7");
     big["spec"] = json!({"field": huge});
     let text = event("ADDED", &object("a", "6")) + &event("MODIFIED", &big) + "\n\r\n";
     for size in [1_usize, 7, 16_384] {
-        // Cuts within characters, too. Byte by byte only around the beginning.
+        // Splits within characters as well. Byte by byte only around the beginning.
         let (small, rest) = text.as_bytes().split_at(400);
         let mut pieces: Vec<Piece> = Vec::new();
         for piece in small.chunks(size).chain(rest.chunks(size.max(1000))) {
@@ -301,7 +301,7 @@ async fn lines_come_in_any_pieces() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_last_line_needs_no_end_unless_it_is_cut() {
+async fn last_line_needs_no_line_feed() {
     let whole = event("ADDED", &object("a", "6"));
     let replies = [
         list(&[], "5"),
@@ -339,7 +339,7 @@ async fn quiet_after_listing(observer: &mut Observer, time: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_lost_by_losing_interest() {
+async fn dropping_next_loses_nothing() {
     let slow = |reply: Reply| match reply {
         Reply::Answer(code, headers, mut pieces) => {
             pieces.insert(0, Piece::Pause(seconds(1)));
@@ -373,7 +373,7 @@ async fn nothing_is_lost_by_losing_interest() {
         [
             "listing",
             "- a",
-            "trouble connection failed",
+            "failure connection failed",
             "- b",
             "listed 2",
             "ADDED c",

@@ -1,5 +1,5 @@
-//! The rate of requests to servers that answer, but not usefully: in ten virtual minutes, a watch
-//! without progress is requested a few dozen times, and the reason is reported.
+//! Tests of the request rate with useless responses: in ten virtual minutes, a watch without
+//! progress is requested a few dozen times, and the reason is reported.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -107,7 +107,7 @@ async fn short_watches_without_events_are_slowed_down() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_of_html_are_slowed_down_and_quoted() {
+async fn html_responses_are_slowed_down_and_quoted() {
     let reason = r#"it is not JSON (line 1, column 1): "<html>"#;
     for text in [
         "<html>\n<body>Bad gateway</body>\n</html>\n",
@@ -122,7 +122,7 @@ async fn pages_of_html_are_slowed_down_and_quoted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cut_events_are_slowed_down_and_reported() {
+async fn truncated_events_are_slowed_down_and_reported() {
     let whole = event("ADDED", &object("a", "6"));
     let half = data(&whole[..whole.len() / 2]);
     let reason = "it ends too early";
@@ -133,7 +133,7 @@ async fn cut_events_are_slowed_down_and_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn repeated_bookmarks_and_events_are_no_progress() {
+async fn repeated_bookmarks_and_events_do_not_count_as_progress() {
     let reason = "without any event";
     assert_few(&watching(ended(vec![bookmark("5")])).await, reason);
     assert_few(&watching(ended(vec![bookmark("")])).await, reason);
@@ -217,7 +217,7 @@ async fn endless_empty_pages_are_slowed_down() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lines_without_an_end_are_given_up() {
+async fn endless_lines_are_aborted() {
     let endless = || open(vec![data("x".repeat(1 << 20)); 33]);
     let replies = [list(&[], "5"), endless(), endless(), list(&[], "6")];
     let (client, script) = Script::new(replies);
@@ -237,7 +237,7 @@ async fn lines_without_an_end_are_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_with_progress_keep_their_distance() {
+async fn watches_with_progress_are_spaced() {
     let version = Arc::new(AtomicU64::new(5));
     let answer = move |path: &str| {
         let version = version.fetch_add(1, Ordering::Relaxed).to_string();

@@ -1,4 +1,4 @@
-//! Selectors of streams, and existing objects that are streamed instead of listed.
+//! Tests of selectors of streams, and of existing objects that are streamed instead of listed.
 
 use kopf_core::selector::Selector;
 use kopf_core::settings::StreamSelector;
@@ -64,7 +64,7 @@ async fn existing_objects_are_streamed_up_to_a_bookmark() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_breaks_off_starts_again() {
+async fn broken_streaming_of_existing_objects_starts_again() {
     let (mut observer, script) = streaming([
         ended(vec![added("a", "1")]),
         open(vec![added("a", "1"), end_of_initial("4")]),
@@ -87,7 +87,7 @@ async fn later_watches_continue_from_the_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn servers_that_refuse_to_stream_are_listed() {
+async fn rejected_streaming_falls_back_to_listing() {
     let (mut observer, script) =
         streaming([refusal(422), list(&["a"], "5"), open(vec![added("b", "6")])]);
     let signals = next(&mut observer, 5).await;

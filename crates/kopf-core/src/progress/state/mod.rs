@@ -1,9 +1,8 @@
 //! The progress of all handlers of one object in one cycle.
 //!
-//! Loaded from the storage at the beginning of handling, advanced by outcomes, written back into
-//! the patch at its end. Records of handlers that are not for the current cause are *passive*:
-//! they are counted and purged, but neither run nor written. No clock is read: `now` is an
-//! argument.
+//! It is loaded from the storage, updated by outcomes, and written to the patch. Records of
+//! handlers that do not belong to the current cause are *passive*: they are counted and purged, but
+//! neither run nor written. `now` is an argument.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use crate::handler::HandlerId;
 use crate::outcome::Outcome;
 use crate::patch::Patch;
 
-/// The records of handlers, in the order in which they became known.
+/// The records of handlers, in the order of loading.
 #[derive(Debug, Default)]
 pub struct State {
     entries: Vec<Entry>,
@@ -30,9 +29,9 @@ pub struct State {
 struct Entry {
     id: HandlerId,
     record: ProgressRecord,
-    /// As it is stored; none if it is not.
+    /// The stored record, if there is one.
     origin: Option<ProgressRecord>,
-    /// Whether it belongs to the current cause.
+    /// `true` if it belongs to the current cause.
     active: bool,
 }
 
@@ -46,33 +45,33 @@ impl Entry {
     }
 }
 
-/// What is left of a cause that another one takes over from.
+/// The remains of a superseded cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extra {
-    /// The reason of that cause, as it is written in the records.
+    /// The reason of that cause, as in the records.
     pub purpose: String,
-    /// How many handlers have succeeded.
+    /// The number of succeeded handlers.
     pub succeeded: usize,
-    /// How many handlers have failed for good.
+    /// The number of permanently failed handlers.
     pub failed: usize,
-    /// How many handlers are not finished.
+    /// The number of unfinished handlers.
     pub left: usize,
 }
 
-/// How many handlers are finished.
+/// The numbers of finished handlers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// How many have succeeded.
+    /// The number of succeeded handlers.
     pub succeeded: usize,
-    /// How many have failed for good.
+    /// The number of permanently failed handlers.
     pub failed: usize,
 }
 
 impl State {
-    /// Reads the records of these handlers, if there are any. All of them are passive for now.
+    /// Loads the records of these handlers as passive ones.
     ///
-    /// Records that cannot be read are an error, unless the object is being deleted: then they
-    /// count as absent (see [`unreadable`](Self::unreadable)), because otherwise it would never go.
+    /// Unreadable records are an error, unless the object is being deleted: then they count as
+    /// absent (see [`unreadable`](Self::unreadable)), because they would block the deletion.
     pub fn load<'a>(
         storage: &dyn ProgressStorage,
         body: &Body,
@@ -105,13 +104,12 @@ impl State {
         })
     }
 
-    /// What could not be read, and counts as absent. Worth a warning.
+    /// Returns the errors of unreadable records, which count as absent. Worth a warning.
     pub fn unreadable(&self) -> &[StorageError] {
         &self.unreadable
     }
 
-    /// Makes the handlers of the current cause active: their records continue as they are, or
-    /// begin now.
+    /// Activates the handlers of the current cause: their records continue, or start now.
     pub fn activate<'a>(
         &mut self,
         ids: impl Iterator<Item = &'a HandlerId>,
@@ -138,7 +136,8 @@ impl State {
         }
     }
 
-    /// What is left of other causes, one item for each. Records without a purpose fit any cause.
+    /// Returns the remains of other causes, one item for each. Records without a purpose match any
+    /// cause.
     pub fn extras(&self, reason: Reason) -> Vec<Extra> {
         let mut extras: Vec<Extra> = Vec::new();
         for entry in self.extra_entries(reason) {
@@ -163,7 +162,7 @@ impl State {
         extras
     }
 
-    /// Whether anything is left of other causes.
+    /// Returns `true` if there are remains of other causes.
     pub fn has_extras(&self, reason: Reason) -> bool {
         self.extra_entries(reason).next().is_some()
     }
@@ -174,31 +173,33 @@ impl State {
             .filter(move |entry| entry.record.purpose.is_some() && !entry.is_of(reason.as_str()))
     }
 
-    /// Makes the active records those of the current cause, with all that was achieved: what has
-    /// succeeded is not run again, attempts and times are counted on.
+    /// Assigns the active records to the current cause: succeeded handlers are not run again,
+    /// attempts and times continue.
     pub fn repurpose(&mut self, reason: Reason) {
         for entry in self.entries.iter_mut().filter(|entry| entry.active) {
             entry.record.purpose = Some(reason.as_str().to_owned());
         }
     }
 
-    /// The ids of all known records, active or not.
+    /// Returns the ids of all records, active or passive.
     pub fn ids(&self) -> impl Iterator<Item = &HandlerId> {
         self.entries.iter().map(|entry| &entry.id)
     }
 
-    /// The record of a handler.
+    /// Returns the record of a handler.
     pub fn record(&self, id: &str) -> Option<&ProgressRecord> {
         self.entry(id).map(|entry| &entry.record)
     }
 
-    /// How many attempts of an active handler are finished, and when it was first seen.
+    /// Returns the number of finished attempts of an active handler, and the time of its first
+    /// selection.
     pub fn attempt(&self, id: &str) -> Option<(u32, Timestamp)> {
         let entry = self.entry(id).filter(|entry| entry.active)?;
         Some((entry.record.retries, entry.record.started?))
     }
 
-    /// Whether a handler of the current cause can be run: it is neither finished nor delayed.
+    /// Returns `true` if a handler of the current cause can be run: it is neither finished nor
+    /// delayed.
     pub fn is_awake(&self, id: &str, now: Timestamp) -> bool {
         self.entry(id).is_some_and(|entry| {
             entry.active
@@ -248,8 +249,8 @@ impl State {
         }
     }
 
-    /// Writes those active records that differ from what is stored, also the ones that were not
-    /// run yet.
+    /// Stores the active records that have changed, including those of handlers that were not run
+    /// yet.
     pub fn store(
         &self,
         storage: &dyn ProgressStorage,
@@ -264,11 +265,10 @@ impl State {
         storage.flush()
     }
 
-    /// Removes what is not needed any longer: when all is done, the records of all own handlers
-    /// and of all their sub-handlers; before that, all but those of the current cause.
+    /// Purges unneeded records: at the end of a cause, those of all own handlers and their
+    /// sub-handlers; before that, all but those of the current cause.
     ///
-    /// Records of others, such as other operators' or of handlers that were renamed, are not
-    /// touched.
+    /// Records of other operators, or of renamed handlers, are kept.
     pub fn purge<'a>(
         &self,
         storage: &dyn ProgressStorage,
@@ -298,12 +298,12 @@ impl State {
         storage.flush()
     }
 
-    /// Prepares the records for an update that follows at once: the finished handlers that are not
-    /// outdated keep their records, with the purpose `update`, and all other records are purged.
-    /// Returns the ids of all kept records, sub-handlers included.
+    /// Prepares the records for an update that follows: the finished handlers that are not outdated
+    /// keep their records, with the purpose `update`, and all other records are purged. Returns the
+    /// ids of all kept records, including sub-handlers.
     ///
-    /// A handler with an outdated sub-handler is called again. Its record begins anew and still
-    /// refers to its sub-handlers, so that the kept ones among them are purged in the end.
+    /// A handler with an outdated sub-handler is called again. Its record is reset and still refers
+    /// to its sub-handlers, so that the kept ones among them are purged in the end.
     pub fn carry_over(
         &self,
         storage: &dyn ProgressStorage,
@@ -351,15 +351,15 @@ impl State {
         Ok(kept)
     }
 
-    /// Whether all handlers of the current cause are finished, for better or worse. So it is if
-    /// there are none.
+    /// Returns `true` if all handlers of the current cause have succeeded or failed, or if there
+    /// are none.
     pub fn is_done(&self) -> bool {
         self.entries
             .iter()
             .all(|entry| !entry.active || entry.is_finished())
     }
 
-    /// When the unfinished handlers of the current cause are due; zero is now.
+    /// Returns the delays of the unfinished handlers of the current cause; zero for due ones.
     pub fn delays(&self, now: Timestamp) -> Vec<Duration> {
         let unfinished = self
             .entries
@@ -375,7 +375,7 @@ impl State {
             .collect()
     }
 
-    /// How many handlers of the current cause are finished; records without a purpose count, too.
+    /// Counts the finished handlers of the current cause, including records without a purpose.
     pub fn counts(&self) -> Counts {
         let counted =
             self.entries
@@ -399,7 +399,7 @@ fn has_subref(record: &ProgressRecord, id: &str) -> bool {
     record.subrefs.iter().any(|subref| subref == id)
 }
 
-/// A moment after a time; the last moment there is, if the time is absurd.
+/// Returns the time after a delay; saturates at the maximum.
 fn later(now: Timestamp, delay: Duration) -> Timestamp {
     now.checked_add(delay).unwrap_or(Timestamp::MAX)
 }

@@ -1,4 +1,4 @@
-//! From loaded records to stored and purged ones.
+//! Tests of loading, storing and purging records.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use crate::handler::{ErrorsMode, Retrying};
 use crate::outcome::{Attempt, HandlerError, decide};
 use crate::progress::SmartProgressStorage;
 
-/// Remembers what it is told to do.
+/// A storage that records its calls.
 #[derive(Debug, Default)]
 struct Recorder {
     records: BTreeMap<String, ProgressRecord>,
@@ -134,7 +134,7 @@ fn retry(delay: Option<u64>) -> Outcome {
 }
 
 #[test]
-fn fresh_records_begin_now_for_the_reason() {
+fn new_records_start_now_for_the_reason() {
     let storage = Recorder::default();
     let mut state = loaded(&storage, &["a", "b"]);
     state.activate(ids(&["a"]).iter(), Reason::Create, at(0));
@@ -147,7 +147,7 @@ fn fresh_records_begin_now_for_the_reason() {
     assert_eq!(state.record("b"), None);
     assert_eq!(state.attempt("a"), Some((0, at(0))));
     assert!(state.is_awake("a", at(0)));
-    // Written also if it is not run.
+    // Written even if it is not run.
     assert_eq!(stored(&state, &storage), ["store a", "flush"]);
 }
 
@@ -183,7 +183,7 @@ fn records_of_unselected_handlers_are_passive() {
 }
 
 #[test]
-fn records_without_a_beginning_begin_now() {
+fn records_without_a_start_start_now() {
     let storage = Recorder::with(&[("a", ProgressRecord::default())]);
     let mut state = loaded(&storage, &["a"]);
     state.activate(ids(&["a"]).iter(), Reason::Create, at(0));
@@ -288,7 +288,7 @@ fn outcomes_change_records() {
 }
 
 #[test]
-fn a_success_after_retries_clears_what_was_said_before() {
+fn success_after_retries_clears_the_message() {
     let storage = Recorder::default();
     let mut state = loaded(&storage, &[]);
     state.activate(ids(&["a"]).iter(), Reason::Create, at(0));
@@ -309,7 +309,7 @@ fn a_success_after_retries_clears_what_was_said_before() {
 }
 
 #[test]
-fn absurd_delays_last_until_the_end_of_time() {
+fn extreme_delays_saturate() {
     let mut state = loaded(&Recorder::default(), &[]);
     state.activate(ids(&["a"]).iter(), Reason::Create, at(0));
     let forever = HandlerError::temporary("never", Some(Duration::MAX));
@@ -319,7 +319,7 @@ fn absurd_delays_last_until_the_end_of_time() {
 }
 
 #[test]
-fn without_handlers_all_is_done() {
+fn state_without_handlers_is_done() {
     let storage = Recorder::with(&[("a", record("create"))]);
     let mut state = loaded(&storage, &["a"]);
     state.activate(ids(&[]).iter(), Reason::Update, at(0));
@@ -367,7 +367,7 @@ fn records_of_other_reasons_are_extras_counted_per_reason() {
 }
 
 #[test]
-fn repurposed_records_keep_what_was_achieved() {
+fn repurposed_records_keep_their_progress() {
     let old = ProgressRecord {
         success: true,
         retries: 2,
@@ -398,8 +398,8 @@ fn repurposed_records_keep_what_was_achieved() {
     );
 }
 
-/// What was begun for a deletion that superseded a creation is not lost when the rest of the
-/// creation is removed.
+/// Progress of a deletion that superseded a creation is kept when the rest of the creation is
+/// removed.
 #[test]
 fn superseded_records_are_removed_without_losing_the_current_ones() {
     let parent = ProgressRecord {
@@ -421,7 +421,7 @@ fn superseded_records_are_removed_without_losing_the_current_ones() {
     let expected = ["purge parent", "purge idle", "purge parent/x", "flush"];
     assert_eq!(purged(&state, &storage, &owned), expected);
     assert_eq!(stored(&state, &storage), ["flush"]);
-    // When it is done, everything goes.
+    // At the end, everything is purged.
     state.apply("current", &outcome(Ok(None)), at(50));
     let all =
         ["parent", "current", "idle", "parent/x", "current/x"].map(|id| format!("purge {id}"));
@@ -460,8 +460,8 @@ fn ids_are_loaded_and_activated_once() {
     assert_eq!(known, ["a", "b"]);
 }
 
-/// The recorded way of two handlers, through the default storage: what is stored and purged in one
-/// cycle never reaches the server.
+/// The recorded progress of two handlers with the default storage: records that are stored and
+/// purged in one cycle are never sent.
 #[test]
 fn annotations_of_finished_handlers_never_reach_the_server() {
     let storage = SmartProgressStorage::default();

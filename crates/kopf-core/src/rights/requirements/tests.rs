@@ -95,7 +95,7 @@ fn change_and_background_handlers_patch_objects_and_their_status() {
 }
 
 #[test]
-fn namespaces_have_permissions_of_their_own_and_cluster_scoped_objects_do_not() {
+fn permissions_of_namespaces_and_of_cluster_scoped_objects_are_separate() {
     let handlers: &[(HandlerKind, &[&str])] = &[
         (HandlerKind::Event, &["pods"]),
         (HandlerKind::Event, &["nodes"]),

@@ -1,4 +1,4 @@
-//! Finding webhooks and talking to them.
+//! Tests of resolving webhook addresses and calling them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use super::server::{Identity, Server, caller, chain, mutated, validated, webhook
 use super::{attributes, kind};
 
 #[tokio::test]
-async fn services_are_found_where_they_are_mapped_to() {
+async fn services_are_mapped_to_urls() {
     let server = Server::start(Identity::signed(&["svc.ns.svc"])).await;
     let client = json!({
         "service": { "namespace": "ns", "name": "svc", "path": "/allow", "port": 8443 },
@@ -52,7 +52,7 @@ async fn services_are_found_where_they_are_mapped_to() {
 }
 
 #[tokio::test]
-async fn connections_are_used_again() {
+async fn connections_are_reused() {
     let server = Server::good().await;
     let hooks = webhooks(&[server.webhook("a.b.c", "allow")]);
     let kind = kind("kopf.dev", "things", &["v1"], &[]);
@@ -69,7 +69,7 @@ async fn connections_are_used_again() {
 }
 
 #[tokio::test]
-async fn closed_connections_are_renewed() {
+async fn closed_connections_are_reopened() {
     let server = Server::good().await;
     let hooks = webhooks(&[server.webhook("a.b.c", "close")]);
     let kind = kind("kopf.dev", "things", &["v1"], &[]);
@@ -96,7 +96,7 @@ async fn closed_connections_are_renewed() {
 }
 
 #[tokio::test]
-async fn a_plain_server_is_recognised() {
+async fn plain_http_server_is_recognised() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let mut tasks = JoinSet::new();
@@ -124,7 +124,7 @@ async fn a_plain_server_is_recognised() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_who_is_not_concerned() {
+async fn unmatched_webhooks_are_not_called() {
     let server = Server::good().await;
     let mut hook = server.webhook("a.b.c", "deny");
     hook["rules"][0]["resources"] = json!(["others"]);

@@ -1,4 +1,4 @@
-//! Several webhooks of one request.
+//! Tests of several webhooks of one request.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::server::{Server, apply, caller, chain, mutated, validated, webhooks, 
 use super::{attributes, kind};
 
 #[tokio::test]
-async fn each_sees_what_the_previous_ones_have_made() {
+async fn each_webhook_receives_the_changes_of_the_previous_ones() {
     let server = Server::good().await;
     let object = mutated(&[
         server.webhook("a.b.c", "append"),
@@ -27,7 +27,7 @@ async fn each_sees_what_the_previous_ones_have_made() {
 }
 
 #[tokio::test]
-async fn webhooks_are_asked_again_once_if_they_want_to_and_others_changed_something() {
+async fn webhooks_are_reinvoked_once_after_later_changes() {
     let server = Server::good().await;
     let again = json!({ "reinvocationPolicy": "IfNeeded" });
     let first = with(server.webhook("a.b.c", "append"), &again);
@@ -44,7 +44,7 @@ async fn webhooks_are_asked_again_once_if_they_want_to_and_others_changed_someth
 }
 
 #[tokio::test]
-async fn objects_are_sent_in_the_version_of_the_rule_and_come_back_in_their_own() {
+async fn objects_are_converted_to_the_version_of_the_rule_and_back() {
     let server = Server::good().await;
     let mut hook = server.webhook("a.b.c", "append");
     hook["rules"][0]["apiVersions"] = json!(["v1"]);
@@ -95,7 +95,7 @@ async fn denials_and_warnings_reach_the_client() {
 }
 
 #[tokio::test]
-async fn the_first_refusal_in_order_counts() {
+async fn first_rejection_in_order_wins() {
     let server = Server::good().await;
     let hooks = [
         with(
@@ -116,7 +116,7 @@ async fn the_first_refusal_in_order_counts() {
 }
 
 #[tokio::test]
-async fn failures_are_fatal_or_ignored_as_the_policy_says() {
+async fn failure_policy_is_applied() {
     let server = Server::good().await;
     let ignore = json!({ "failurePolicy": "Ignore" });
     let unreachable = with(
@@ -143,7 +143,7 @@ async fn failures_are_fatal_or_ignored_as_the_policy_says() {
             json!([])
         );
     }
-    // A patch that does not fit is nobody's failure to be reached.
+    // A patch that cannot be applied is not subject to the failure policy.
     let hook = with(server.webhook("a.b.c", "broken-patch"), &ignore);
     assert!(
         mutated(&[hook])
@@ -170,7 +170,7 @@ async fn deletions_cannot_be_patched() {
 }
 
 #[tokio::test]
-async fn side_effects_and_dry_runs_do_not_go_together() {
+async fn webhooks_with_side_effects_reject_dry_runs() {
     let server = Server::good().await;
     let kind = kind("kopf.dev", "things", &["v1"], &[]);
     let request = Attributes {

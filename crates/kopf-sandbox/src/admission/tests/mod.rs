@@ -1,4 +1,4 @@
-//! Webhooks that are really called, over TLS.
+//! Tests that call webhooks over TLS.
 
 mod calling;
 mod chain;

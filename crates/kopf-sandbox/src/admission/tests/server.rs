@@ -1,4 +1,4 @@
-//! A server of webhooks, and requests that are sent through them.
+//! A webhook server, and requests that pass through its webhooks.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use super::super::*;
 use super::{attributes, kind};
 
-/// A server certificate with its key, and what makes clients trust it.
+/// A server certificate with its key, and the CA bundle for clients.
 pub(super) struct Identity {
     pub(super) chain: Vec<CertificateDer<'static>>,
     pub(super) key: PrivateKeyDer<'static>,
@@ -35,7 +35,7 @@ impl Identity {
         }
     }
 
-    /// Signed by an authority of its own.
+    /// Returns a certificate that is signed by its own CA.
     pub(super) fn signed(names: &[&str]) -> Self {
         let ca_key = KeyPair::generate().unwrap();
         let mut ca = CertificateParams::new(Vec::<String>::new()).unwrap();
@@ -48,7 +48,7 @@ impl Identity {
         Self::new(&certificate, &key, bundle)
     }
 
-    /// An authority's certificate, used by a server as it is.
+    /// Returns a CA certificate that a server uses directly.
     pub(super) fn authority(names: &[&str]) -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = params(names);
@@ -63,7 +63,7 @@ pub(super) fn params(names: &[&str]) -> CertificateParams {
     CertificateParams::new(names).unwrap()
 }
 
-/// A server of webhooks: the path says how it answers.
+/// A webhook server. The path selects the response.
 pub(super) struct Server {
     pub(super) port: u16,
     pub(super) bundle: String,
@@ -137,7 +137,7 @@ impl Server {
         })
     }
 
-    /// Ends the server and all its connections.
+    /// Stops the server and closes its connections.
     pub(super) async fn stop(mut self) {
         self.tasks.shutdown().await;
     }
@@ -158,9 +158,9 @@ async fn answer(
 ) -> http::Response<Full<Bytes>> {
     let path = request.uri().path().trim_start_matches('/').to_owned();
     let body = request.into_body().collect().await.unwrap().to_bytes();
-    let question: Value = serde_json::from_slice(&body).unwrap();
-    let mut response = json!({ "uid": question["request"]["uid"], "allowed": true });
-    log.lock().unwrap().push((path.clone(), question));
+    let review: Value = serde_json::from_slice(&body).unwrap();
+    let mut response = json!({ "uid": review["request"]["uid"], "allowed": true });
+    log.lock().unwrap().push((path.clone(), review));
     let mut close = false;
     let mut change = |operations: Value| {
         response["patch"] = json!(STANDARD.encode(operations.to_string()));

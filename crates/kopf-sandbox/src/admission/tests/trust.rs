@@ -1,4 +1,4 @@
-//! Whom we believe to be a webhook.
+//! Tests of TLS verification of webhook servers.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 
 use super::server::{Identity, Server, params, validated, with};
 
-/// The text of the refusal of a server's certificate.
-async fn refusal(server: &Server, host: &str, bundle: &str) -> String {
+/// Returns the error message of a rejected server certificate.
+async fn rejection(server: &Server, host: &str, bundle: &str) -> String {
     let client = json!({
         "url": format!("https://{host}:{}/allow", server.port),
         "caBundle": STANDARD.encode(bundle),
@@ -34,66 +34,66 @@ async fn refusal(server: &Server, host: &str, bundle: &str) -> String {
 async fn certificates_are_verified() {
     let server = Server::good().await;
     let bundle = server.bundle.clone();
-    assert_eq!(refusal(&server, "127.0.0.1", &bundle).await, "trusted");
-    assert_eq!(refusal(&server, "localhost", &bundle).await, "trusted");
+    assert_eq!(rejection(&server, "127.0.0.1", &bundle).await, "trusted");
+    assert_eq!(rejection(&server, "localhost", &bundle).await, "trusted");
     let other = Identity::signed(&["127.0.0.1"]).bundle;
     assert_eq!(
-        refusal(&server, "127.0.0.1", &other).await,
+        rejection(&server, "127.0.0.1", &other).await,
         "certificate signed by unknown authority"
     );
     assert_eq!(
-        refusal(&server, "127.0.0.1", &format!("{other}\n{bundle}")).await,
+        rejection(&server, "127.0.0.1", &format!("{other}\n{bundle}")).await,
         "trusted"
     );
     assert!(
-        refusal(&server, "127.0.0.1", "")
+        rejection(&server, "127.0.0.1", "")
             .await
-            .starts_with("certificate signed by unknown authority (there is no caBundle")
+            .starts_with("certificate signed by unknown authority (no caBundle")
     );
-    assert!(refusal(&server, "127.0.0.1", "zzz").await.ends_with(
+    assert!(rejection(&server, "127.0.0.1", "zzz").await.ends_with(
         "could not get REST client: unable to load root certificates: unable to parse \
              bytes as PEM block"
     ));
     let elsewhere = Server::start(Identity::signed(&["example.com", "foo.example.com"])).await;
     let bundle = elsewhere.bundle.clone();
     assert_eq!(
-        refusal(&elsewhere, "localhost", &bundle).await,
+        rejection(&elsewhere, "localhost", &bundle).await,
         "certificate is valid for example.com, foo.example.com, not localhost"
     );
     assert_eq!(
-        refusal(&elsewhere, "127.0.0.1", &bundle).await,
+        rejection(&elsewhere, "127.0.0.1", &bundle).await,
         "cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs"
     );
     let address = Server::start(Identity::signed(&["10.0.0.1"])).await;
     let bundle = address.bundle.clone();
     assert_eq!(
-        refusal(&address, "127.0.0.1", &bundle).await,
+        rejection(&address, "127.0.0.1", &bundle).await,
         "certificate is valid for 10.0.0.1, not 127.0.0.1"
     );
 }
 
 #[tokio::test]
-async fn an_authority_that_serves_itself_is_trusted_if_listed() {
+async fn ca_certificate_as_server_certificate_is_accepted_if_listed() {
     let server = Server::start(Identity::authority(&["127.0.0.1"])).await;
     let bundle = server.bundle.clone();
-    assert_eq!(refusal(&server, "127.0.0.1", &bundle).await, "trusted");
+    assert_eq!(rejection(&server, "127.0.0.1", &bundle).await, "trusted");
     assert_eq!(
-        refusal(&server, "localhost", &bundle).await,
+        rejection(&server, "localhost", &bundle).await,
         "certificate is not valid for any names, but wanted to match localhost"
     );
     let other = Identity::authority(&["127.0.0.1"]).bundle;
-    assert_ne!(refusal(&server, "127.0.0.1", &other).await, "trusted");
+    assert_ne!(rejection(&server, "127.0.0.1", &other).await, "trusted");
 }
 
 #[tokio::test]
-async fn a_listed_certificate_is_still_subject_to_its_time_and_use() {
+async fn listed_certificate_is_checked_for_validity_and_usage() {
     let key = KeyPair::generate().unwrap();
     let mut expired = params(&["127.0.0.1"]);
     expired.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     expired.not_after = rcgen::date_time_ymd(2020, 1, 1);
     let certificate = expired.self_signed(&key).unwrap();
     let server = Server::start(Identity::new(&certificate, &key, certificate.pem())).await;
-    let text = refusal(&server, "127.0.0.1", &certificate.pem()).await;
+    let text = rejection(&server, "127.0.0.1", &certificate.pem()).await;
     assert!(
         text.starts_with("certificate has expired or is not yet valid: current time "),
         "{text}"
@@ -105,14 +105,14 @@ async fn a_listed_certificate_is_still_subject_to_its_time_and_use() {
     let certificate = client.self_signed(&key).unwrap();
     let server = Server::start(Identity::new(&certificate, &key, certificate.pem())).await;
     assert_eq!(
-        refusal(&server, "127.0.0.1", &certificate.pem()).await,
+        rejection(&server, "127.0.0.1", &certificate.pem()).await,
         "certificate specifies an incompatible key usage"
     );
 }
 
 #[tokio::test]
-async fn a_server_without_the_key_is_not_trusted() {
-    // The certificate is listed, but the server signs with another key.
+async fn server_without_the_key_is_rejected() {
+    // The certificate is in the bundle, but the server signs with another key.
     let listed = Identity::authority(&["127.0.0.1"]);
     let other = KeyPair::generate().unwrap();
     let provider = rustls::crypto::ring::default_provider();

@@ -1,23 +1,23 @@
-//! Values as Go prints them in texts of errors: `map[a:1 b:[x y]]`.
+//! Values in Go's format in error messages: `map[a:1 b:[x y]]`.
 
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
-/// A value as `%v` prints it. After a strategic patch the server shows the patch this way.
+/// Formats a value as `%v` does. The server formats failed strategic patches this way.
 pub(crate) fn value(value: &Value) -> String {
     let mut text = String::new();
     write(&mut text, value);
     text
 }
 
-/// A map as `%v` prints it.
+/// Formats a map as `%v` does.
 pub(super) fn map(map: &Map<String, Value>) -> String {
     let mut text = String::new();
     write_map(&mut text, map);
     text
 }
 
-/// A list as `%v` prints it.
+/// Formats a list as `%v` does.
 pub(super) fn list(items: &[Value]) -> String {
     let mut text = String::new();
     write_list(&mut text, items);
@@ -65,7 +65,7 @@ fn write_list(text: &mut String, items: &[Value]) {
     text.push(']');
 }
 
-/// The Go type that a JSON value is decoded to.
+/// Returns the Go type to which a JSON value is decoded.
 pub(super) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
@@ -84,7 +84,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn values_read_as_in_go() {
+    fn values_are_formatted_as_in_go() {
         let all = json!({"b": [1, 2.5, 3.0, "x y"], "a": null, "c": {}, "d": true});
         assert_eq!(value(&all), "map[a:<nil> b:[1 2.5 3 x y] c:map[] d:true]");
     }

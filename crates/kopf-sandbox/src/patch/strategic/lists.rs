@@ -5,7 +5,7 @@ use crate::typing::TypeRef;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 
-/// What a list consists of.
+/// The type of a list's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ElementKind {
     Scalar,
@@ -48,7 +48,7 @@ impl Merger<'_> {
         order::sort(merged, &patch, &original, Some(merge_key), true)
     }
 
-    /// Merges maps with the same value of the merge key; the others are added.
+    /// Merges maps with the same value of the merge key; other maps are added.
     fn elements(
         &self,
         mut merged: Vec<Value>,
@@ -79,8 +79,8 @@ impl Merger<'_> {
     }
 }
 
-/// Carries out the elements that are directives. The result is what they leave of the original,
-/// and the patch without them.
+/// Applies the elements that are directives. Returns the remaining original and the patch without
+/// them.
 fn special_elements(
     mut original: Vec<Value>,
     patch: Vec<Value>,
@@ -138,7 +138,7 @@ pub(super) fn unexpected(expected: &str, actual: &Value) -> PatchError {
     ))
 }
 
-/// What the lists consist of, which must be the same for all elements.
+/// Returns the type of the elements, which must be the same for all.
 pub(super) fn element_kind(lists: &[&Vec<Value>]) -> Result<ElementKind, PatchError> {
     let mut items = lists.iter().flat_map(|items| items.iter());
     let Some(first) = items.next() else {

@@ -1,9 +1,9 @@
-//! Strategic merge patches: merge patches that know which lists are to be merged by a key.
+//! Strategic merge patches: merge patches with lists that are merged by a key.
 //!
 //! The directives: `$patch` replaces or deletes a map or an element of a list, `$retainKeys` keeps
 //! only the named keys of a map, `$deleteFromPrimitiveList/NAME` removes scalars from a list, and
-//! `$setElementOrder/NAME` orders a list. Order and faults are those of the real server, including
-//! that it does not classify most of the faults (500).
+//! `$setElementOrder/NAME` orders a list. Order and errors are those of the real server, which
+//! reports most errors as 500.
 
 mod go_text;
 mod lists;
@@ -133,7 +133,7 @@ impl Merger<'_> {
         Ok(())
     }
 
-    /// A list with `$setElementOrder`: merged with the patch, if there is one, then sorted.
+    /// Merges a list with `$setElementOrder` with the patch, if there is one, and sorts it.
     fn ordered_list(
         &self,
         original: &mut Map<String, Value>,
@@ -172,7 +172,7 @@ impl Merger<'_> {
         Ok(())
     }
 
-    /// The field of a struct.
+    /// Returns the field of a struct.
     fn field(&self, of: TypeRef, key: &str) -> Result<&Field, PatchError> {
         let of = self.types.get(self.types.target(of));
         if !matches!(of.shape, Shape::Struct(_) | Shape::Custom(_)) {
@@ -190,7 +190,7 @@ impl Merger<'_> {
         })
     }
 
-    /// The field of a struct that is a list, and the type of its elements.
+    /// Returns the field of a struct that is a list, and the type of its elements.
     fn list(&self, of: TypeRef, key: &str) -> Result<(&Field, TypeRef), PatchError> {
         let field = self.field(of, key)?;
         let Shape::Slice(element) = self.types.get(field.of).shape else {
@@ -218,12 +218,12 @@ fn unknown_directive(directive: &Value, map: &Map<String, Value>) -> PatchError 
     ))
 }
 
-/// The name of the field that a directive such as `$setElementOrder/NAME` is about.
+/// Returns the field name of a directive such as `$setElementOrder/NAME`.
 fn directed_key<'a>(key: &'a str, directive: &str) -> Option<&'a str> {
     key.strip_prefix(directive)?.strip_prefix('/')
 }
 
-/// Drops the keys that are not named; all keys of the patch must be.
+/// Drops the keys that are not listed. All keys of the patch must be listed.
 fn retain_keys(
     original: &mut Map<String, Value>,
     patch: &Map<String, Value>,
@@ -243,7 +243,7 @@ fn retain_keys(
     Ok(())
 }
 
-/// A new value without the members that would delete something.
+/// Returns a new value without nulls.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -256,7 +256,7 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// A new value without the parts that are directives; none if it is one as a whole.
+/// Returns a new value without directives, or `None` if the whole value is one.
 fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(map) if map.contains_key(DIRECTIVE) => None,

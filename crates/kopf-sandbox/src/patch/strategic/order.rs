@@ -1,5 +1,5 @@
-//! The order of merged lists: that of the patch for what the patch names, that of the live object
-//! for the rest, the two interleaved as far as they agree.
+//! The order of merged lists: that of the patch for elements of the patch, that of the live object
+//! for the others, interleaved where both agree.
 
 use super::lists::{key_of, unexpected};
 use super::{DIRECTIVE, PatchError, go_text, internal};
@@ -33,7 +33,7 @@ pub(super) fn sort(
     Ok(interleave(theirs, ours, &known, merge_key))
 }
 
-/// What an element is known by: the value of its merge key, or itself.
+/// Returns the identity of an element: the value of its merge key, or the element itself.
 fn identity<'a>(item: &'a Value, merge_key: Option<&str>) -> Result<&'a Value, PatchError> {
     match (merge_key, item) {
         (None, item) => Ok(item),
@@ -42,7 +42,7 @@ fn identity<'a>(item: &'a Value, merge_key: Option<&str>) -> Result<&'a Value, P
     }
 }
 
-/// The first place of each element.
+/// Returns the first position of each element.
 fn places<'a>(
     items: &'a [Value],
     merge_key: Option<&str>,
@@ -62,8 +62,8 @@ fn place(item: &Value, places: &HashMap<&Value, usize>, merge_key: Option<&str>)
 }
 
 fn arrange(items: &mut [Value], places: &HashMap<&Value, usize>, merge_key: Option<&str>) {
-    // Elements without a place can only come from a patch with an empty order; they go first, the
-    // last one foremost, since that is where the server's comparison moves them.
+    // Elements without a position occur only with an empty order in the patch. They go first in
+    // reverse order, because of the server's comparison function.
     let unplaced = items
         .iter()
         .filter(|item| place(item, places, merge_key).is_none())
@@ -98,10 +98,10 @@ fn interleave(
     all
 }
 
-/// The live list after elements were deleted: new ones take the free places at its end.
+/// Returns the live list after deletions: new elements fill the freed positions at its end.
 ///
-/// That is not by design: the server deletes and adds in the same memory, and then takes what it
-/// finds there for the order of the live object. But clients see the result.
+/// This reproduces an accident of the real server, which deletes and adds in the same array and
+/// then takes its content for the live order. Clients see the result.
 pub(super) fn reuse_places(live: Vec<Value>, changes: &[Value], merge_key: &str) -> Vec<Value> {
     let key = |item: &Value| item.get(merge_key).cloned();
     let is_gone = |item: &&Value| item.get(DIRECTIVE).is_some_and(|of| of == "delete");
@@ -120,7 +120,7 @@ pub(super) fn reuse_places(live: Vec<Value>, changes: &[Value], merge_key: &str)
     live
 }
 
-/// The elements of a patch must be in the order that the patch asks for.
+/// Checks that the elements of a patch are in the order of its directive.
 pub(super) fn check(
     patch: &[Value],
     order: &[Value],
@@ -134,7 +134,7 @@ pub(super) fn check(
         let directive = item.get(DIRECTIVE).filter(|_| merge_key.is_some());
         let found = match directive {
             Some(directive) if directive == "delete" => true,
-            // The server looks at what replaces the list only while there is something to compare.
+            // The server compares the replaced list only while elements are left.
             Some(_) => wanted.len() > 0,
             None => {
                 let ours = identity(item, merge_key)?;

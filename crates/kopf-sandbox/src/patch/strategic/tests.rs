@@ -1,4 +1,4 @@
-//! Answers recorded from a real server, and properties.
+//! Comparison with responses of a real server, and property tests.
 
 use super::super::merge::tests::any_json;
 use super::*;
@@ -37,7 +37,7 @@ fn type_of(document: &Value) -> TypeRef {
 }
 
 #[test]
-fn results_are_those_of_a_real_server() {
+fn results_match_a_real_server() {
     let Recorded { documents, cases } = answers();
     let mut compared = 0;
     for case in cases.iter().filter(|case| case.code == 200) {
@@ -63,7 +63,7 @@ fn results_are_those_of_a_real_server() {
 }
 
 #[test]
-fn refusals_are_those_of_a_real_server() {
+fn errors_match_a_real_server() {
     let Recorded { documents, cases } = answers();
     for case in cases.iter().filter(|case| case.code != 200) {
         let document = &documents[&case.document];
@@ -74,7 +74,7 @@ fn refusals_are_those_of_a_real_server() {
             (400, Err(PatchError::BadRequest(text))) | (500, Err(PatchError::Internal(text))) => {
                 assert_eq!(text, message, "{}", case.patch);
             }
-            // The patch applies, but not to a valid object.
+            // The patch applies, but the result is invalid.
             (400 | 422, Ok(patched)) => match recorded().check(root, patched) {
                 Err(mismatch) => {
                     let value = Value::from(shown(&case.patch));
@@ -91,7 +91,7 @@ fn refusals_are_those_of_a_real_server() {
     }
 }
 
-/// Patches that resemble what clients send, right and wrong.
+/// Patches that resemble those of clients, valid and invalid.
 fn any_patch() -> impl Strategy<Value = Value> {
     let name = "one|two|new|v|w";
     let directive = prop_oneof![
@@ -130,7 +130,7 @@ fn any_patch() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_patch_is_answered(patch in any_patch(), garbage in any_json()) {
+    fn random_patches_never_panic(patch in any_patch(), garbage in any_json()) {
         let document = &answers().documents["Deployment"];
         let root = type_of(document);
         for patch in [patch, garbage] {
@@ -144,9 +144,9 @@ proptest! {
 }
 
 #[test]
-fn a_document_as_its_own_patch_changes_nothing() {
+fn document_as_its_own_patch_changes_nothing() {
     for document in answers().documents.values() {
-        // The server refuses to merge the schemas of custom resources.
+        // The server does not merge the schemas of custom resources.
         if document["kind"] != "CustomResourceDefinition" {
             let patched = apply(document, document, recorded(), type_of(document)).unwrap();
             assert_eq!(&patched, document);

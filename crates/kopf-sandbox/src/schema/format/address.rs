@@ -1,4 +1,4 @@
-//! Addresses and names of hosts, networks, mailboxes and resources.
+//! Formats of hosts, networks, mailboxes and resource names.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -19,12 +19,12 @@ pub(super) fn is_hostname(text: &str) -> bool {
     text.len() <= 255 && text.split('.').all(|part| part.len() <= 63) && HOSTNAME.is_match(text)
 }
 
-/// A label of a DNS name in lower case.
+/// Returns `true` for a DNS label in lower case.
 pub(super) fn is_short_name(text: &str) -> bool {
     text.len() <= 63 && is_label(text)
 }
 
-/// Labels separated by dots.
+/// Returns `true` for labels separated by dots.
 pub(super) fn is_long_name(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_label)
 }
@@ -34,7 +34,7 @@ fn is_label(text: &str) -> bool {
     !text.is_empty() && text.chars().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
-/// Anything with a dot that is an address, so an IPv4 address mapped into IPv6 too.
+/// Returns `true` for an address with a dot, which includes IPv4-mapped IPv6 addresses.
 pub(super) fn is_ipv4(text: &str) -> bool {
     text.contains('.') && (loose_ipv4(text) || loose_ipv6(text))
 }
@@ -54,7 +54,7 @@ pub(super) fn is_cidr(text: &str) -> bool {
     (loose_ipv4(address) && length <= 32) || (loose_ipv6(address) && length <= 128)
 }
 
-/// Leading zeros are fine, and decimal.
+/// Parses an IPv4 address with optional leading zeros, which are decimal.
 fn loose_ipv4(text: &str) -> bool {
     let bare: Vec<&str> = text
         .split('.')
@@ -70,7 +70,7 @@ fn loose_ipv6(text: &str) -> bool {
     if text.parse::<Ipv6Addr>().is_ok() {
         return true;
     }
-    // The last part may be an IPv4 address with leading zeros.
+    // The last part can be an IPv4 address with leading zeros.
     text.rsplit_once(':').is_some_and(|(head, tail)| {
         tail.contains('.')
             && loose_ipv4(tail)
@@ -78,7 +78,7 @@ fn loose_ipv6(text: &str) -> bool {
     })
 }
 
-/// 6, 8 or 20 bytes as `01:23:…`, `01-23-…` or `0123.4567.…`.
+/// Returns `true` for 6, 8 or 20 bytes as `01:23:…`, `01-23-…` or `0123.4567.…`.
 pub(super) fn is_mac(text: &str) -> bool {
     let (separator, width) = match (text.get(2..3), text.get(4..5)) {
         (Some(":"), _) => (':', 2_usize),
@@ -94,7 +94,7 @@ pub(super) fn is_mac(text: &str) -> bool {
             .all(|g| g.len() == width && g.chars().all(|c| c.is_ascii_hexdigit()))
 }
 
-/// `a@b`, `Name <a@b>` or `<a@b>`.
+/// Returns `true` for `a@b`, `Name <a@b>` or `<a@b>`.
 pub(super) fn is_email(text: &str) -> bool {
     let text = text.trim_matches([' ', '\t']);
     let address = match text.strip_suffix('>') {
@@ -159,7 +159,7 @@ fn is_atom_char(c: char) -> bool {
         || (!c.is_ascii() && !c.is_control())
 }
 
-/// An absolute URI, or an absolute path.
+/// Returns `true` for an absolute URI, or an absolute path.
 pub(super) fn is_request_uri(text: &str) -> bool {
     if text.is_empty() || text.chars().any(|c| c.is_ascii_control()) {
         return false;
@@ -172,7 +172,7 @@ pub(super) fn is_request_uri(text: &str) -> bool {
     };
     let rest = rest.split_once('?').map_or(rest, |(before, _)| before);
     if !rest.starts_with('/') {
-        // What is opaque, as in `mailto:x`, is not looked into.
+        // Opaque URIs such as `mailto:x` are not validated further.
         return has_scheme;
     }
     let authority = rest
@@ -186,7 +186,7 @@ pub(super) fn is_request_uri(text: &str) -> bool {
     is_authority(authority) && escapes_are_sound(path)
 }
 
-/// Whether there is a scheme, and what follows it; `None` for a colon without a scheme.
+/// Returns `true` and the rest if there is a scheme; `None` for a colon without a scheme.
 fn split_scheme(text: &str) -> Option<(bool, &str)> {
     for (index, c) in text.char_indices() {
         match c {
@@ -224,7 +224,7 @@ fn is_authority(text: &str) -> bool {
     user_fits && name_fits && port_fits
 }
 
-/// Each percent sign is followed by two hexadecimal digits.
+/// Returns `true` if each percent sign is followed by two hexadecimal digits.
 fn escapes_are_sound(text: &str) -> bool {
     text.split('%').skip(1).all(|after| {
         after

@@ -1,4 +1,4 @@
-//! The `format`s of schemas that are checked; all others are ignored, as on the real server.
+//! The validated `format`s of schemas; others are ignored, as on the real server.
 
 mod address;
 mod notation;
@@ -6,7 +6,7 @@ mod time;
 
 use super::node::Type;
 
-/// A known format.
+/// A validated format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     BsonObjectId,
@@ -15,7 +15,7 @@ pub(super) enum Format {
     CreditCard,
     Date,
     DateTime,
-    /// `datetime`: the same, but errors repeat the name as written.
+    /// `datetime`: the same, but errors contain the name as written.
     PlainDateTime,
     Double,
     Duration,
@@ -74,7 +74,7 @@ const TEXT_FORMATS: [Format; 27] = [
 ];
 
 impl Format {
-    /// The format of a schema of this type, if it is one that is checked.
+    /// Returns the format of a schema of this type, if it is validated.
     pub(super) fn of_schema(
         type_name: Option<Type>,
         int_or_string: bool,
@@ -130,7 +130,7 @@ impl Format {
         }
     }
 
-    /// Whether a text is of this format.
+    /// Returns `true` if a string has this format.
     pub(super) fn matches(self, text: &str) -> bool {
         match self {
             Self::BsonObjectId => text.len() == 24 && text.chars().all(|c| c.is_ascii_hexdigit()),
@@ -162,7 +162,7 @@ impl Format {
         }
     }
 
-    /// Whether it is checked on texts; the others narrow the range of numbers.
+    /// Returns `true` if the format applies to strings; the others restrict the range of numbers.
     pub(super) fn is_for_text(self) -> bool {
         !matches!(self, Self::Int32 | Self::Int64 | Self::Float | Self::Double)
     }

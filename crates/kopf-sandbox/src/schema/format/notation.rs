@@ -1,6 +1,6 @@
-//! Notations: encodings, numbers of things, colours.
+//! Formats of encodings, identifiers and colours.
 
-/// Standard base64 with padding; the empty text is none.
+/// Returns `true` for standard Base64 with padding, except for the empty string.
 pub(super) fn is_base64(text: &str) -> bool {
     let body = text.trim_end_matches('=');
     let padding = text.len().saturating_sub(body.len());
@@ -12,7 +12,7 @@ pub(super) fn is_base64(text: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '/'))
 }
 
-/// A UUID, with or without dashes, possibly of one version only.
+/// Returns `true` for a UUID, with or without dashes, optionally of one version only.
 pub(super) fn is_uuid(text: &str, version: Option<char>) -> bool {
     let mut rest = text;
     for (index, length) in [8_usize, 4, 4, 4, 12].into_iter().enumerate() {
@@ -41,7 +41,7 @@ pub(super) fn is_hex_color(text: &str) -> bool {
     matches!(digits.len(), 3 | 6) && digits.chars().all(|c| c.is_ascii_hexdigit())
 }
 
-/// `rgb(1, 2, 3)`.
+/// Returns `true` for `rgb(1, 2, 3)`.
 pub(super) fn is_rgb_color(text: &str) -> bool {
     let Some(inside) = text
         .strip_prefix("rgb(")
@@ -87,7 +87,7 @@ pub(super) fn is_isbn13(text: &str) -> bool {
     weighted.sum::<u32>().is_multiple_of(10)
 }
 
-/// The digits of a book number of this length; `X` is the tenth one of short numbers.
+/// Returns the digits of an ISBN of this length; `X` is ten in short ones.
 fn isbn_digits(text: &str, length: usize) -> Option<Vec<u32>> {
     let text: Vec<char> = text
         .chars()
@@ -103,7 +103,8 @@ fn isbn_digits(text: &str, length: usize) -> Option<Vec<u32>> {
     text.iter().enumerate().map(digit).collect()
 }
 
-/// A card number of a known issuer with the right check digit; anything but digits is skipped.
+/// Returns `true` for a card number of a known issuer with a valid check digit. Other characters
+/// than digits are skipped.
 pub(super) fn is_credit_card(text: &str) -> bool {
     let digits: String = text.chars().filter(char::is_ascii_digit).collect();
     let prefix = |length: usize| {
@@ -137,7 +138,7 @@ pub(super) fn is_credit_card(text: &str) -> bool {
     known && sum.is_multiple_of(10)
 }
 
-/// `123-45-6789`, with dashes or spaces.
+/// Returns `true` for `123-45-6789`, with dashes or spaces.
 pub(super) fn is_ssn(text: &str) -> bool {
     text.len() == 11
         && text.char_indices().all(|(index, c)| match index {

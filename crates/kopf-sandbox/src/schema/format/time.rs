@@ -1,8 +1,8 @@
-//! Dates, times and durations.
+//! Formats of dates, times and durations.
 
 use jiff::civil::Date;
 
-/// `2006-01-02`, and a day that exists.
+/// Returns `true` for `2006-01-02` with an existing day.
 pub(super) fn is_date(text: &str) -> bool {
     let number = |range: std::ops::Range<usize>| -> Option<i16> {
         let digits = text.get(range)?;
@@ -22,7 +22,7 @@ pub(super) fn is_date(text: &str) -> bool {
     parsed().is_some()
 }
 
-/// A date, a `T`, a time of the day, and `Z` or an offset.
+/// Returns `true` for a date, a `T`, a time of day, and `Z` or an offset.
 pub(super) fn is_date_time(text: &str) -> bool {
     let lower = text.to_lowercase();
     let mut parts = lower.split('t');
@@ -46,7 +46,7 @@ fn is_time(text: &str) -> bool {
     let Some(rest) = text.get(8..) else {
         return false;
     };
-    // One character, then at least one digit: the server does not insist on the dot.
+    // The server accepts any single character instead of the dot, followed by at least one digit.
     let mut chars = rest.chars();
     chars.next();
     let fraction = chars.as_str();
@@ -70,7 +70,7 @@ fn is_offset(text: &str) -> bool {
         })
 }
 
-/// `1h30m`, or anything with at least one count and unit in it, such as `3 days`.
+/// Returns `true` for `1h30m`, and for strings with at least one count and unit, such as `3 days`.
 pub(super) fn is_duration(text: &str) -> bool {
     is_go_duration(text) || counted_units(text).unwrap_or(false)
 }
@@ -103,7 +103,7 @@ fn is_go_duration(text: &str) -> bool {
     true
 }
 
-/// Whether any unit is recognised; `None` when a count is too large.
+/// Returns `true` if any unit is recognised; `None` if a count is too large.
 fn counted_units(text: &str) -> Option<bool> {
     let mut found = false;
     let mut rest = text;
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_exist() {
+    fn impossible_dates_are_rejected() {
         assert!(is_date("2024-02-29") && is_date("0001-01-01"));
         for bad in [
             "2023-02-29",
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_a_zone() {
+    fn times_without_a_zone_are_rejected() {
         for good in [
             "2014-12-15T19:30:20Z",
             "2014-12-15t19:30:20.000z",
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_of_two_kinds() {
+    fn both_duration_syntaxes_are_accepted() {
         for good in [
             "1h30m",
             "-1.5s",

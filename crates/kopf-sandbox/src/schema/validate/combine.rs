@@ -1,7 +1,7 @@
 //! `allOf`, `anyOf`, `oneOf` and `not`.
 //!
-//! Nothing in here is forgiven for being unchanged: the server looks at the past of values in
-//! structural places only.
+//! Errors of unchanged values are not tolerated here: the server compares with old values in
+//! structural positions only.
 
 use serde_json::Value;
 
@@ -100,7 +100,7 @@ impl Walk<'_> {
     }
 }
 
-/// The failure with more checks in order; of two equals the earlier one.
+/// Returns the failure with more passed checks; of two equals the earlier one.
 fn closer(best: Option<Outcome>, found: Outcome) -> Outcome {
     match best {
         Some(best) if best.matches >= found.matches => best,

@@ -1,8 +1,8 @@
-//! Validation of objects against a schema, with the texts of the real server.
+//! Validation of objects against a schema, with the messages of the real server.
 //!
-//! The checks of one value run in a fixed order (type, combinations, text, format, numbers,
-//! lists, enumerations, objects), and each counts what it found in order. The count matters: when
-//! no alternative of `anyOf` or `oneOf` fits, the errors of the one that came closest are shown.
+//! The checks of one value run in a fixed order (type, combinations, string, format, numbers,
+//! lists, enumerations, objects), and each counts the passed ones. When no alternative of `anyOf`
+//! or `oneOf` matches, the errors of the one with the highest count are reported.
 
 mod combine;
 mod number;
@@ -21,7 +21,7 @@ use crate::field_error::{FieldError, FieldErrorKind};
 
 /// Validates a value. `prefix` is the path of the value in its object, or empty for a whole one.
 ///
-/// With `old`, errors inside of parts that did not change are forgiven.
+/// With `old`, errors of unchanged parts are tolerated.
 pub(super) fn validate(
     node: &Node,
     value: &Value,
@@ -37,7 +37,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// A value of its own: a field, an item, or the whole. Only these can be forgiven.
+    /// Validates a field, an item, or the whole value. Only errors of these can be tolerated.
     fn part(&self, node: &Node, value: &Value, old: Option<&Value>, path: &Path<'_>) -> Outcome {
         let mut outcome = self.value(node, value, old, path);
         if !outcome.errors.is_empty() && old == Some(value) {
@@ -111,7 +111,7 @@ impl Walk<'_> {
         let is_text_or_list = matches!(value, Value::String(_) | Value::Array(_));
         if let Some(format) = node.format {
             if !is_text_or_list && !fits {
-                // The server names the format of what it found, not its type.
+                // The server reports the format of the value instead of its type.
                 let found_format = match found {
                     Type::Integer => "int64",
                     Type::Number => "float64",
@@ -123,7 +123,8 @@ impl Walk<'_> {
                 }
             }
             let numeric = node.allows_type(Type::Number) || node.allows_type(Type::Integer);
-            // With a format the server leaves texts to the check of the format, and lets lists pass.
+            // With a format, the server leaves strings to the check of the format, and accepts
+            // lists.
             if is_text_or_list && !numeric {
                 outcome.count(1);
                 return;
@@ -142,7 +143,7 @@ impl Walk<'_> {
         if rules.min_length.is_none() && rules.max_length.is_none() && rules.pattern.is_none() {
             return;
         }
-        // Only the first of these three is told.
+        // Only the first of these three errors is reported.
         let length = text.chars().count();
         if let Some(max) = rules.max_length.filter(|max| exceeds(length, *max)) {
             let unit = if max == 1 { "byte" } else { "bytes" };
@@ -272,7 +273,7 @@ impl Walk<'_> {
         outcome.add(error);
     }
 
-    /// The path of errors; the root of the whole object has none, and says so.
+    /// Returns the path for errors. The root of the whole object has its own form.
     fn field(&self, path: &Path<'_>) -> String {
         let dotted = path.dotted();
         let dotted = dotted.strip_prefix('.').unwrap_or(&dotted);
@@ -304,7 +305,7 @@ impl Walk<'_> {
         FieldError::new(FieldErrorKind::TooMany, self.field(path), message)
     }
 
-    /// An error that the server reports for the whole object, whatever the place.
+    /// Returns an error that the server reports for the whole object, regardless of the path.
     fn general(&self, detail: &str) -> FieldError {
         FieldError::invalid(self.field(&Path::Root), &"".into(), detail)
     }
@@ -323,7 +324,8 @@ fn found_type(value: &Value) -> Type {
     }
 }
 
-/// The items of a list before a change, by their keys. Items of lists without keys have no past.
+/// The items of a list before a change, by their keys. Items of lists without keys have no old
+/// value.
 #[derive(Debug, Default)]
 pub(super) struct OldItems<'a> {
     keys: &'a [String],
@@ -337,7 +339,7 @@ impl<'a> OldItems<'a> {
         };
         let mut items = HashMap::with_capacity(list.len());
         for item in list {
-            // Of items with the same keys, the first counts.
+            // Of items with the same keys, the first is used.
             items
                 .entry(identity(keys, item).to_string())
                 .or_insert(item);
@@ -345,7 +347,7 @@ impl<'a> OldItems<'a> {
         Self { keys, items }
     }
 
-    /// Returns the item that this one continues.
+    /// Returns the old value of an item.
     pub(super) fn get(&self, item: &Value) -> Option<&'a Value> {
         if self.items.is_empty() {
             return None;

@@ -1,7 +1,7 @@
-//! Numbers: ranges, multiples, and how they are printed.
+//! Numbers: ranges, multiples, and formatting.
 //!
 //! The server keeps whole numbers that fit as 64-bit integers and compares them with the bounds of
-//! the schema cut down to integers; everything else is a float.
+//! the schema truncated to integers; all others are floats.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use super::Walk;
 use super::outcome::Outcome;
 use crate::field_error::{FieldError, FieldErrorKind};
 
-/// Whole floats beyond this are no integers for the server.
+/// Whole floats above this are not integers for the server.
 const MAX_WHOLE: f64 = 9_007_199_254_740_991.0;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,7 +41,7 @@ impl Number {
         }
     }
 
-    /// Whether this is the other number once it has the other's type.
+    /// Returns `true` if this equals the other number after a conversion to its type.
     #[allow(clippy::float_cmp, reason = "an enumeration lists exact values")]
     pub(super) fn converts_to(self, other: Self) -> bool {
         match other {
@@ -68,16 +68,13 @@ fn to_float(int: i64) -> f64 {
     int as f64
 }
 
-/// Cuts off the fraction; saturates beyond the range.
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "cutting off is what is wanted"
-)]
+/// Truncates the fraction; saturates out of range.
+#[allow(clippy::cast_possible_truncation, reason = "truncation is intended")]
 fn to_int(float: f64) -> i64 {
     float as i64
 }
 
-/// A float as Go prints it: shortest, with an exponent from 21 digits on.
+/// Formats a float as Go does: shortest, with an exponent from 21 digits on.
 fn printed(float: f64) -> String {
     let scientific = format!("{float:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else {
@@ -92,7 +89,7 @@ fn printed(float: f64) -> String {
     }
 }
 
-/// Whether a float is a whole number, give or take a rounding error.
+/// Returns `true` if a float is a whole number within a rounding error.
 pub(super) fn is_whole(float: f64) -> bool {
     if !float.is_finite() || float.abs() > MAX_WHOLE {
         return false;
@@ -207,7 +204,7 @@ impl Walk<'_> {
     }
 }
 
-/// The range that type and format of a schema give to numbers.
+/// The range of numbers by the type and format of a schema.
 enum Range {
     Any,
     Int32,
@@ -276,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_errors_are_forgiven() {
+    fn rounding_errors_are_tolerated() {
         assert!(is_whole(3.0) && is_whole(3.000_000_000_000_1) && is_whole(-2.0));
         assert!(!is_whole(3.1) && !is_whole(0.5) && !is_whole(1e300) && !is_whole(f64::NAN));
     }

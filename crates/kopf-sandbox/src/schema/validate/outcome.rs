@@ -1,11 +1,11 @@
-//! What the checks of one value have found.
+//! The results of the checks of one value.
 
 use crate::field_error::FieldError;
 
-/// Errors beyond this number are not collected: nobody reads them, and comparing them takes time.
+/// Maximum number of collected errors. Deduplication compares all of them.
 const MOST_ERRORS: usize = 1000;
 
-/// Errors, and how many checks went well.
+/// Errors, and the number of passed checks.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) errors: Vec<FieldError>,
@@ -13,7 +13,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// Adds an error unless the very same is there already.
+    /// Adds an error unless the same one exists.
     pub(super) fn add(&mut self, error: FieldError) {
         if !self.is_full() && !self.errors.contains(&error) {
             self.errors.push(error);
@@ -35,7 +35,7 @@ impl Outcome {
         self.count(other.matches);
     }
 
-    /// Returns `true` if no more errors are collected.
+    /// Returns `true` if the maximum number of errors is reached.
     pub(super) fn is_full(&self) -> bool {
         self.errors.len() >= MOST_ERRORS
     }

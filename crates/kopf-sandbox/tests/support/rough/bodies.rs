@@ -1,9 +1,9 @@
-//! Bodies of requests: good documents, spoiled ones, and what is no document at all.
+//! Bodies of requests: valid documents, mutated ones, and arbitrary bytes.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Values that fit nowhere, or nearly.
+/// Values that are invalid for most fields.
 pub(super) fn odd_values() -> impl Strategy<Value = Value> + Clone {
     let nested = |depth: usize| (0..depth).fold(json!(1), |inner, _| json!({ "a": [inner] }));
     prop::sample::select(vec![
@@ -39,7 +39,7 @@ pub(super) fn odd_values() -> impl Strategy<Value = Value> + Clone {
     ])
 }
 
-/// Good bodies, to be spoiled.
+/// Valid bodies, to be mutated.
 pub(super) fn templates() -> impl Strategy<Value = Value> + Clone {
     let container = json!({
         "name": "c", "image": "i", "ports": [{ "containerPort": 80 }],
@@ -107,7 +107,7 @@ pub(super) fn templates() -> impl Strategy<Value = Value> + Clone {
     ])
 }
 
-/// The pointers of all values in a document.
+/// Collects the pointers of all values in a document.
 fn pointers(value: &Value, here: &str, all: &mut Vec<String>) {
     all.push(here.to_owned());
     match value {
@@ -138,7 +138,7 @@ pub(super) fn spoiled(mut document: Value, changes: Vec<(prop::sample::Index, Va
     document.to_string()
 }
 
-/// Texts that no document comes from, or one that is hard to digest.
+/// Malformed documents, and expensive ones.
 fn strange_texts() -> impl Strategy<Value = Vec<u8>> {
     let bomb = (0..12).fold("a0: &a0 [x, x]\n".to_owned(), |text, level| {
         let aliases = format!("*a{level}, ").repeat(9);

@@ -1,4 +1,4 @@
-//! Requests that nobody should send.
+//! Generators of malformed requests.
 
 mod bodies;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use self::bodies::{bodies, odd_values, spoiled, templates};
 
-/// A request before it is checked for being one.
+/// An unvalidated request.
 #[derive(Clone)]
 pub(crate) struct Rough {
     pub(crate) method: &'static str,
@@ -35,7 +35,7 @@ impl fmt::Debug for Rough {
 }
 
 impl Rough {
-    /// `None` if HTTP itself does not allow it.
+    /// Returns `None` if HTTP does not allow the request.
     pub(crate) fn request(&self) -> Option<Request<Full<Bytes>>> {
         let mut uri = self.path.clone();
         if !self.query.is_empty() {
@@ -196,7 +196,7 @@ fn headers() -> impl Strategy<Value = Vec<(&'static str, Vec<u8>)>> {
         })
 }
 
-/// Where a document of `templates` would be accepted, and as what.
+/// Returns the method, path and content type of a document of `templates`.
 fn place(document: &Value) -> (&'static str, &'static str, &'static str) {
     const JSON: &str = "application/json";
     match document["kind"].as_str() {
@@ -238,7 +238,7 @@ fn place(document: &Value) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// Good requests with something wrong in their documents, or nothing.
+/// Valid requests with at most one mutation of their documents.
 fn nearly_good() -> impl Strategy<Value = Rough> {
     let change = (any::<prop::sample::Index>(), odd_values());
     let changes = prop::collection::vec(change, 0..3);
@@ -259,7 +259,7 @@ fn nearly_good() -> impl Strategy<Value = Rough> {
     })
 }
 
-/// Requests of all sorts.
+/// Arbitrary requests.
 pub(crate) fn requests() -> impl Strategy<Value = Rough> {
     let wild = (methods(), paths(), queries(), headers(), bodies()).prop_map(
         |(method, path, query, headers, body)| Rough {

@@ -1,7 +1,8 @@
-//! Who watches a collection, and how that ends.
+//! Watchers of a collection, and the end of their watches.
 //!
-//! A collection may end, or begin anew under the same name, while somebody still has entries to read. So
-//! whoever watches holds on to the end of what was watched, and never sees what came after it.
+//! A collection can be removed, or recreated under the same name, while watchers have unread
+//! entries. A watcher keeps the end of the collection that it subscribed to, and never sees entries
+//! of a later one.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,30 +11,30 @@ use tokio::sync::watch;
 use super::log::{Log, Reader};
 use super::{Changes, Expired};
 
-/// The watchers of a collection, as seen from there.
+/// The watchers of a collection, on the side of the store.
 #[derive(Debug, Default)]
-pub(super) struct Audience {
+pub(super) struct Watchers {
     news: watch::Sender<u64>,
     end: Arc<OnceLock<End>>,
 }
 
-/// What was left to read when a watch was ended from this side.
+/// The unread entries of an ended watch.
 #[derive(Debug)]
 struct End {
     log: Log,
     revision: u64,
 }
 
-/// One watcher's tie to what it watches.
+/// A subscription of one watcher to a collection.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     pub(super) collection: Arc<str>,
-    /// Marked changed when there may be new entries; closed when there will be no more.
+    /// Marked as changed when there may be new entries; closed when there will be no more.
     pub(crate) news: watch::Receiver<u64>,
     end: Arc<OnceLock<End>>,
 }
 
-impl Audience {
+impl Watchers {
     pub(super) fn join(&self, collection: &Arc<str>) -> Subscription {
         Subscription {
             collection: Arc::clone(collection),
@@ -42,17 +43,17 @@ impl Audience {
         }
     }
 
-    /// What watchers are told of news with.
-    pub(super) fn news(&self) -> watch::Sender<u64> {
+    /// Returns the sender that notifies watchers of new events.
+    pub(super) fn sender(&self) -> watch::Sender<u64> {
         self.news.clone()
     }
 
-    /// Ends all watches: they still get what is in the log. Freed with the last watcher.
-    pub(super) fn dismiss(&mut self, log: &Log, revision: u64) {
+    /// Ends all watches: they still get the entries in the log. Freed with the last watcher.
+    pub(super) fn end_all(&mut self, log: &Log, revision: u64) {
         let former = std::mem::take(self);
         if former.news.receiver_count() > 0 {
             let log = log.clone();
-            // Only here it is set, and everyone's tie is to a new one from now on.
+            // This is the only place that sets it; later subscriptions refer to a new one.
             let set = former.end.set(End { log, revision });
             debug_assert!(set.is_ok(), "watches end once");
         }
@@ -64,7 +65,7 @@ impl Subscription {
         self.end.get().is_some()
     }
 
-    /// What is left to read, if the watch was ended.
+    /// Returns the unread entries, if the watch was ended.
     pub(super) fn rest(
         &self,
         after: u64,

@@ -1,4 +1,4 @@
-//! From what a verb came to, to the answer on the wire.
+//! Conversion of results of verbs to HTTP responses.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ use crate::verbs::{Call, Payload};
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
 
-/// An answer with a JSON body.
+/// Returns a response with a JSON body.
 pub(crate) fn json(code: u16, body: impl Into<Bytes>) -> Response<Body> {
     typed(code, JSON, body)
 }
 
-/// An answer with a body of another type.
+/// Returns a response with a body of another type.
 pub(crate) fn typed(code: u16, content_type: &str, body: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::whole(body.into()));
     *response.status_mut() =
@@ -42,7 +42,7 @@ pub(crate) fn typed(code: u16, content_type: &str, body: impl Into<Bytes>) -> Re
     response
 }
 
-/// The answer to a refused request.
+/// Returns the response of a rejected request.
 pub(crate) fn error(error: &ApiError) -> Response<Body> {
     let mut response = json(error.code, error.body().to_string());
     if let Some(seconds) = error.retry_after {
@@ -53,7 +53,7 @@ pub(crate) fn error(error: &ApiError) -> Response<Body> {
     response
 }
 
-/// Adds `Warning` headers in the form that kubectl prints.
+/// Adds `Warning` headers in the format that kubectl prints.
 pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
     for text in warnings {
         let escaped = text
@@ -66,7 +66,7 @@ pub(crate) fn warn(response: &mut Response<Body>, warnings: &[String]) {
     }
 }
 
-/// The answer that shows one object.
+/// Returns the response with one object.
 pub(crate) fn object(
     cluster: &Cluster,
     call: &Call,
@@ -101,7 +101,7 @@ pub(crate) fn object(
 
 fn encoded(accepted: Accepted, code: u16, document: &Value) -> Response<Body> {
     match accepted.encoding {
-        // Protobuf is made of the JSON when the response is complete.
+        // Protobuf is encoded from the JSON when the response is complete.
         Encoding::Json | Encoding::Protobuf => json(code, document.to_string()),
         Encoding::Yaml => match serde_saphyr::to_string(document) {
             Ok(text) => typed(code, YAML, text),
@@ -130,7 +130,7 @@ fn metadata_only(object: &Value, meta: MetaVersion) -> Value {
     })
 }
 
-/// The answer that shows a list.
+/// Returns the response with a list.
 pub(crate) fn list(cluster: &Cluster, call: &Call, page: &Page) -> Response<Body> {
     let mut metadata = json!({ "resourceVersion": page.revision.to_string() });
     if let Some(token) = &page.continue_token {
@@ -193,7 +193,7 @@ pub(crate) fn list(cluster: &Cluster, call: &Call, page: &Page) -> Response<Body
     }
 }
 
-/// A list put together from the stored bytes, without parsing any of them.
+/// Concatenates the stored bytes into a list without parsing them.
 fn whole_list(call: &Call, page: &Page, metadata: &Value) -> Response<Body> {
     let size: usize = page.items.iter().map(|stored| stored.raw.len() + 1).sum();
     let mut text = BytesMut::with_capacity(size + 256);
@@ -210,7 +210,7 @@ fn whole_list(call: &Call, page: &Page, metadata: &Value) -> Response<Body> {
         if call.kind.is_custom() {
             text.put_slice(&Cluster::bytes(stored, &call.kind, &call.version));
         } else if Cluster::is_as_stored(stored, &call.kind, &call.version) {
-            // Items of built-in lists have no kind and version of their own, as on a real server.
+            // Items of built-in lists have neither `kind` nor `apiVersion`, as on a real server.
             text.put_u8(b'{');
             text.put_slice(stored.rest());
         } else {
@@ -221,7 +221,7 @@ fn whole_list(call: &Call, page: &Page, metadata: &Value) -> Response<Body> {
     json(200, text.freeze())
 }
 
-/// An object as an item of a list.
+/// Returns an object as an item of a list.
 fn list_item(stored: &Stored, call: &Call) -> Value {
     let mut object = Cluster::object(stored, &call.kind, &call.version);
     if let Some(map) = object.as_object_mut()
@@ -233,13 +233,13 @@ fn list_item(stored: &Stored, call: &Call) -> Value {
     object
 }
 
-/// In which form the events of a watch are shown.
+/// The representation of the events of a watch.
 #[derive(Debug)]
 pub(crate) struct EventForm {
     form: Form,
     include: IncludeObject,
     meta: MetaVersion,
-    /// The columns of a table are sent with its first event only.
+    /// `true` after the first event of a table: only that one has the columns.
     columns_sent: bool,
 }
 

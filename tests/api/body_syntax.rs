@@ -1,11 +1,11 @@
-//! How bodies may be written: numbers, YAML, and lists which say things twice.
+//! Syntax of bodies: numbers, YAML, and duplicate items.
 
 use http::Method;
-use kopf_tests::{Answer, Api, objects, with_query};
+use kopf_tests::{Api, ApiResponse, objects, with_query};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn whole_numbers_come_back_as_integers() {
+async fn whole_numbers_are_returned_as_integers() {
     let api = Api::start().await;
     let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let crd = api
@@ -31,7 +31,7 @@ async fn whole_numbers_come_back_as_integers() {
         .await
         .expect_code(201);
     let read = api.get(&crd.path_of("a")).await.expect_code(200);
-    // As texts, because for a reader of JSON the numbers could be the same.
+    // Compared as strings, because a JSON parser could normalise the numbers.
     assert_eq!(
         read.json["spec"].to_string(),
         r#"{"free":{"a":1,"b":100,"c":1.5,"d":[2]},"integer":1,"number":100}"#
@@ -39,7 +39,7 @@ async fn whole_numbers_come_back_as_integers() {
     api.finish().await;
 }
 
-async fn post(api: &Api, path: &str, yaml: impl Into<bytes::Bytes>) -> Answer {
+async fn post(api: &Api, path: &str, yaml: impl Into<bytes::Bytes>) -> ApiResponse {
     api.request(Method::POST, path)
         .header("content-type", "application/yaml")
         .header("accept", "application/json")
@@ -55,7 +55,7 @@ fn doubled(name: &str) -> String {
 }
 
 #[tokio::test]
-async fn keys_given_twice_in_yaml_are_warned_of_or_refused() {
+async fn duplicate_keys_in_yaml_are_reported_or_rejected() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let made = post(&api, &path, doubled("one")).await.expect_code(201);
@@ -83,7 +83,7 @@ async fn keys_given_twice_in_yaml_are_warned_of_or_refused() {
 }
 
 #[tokio::test]
-async fn keys_given_twice_in_yaml_of_custom_objects_are_treated_alike() {
+async fn duplicate_keys_in_yaml_of_custom_objects_are_reported_or_rejected() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let yaml = format!(
@@ -100,7 +100,7 @@ async fn keys_given_twice_in_yaml_of_custom_objects_are_treated_alike() {
 }
 
 #[tokio::test]
-async fn only_the_first_document_of_yaml_counts() {
+async fn only_the_first_yaml_document_is_used() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let map = |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n");
@@ -118,7 +118,7 @@ async fn only_the_first_document_of_yaml_counts() {
 }
 
 #[tokio::test]
-async fn empty_yaml_is_an_empty_object_and_broken_yaml_none() {
+async fn empty_yaml_is_an_empty_object_and_malformed_yaml_is_rejected() {
     let api = Api::start().await;
     let path = api.ns_path("configmaps");
     let second = "---\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: one\n";
@@ -135,7 +135,7 @@ async fn empty_yaml_is_an_empty_object_and_broken_yaml_none() {
         let refused = post(&api, &path, broken).await;
         refused.expect_failure(400, "BadRequest");
     }
-    // A custom object must always say what it is.
+    // A custom object must always contain its type.
     let crd = api.crd().create().await;
     let refused = post(&api, &crd.path(), "").await;
     refused.expect_failure(400, "BadRequest");
@@ -143,7 +143,7 @@ async fn empty_yaml_is_an_empty_object_and_broken_yaml_none() {
 }
 
 #[tokio::test]
-async fn owners_given_twice_are_kept_once_with_a_warning() {
+async fn duplicate_owners_are_dropped_with_a_warning() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let maps = api.ns_path("configmaps");
@@ -155,15 +155,18 @@ async fn owners_given_twice_are_kept_once_with_a_warning() {
         "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.uid(),
     });
     let twice = json!([reference, reference]);
-    let assert_once = |answer: &Answer, when: &str| {
-        assert_eq!(answer.at("/metadata/ownerReferences"), &json!([reference]));
+    let assert_once = |response: &ApiResponse, when: &str| {
+        assert_eq!(
+            response.at("/metadata/ownerReferences"),
+            &json!([reference])
+        );
         let warning = format!(
             ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner \
              references in 1.20+, and may reject such requests as early as 1.24; please fix your \
              requests; duplicate UID(s) observed: {}",
             owner.uid()
         );
-        assert_eq!(answer.warnings(), [warning]);
+        assert_eq!(response.warnings(), [warning]);
     };
     for (path, mut object) in [
         (&maps, objects::config_map("one", json!({}))),
@@ -178,7 +181,7 @@ async fn owners_given_twice_are_kept_once_with_a_warning() {
         .expect_code(201);
     let patch = json!({"metadata": {"ownerReferences": twice}});
     let patched = api.merge(&format!("{maps}/two"), &patch).await;
-    // The result of a patch is only looked at later.
+    // The result of a patch is validated later.
     assert_once(
         &patched.expect_code(200),
         " after mutating admission happens",
@@ -186,7 +189,7 @@ async fn owners_given_twice_are_kept_once_with_a_warning() {
     let stored = api.get(&format!("{maps}/two")).await.expect_code(200);
     assert_eq!(stored.at("/metadata/ownerReferences"), &json!([reference]));
 
-    // The same owner in another role is not the same reference.
+    // The same owner with other flags is another reference.
     let mut other = reference.clone();
     other["controller"] = Value::Bool(true);
     let patch = json!({"metadata": {"ownerReferences": [reference, other]}});

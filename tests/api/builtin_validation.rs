@@ -3,13 +3,13 @@
 use kopf_tests::{Api, objects};
 use serde_json::{Value, json};
 
-/// Creates an object that must be rejected, and returns the causes.
+/// Creates an object that must be rejected. Returns the causes.
 async fn refused(api: &Api, path: &str, object: &Value) -> Vec<(String, String)> {
-    let answer = api
+    let response = api
         .create(path, object)
         .await
         .expect_failure(422, "Invalid");
-    let causes = answer.causes().into_iter();
+    let causes = response.causes().into_iter();
     causes
         .map(|(reason, field)| (reason.to_owned(), field.to_owned()))
         .collect()
@@ -20,7 +20,7 @@ fn cause(reason: &str, field: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn containers_are_complete_and_distinct() {
+async fn invalid_containers_are_rejected() {
     let api = Api::start().await;
     let pods = api.ns_path("pods");
     let mut pod = objects::pod("one");

@@ -1,10 +1,10 @@
-//! Events and autoscalers, which are served in two forms: writing, selecting and listing them.
+//! Writes, selectors and lists of kinds with several shapes: events and autoscalers.
 
 use kopf_tests::{Api, objects, with_query};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn an_autoscaler_written_in_its_first_form_keeps_what_only_the_second_has() {
+async fn autoscaler_written_as_v1_keeps_fields_of_v2() {
     let api = Api::start().await;
     let all = api.group_path("autoscaling/v2", "horizontalpodautoscalers");
     let (v1, v2) = (
@@ -39,7 +39,7 @@ async fn an_autoscaler_written_in_its_first_form_keeps_what_only_the_second_has(
     api.finish().await;
 }
 
-/// Events `one` and `two`, each about its namesake by a controller of that name.
+/// Creates the events `one` and `two`, each for the object and by the controller of the same name.
 async fn two_events(api: &Api) {
     for name in ["one", "two"] {
         let event = json!({
@@ -61,7 +61,7 @@ async fn two_events(api: &Api) {
 }
 
 #[tokio::test]
-async fn events_are_selected_by_the_fields_of_their_form() {
+async fn events_are_selected_by_the_fields_of_their_group() {
     let api = Api::start().await;
     two_events(&api).await;
     let core = api.ns_path("events");
@@ -87,7 +87,7 @@ async fn events_are_selected_by_the_fields_of_their_form() {
 }
 
 #[tokio::test]
-async fn items_of_converted_lists_do_not_say_their_kind() {
+async fn items_of_converted_lists_have_no_kind() {
     let api = Api::start().await;
     two_events(&api).await;
     let scalers = "horizontalpodautoscalers";

@@ -1,4 +1,4 @@
-//! `AdmissionReview` on the way out: the question to a webhook.
+//! `AdmissionReview` requests.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -40,8 +40,8 @@ struct Request<'a> {
     options: &'a Value,
 }
 
-/// The question: the objects are in the version that the webhook wants.
-pub(super) fn question(
+/// Returns the review request. The objects are in the version of the matched rule.
+pub(super) fn review_request(
     version: ReviewVersion,
     uid: &str,
     attributes: &Attributes<'_>,
@@ -70,11 +70,11 @@ pub(super) fn question(
             options: &attributes.options,
         },
     };
-    // Only maps with keys that are no strings can't be written; there are none.
+    // Serialising fails only for maps with non-string keys; there are none.
     serde_json::to_vec(&review).unwrap_or_default().into()
 }
 
-/// The request without its objects, as expressions see it.
+/// Returns the request without its objects, for expressions.
 pub(super) fn facts(attributes: &Attributes<'_>) -> Value {
     json!({
         "kind": kind(attributes, attributes.version),
@@ -92,7 +92,7 @@ pub(super) fn facts(attributes: &Attributes<'_>) -> Value {
     })
 }
 
-/// The kind of what is sent: that of the subresource, if it has one of its own.
+/// Returns the kind of the payload: that of the subresource, if it has its own.
 fn kind(attributes: &Attributes<'_>, version: &str) -> Value {
     let kind = attributes.kind;
     let subresource = attributes
@@ -117,14 +117,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_question_has_everything() {
+    fn review_request_has_all_fields() {
         let kind = kind("apps", "deployments", &["v1"], &["scale"]);
         let request = super::super::matching::Attributes {
             subresource: Some("scale"),
             ..attributes(&kind, Operation::Update)
         };
         let (new, old) = (json!({ "spec": 1 }), json!({ "spec": 2 }));
-        let bytes = question(
+        let bytes = review_request(
             ReviewVersion::V1,
             "u",
             &request,

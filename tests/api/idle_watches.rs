@@ -1,10 +1,10 @@
-//! Watches to which nothing happens: while the past is forgotten, or until a future comes.
+//! Watches without events: during a compaction, or at a future version.
 
 use kopf_tests::{Api, objects, with_query};
 use serde_json::json;
 
 #[tokio::test]
-async fn a_quiet_watch_outlives_the_past_it_began_in() {
+async fn idle_watch_survives_a_compaction() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let maps = api.ns_path("configmaps");
@@ -14,7 +14,7 @@ async fn a_quiet_watch_outlives_the_past_it_began_in() {
         let version = list.resource_version();
         let query = [("resourceVersion", version.as_str())];
         let mut watch = api.watch(&with_query(path, &query)).await;
-        // Other objects take versions, so that the one the watch began with is long gone.
+        // Other objects advance the version, so that the first version of the watch is compacted.
         for name in ["a", "b", "c"] {
             let other = objects::secret(name, json!({}));
             let secrets = api.ns_path("secrets");
@@ -32,7 +32,7 @@ async fn a_quiet_watch_outlives_the_past_it_began_in() {
 }
 
 #[tokio::test]
-async fn a_streaming_list_of_the_future_is_told_so_in_the_stream() {
+async fn streaming_list_at_a_future_version_fails_in_the_stream() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let list = api.get(&crd.path()).await.expect_code(200);

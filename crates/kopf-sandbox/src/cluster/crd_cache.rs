@@ -1,4 +1,5 @@
-//! The CRDs as they were last read: parsed once, judged and served only when they have changed.
+//! The CRDs as last read. They are parsed once; conditions and kinds are recomputed on changes
+//! only.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,9 +12,9 @@ use crate::store::Stored;
 
 /// All CRDs, by name.
 #[derive(Debug)]
-pub(super) struct Definitions {
+pub(super) struct CrdCache {
     known: BTreeMap<Arc<str>, Definition>,
-    /// Kinds that no CRD can replace.
+    /// Kinds that a CRD cannot replace.
     built_in: Kinds,
 }
 
@@ -21,31 +22,31 @@ pub(super) struct Definitions {
 struct Definition {
     stored: Arc<Stored>,
     crd: Arc<Value>,
-    /// The kind as it is served.
+    /// The served kind.
     served: Option<Served>,
-    /// The revision that was last considered for serving.
+    /// The revision that was last evaluated for serving.
     considered: u64,
 }
 
-/// A kind as it is served, and the CRD from which it was made.
+/// A served kind and the CRD from which it was built.
 #[derive(Debug, Clone)]
 pub(super) struct Served {
     pub(super) kind: Arc<Kind>,
     crd: Arc<Value>,
 }
 
-/// Before and after a change.
+/// The served kind before and after a change.
 type Change = (Option<Served>, Option<Served>);
 
 impl Served {
-    /// Whether clients must look anew: the end of a CRD alone is no reason.
+    /// Returns `true` if discovery differs. A terminating CRD alone makes no difference.
     pub(super) fn looks_different_from(&self, other: &Self) -> bool {
         !same_definition(&self.crd, &other.crd)
     }
 }
 
 fn same_definition(a: &Value, b: &Value) -> bool {
-    // Not the generation: a deletion counts there, too.
+    // The generation is not compared: deletion increments it.
     a.get("spec") == b.get("spec") && accepted_names(a) == accepted_names(b)
 }
 
@@ -59,7 +60,7 @@ fn group(crd: &Value) -> &str {
         .unwrap_or_default()
 }
 
-impl Definitions {
+impl CrdCache {
     pub(super) fn new(built_in: Kinds) -> Self {
         Self {
             known: BTreeMap::new(),
@@ -67,7 +68,7 @@ impl Definitions {
         }
     }
 
-    /// Takes over what is stored. The answer is the kinds that are no more, and the CRDs to judge.
+    /// Replaces the CRDs by the stored ones. Returns the removed kinds, and the CRDs to evaluate.
     pub(super) fn read(&mut self, stored: &[Arc<Stored>]) -> (Vec<Served>, VecDeque<Arc<str>>) {
         let mut gone = Vec::new();
         let mut groups = BTreeSet::new();
@@ -103,7 +104,7 @@ impl Definitions {
             }
             changed.push((stored.revision, Arc::clone(name)));
         }
-        changed.sort(); // who asked first gets the names
+        changed.sort(); // names are assigned in the order of creation
         let mut to_judge: VecDeque<Arc<str>> = changed.into_iter().map(|(_, name)| name).collect();
         for group in groups {
             to_judge.extend(self.waiting_for_names(&group));
@@ -111,7 +112,7 @@ impl Definitions {
         (gone, to_judge)
     }
 
-    /// CRDs of a group that would like to have other names than they have.
+    /// Returns the CRDs of a group whose requested names differ from the accepted ones.
     fn waiting_for_names(&self, of: &str) -> Vec<Arc<str>> {
         self.known
             .iter()
@@ -122,7 +123,7 @@ impl Definitions {
             .collect()
     }
 
-    /// The CRD with the status that it should have, if it has another one.
+    /// Returns the CRD with its new status, or `None` if the status is up to date.
     pub(super) fn judge(&self, name: &str, now: &str) -> Option<(Arc<Stored>, Value)> {
         let definition = self.known.get(name)?;
         let of = group(&definition.crd);
@@ -137,7 +138,8 @@ impl Definitions {
         Some((Arc::clone(&definition.stored), crd))
     }
 
-    /// Takes over a CRD with a new status. The answer is the CRDs for which that may matter.
+    /// Replaces a CRD after a change of its status. Returns the CRDs whose conditions may depend on
+    /// it.
     pub(super) fn replace(&mut self, stored: Arc<Stored>, crd: Value) -> Vec<Arc<str>> {
         let name = Arc::clone(&stored.key.name);
         let Some(definition) = self.known.get_mut(&name) else {
@@ -155,7 +157,7 @@ impl Definitions {
         others
     }
 
-    /// Makes the kinds of CRDs that have changed. The answer is what was served, and what is to be.
+    /// Rebuilds the kinds of changed CRDs. Returns the served kinds before and after.
     pub(super) fn renew_kinds(&mut self) -> Vec<Change> {
         let mut changes = Vec::new();
         for (name, definition) in &mut self.known {
@@ -178,7 +180,7 @@ impl Definitions {
 }
 
 impl Definition {
-    /// The kind as it is to be served: the present one, if nothing of it has changed.
+    /// Returns the kind to serve: the current one if nothing of it has changed.
     fn serve(&self, name: &str, built_in: &Kinds) -> Option<Served> {
         let crd = &self.crd;
         if !crd::is_established(crd) {
@@ -200,7 +202,7 @@ impl Definition {
             }
         };
         if built_in.by_plural(&kind.group, &kind.plural).is_some() {
-            return None; // there is such a kind without the CRD
+            return None; // a built-in kind has this name
         }
         Some(Served {
             kind: Arc::new(kind),

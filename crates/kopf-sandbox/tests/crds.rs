@@ -1,8 +1,8 @@
-//! Definitions and namespaces that come and go while others work with them.
+//! Tests of CRDs and namespaces that are created and deleted concurrently.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "helper functions of tests are tests, too"
+    reason = "helper functions of tests are tests"
 )]
 
 mod support;
@@ -20,13 +20,13 @@ fn object(kind: &str, name: &str) -> Value {
     json!({"apiVersion": "test.dev/v1", "kind": kind, "metadata": {"name": name}})
 }
 
-/// The plurals of the group, as discovery lists them.
+/// Returns the plurals of the group, as listed by discovery.
 async fn served(api: &Api) -> Vec<String> {
-    let answer = api.get("/apis/test.dev/v1").await;
-    if answer.code == 404 {
+    let response = api.get("/apis/test.dev/v1").await;
+    if response.code == 404 {
         return Vec::new();
     }
-    let resources = answer.json()["resources"].as_array().cloned();
+    let resources = response.json()["resources"].as_array().cloned();
     let names = resources.unwrap_or_default();
     names
         .iter()
@@ -35,14 +35,14 @@ async fn served(api: &Api) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_kind_outlives_its_definition() {
+async fn no_kind_outlives_its_crd() {
     let sandbox = Sandbox::builder().build().unwrap();
     let api = Api::of(&sandbox);
     let mut tasks = JoinSet::new();
     for task in 0..8 {
         let api = api.clone();
         tasks.spawn(async move {
-            // Two of them share each name: then either may be the one that creates it.
+            // Two tasks share each name, so that either can create it.
             let (plural, kind) = (format!("things{}", task / 2), format!("Thing{}", task / 2));
             let definition = definition(&plural, &kind);
             let path = format!("{DEFINITIONS}/{plural}.test.dev");
@@ -71,7 +71,7 @@ async fn no_kind_outlives_its_definition() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nothing_is_left_of_a_namespace_that_is_gone() {
+async fn removed_namespace_leaves_no_objects() {
     let sandbox = Sandbox::builder().build().unwrap();
     let api = Api::of(&sandbox);
     let namespace =
@@ -88,9 +88,13 @@ async fn nothing_is_left_of_a_namespace_that_is_gone() {
                 }
                 let name = format!("c{writer}-{round}");
                 let path = "/api/v1/namespaces/fleeting/configmaps";
-                let answer = api.create(path, &config_map(&name, "")).await;
-                assert!([201, 403, 404].contains(&answer.code), "{}", answer.code);
-                created += usize::from(answer.code == 201);
+                let response = api.create(path, &config_map(&name, "")).await;
+                assert!(
+                    [201, 403, 404].contains(&response.code),
+                    "{}",
+                    response.code
+                );
+                created += usize::from(response.code == 201);
                 tokio::task::yield_now().await;
             }
             created
@@ -103,17 +107,20 @@ async fn nothing_is_left_of_a_namespace_that_is_gone() {
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         api.delete("/api/v1/namespaces/fleeting").await.expect(200);
         api.gone("/api/v1/namespaces/fleeting").await;
-        // Until the next one comes, there must be nothing.
+        // Until the next creation, the namespace must be empty.
         let left = api.get("/api/v1/namespaces/fleeting/configmaps").await;
         assert_eq!(left.expect(200).json()["items"], json!([]));
     }
     over.store(true, Ordering::Relaxed);
     let created = in_time("the writers", writers.join_all()).await;
-    assert!(created.iter().sum::<usize>() > 0, "somebody was in time");
+    assert!(
+        created.iter().sum::<usize>() > 0,
+        "at least one creation succeeded"
+    );
 }
 
 #[tokio::test]
-async fn many_definitions_of_one_group_are_all_served() {
+async fn many_crds_of_one_group_are_served() {
     let sandbox = Sandbox::builder().build().unwrap();
     let api = Api::of(&sandbox);
     let mut fields = serde_json::Map::new();
@@ -132,7 +139,7 @@ async fn many_definitions_of_one_group_are_all_served() {
 }
 
 #[tokio::test]
-async fn a_definition_of_a_built_in_kind_changes_nothing() {
+async fn crd_of_a_built_in_kind_has_no_effect() {
     let sandbox = Sandbox::builder().build().unwrap();
     let api = Api::of(&sandbox);
     let name = "leases.coordination.k8s.io";

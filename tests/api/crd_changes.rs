@@ -1,9 +1,9 @@
-//! Definitions that change or come again: what becomes of watches, of names, and of the status.
+//! Changed and recreated CRDs: the effect on watches, names, and the status.
 
 use kopf_tests::{Api, Crd, eventually};
 use serde_json::{Value, json};
 
-/// The status of a condition, or nothing.
+/// Returns the status of a condition, if it is present.
 fn condition<'a>(crd: &'a Value, name: &str) -> Option<&'a str> {
     let conditions = crd["status"]["conditions"].as_array()?;
     let found = conditions
@@ -17,7 +17,7 @@ async fn definition(api: &Api, crd: &Crd<'_>) -> Value {
 }
 
 async fn await_condition(api: &Api, path: &str, name: &str, status: &str) -> Value {
-    eventually("the condition to come", async || {
+    eventually("the condition to be set", async || {
         let crd = api.get(path).await.expect_code(200).json;
         (condition(&crd, name) == Some(status)).then_some(crd)
     })
@@ -31,7 +31,7 @@ async fn await_code(api: &Api, path: &str, code: u16) {
     .await;
 }
 
-/// Replaces the status of a definition by what `change` makes of it.
+/// Replaces the status of a CRD by the result of `change`.
 async fn write_status(api: &Api, crd: &Crd<'_>, change: impl Fn(&mut Value)) -> Value {
     let path = format!("{}/status", crd.definition_path());
     eventually("a write without conflict", async || {
@@ -44,7 +44,7 @@ async fn write_status(api: &Api, crd: &Crd<'_>, change: impl Fn(&mut Value)) -> 
 }
 
 #[tokio::test]
-async fn a_new_schema_ends_the_watches() {
+async fn new_schema_ends_watches() {
     let api = Api::start().await;
     let text = json!({"type": "string"});
     let crd = api
@@ -86,7 +86,7 @@ async fn a_new_schema_ends_the_watches() {
 }
 
 #[tokio::test]
-async fn other_names_end_the_watches_too() {
+async fn changed_names_end_watches() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     api.create(&crd.path(), &crd.object("first", json!({})))
@@ -103,7 +103,7 @@ async fn other_names_end_the_watches_too() {
 }
 
 #[tokio::test]
-async fn who_reads_late_still_gets_the_end_of_the_former_kind() {
+async fn late_reader_gets_the_last_events_of_a_recreated_crd() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     api.create(&crd.path(), &crd.object("a", json!({})))
@@ -119,13 +119,16 @@ async fn who_reads_late_still_gets_the_end_of_the_former_kind() {
 
     assert_eq!(watch.next_change().await.brief(), ("ADDED", "a"));
     assert_eq!(watch.next_change().await.brief(), ("DELETED", "a"));
-    assert!(watch.closed().await.is_empty(), "b is none of its business");
+    assert!(
+        watch.closed().await.is_empty(),
+        "events of the recreated CRD are not sent"
+    );
     assert_eq!(api.get(&again.path()).await.ok().item_names(), ["b"]);
     api.finish().await;
 }
 
 #[tokio::test]
-async fn the_status_is_written_as_it_comes() {
+async fn status_is_written_unchanged() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let before = definition(&api, &crd).await;
@@ -151,7 +154,7 @@ async fn the_status_is_written_as_it_comes() {
     assert_eq!(after["status"], written["status"]);
     assert_eq!(condition(&after, "Migrated"), Some("True"));
 
-    // Without any, there is still the one in use.
+    // The storage version is restored.
     let emptied = write_status(&api, &crd, |definition| {
         definition["status"]["storedVersions"] = json!([]);
     })
@@ -170,7 +173,7 @@ async fn the_status_is_written_as_it_comes() {
 }
 
 #[tokio::test]
-async fn what_is_not_established_is_not_served_but_kept() {
+async fn unestablished_crd_is_not_served_and_keeps_its_objects() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     api.create(&crd.path(), &crd.object("a", json!({})))
@@ -181,7 +184,7 @@ async fn what_is_not_established_is_not_served_but_kept() {
     })
     .await;
     await_code(&api, &crd.path(), 404).await;
-    // Nobody looks at names that are settled.
+    // Settled names are not evaluated again.
     assert_eq!(
         definition(&api, &crd).await["status"]["conditions"],
         json!([])
@@ -200,7 +203,7 @@ async fn what_is_not_established_is_not_served_but_kept() {
 }
 
 #[tokio::test]
-async fn established_follows_from_accepted_names() {
+async fn established_requires_accepted_names() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     write_status(&api, &crd, |definition| {
@@ -221,7 +224,7 @@ async fn established_follows_from_accepted_names() {
 }
 
 #[tokio::test]
-async fn names_that_come_free_are_served() {
+async fn released_names_are_served() {
     let api = Api::start().await;
     let owner = api
         .crd()
@@ -235,7 +238,7 @@ async fn names_that_come_free_are_served() {
     let refused = await_condition(&api, &path, "NamesAccepted", "False").await;
     assert_eq!(condition(&refused, "Established"), Some("True"));
 
-    // It no longer wants them; but what was said stays said until there is something to decide.
+    // The name is not requested any more, but the condition stays until the next evaluation.
     let nothing = json!({"spec": {"names": {"shortNames": null}}});
     let settled = api.merge(&path, &nothing).await.expect_code(200);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Servers that refuse, fail, forget, or fall silent.
+//! Tests of servers that reject, fail, compact, or stall.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use kopf_core::settings::Watching;
 use tokio::time::{Instant, timeout};
 
 use super::{
-    added, bookmark, brief, event, examples, list, next, open, quiet, seconds, started, trouble,
+    added, bookmark, brief, event, examples, failure, list, next, open, quiet, seconds, started,
     watch,
 };
 use crate::script::{Piece, Reply, Script, data, refusal, status, text};
 use crate::watching::{Observer, observe};
 
 #[tokio::test(start_paused = true)]
-async fn forgotten_versions_lead_to_a_new_listing() {
+async fn list_follows_410() {
     let gone = data(event("ERROR", &status(410)));
     let replies = [
         list(&["a"], "5"),
@@ -39,7 +39,7 @@ async fn forgotten_versions_lead_to_a_new_listing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn endless_forgetting_is_slowed_down() {
+async fn repeated_410_slows_down() {
     let mut replies = Vec::new();
     for _ in 0..20 {
         replies.extend([list(&[], "5"), refusal(410)]);
@@ -53,7 +53,7 @@ async fn endless_forgetting_is_slowed_down() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_errors_in_the_stream_are_told_and_all_is_listed_again() {
+async fn other_errors_in_the_stream_are_reported_and_followed_by_a_list() {
     let error = data(event("ERROR", &status(500)));
     let replies = [
         list(&[], "5"),
@@ -67,7 +67,7 @@ async fn other_errors_in_the_stream_are_told_and_all_is_listed_again() {
         [
             "listing",
             "listed 0",
-            "trouble 500",
+            "failure 500",
             "listing",
             "- a",
             "listed 1"
@@ -76,7 +76,7 @@ async fn other_errors_in_the_stream_are_told_and_all_is_listed_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_is_not_trusted() {
+async fn silent_streams_are_reopened() {
     let pause = |time| Piece::Pause(seconds(time));
     let replies = [
         list(&[], "5"),
@@ -107,8 +107,8 @@ async fn inactivity_limit_can_be_disabled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_of_the_listener_is_forgiven_once() {
-    // The event has come while nobody was listening.
+async fn unpolled_stream_gets_a_grace_time_once() {
+    // The event arrived while the stream was not polled.
     let replies = [
         list(&[], "5"),
         open(vec![Piece::Pause(seconds(72)), added("a", "6")]),
@@ -120,7 +120,7 @@ async fn silence_of_the_listener_is_forgiven_once() {
     tokio::time::sleep(seconds(80)).await;
     assert_eq!(next(&mut observer, 1).await, ["ADDED a"]);
     assert_eq!(script.left(), 1);
-    // The stream is dead, whoever comes and goes.
+    // The stream is dead, even if `next` is called and dropped repeatedly.
     let start = Instant::now();
     let signal = loop {
         if let Ok(signal) = timeout(seconds(1), observer.next()).await {
@@ -132,7 +132,7 @@ async fn silence_of_the_listener_is_forgiven_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_that_do_not_open_in_time_are_trouble() {
+async fn streams_that_do_not_open_in_time_fail() {
     let mut settings = Watching::default();
     settings.connect_timeout = Some(seconds(3));
     let replies = [list(&[], "5"), Reply::Never, open(vec![added("a", "6")])];
@@ -141,14 +141,18 @@ async fn streams_that_do_not_open_in_time_are_trouble() {
     let start = Instant::now();
     assert_eq!(
         next(&mut observer, 3).await,
-        ["listing", "listed 0", "trouble no answer within 3 seconds"]
+        [
+            "listing",
+            "listed 0",
+            "failure no response within 3 seconds"
+        ]
     );
     assert_eq!(start.elapsed(), seconds(3));
     assert_eq!(next(&mut observer, 1).await, ["ADDED a"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusals_are_permanent_trouble_and_tried_again() {
+async fn rejections_are_permanent_failures_and_retried() {
     let replies = [
         refusal(403),
         refusal(403),
@@ -160,7 +164,7 @@ async fn refusals_are_permanent_trouble_and_tried_again() {
     ];
     let (mut observer, script) = started(replies);
     let refused = async |observer: &mut Observer, code: u16| {
-        let (error, retry_in, permanent) = trouble(observer).await;
+        let (error, retry_in, permanent) = failure(observer).await;
         assert!(
             error.starts_with(&format!("refused with {code}")),
             "{error}"
@@ -185,7 +189,7 @@ async fn refusals_are_permanent_trouble_and_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn brand_new_kinds_are_tried_soon() {
+async fn missing_resources_are_retried_soon() {
     let replies = [refusal(404), refusal(404), list(&[], "5"), open(vec![])];
     let (mut observer, _) = started(replies);
     let start = Instant::now();
@@ -193,9 +197,9 @@ async fn brand_new_kinds_are_tried_soon() {
         next(&mut observer, 6).await,
         [
             "listing",
-            "permanent trouble 404",
+            "permanent failure 404",
             "listing",
-            "permanent trouble 404",
+            "permanent failure 404",
             "listing",
             "listed 0"
         ]
@@ -206,20 +210,20 @@ async fn brand_new_kinds_are_tried_soon() {
     let mut last = Duration::ZERO;
     for _ in 0..20 {
         assert_eq!(next(&mut observer, 1).await, ["listing"]);
-        last = trouble(&mut observer).await.1;
+        last = failure(&mut observer).await.1;
     }
     assert!(last >= seconds(22), "{last:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn absent_servers_are_asked_more_and_more_rarely() {
+async fn unreachable_servers_are_retried_with_growing_delays() {
     let run = |name: &'static str| async move {
         let (client, _) = Script::new(vec![Reply::Reset; 12]);
         let mut observer = observe(client, examples(), Some(name.into()), &Watching::default());
         assert_eq!(next(&mut observer, 1).await, ["listing"]);
         let mut waits = Vec::new();
         for _ in 0..12 {
-            let (_, retry_in, permanent) = trouble(&mut observer).await;
+            let (_, retry_in, permanent) = failure(&mut observer).await;
             assert!(!permanent);
             waits.push(retry_in);
         }
@@ -242,9 +246,9 @@ async fn throttling_is_obeyed() {
         next(&mut observer, 5).await,
         [
             "listing",
-            "trouble 429",
+            "failure 429",
             "listed 0",
-            "trouble 429",
+            "failure 429",
             "ADDED a"
         ]
     );
@@ -257,7 +261,7 @@ async fn throttling_is_obeyed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nonsense_is_trouble_and_does_not_stay() {
+async fn malformed_lines_fail_and_are_skipped() {
     let page = || open(vec![data("<html>\n<body>Bad gateway</body>\n</html>\n")]);
     let replies = [
         list(&[], "5"),
@@ -267,11 +271,11 @@ async fn nonsense_is_trouble_and_does_not_stay() {
         open(vec![added("b", "10")]),
     ];
     let (mut observer, _) = started(replies);
-    let nonsense = "trouble unexpected response";
+    let malformed = "failure unexpected response";
     assert_eq!(
         next(&mut observer, 8).await,
         [
-            "listing", "listed 0", nonsense, nonsense, "listing", "- a", "listed 1", "ADDED b"
+            "listing", "listed 0", malformed, malformed, "listing", "- a", "listed 1", "ADDED b"
         ]
     );
 
@@ -279,13 +283,13 @@ async fn nonsense_is_trouble_and_does_not_stay() {
     assert_eq!(
         next(&mut observer, 6).await,
         [
-            "listing", nonsense, "listing", nonsense, "listing", "listed 0"
+            "listing", malformed, "listing", malformed, "listing", "listed 0"
         ]
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn doubtful_versions_are_given_up() {
+async fn unusable_versions_are_dropped_after_failures() {
     // After a restored backup, the version is from the future: the server cannot serve it yet.
     let mut replies = vec![list(&[], "500")];
     replies.extend(vec![refusal(504); 3]);
@@ -296,25 +300,25 @@ async fn doubtful_versions_are_given_up() {
         [
             "listing",
             "listed 0",
-            "trouble 504",
-            "trouble 504",
-            "trouble 504",
+            "failure 504",
+            "failure 504",
+            "failure 504",
             "listing",
             "- a",
             "listed 1"
         ]
     );
-    // A version that makes no sense to the server.
+    // A version that the server rejects.
     let replies = [list(&[], "x"), refusal(400), list(&[], "7")];
     let (mut observer, _) = started(replies);
     assert_eq!(
         next(&mut observer, 5).await,
-        ["listing", "listed 0", "trouble 400", "listing", "listed 0"]
+        ["listing", "listed 0", "failure 400", "listing", "listed 0"]
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn impossible_scopes_are_permanent_trouble() {
+async fn invalid_scopes_are_permanent_failures() {
     let (client, script) = Script::new([]);
     let nodes = Resource {
         version: "v1".into(),
@@ -328,7 +332,7 @@ async fn impossible_scopes_are_permanent_trouble() {
         &Watching::default(),
     );
     for _ in 0..3 {
-        let (error, _, permanent) = trouble(&mut observer).await;
+        let (error, _, permanent) = failure(&mut observer).await;
         assert!(error.contains("cluster-scoped"), "{error}");
         assert!(permanent);
     }

@@ -1,10 +1,10 @@
-//! Built-in objects that are served in two groups or versions: one object, two forms.
+//! Kinds that are served in two groups or versions: one object, two shapes.
 
 use kopf_tests::{Api, with_query};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_core_event_is_seen_in_its_new_form() {
+async fn core_event_is_readable_in_the_events_group() {
     let api = Api::start().await;
     let involved = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "name": "x", "namespace": api.namespace(),
@@ -57,7 +57,7 @@ async fn a_core_event_is_seen_in_its_new_form() {
 }
 
 #[tokio::test]
-async fn a_new_event_is_seen_in_its_core_form() {
+async fn event_of_the_events_group_is_readable_in_the_core_group() {
     let api = Api::start().await;
     let regarding = json!({"kind": "ConfigMap", "name": "x", "namespace": api.namespace()});
     let event = json!({
@@ -106,7 +106,7 @@ async fn a_new_event_is_seen_in_its_core_form() {
 }
 
 #[tokio::test]
-async fn an_autoscaler_is_seen_in_both_versions() {
+async fn autoscaler_is_readable_in_both_versions() {
     let api = Api::start().await;
     let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"});
     let first = api.group_path("autoscaling/v1", "horizontalpodautoscalers");

@@ -1,11 +1,11 @@
-//! Custom resource definitions themselves: what is accepted, under which names, and their end.
+//! CRDs: validation, names, and deletion.
 
 use kopf_tests::{Api, Crd, eventually};
 use serde_json::{Value, json};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// The status and the reason of a condition.
+/// Returns the status and the reason of a condition.
 fn condition(crd: &Value, name: &str) -> (String, String) {
     let conditions = crd["status"]["conditions"].as_array().into_iter().flatten();
     let found = conditions
@@ -24,7 +24,7 @@ fn pair(status: &str, reason: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_definition_is_accepted_and_established() {
+async fn crd_is_accepted_and_established() {
     let api = Api::start().await;
     let crd = api
         .crd()
@@ -36,7 +36,7 @@ async fn a_definition_is_accepted_and_established() {
         .create()
         .await;
     let definition = api.get(&crd.definition_path()).await.expect_code(200);
-    // What was left out is filled in.
+    // Omitted names are defaulted.
     let names = json!({
         "plural": "widgets",
         "singular": "widget",
@@ -60,7 +60,7 @@ async fn a_definition_is_accepted_and_established() {
         condition(&definition.json, "Established"),
         pair("True", "InitialNamesAccepted")
     );
-    assert_eq!(definition.generation(), 1, "the status is none of it");
+    assert_eq!(definition.generation(), 1, "the status is excluded");
     api.finish().await;
 }
 
@@ -71,7 +71,7 @@ fn schema(crd: &mut Value) -> &mut Value {
 }
 
 #[tokio::test]
-async fn broken_definitions_are_refused() {
+async fn invalid_crds_are_rejected() {
     let api = Api::start().await;
     let cases: &[(&str, &str, Change)] = &[
         ("FieldValueInvalid", "metadata.name", |crd| {
@@ -162,15 +162,12 @@ async fn broken_definitions_are_refused() {
         assert_eq!(refused.details()["kind"], "CustomResourceDefinition");
     }
     let list = api.get(CRDS).await.ok();
-    assert!(
-        !list.text().contains(&api.group()),
-        "nothing of it is there"
-    );
+    assert!(!list.text().contains(&api.group()), "nothing is stored");
     api.finish().await;
 }
 
 #[tokio::test]
-async fn protected_groups_need_an_approval() {
+async fn protected_groups_require_an_approval() {
     let api = Api::start().await;
     let group = format!("{}.k8s.io", api.unique("g"));
     let builder = api.crd().edit(|crd| {
@@ -192,7 +189,7 @@ async fn protected_groups_need_an_approval() {
 }
 
 #[tokio::test]
-async fn scope_and_group_never_change() {
+async fn scope_and_group_are_immutable() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let scope = api
@@ -233,10 +230,10 @@ async fn await_names(api: &Api, path: &str, status: &str) -> Value {
 }
 
 #[tokio::test]
-async fn names_in_use_are_not_given_twice_and_come_free_again() {
+async fn conflicting_names_are_accepted_after_they_are_released() {
     let api = Api::start().await;
     let first = api.crd().create().await;
-    // Another plural, and so another definition, but the same kind.
+    // Another plural, and therefore another CRD, but the same kind.
     let second = api.crd().named("others", "other", "Widget");
     let created = api.create(CRDS, second.definition()).await.expect_code(201);
     let path = format!("{CRDS}/{}", created.name());
@@ -269,7 +266,7 @@ async fn names_in_use_are_not_given_twice_and_come_free_again() {
 }
 
 #[tokio::test]
-async fn a_short_name_in_use_is_a_conflict_too() {
+async fn used_short_name_is_a_conflict() {
     let api = Api::start().await;
     api.crd().create().await;
     let second = api
@@ -296,14 +293,14 @@ async fn a_short_name_in_use_is_a_conflict_too() {
 }
 
 async fn gone(api: &Api, crd: &Crd<'_>) {
-    eventually("the definition to be gone", async || {
+    eventually("the CRD to be deleted", async || {
         (api.get(&crd.definition_path()).await.code == 404).then_some(())
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_definition_takes_its_objects_along() {
+async fn deletion_of_a_crd_deletes_its_objects() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     api.create(&crd.path(), &crd.object("a", json!({})))
@@ -333,7 +330,7 @@ async fn a_definition_takes_its_objects_along() {
     let again = api.crd().create().await;
     assert!(
         api.get(&again.path()).await.ok().items().is_empty(),
-        "it starts anew"
+        "it starts again"
     );
     api.create(&again.path(), &again.object("a", json!({})))
         .await
@@ -342,7 +339,7 @@ async fn a_definition_takes_its_objects_along() {
 }
 
 #[tokio::test]
-async fn finalizers_of_objects_hold_their_definition() {
+async fn finalizers_of_objects_block_the_deletion_of_their_crd() {
     let api = Api::start().await;
     let crd = api.crd().create().await;
     let mut held = crd.object("held", json!({}));

@@ -1,24 +1,24 @@
-//! One complete HTTP answer, with the questions that cases ask of it.
+//! A complete HTTP response, with accessors for assertions.
 
 use http::HeaderMap;
 use serde_json::Value;
 
-/// What the server answered to one request.
+/// A response to one request.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct ApiResponse {
     /// The HTTP status code.
     pub code: u16,
     /// The response headers.
     pub headers: HeaderMap,
-    /// The body as JSON, or null when it is something else.
+    /// The body as JSON, or null if it is not JSON.
     pub json: Value,
-    /// The body as it came.
+    /// The raw body.
     pub bytes: bytes::Bytes,
-    /// What was asked, for the messages of failed assertions.
+    /// The request, for the messages of failed assertions.
     pub(crate) asked: String,
 }
 
-impl Answer {
+impl ApiResponse {
     /// Fails the test unless the request succeeded.
     #[track_caller]
     #[allow(
@@ -83,22 +83,22 @@ impl Answer {
         this
     }
 
-    /// The `reason` of a `Status`, or an empty string.
+    /// Returns the `reason` of a `Status`, or an empty string.
     pub fn reason(&self) -> &str {
         self.json["reason"].as_str().unwrap_or_default()
     }
 
-    /// The `message` of a `Status`, or an empty string.
+    /// Returns the `message` of a `Status`, or an empty string.
     pub fn message(&self) -> &str {
         self.json["message"].as_str().unwrap_or_default()
     }
 
-    /// The `details` of a `Status`, or null.
+    /// Returns the `details` of a `Status`, or null.
     pub fn details(&self) -> &Value {
         &self.json["details"]
     }
 
-    /// The causes of a `Status` as (reason, field) pairs, in their order.
+    /// Returns the causes of a `Status` as (reason, field) pairs, in their order.
     pub fn causes(&self) -> Vec<(&str, &str)> {
         let causes = self.details()["causes"]
             .as_array()
@@ -114,22 +114,23 @@ impl Answer {
             .collect()
     }
 
-    /// The value at a JSON pointer, or null.
+    /// Returns the value at a JSON pointer, or null.
     pub fn at(&self, pointer: &str) -> &Value {
         self.json.pointer(pointer).unwrap_or(&Value::Null)
     }
 
-    /// `metadata.name`, or an empty string.
+    /// Returns `metadata.name`, or an empty string.
     pub fn name(&self) -> &str {
         self.json["metadata"]["name"].as_str().unwrap_or_default()
     }
 
-    /// `metadata.uid`, or an empty string.
+    /// Returns `metadata.uid`, or an empty string.
     pub fn uid(&self) -> &str {
         self.json["metadata"]["uid"].as_str().unwrap_or_default()
     }
 
-    /// `metadata.resourceVersion` of an object or of a list; fails the test when there is none.
+    /// Returns `metadata.resourceVersion` of an object or of a list. Fails the test if there is
+    /// none.
     #[track_caller]
     pub fn resource_version(&self) -> String {
         self.json["metadata"]["resourceVersion"]
@@ -138,7 +139,7 @@ impl Answer {
             .to_owned()
     }
 
-    /// `metadata.generation`; fails the test when there is none.
+    /// Returns `metadata.generation`. Fails the test if there is none.
     #[track_caller]
     pub fn generation(&self) -> i64 {
         self.json["metadata"]["generation"]
@@ -146,7 +147,7 @@ impl Answer {
             .unwrap_or_else(|| panic!("{}: no generation in {}", self.asked, self.text()))
     }
 
-    /// The items of a list; fails the test when this is no list.
+    /// Returns the items of a list. Fails the test if this is not a list.
     #[track_caller]
     pub fn items(&self) -> &[Value] {
         self.json["items"]
@@ -154,7 +155,7 @@ impl Answer {
             .unwrap_or_else(|| panic!("{}: no items in {}", self.asked, self.text()))
     }
 
-    /// The names of the items of a list, in the order of the list.
+    /// Returns the names of the items of a list, in the order of the list.
     #[track_caller]
     pub fn item_names(&self) -> Vec<&str> {
         self.items()
@@ -163,7 +164,7 @@ impl Answer {
             .collect()
     }
 
-    /// The texts of the `Warning` headers, without their code and agent.
+    /// Returns the values of the `Warning` headers, without their code and agent.
     pub fn warnings(&self) -> Vec<String> {
         self.headers
             .get_all("warning")
@@ -174,7 +175,7 @@ impl Answer {
             .collect()
     }
 
-    /// The content type without its parameters, or an empty string.
+    /// Returns the content type without its parameters, or an empty string.
     pub fn content_type(&self) -> &str {
         self.headers
             .get(http::header::CONTENT_TYPE)
@@ -183,7 +184,7 @@ impl Answer {
             .unwrap_or_default()
     }
 
-    /// The body as text, however broken.
+    /// Returns the body as a string, with invalid UTF-8 replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }

@@ -10,8 +10,8 @@ use crate::body::Body;
 use crate::field::{self, FieldPath};
 use crate::keys::marked_prefixes;
 
-/// What `kubectl apply` keeps on objects: the same content once more.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// The annotation of `kubectl apply`: the same content once more.
+pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Why there is no essence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -12,8 +12,8 @@ use std::time::Duration;
 pub use error::{Attachment, HandlerError};
 use serde_json::Value;
 
-use crate::handler::{ErrorsMode, HandlerId, Retrying};
-use crate::wording::{self, Level};
+use crate::handler::{ErrorsMode, HandlerId, HandlerKind, Retrying};
+use crate::wording::{self, Level, Style};
 
 /// An attempt that is about to be made, or was made.
 #[derive(Clone, Copy, Debug)]
@@ -80,9 +80,11 @@ pub enum Verdict {
 }
 
 impl Outcome {
-    /// The line for the log, where the handler is called by its label, such as `Handler 'id'`.
-    pub fn log(&self, label: &str) -> (Level, String) {
+    /// Returns the record for the log. The label is the handler's name there, such as `Handler 'id'`.
+    pub fn log(&self, label: &str, kind: HandlerKind, style: Style) -> (Level, String) {
         let error = self.error.as_deref().unwrap_or_default();
+        let is_native = style == Style::Native;
+        let is_review = matches!(kind, HandlerKind::Admission(_));
         let text = match &self.verdict {
             Verdict::Succeeded => return (Level::Info, format!("{label} succeeded.")),
             Verdict::Unfinished => {
@@ -90,7 +92,21 @@ impl Outcome {
                 return (Level::Debug, text);
             }
             Verdict::Cancelled => return (Level::Debug, wording::cancelled(label).to_string()),
-            Verdict::FailedTemporarily => format!("{label} failed temporarily: {error}"),
+            Verdict::FailedTemporarily => {
+                let text = format!("{label} failed temporarily: {error}");
+                let level = if is_native {
+                    Level::Warning
+                } else {
+                    Level::Error
+                };
+                return (level, text);
+            }
+            Verdict::Denied(code) if is_native && is_review => {
+                return (
+                    Level::Info,
+                    format!("{label} denied the request with {code}: {error}"),
+                );
+            }
             Verdict::FailedPermanently | Verdict::Denied(_) => {
                 format!("{label} failed permanently: {error}")
             }

@@ -231,6 +231,8 @@ def run(
     settings.scanning.install_crds |= install_crds
     # Everything is permitted in a sandbox of its own.
     settings.scanning.review_permissions |= not sandbox
+    # Only the sandbox calls the webhooks, from this machine.
+    settings.admission.loopback |= sandbox
     if leader_elect or leader_elect_name or leader_elect_namespace or shards:
         settings = _with_replicas(
             settings, leader_elect, leader_elect_name, leader_elect_namespace, shards

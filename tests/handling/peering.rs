@@ -109,7 +109,11 @@ fn a_higher_priority_pauses_the_others() {
         stage.settled().await;
         assert_eq!(who_works(stage, "d").await, ["low"]);
         assert_eq!(
-            says(stage, Level::INFO, "Resuming operations after the pause."),
+            says(
+                stage,
+                Level::INFO,
+                "Resuming operations after the pause. Operators with a higher priority are gone."
+            ),
             1
         );
     });

@@ -11,7 +11,7 @@ use crate::field::{self, FieldPath};
 use crate::keys::marked_prefixes;
 
 /// The annotation of `kubectl apply` with a copy of the object.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The error of building an essence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

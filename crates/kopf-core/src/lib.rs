@@ -40,6 +40,7 @@ pub mod registry;
 pub mod resource;
 pub mod results;
 pub mod rights;
+pub mod secrets;
 pub mod selector;
 pub mod settings;
 pub mod settled;

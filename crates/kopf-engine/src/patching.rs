@@ -1,5 +1,6 @@
 //! From a patch to API requests: at most four, each only if there is something to send.
 
+use std::fmt::Display;
 use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt as _;
@@ -10,7 +11,8 @@ use kopf_core::patch::{
     Patch, PatchFn, inconsistencies, json_calls_between, transform, with_version_test,
 };
 use kopf_core::resource::Resource;
-use kopf_core::wording;
+use kopf_core::secrets::{is_secret, redact_body, redact_diff, redact_operations};
+use kopf_core::wording::{self, Style};
 use serde_json::{Value, json};
 
 use crate::error::Error;
@@ -94,9 +96,13 @@ impl Pending {
             },
             pass: &pass,
         };
-        let logger = logger.local();
+        let log = PatchLog {
+            logger: logger.local(),
+            style: operator.style,
+            is_secret: is_secret(resource),
+        };
         let mut response = None;
-        if !self.merge(&target, &mut response, &logger).await? {
+        if !self.merge(&target, &mut response, &log).await? {
             return Ok(Applied::NotFound);
         }
         if self.functions.is_empty() {
@@ -110,7 +116,7 @@ impl Pending {
             body: freshest,
             response,
         };
-        self.transform(&target, freshest, &logger).await
+        self.transform(&target, freshest, &log).await
     }
 
     /// Sends the merge patches. Returns `false` if the object does not exist.
@@ -118,7 +124,7 @@ impl Pending {
         &mut self,
         target: &Fenced<'_>,
         response: &mut Option<PatchResponse>,
-        logger: &ObjectLogger,
+        log: &PatchLog,
     ) -> Result<bool, Error> {
         let mut subresources = [None, Some("status")];
         if self.results_first {
@@ -130,10 +136,7 @@ impl Pending {
                 Some(_) => (&mut self.status, &self.main),
             };
             let Some(sent) = payload else { continue };
-            match subresource {
-                None => logger.debug(wording::merge_patching_resource(sent)),
-                Some(_) => logger.debug(wording::merge_patching_status(sent)),
-            }
+            log.merging(subresource, sent);
             // Another response follows, and there is nothing to verify in this one.
             if other.is_some() && is_metadata(sent) {
                 let kind = PatchKind::Merge;
@@ -145,7 +148,7 @@ impl Pending {
                 let Some(accepted) = sending? else {
                     return Ok(false);
                 };
-                verify(sent, &accepted, logger);
+                log.verify(sent, &accepted);
                 *response = Some(accepted);
             }
             *payload = None;
@@ -158,7 +161,7 @@ impl Pending {
         &mut self,
         target: &Fenced<'_>,
         freshest: Freshest,
-        logger: &ObjectLogger,
+        log: &PatchLog,
     ) -> Result<Applied, Error> {
         let Freshest { body, mut response } = freshest;
         let has_status = target.target.resource.has_status();
@@ -173,17 +176,14 @@ impl Pending {
             let current = response.as_ref().map_or(&body, PatchResponse::part);
             let version = current.resource_version().unwrap_or_default();
             let payload = with_version_test(operations, version);
-            match subresource {
-                None => logger.debug(wording::json_patching_resource(&payload)),
-                Some(_) => logger.debug(wording::json_patching_status(&payload)),
-            }
+            log.transforming(subresource, &payload);
             match target.patch(subresource, PatchKind::Json, &payload).await {
                 Ok(Some(accepted)) => response = Some(accepted),
                 Ok(None) => return Ok(Applied::NotFound),
                 Err(Error::Api(error)) if error.is_failed_test() => {
                     let functions = std::mem::take(&mut self.functions);
                     let labels: Vec<_> = functions.iter().map(PatchFn::label).collect();
-                    logger.debug(wording::patch_conflict(labels.join(", ")));
+                    log.logger.debug(wording::patch_conflict(labels.join(", ")));
                     return Ok(Applied::Conflict {
                         response,
                         functions,
@@ -240,21 +240,62 @@ fn is_metadata(payload: &Value) -> bool {
     fields.is_some_and(|fields| fields.keys().all(|key| key == "metadata"))
 }
 
-/// Logs a warning if the server has dropped or changed values: the schema may lack a field.
-fn verify(payload: &Value, response: &PatchResponse, logger: &ObjectLogger) {
-    let mut differences = Vec::new();
-    for (key, sent) in payload.as_object().into_iter().flatten() {
-        if key != "metadata" {
-            let sent = json!({ key: sent });
-            differences.extend(
-                inconsistencies(&sent, response.part().value())
-                    .iter()
-                    .cloned(),
-            );
+/// The log of a patch. Values of Secrets are redacted.
+struct PatchLog {
+    logger: ObjectLogger,
+    style: Style,
+    is_secret: bool,
+}
+
+impl PatchLog {
+    fn merging(&self, subresource: Option<&str>, payload: &Value) {
+        if !self.logger.is_debug_enabled() {
+            return;
+        }
+        let redacted = self.is_secret.then(|| redact_body(payload));
+        let payload = redacted.as_ref().unwrap_or(payload);
+        match subresource {
+            None => self.debug(wording::merge_patching_resource(payload, self.style)),
+            Some(_) => self.debug(wording::merge_patching_status(payload, self.style)),
         }
     }
-    let differences: Diff = differences.into_iter().collect();
-    if !differences.is_empty() {
-        logger.warning(wording::inconsistencies(&differences));
+
+    fn transforming(&self, subresource: Option<&str>, operations: &Value) {
+        if !self.logger.is_debug_enabled() {
+            return;
+        }
+        let redacted = self.is_secret.then(|| redact_operations(operations));
+        let operations = redacted.as_ref().unwrap_or(operations);
+        match subresource {
+            None => self.debug(wording::json_patching_resource(operations, self.style)),
+            Some(_) => self.debug(wording::json_patching_status(operations, self.style)),
+        }
+    }
+
+    /// Logs a warning if the server has dropped or changed values: the schema may lack a field.
+    fn verify(&self, payload: &Value, response: &PatchResponse) {
+        let mut differences = Vec::new();
+        for (key, sent) in payload.as_object().into_iter().flatten() {
+            if key != "metadata" {
+                let sent = json!({ key: sent });
+                differences.extend(
+                    inconsistencies(&sent, response.part().value())
+                        .iter()
+                        .cloned(),
+                );
+            }
+        }
+        let mut differences: Diff = differences.into_iter().collect();
+        if self.is_secret {
+            differences = redact_diff(&differences);
+        }
+        if !differences.is_empty() {
+            let message = wording::inconsistencies(&differences, self.style);
+            self.logger.warning(message);
+        }
+    }
+
+    fn debug(&self, message: impl Display) {
+        self.logger.debug(message);
     }
 }

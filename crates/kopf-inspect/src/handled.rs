@@ -5,10 +5,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kopf_core::body::Body;
 use kopf_core::diff::Diff;
+use kopf_core::secrets::redact_diff;
 use kopf_core::storage::StorageError;
 use serde_json::Value;
 
-use crate::places::Places;
+use crate::places::{Places, is_secret};
 use crate::records::{Finding, Findings};
 use crate::state::{Holder, Source, State};
 
@@ -69,7 +70,12 @@ fn compare(body: &Body, places: &Places) -> Result<Option<Diff>, StorageError> {
         return Ok(None);
     };
     let essence = places.essence(body, Some(&base))?;
-    Ok(Some(differences(base, essence)))
+    let diff = differences(base, essence);
+    Ok(Some(if is_secret(body) {
+        redact_diff(&diff)
+    } else {
+        diff
+    }))
 }
 
 fn differences(old: Value, new: Value) -> Diff {

@@ -11,6 +11,7 @@ use kopf_core::keys::{DEFAULT_PREFIX, Error, KeyNaming};
 use kopf_core::object::AttemptedEssences;
 use kopf_core::object::retriggering::Request;
 use kopf_core::progress::{ProgressStorage as _, SmartProgressStorage};
+use kopf_core::secrets::digest_values_like;
 use kopf_core::settings::Settings;
 use kopf_core::storage::StorageError;
 use serde_json::{Map, Value};
@@ -87,8 +88,18 @@ impl Places {
         self.progress.clear(&mut essence)?;
         AttemptedEssences::strip(&self.naming, body, &mut essence);
         Request::strip(&self.naming, body, &mut essence);
+        if let Some(base) = base
+            && is_secret(body)
+        {
+            digest_values_like(base, &mut essence, body);
+        }
         Ok(essence)
     }
+}
+
+/// Returns `true` for a Secret.
+pub(crate) fn is_secret(body: &Body) -> bool {
+    body.api_version() == Some("v1") && body.kind() == Some("Secret")
 }
 
 /// Returns the fields of an essence that are there only because handlers have declared them.
@@ -126,6 +137,7 @@ fn leaf(value: &Value, path: FieldPath, fields: &mut Vec<FieldPath>) {
 
 #[cfg(test)]
 mod tests {
+    use kopf_core::secrets::{SecretValues, digest_values};
     use serde_json::json;
 
     use super::*;
@@ -147,6 +159,21 @@ mod tests {
         assert_eq!(places.essence(&same, Some(&found)).unwrap(), base);
         let other = body(json!({"x": {"y": 2}}));
         assert_ne!(places.essence(&other, Some(&found)).unwrap(), base);
+    }
+
+    #[test]
+    fn secrets_are_compared_by_digests() {
+        let places = Places::default();
+        let secret = |password: &str| {
+            Body::new(json!({
+                "apiVersion": "v1", "kind": "Secret",
+                "metadata": {"name": "s", "uid": "u"}, "data": {"password": password},
+            }))
+        };
+        let mut base = places.essence(&secret("x"), None).unwrap();
+        digest_values(&mut base, &secret("x"), &SecretValues::Digests);
+        assert_eq!(places.essence(&secret("x"), Some(&base)).unwrap(), base);
+        assert_ne!(places.essence(&secret("y"), Some(&base)).unwrap(), base);
     }
 
     #[test]

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_core::settings::{Backoffs, NotShards, Settings, Shards, StreamSelector};
+use kopf_core::settings::{
+    Backoffs, DigestKey, NotShards, SecretValues, Settings, Shards, StreamSelector,
+};
 use kopf_core::wording::Level;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::declaring::{duration, extract};
 use crate::front::Front;
@@ -44,6 +46,7 @@ pub(crate) fn apply(
     settings.scanning.review_permissions = scanning.need("review_permissions")?;
     let admission = group("admission")?;
     settings.admission.managed = admission.get("managed")?;
+    settings.admission.loopback = admission.need("loopback")?;
     settings.admission.server = match admission.get::<Bound<'_, PyAny>>("server")? {
         Some(server) => Some(webhooks::server(front, &server)?),
         None => None,
@@ -169,11 +172,35 @@ fn persistence(
     settings.persistence.results_first = persistence.need("results_first")?;
     settings.persistence.lost_updates = persistence.need("lost_updates")?;
     settings.persistence.field_manager = persistence.get("field_manager")?;
+    settings.persistence.secret_values = secret_values(persistence)?;
     let progress: Bound<'_, PyAny> = persistence.need("progress_storage")?;
     settings.persistence.progress_storage = storages::progress(front, &progress)?;
     let diffbase: Bound<'_, PyAny> = persistence.need("diffbase_storage")?;
     settings.persistence.diffbase_storage = storages::diffbase(front, &diffbase)?;
     Ok(())
+}
+
+/// Converts the form of the values of Secrets. A key alone enables digests as well. Errors do not
+/// contain the key.
+fn secret_values(persistence: &Group<'_>) -> PyResult<SecretValues> {
+    let key: Option<Bound<'_, PyAny>> = persistence.get("digest_key")?;
+    let is_digested: bool = persistence.need("digest_secrets")?;
+    let Some(key) = key else {
+        return Ok(if is_digested {
+            SecretValues::Digests
+        } else {
+            SecretValues::Plain
+        });
+    };
+    let key = if let Ok(bytes) = key.cast::<PyBytes>() {
+        bytes.as_bytes().to_vec()
+    } else if let Ok(text) = key.extract::<String>() {
+        text.into_bytes()
+    } else {
+        let message = "settings.persistence.digest_key must be a str or bytes";
+        return Err(PyValueError::new_err(message));
+    };
+    Ok(SecretValues::KeyedDigests(DigestKey::new(key)))
 }
 
 /// One group of the settings. Errors name the setting.

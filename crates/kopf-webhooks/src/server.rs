@@ -15,6 +15,9 @@ use crate::endpoint::{Announcement, Endpoint, FILE_CHECK_INTERVAL, Plan};
 use crate::tls::Options;
 use crate::{Error, Limits, Verify};
 
+/// Address of servers that only this machine can reach.
+const LOOPBACK: &str = "127.0.0.1";
+
 /// A webhook server on this machine, over HTTPS by default.
 ///
 /// Without options, it listens on all interfaces at a free port with a generated certificate, and is
@@ -102,7 +105,8 @@ impl Server {
         }
     }
 
-    /// Sets the address or host name to listen on. Default: all interfaces.
+    /// Sets the address or host name to listen on. Default: all interfaces; with
+    /// `settings.admission.loopback`, `127.0.0.1`.
     #[must_use]
     pub fn addr(mut self, addr: impl Into<String>) -> Self {
         self.plan.addr = Some(addr.into());
@@ -247,8 +251,14 @@ impl Server {
 
     async fn open(&self, operator: &dyn Serving) -> Result<Endpoint, Error> {
         let mut plan = self.plan.clone();
+        let is_local = operator.is_loopback() && plan.addr.is_none();
+        if is_local {
+            plan.addr = Some(LOOPBACK.to_owned());
+        }
         plan.host = match (plan.host, self.default_host) {
             (Some(host), _) => Some(host),
+            // The names of other machines would not lead to this interface.
+            (None, _) if is_local => None,
             (None, DefaultHost::Address) => None,
             (None, DefaultHost::Known(host)) => Some(host.to_owned()),
             (None, DefaultHost::Detected) => {

@@ -1,11 +1,12 @@
 //! What handlers fail with.
 
 use std::error::Error as StdError;
-use std::fmt::{self, Display, Write as _};
+use std::fmt::{self, Display};
 use std::time::Duration;
 
 use kopf_core::outcome::HandlerError;
 
+use crate::chain;
 use crate::seconds::IntoDuration;
 
 /// The result of handlers: `Ok` goes to the status of the object, [`Error`] says what is next.
@@ -198,22 +199,10 @@ impl Error {
             },
             Kind::Permanent { message } => HandlerError::Permanent { message },
             Kind::Denied { message, code } => HandlerError::denied(message, Some(code)),
-            Kind::Arbitrary(error) => HandlerError::from_error(&*error),
+            Kind::Arbitrary(error) => chain::arbitrary(&*error),
             Kind::Engine(error) => error,
         }
     }
-}
-
-/// An error and all its causes, one per line.
-fn chain(error: &(dyn StdError + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        // Writing into text cannot fail.
-        let _ = write!(text, "\ncaused by: {cause}");
-        next = cause.source();
-    }
-    text
 }
 
 impl<E: StdError + Send + Sync + 'static> From<E> for Error {
@@ -255,7 +244,7 @@ impl fmt::Debug for Error {
             }
             Kind::Permanent { message } => write!(f, "permanent error: {message}"),
             Kind::Denied { message, code } => write!(f, "denied with {code}: {message}"),
-            Kind::Arbitrary(error) => f.write_str(&chain(&**error)),
+            Kind::Arbitrary(error) => f.write_str(&chain::texts(&**error).join("\ncaused by: ")),
             Kind::Engine(error) => fmt::Debug::fmt(error, f),
         }
     }

@@ -35,6 +35,7 @@
 
 pub mod admission;
 pub mod background;
+mod chain;
 mod children;
 pub mod cli;
 mod definitions;

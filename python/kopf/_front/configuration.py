@@ -179,6 +179,8 @@ class AdmissionSettings:
     """The webhook server or tunnel."""
     managed: str | None = None
     """The name of the webhook configurations to maintain; ``None``: they are not maintained."""
+    loopback: bool = dataclasses.field(default=False, repr=False)
+    """Webhook servers without ``addr`` listen on ``127.0.0.1`` only; set by ``--sandbox``."""
 
 
 def _make_executor() -> concurrent.futures.Executor:
@@ -273,6 +275,17 @@ class PersistenceSettings:
     """Accepts the loss of changes for handlers that have finished while others still run.
 
     By default, an update with the missed changes follows. The original loses them.
+    """
+    digest_secrets: bool = dataclasses.field(default=False, repr=False)
+    """Stores digests of the values of Secrets in the diff-base instead of the values.
+
+    ``old``, ``new`` and ``diff`` show digests then; ``body`` has the values. By default, the values
+    are stored, as by the original.
+    """
+    digest_key: str | bytes | None = dataclasses.field(default=None, repr=False)
+    """A secret key for these digests, shared by all replicas; implies ``digest_secrets``.
+
+    By default, digests are keyed by the uid of the Secret: values that can be guessed can be verified.
     """
 
 

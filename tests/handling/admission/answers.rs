@@ -231,6 +231,22 @@ fn nothing_is_posted_and_nothing_is_written() {
 }
 
 #[test]
+fn denials_are_not_errors_in_native_style() {
+    sandboxed(async |stage| {
+        let desk = Desk::default();
+        let check = on::validate("check").does(|_| async { denied("Not this.", 418) });
+        let setup = staffed(stage, &desk, [check]).native_style();
+        let _operator = setup.start().await;
+        stage.until_so("the desk to open", || desk.is_open()).await;
+        desk.ask(creation(stage, json!({}))).await;
+        let record = stage.log.of("obj").pop().unwrap();
+        assert_eq!(record.level, tracing::Level::INFO);
+        let expected = "Webhook 'check' denied the request with 418: Not this.";
+        assert_eq!(record.message, expected);
+    });
+}
+
+#[test]
 fn who_goes_away_too_early_is_told_of() {
     sandboxed(async |stage| {
         let desk = Desk::default();

@@ -6,6 +6,7 @@ use kopf_client::Client;
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::namespace::{NamespacePattern, Scope};
 use kopf_core::settings::Settings;
+use kopf_core::wording::Style;
 use kopf_engine::Operator;
 use kopf_engine::inspect::Inspect;
 use kopf_engine::invocation::Pulse;
@@ -33,6 +34,7 @@ pub(crate) struct Setup<'a> {
     pulse: Option<Arc<dyn Pulse>>,
     declares_late: bool,
     keeps_managed_fields: bool,
+    style: Style,
     alteration: Option<Alteration>,
 }
 
@@ -55,6 +57,7 @@ impl<'a> Setup<'a> {
             pulse: None,
             declares_late: false,
             keeps_managed_fields: false,
+            style: Style::default(),
             alteration: None,
         }
     }
@@ -106,6 +109,12 @@ impl<'a> Setup<'a> {
     /// Handlers see `metadata.managedFields`.
     pub(crate) fn keeps_managed_fields(mut self) -> Self {
         self.keeps_managed_fields = true;
+        self
+    }
+
+    /// Logs in the style of the Rust front.
+    pub(crate) fn native_style(mut self) -> Self {
+        self.style = Style::Native;
         self
     }
 
@@ -166,6 +175,7 @@ impl<'a> Setup<'a> {
             .memos(Arc::new(self.notes.clone()))
             .clock(self.stage.clock)
             .keep_managed_fields(self.keeps_managed_fields)
+            .style(self.style)
             .scope(self.served());
         if let Some(event_loop) = event_loop {
             operator = operator.host(Arc::new(event_loop));

@@ -88,6 +88,12 @@ pub trait Serving: Send + Sync {
 
     /// Returns the version of the API server (`GET /version`).
     fn api_version(&self) -> Later<'_, Option<Value>>;
+
+    /// Returns `true` if servers without an address must listen on the loopback interface only
+    /// (`settings.admission.loopback`).
+    fn is_loopback(&self) -> bool {
+        false
+    }
 }
 
 /// Future that resolves when a webhook server has to stop.

@@ -24,6 +24,7 @@ use crate::field::{FieldPath, resolve_lenient};
 use crate::handler::{Handler, HandlerId, HandlerKind, Param};
 use crate::panicking::caught;
 use crate::patch::BoxError;
+use crate::secrets::{has_values, is_secret};
 
 /// All filters of a handler; all of them must match.
 #[derive(Clone, Default)]
@@ -207,8 +208,7 @@ impl<'a> Asked<'a> {
         };
         match self.change {
             Some(change) => {
-                Ok(fits(at(change.new.as_deref(), field))?
-                    || fits(at(change.old.as_deref(), field))?)
+                Ok(fits(self.current(change, field))? || fits(at(change.old.as_deref(), field))?)
             }
             None => fits(at(Some(self.cause.body.value()), field)),
         }
@@ -230,7 +230,7 @@ impl<'a> Asked<'a> {
         }
         let sides = [
             ("old", &self.filters.old, old),
-            ("new", &self.filters.new, new),
+            ("new", &self.filters.new, self.current(change, field)),
         ];
         for (filter, criterion, value) in sides {
             if let Some(criterion) = criterion {
@@ -241,6 +241,18 @@ impl<'a> Asked<'a> {
             }
         }
         Ok(true)
+    }
+
+    /// Returns the value of the field after the change. Essences of Secrets can have digests instead of
+    /// values, which filters cannot match.
+    fn current(&self, change: &'a Change, field: &FieldPath) -> Option<&'a Value> {
+        let tracked = at(change.new.as_deref(), field)?;
+        let has_values = field.steps().first().is_some_and(|step| has_values(step));
+        if has_values && is_secret(&self.cause.resource) {
+            at(Some(self.cause.body.value()), field).or(Some(tracked))
+        } else {
+            Some(tracked)
+        }
     }
 
     fn when(&self) -> Result<bool, Error> {

@@ -65,6 +65,14 @@ pub enum Error {
         /// The whole pattern.
         pattern: String,
     },
+    /// Names of namespaces have no spaces.
+    #[error(
+        "invalid namespace pattern {pattern:?}: separate several patterns by commas, not by spaces"
+    )]
+    Spaces {
+        /// The whole pattern.
+        pattern: String,
+    },
     /// The regular expression is malformed.
     #[error("the namespace pattern {pattern:?} is not a regular expression")]
     Regex {
@@ -85,6 +93,11 @@ impl NamespacePattern {
             let excludes = glob.len() < part.len();
             if glob.is_empty() {
                 return Err(Error::Empty {
+                    pattern: text.to_owned(),
+                });
+            }
+            if glob.contains(char::is_whitespace) {
+                return Err(Error::Spaces {
                     pattern: text.to_owned(),
                 });
             }
@@ -248,6 +261,16 @@ mod tests {
         for text in ["ns*", "!ns", "a,b", "n?", "n[s]"] {
             assert_eq!(literal(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn spaces_do_not_separate_patterns() {
+        for text in ["a b", "a,!b c", "a\tb"] {
+            let error = NamespacePattern::parse(text).unwrap_err().to_string();
+            assert!(error.contains("by commas"), "{error}");
+            assert!(error.contains(&format!("{text:?}")), "{error}");
+        }
+        assert!(NamespacePattern::parse(" a , !b ").is_ok());
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub enum Message {
     CycleFinished,
     /// The object was not found when it was patched.
     PatchSkipped,
-    /// A back-off after a failure is over.
+    /// A series of failures has ended with a success.
     ThrottlingOver,
     /// The previous cycle had no visible effect; the next one follows after this time.
     Stalled(Duration),

@@ -229,7 +229,7 @@ impl Machine {
         } else if end.failure != Failure::None {
             self.failed(rules, now, actions);
         } else {
-            self.failures = 0;
+            self.recovered(actions);
             self.rest(delay, end.considered, now, actions);
         }
     }

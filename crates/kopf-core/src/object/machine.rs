@@ -306,12 +306,7 @@ impl Machine {
                 }
             }
             State::BackingOff(BackingOff { until, .. }) if now < *until => {}
-            State::BackingOff(BackingOff { reason, .. }) => {
-                if reason.holds_events() {
-                    actions.push(Action::Log(Message::ThrottlingOver));
-                }
-                self.resume(actions);
-            }
+            State::BackingOff(_) => self.resume(actions),
             State::Sleeping { .. } if rules.touches() => {
                 self.state = State::Writing(self.unsent(Then::Cycle));
                 actions.push(Action::Touch);

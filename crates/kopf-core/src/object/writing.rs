@@ -26,7 +26,11 @@ impl Machine {
             return;
         };
         self.conflicts = 0;
-        self.failures = 0;
+        if unsent.then == Then::Retry {
+            self.failures = 0;
+        } else {
+            self.recovered(actions);
+        }
         actions.push(Action::DropCarried);
         if let Then::Sleep(delay) = unsent.then
             && !delay.is_zero()
@@ -143,7 +147,7 @@ impl Machine {
             // It was not changed, so it cannot have been reverted.
             self.finalizer.reset();
         }
-        self.failures = 0;
+        self.recovered(actions);
         let delay = rules.backoff(self.conflicts);
         self.conflicts = self.conflicts.saturating_add(1);
         let awaits =
@@ -188,10 +192,20 @@ impl Machine {
         }
         let delay = rules.failure_delay(self.failures);
         actions.push(Action::ReportFailure(delay));
-        self.failures = self.failures.saturating_add(1);
         match delay {
-            Some(delay) => self.back_off(Setback::Failure, now.after(delay)),
+            Some(delay) => {
+                self.failures = self.failures.saturating_add(1);
+                self.back_off(Setback::Failure, now.after(delay));
+            }
             None => self.state = self.waiting(None),
+        }
+    }
+
+    /// Ends a series of failures. The end of the throttling is logged here, and not when a delay has
+    /// passed: the next attempt can fail as well.
+    pub(super) fn recovered(&mut self, actions: &mut Actions) {
+        if std::mem::take(&mut self.failures) > 0 {
+            actions.push(Action::Log(Message::ThrottlingOver));
         }
     }
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 pub use error::{Attachment, HandlerError};
 use serde_json::Value;
 
-use crate::handler::{ErrorsMode, HandlerId, Retrying};
-use crate::wording::{self, Level};
+use crate::handler::{ErrorsMode, HandlerId, HandlerKind, Retrying};
+use crate::wording::{self, Level, Style};
 
 /// An attempt, before or after the call.
 #[derive(Clone, Copy, Debug)]
@@ -81,8 +81,10 @@ pub enum Verdict {
 
 impl Outcome {
     /// Returns the log record with the label of the handler, such as `Handler 'id'`.
-    pub fn log(&self, label: &str) -> (Level, String) {
+    pub fn log(&self, label: &str, kind: HandlerKind, style: Style) -> (Level, String) {
         let error = self.error.as_deref().unwrap_or_default();
+        let is_native = style == Style::Native;
+        let is_review = matches!(kind, HandlerKind::Admission(_));
         let text = match &self.verdict {
             Verdict::Succeeded => return (Level::Info, format!("{label} succeeded.")),
             Verdict::Unfinished => {
@@ -90,7 +92,21 @@ impl Outcome {
                 return (Level::Debug, text);
             }
             Verdict::Cancelled => return (Level::Debug, wording::cancelled(label).to_string()),
-            Verdict::FailedTemporarily => format!("{label} failed temporarily: {error}"),
+            Verdict::FailedTemporarily => {
+                let text = format!("{label} failed temporarily: {error}");
+                let level = if is_native {
+                    Level::Warning
+                } else {
+                    Level::Error
+                };
+                return (level, text);
+            }
+            Verdict::Denied(code) if is_native && is_review => {
+                return (
+                    Level::Info,
+                    format!("{label} denied the request with {code}: {error}"),
+                );
+            }
             Verdict::FailedPermanently | Verdict::Denied(_) => {
                 format!("{label} failed permanently: {error}")
             }

@@ -26,6 +26,10 @@ fn decided(retrying: &Retrying, error: HandlerError) -> Outcome {
     decide(&attempt(retrying), secs(12), Err(error))
 }
 
+fn logged(outcome: &Outcome) -> (Level, String) {
+    outcome.log("Handler 'fn'", HandlerKind::Create, Style::Original)
+}
+
 fn limits(timeout: Option<u64>, retries: Option<u32>) -> Retrying {
     Retrying {
         timeout: timeout.map(secs),
@@ -46,7 +50,7 @@ fn success_delivers_the_value() {
     assert_eq!((&outcome.error, outcome.delay), (&None, None));
     assert_eq!(outcome.value, Some(json!({"a": 1})));
     assert_eq!(
-        outcome.log("Handler 'fn'"),
+        logged(&outcome),
         (Level::Info, "Handler 'fn' succeeded.".to_owned())
     );
 
@@ -68,7 +72,7 @@ fn unfinished_sub_handlers_are_a_silent_retry_without_limits() {
         assert_eq!((outcome.is_final, outcome.delay), (false, delay));
         assert_eq!(outcome.error.as_deref(), Some("None"));
         let text = "Handler 'fn' has unfinished sub-handlers. Will retry soon.".to_owned();
-        assert_eq!(outcome.log("Handler 'fn'"), (Level::Debug, text));
+        assert_eq!(logged(&outcome), (Level::Debug, text));
     }
 }
 
@@ -95,7 +99,7 @@ fn temporary_errors() {
     ];
     for (timeout, retries, delay, failure) in cases {
         let outcome = decided(&limits(timeout, retries), temporary(delay));
-        let (level, text) = outcome.log("Handler 'fn'");
+        let (level, text) = logged(&outcome);
         assert_eq!(level, Level::Error);
         if let Some(failure) = failure {
             let expected = format!("Handler 'fn' failed temporarily but will {failure}: boom");
@@ -125,7 +129,7 @@ fn permanent_errors_are_final_in_any_mode() {
         assert!(outcome.is_final);
         assert_eq!(outcome.error.as_deref(), Some("the end"));
         let text = "Handler 'fn' failed permanently: the end".to_owned();
-        assert_eq!(outcome.log("Handler 'fn'"), (Level::Error, text));
+        assert_eq!(logged(&outcome), (Level::Error, text));
     }
 }
 
@@ -292,7 +296,7 @@ fn arbitrary_errors() {
         );
         assert_eq!(outcome.error.as_deref(), error);
         assert_eq!(outcome.details.as_deref(), Some("chain"));
-        assert_eq!(outcome.log("Handler 'fn'"), (Level::Error, text));
+        assert_eq!(logged(&outcome), (Level::Error, text));
     }
 }
 
@@ -317,7 +321,7 @@ fn fractions_of_seconds_are_reported() {
         timeout: Some(Duration::from_millis(12_500)),
         ..Retrying::default()
     };
-    let (_, text) = decided(&retrying, temporary(Some(1))).log("Handler 'fn'");
+    let (_, text) = logged(&decided(&retrying, temporary(Some(1))));
     assert_eq!(
         text,
         "Handler 'fn' failed temporarily but will time out after 12.5 seconds: boom"
@@ -335,7 +339,7 @@ fn cancelled_function_has_timed_out() {
     assert!(outcome.is_final);
     let text = "Handler 'fn' has timed out after 0:00:12.001000.".to_owned();
     assert_eq!(outcome.error.as_ref(), Some(&text));
-    assert_eq!(outcome.log("Handler 'fn'"), (Level::Error, text));
+    assert_eq!(logged(&outcome), (Level::Error, text));
 }
 
 #[test]
@@ -397,4 +401,38 @@ fn errors_without_a_message_have_their_debug_output() {
     #[error("")]
     struct Silent;
     assert_eq!(HandlerError::from_error(&Silent).to_string(), "Silent");
+}
+
+#[test]
+fn expected_failures_are_not_errors_in_native_style() {
+    let none = Retrying::default();
+    let review = HandlerKind::Admission(crate::admission::WebhookType::Validating);
+    let log = |error, kind, style| decided(&none, error).log("Webhook 'fn'", kind, style);
+    let temporary = || HandlerError::temporary("boom", None);
+    let denied = || HandlerError::denied("no", Some(403));
+    let (level, text) = log(temporary(), HandlerKind::Create, Style::Native);
+    assert_eq!(
+        (level, text.as_str()),
+        (Level::Warning, "Webhook 'fn' failed temporarily: boom")
+    );
+    let (level, text) = log(denied(), review, Style::Native);
+    assert_eq!(
+        (level, text.as_str()),
+        (Level::Info, "Webhook 'fn' denied the request with 403: no")
+    );
+    // Outside of reviews, a denial is a permanent failure.
+    assert_eq!(
+        log(denied(), HandlerKind::Create, Style::Native).0,
+        Level::Error
+    );
+    assert_eq!(
+        log(temporary(), HandlerKind::Create, Style::Original).0,
+        Level::Error
+    );
+    assert_eq!(log(denied(), review, Style::Original).0, Level::Error);
+    let exhausted = decided(&limits(Some(12), None), temporary());
+    assert_eq!(
+        exhausted.log("x", HandlerKind::Create, Style::Native).0,
+        Level::Error
+    );
 }

@@ -98,4 +98,7 @@ pub struct Admission {
     /// The server that is asked by the API server. Default: none, which is an error if there are
     /// handlers for admission.
     pub server: Option<Arc<dyn WebhookServer>>,
+    /// Webhook servers without an address listen on the loopback interface only, and are announced by
+    /// it: the API server is on this machine. Default: false; `--sandbox` enables it.
+    pub loopback: bool,
 }

@@ -22,6 +22,7 @@ mod persistence;
 mod posting;
 mod streams;
 
+use std::fmt;
 use std::time::Duration;
 
 pub use backoffs::Backoffs;
@@ -34,6 +35,7 @@ pub use posting::Posting;
 pub use streams::{Restriction, StreamSelector};
 
 use crate::keys;
+pub use crate::secrets::{DigestKey, SecretValues};
 pub use crate::wording::Level;
 
 /// The settings of one operator.
@@ -142,20 +144,44 @@ pub enum Error {
     },
 }
 
+/// All wrong settings of an operator; at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Errors(Vec<Error>);
+
+impl Errors {
+    /// Returns the errors, in the order of the checks.
+    pub fn iter(&self) -> impl Iterator<Item = &Error> {
+        self.0.iter()
+    }
+}
+
+impl fmt::Display for Errors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            write!(f, "{}{error}", if index > 0 { "; " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Errors {}
+
 impl Settings {
     /// Checks the values with which an operator could not work.
-    pub fn validate(&self) -> Result<(), Error> {
-        self.validate_counts()?;
-        self.validate_presence()?;
-        self.validate_durations()?;
-        self.validate_names()?;
-        self.leading.validate()?;
-        let finalizer = &self.persistence.finalizer;
-        if keys::is_qualified_name(finalizer) {
+    ///
+    /// # Errors
+    /// All wrong values.
+    pub fn validate(&self) -> Result<(), Errors> {
+        let mut wrong = Vec::new();
+        self.check_counts(&mut wrong);
+        self.check_presence(&mut wrong);
+        self.check_durations(&mut wrong);
+        self.check_names(&mut wrong);
+        wrong.extend(self.leading.validate().err());
+        if wrong.is_empty() {
             Ok(())
         } else {
-            let finalizer = finalizer.clone();
-            Err(Error::Finalizer { finalizer })
+            Err(Errors(wrong))
         }
     }
 
@@ -165,7 +191,7 @@ impl Settings {
         own.unwrap_or(&self.posting.reporting_component)
     }
 
-    fn validate_counts(&self) -> Result<(), Error> {
+    fn check_counts(&self, wrong: &mut Vec<Error>) {
         let counts = [
             ("execution.max_workers", self.execution.max_workers),
             ("queueing.worker_limit", self.queueing.worker_limit),
@@ -178,13 +204,11 @@ impl Settings {
                 usize::try_from(self.watching.page_size).ok(),
             ),
         ];
-        match counts.into_iter().find(|(_, count)| *count == Some(0)) {
-            Some((setting, _)) => Err(Error::Zero { setting }),
-            None => Ok(()),
-        }
+        let zeros = counts.into_iter().filter(|(_, count)| *count == Some(0));
+        wrong.extend(zeros.map(|(setting, _)| Error::Zero { setting }));
     }
 
-    fn validate_presence(&self) -> Result<(), Error> {
+    fn check_presence(&self, wrong: &mut Vec<Error>) {
         let posting = &self.posting;
         let names = [
             ("persistence.finalizer", &self.persistence.finalizer),
@@ -194,56 +218,59 @@ impl Settings {
             ("posting.reporting_instance", &posting.reporting_instance),
             ("persistence.field_manager", self.field_manager()),
         ];
-        match names.into_iter().find(|(_, name)| name.is_empty()) {
-            Some((setting, _)) => Err(Error::Empty { setting }),
-            None => Ok(()),
+        let empty = names.into_iter().filter(|(_, name)| name.is_empty());
+        wrong.extend(empty.map(|(setting, _)| Error::Empty { setting }));
+        if let SecretValues::KeyedDigests(key) = &self.persistence.secret_values
+            && key.is_empty()
+        {
+            let setting = "persistence.secret_values";
+            wrong.push(Error::Empty { setting });
         }
     }
 
-    fn validate_durations(&self) -> Result<(), Error> {
+    fn check_durations(&self, wrong: &mut Vec<Error>) {
         let watching = &self.watching;
         let lifetime = Some(self.peering.lifetime);
         let positive = [
             ("watching.inactivity_timeout", watching.inactivity_timeout),
             ("peering.lifetime", lifetime),
         ];
-        let is_zero = |duration: Option<Duration>| duration == Some(Duration::ZERO);
-        if let Some((setting, _)) = positive.into_iter().find(|(_, d)| is_zero(*d)) {
-            return Err(Error::Instant { setting });
-        }
+        let zeros = positive
+            .into_iter()
+            .filter(|(_, d)| *d == Some(Duration::ZERO));
+        wrong.extend(zeros.map(|(setting, _)| Error::Instant { setting }));
         // The server and other operators add these to timestamps.
         let sent = [
             ("watching.server_timeout", watching.server_timeout),
             ("peering.lifetime", lifetime),
         ];
-        match sent.into_iter().find(|(_, d)| *d > Some(CENTURY)) {
-            Some((setting, _)) => Err(Error::Endless { setting }),
-            None => Ok(()),
-        }
+        let endless = sent.into_iter().filter(|(_, d)| *d > Some(CENTURY));
+        wrong.extend(endless.map(|(setting, _)| Error::Endless { setting }));
     }
 
-    fn validate_names(&self) -> Result<(), Error> {
+    /// Empty names are reported as such.
+    fn check_names(&self, wrong: &mut Vec<Error>) {
         // The server appends a random suffix to the prefix.
         let prefix = &self.posting.event_name_prefix;
         let prefix_name = prefix.strip_suffix('-').unwrap_or(prefix);
         let peering = &self.peering.name;
-        if !is_name(peering) {
-            return Err(Error::Name {
-                setting: "peering.name",
-                name: peering.clone(),
-            });
+        let names = [
+            ("peering.name", peering, peering.as_str()),
+            ("posting.event_name_prefix", prefix, prefix_name),
+        ];
+        for (setting, given, name) in names {
+            if !given.is_empty() && !is_name(name) {
+                let name = given.clone();
+                wrong.push(Error::Name { setting, name });
+            }
         }
-        if !is_name(prefix_name) {
-            return Err(Error::Name {
-                setting: "posting.event_name_prefix",
-                name: prefix.clone(),
-            });
-        }
-        match &self.admission.managed {
-            Some(managed) if !is_domain(managed) => Err(Error::Managed {
-                managed: managed.clone(),
-            }),
-            _ => Ok(()),
+        let managed = self.admission.managed.iter();
+        let managed = managed.filter(|managed| !is_domain(managed));
+        wrong.extend(managed.cloned().map(|managed| Error::Managed { managed }));
+        let finalizer = &self.persistence.finalizer;
+        if !finalizer.is_empty() && !keys::is_qualified_name(finalizer) {
+            let finalizer = finalizer.clone();
+            wrong.push(Error::Finalizer { finalizer });
         }
     }
 
@@ -434,6 +461,24 @@ mod tests {
         settings.watching.server_timeout = Some(CENTURY);
         settings.watching.inactivity_timeout = None;
         settings.validate().unwrap();
+    }
+
+    #[test]
+    fn all_wrong_values_are_reported_at_once() {
+        let mut settings = Settings::default();
+        settings.execution.max_workers = Some(0);
+        settings.networking.concurrency = 0;
+        settings.peering.name.clear();
+        settings.leading.enabled = true;
+        settings.persistence.secret_values = SecretValues::KeyedDigests(DigestKey::new(""));
+        let errors = settings.validate().unwrap_err();
+        assert_eq!(errors.iter().count(), 5, "{errors}");
+        let expected = "settings.execution.max_workers must be at least 1; \
+                        settings.networking.concurrency must be at least 1; \
+                        settings.peering.name must not be empty; \
+                        settings.persistence.secret_values must not be empty; \
+                        settings.leading.name";
+        assert!(errors.to_string().starts_with(expected), "{errors}");
     }
 
     #[test]

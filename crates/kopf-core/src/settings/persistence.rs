@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::diffbase::{AnnotationsDiffBaseStorage, DiffBaseStorage};
 use crate::progress::{ProgressStorage, SmartProgressStorage};
+use crate::secrets::SecretValues;
 
 /// Persistence of state on objects.
 #[derive(Clone, Debug)]
@@ -37,6 +38,10 @@ pub struct Persistence {
     /// [`children`](crate::children). Default: `None`, the name of the operator in its events,
     /// `posting.reporting_component`.
     pub field_manager: Option<String>,
+    /// The form in which the values of Secrets are stored in the diff-base. Default: as they are, as in
+    /// the original; operators in Rust store digests. Handlers find digests in `old`, `new` and `diff`
+    /// then, and values in the body.
+    pub secret_values: SecretValues,
 }
 
 impl Default for Persistence {
@@ -50,6 +55,7 @@ impl Default for Persistence {
             results_first: false,
             lost_updates: false,
             field_manager: None,
+            secret_values: SecretValues::Plain,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! formatted unless the record is logged.
 
 mod level;
+mod style;
 mod time;
 
 use std::fmt::{Display, Formatter};
@@ -13,14 +14,14 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub use level::Level;
+pub use style::Style;
 use time::Lazy;
 pub use time::{elapsed, measured, seconds};
 
-use crate::body::Body;
 use crate::cause::Reason;
 use crate::diff::Diff;
 use crate::handler::HandlerKind;
-use crate::literal::{Literal, Text};
+use crate::literal::Text;
 
 /// The finalizer is needed and will be added.
 pub const ADDING_FINALIZER: &str = "Adding the finalizer, thus preventing the actual deletion.";
@@ -42,6 +43,11 @@ pub const CYCLE_FINISHED: &str = "Handling cycle is finished, waiting for new ch
 pub const PATCH_SKIPPED: &str = "Patching was skipped: the object does not exist anymore.";
 /// Errors of the framework are over for now.
 pub const THROTTLING_OVER: &str = "Throttling is over. Switching back to normal operations.";
+
+/// Follows a diff with fields that are missing in the response.
+const PRUNED: &str = ". The API server drops fields that the schema of the CRD does not have: add them to \
+                      the schema, or set x-kubernetes-preserve-unknown-fields: true on their parent \
+                      (for results of handlers: on status).";
 
 /// Returns `Handler 'id'`: the label of change and event handlers in the log.
 pub fn handler(id: &str) -> impl Display {
@@ -149,20 +155,15 @@ pub fn exited_on_its_own(label: impl Display) -> impl Display {
 }
 
 /// Formats the start of the handling of a cause, with the whole object.
-pub fn in_progress(reason: Reason, body: &Body) -> impl Display {
+pub fn in_progress(reason: Reason, body: &Value, style: Style) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
-        write!(
-            f,
-            "{} is in progress: {}",
-            title(reason),
-            Literal(body.value())
-        )
+        write!(f, "{} is in progress: {}", title(reason), style.value(body))
     })
 }
 
 /// Formats the changes since the last handling.
-pub fn diff(reason: Reason, diff: &Diff) -> impl Display {
-    Lazy(move |f: &mut Formatter<'_>| write!(f, "{} diff: {diff}", title(reason)))
+pub fn diff(reason: Reason, diff: &Diff, style: Style) -> impl Display {
+    Lazy(move |f: &mut Formatter<'_>| write!(f, "{} diff: {}", title(reason), style.diff(diff)))
 }
 
 /// Formats the end of the handling of a cause, with the numbers of successes and failures.
@@ -243,30 +244,42 @@ pub fn sleeping_interrupted(left: Duration) -> impl Display {
 }
 
 /// Formats the first API call of a patch.
-pub fn merge_patching_resource(payload: &Value) -> impl Display {
+pub fn merge_patching_resource(payload: &Value, style: Style) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
-        write!(f, "Merge-patching the resource with: {}", Literal(payload))
+        write!(
+            f,
+            "Merge-patching the resource with: {}",
+            style.value(payload)
+        )
     })
 }
 
 /// Formats the second API call of a patch.
-pub fn merge_patching_status(payload: &Value) -> impl Display {
+pub fn merge_patching_status(payload: &Value, style: Style) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
-        write!(f, "Merge-patching the status with: {}", Literal(payload))
+        write!(
+            f,
+            "Merge-patching the status with: {}",
+            style.value(payload)
+        )
     })
 }
 
 /// Formats the third API call of a patch.
-pub fn json_patching_resource(payload: &Value) -> impl Display {
+pub fn json_patching_resource(payload: &Value, style: Style) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
-        write!(f, "JSON-patching the resource with: {}", Literal(payload))
+        write!(
+            f,
+            "JSON-patching the resource with: {}",
+            style.value(payload)
+        )
     })
 }
 
 /// Formats the fourth API call of a patch.
-pub fn json_patching_status(payload: &Value) -> impl Display {
+pub fn json_patching_status(payload: &Value, style: Style) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
-        write!(f, "JSON-patching the status with: {}", Literal(payload))
+        write!(f, "JSON-patching the status with: {}", style.value(payload))
     })
 }
 
@@ -279,9 +292,15 @@ pub fn patch_conflict(remaining: impl Display) -> impl Display {
 }
 
 /// Formats the differences between the response of the server and the patch.
-pub fn inconsistencies(diff: &Diff) -> impl Display {
+pub fn inconsistencies(diff: &Diff, style: Style) -> impl Display {
     Lazy(move |f: &mut Formatter<'_>| {
-        write!(f, "Merge-patching finished with inconsistencies: {diff}")
+        let shown = style.diff(diff);
+        write!(f, "Merge-patching finished with inconsistencies: {shown}")?;
+        let is_pruned = diff.iter().any(|item| item.new.is_null());
+        match style {
+            Style::Native if is_pruned => f.write_str(PRUNED),
+            _ => Ok(()),
+        }
     })
 }
 

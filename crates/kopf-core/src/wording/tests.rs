@@ -5,15 +5,18 @@ use serde_json::json;
 use super::*;
 use crate::handler::{Activity, Cancellation, Timing};
 
-fn body() -> Body {
-    Body::new(json!({"apiVersion": "golden.example/v1", "kind": "Thing", "spec": {"field": null}}))
+fn body() -> Value {
+    json!({"apiVersion": "golden.example/v1", "kind": "Thing", "spec": {"field": null}})
 }
 
 #[test]
 fn causes() {
     let expected = "Creation is in progress: \
                     {'apiVersion': 'golden.example/v1', 'kind': 'Thing', 'spec': {'field': None}}";
-    assert_eq!(in_progress(Reason::Create, &body()).to_string(), expected);
+    assert_eq!(
+        in_progress(Reason::Create, &body(), Style::Original).to_string(),
+        expected
+    );
     let titles = [Reason::Update, Reason::Delete, Reason::Resume]
         .map(|reason| processed(reason, 3, 0).to_string());
     assert_eq!(
@@ -35,13 +38,23 @@ fn diffs() {
     let old = json!({"spec": {"field": "value", "items": ["a", "b"]}});
     let new = json!({"spec": {"field": "while-away", "items": ["a", "b"]}});
     assert_eq!(
-        diff(Reason::Update, &crate::diff::diff(&old, &new)).to_string(),
+        diff(
+            Reason::Update,
+            &crate::diff::diff(&old, &new),
+            Style::Original
+        )
+        .to_string(),
         "Updating diff: (('change', ('spec', 'field'), 'value', 'while-away'),)"
     );
     let old = json!({"spec": {"field": "other", "items": ["a", "b"]}});
     let new = json!({"spec": {"items": ["a", "b", "c"]}});
     assert_eq!(
-        diff(Reason::Update, &crate::diff::diff(&old, &new)).to_string(),
+        diff(
+            Reason::Update,
+            &crate::diff::diff(&old, &new),
+            Style::Original
+        )
+        .to_string(),
         "Updating diff: (('remove', ('spec', 'field'), 'other', None), \
          ('change', ('spec', 'items'), ['a', 'b'], ['a', 'b', 'c']))"
     );
@@ -172,12 +185,16 @@ fn sleeps() {
 #[test]
 fn patches() {
     assert_eq!(
-        merge_patching_status(&json!({"status": {"up": "resume"}})).to_string(),
+        merge_patching_status(&json!({"status": {"up": "resume"}}), Style::Original).to_string(),
         "Merge-patching the status with: {'status': {'up': 'resume'}}"
     );
     let annotations = json!({"kopf.zalando.org/make": null});
     assert_eq!(
-        merge_patching_resource(&json!({"metadata": {"annotations": annotations}})).to_string(),
+        merge_patching_resource(
+            &json!({"metadata": {"annotations": annotations}}),
+            Style::Original
+        )
+        .to_string(),
         "Merge-patching the resource with: \
          {'metadata': {'annotations': {'kopf.zalando.org/make': None}}}"
     );
@@ -186,13 +203,13 @@ fn patches() {
         {"op": "remove", "path": "/metadata/finalizers"},
     ]);
     assert_eq!(
-        json_patching_resource(&ops).to_string(),
+        json_patching_resource(&ops, Style::Original).to_string(),
         "JSON-patching the resource with: \
          [{'op': 'test', 'path': '/metadata/resourceVersion', 'value': '492'}, \
          {'op': 'remove', 'path': '/metadata/finalizers'}]"
     );
     assert_eq!(
-        json_patching_status(&json!([])).to_string(),
+        json_patching_status(&json!([]), Style::Original).to_string(),
         "JSON-patching the status with: []"
     );
     assert_eq!(
@@ -202,7 +219,7 @@ fn patches() {
     );
     let differences = crate::diff::diff(&json!({"a": 1}), &json!({"a": 2}));
     assert_eq!(
-        inconsistencies(&differences).to_string(),
+        inconsistencies(&differences, Style::Original).to_string(),
         "Merge-patching finished with inconsistencies: (('change', ('a',), 1, 2),)"
     );
 }
@@ -246,4 +263,42 @@ fn stopping_of_daemons() {
     ] {
         assert_eq!(line, expected);
     }
+}
+
+#[test]
+fn native_messages_have_json() {
+    let native = Style::Native;
+    assert_eq!(
+        in_progress(Reason::Create, &json!({"spec": {"a": null}}), native).to_string(),
+        r#"Creation is in progress: {"spec":{"a":null}}"#
+    );
+    let differences = crate::diff::diff(&json!({"a": {"b": 1}}), &json!({"a": {"b": "x"}}));
+    assert_eq!(
+        diff(Reason::Update, &differences, native).to_string(),
+        r#"Updating diff: [["change",["a","b"],1,"x"]]"#
+    );
+    assert_eq!(
+        merge_patching_status(&json!({"status": {"ok": true}}), native).to_string(),
+        r#"Merge-patching the status with: {"status":{"ok":true}}"#
+    );
+    assert_eq!(
+        inconsistencies(&differences, native).to_string(),
+        r#"Merge-patching finished with inconsistencies: [["change",["a","b"],1,"x"]]"#
+    );
+}
+
+#[test]
+fn pruned_fields_come_with_advice_in_native_style_only() {
+    let pruned = crate::diff::diff(&json!({"status": {"fn": 1}}), &json!({"status": {}}));
+    let native = inconsistencies(&pruned, Style::Native).to_string();
+    assert!(
+        native.contains(r#"[["remove",["status","fn"],1,null]]. The API server drops"#)
+            && native.contains("x-kubernetes-preserve-unknown-fields: true"),
+        "{native}"
+    );
+    let original = inconsistencies(&pruned, Style::Original).to_string();
+    assert!(
+        original.ends_with("(('remove', ('status', 'fn'), 1, None),)"),
+        "{original}"
+    );
 }

@@ -270,4 +270,8 @@ impl Serving for Served {
     fn api_version(&self) -> BoxFuture<'_, Option<Value>> {
         Box::pin(async { self.0.shared.context.client.get_json("/version").await.ok() })
     }
+
+    fn is_loopback(&self) -> bool {
+        self.0.shared.context.settings.admission.loopback
+    }
 }

@@ -121,7 +121,7 @@ impl<'a> AttemptContext<'a> {
             outcome
         };
         attempting.finished(&outcome);
-        let (level, message) = outcome.log(&label);
+        let (level, message) = outcome.log(&label, handler.kind, context.style);
         let details = outcome.details.as_deref();
         engine.log_outcome(level, message, details, outcome.attachment.as_ref());
         outcome

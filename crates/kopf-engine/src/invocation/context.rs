@@ -7,6 +7,7 @@ use std::sync::Arc;
 use kopf_client::Client;
 use kopf_core::body::ManagedFields;
 use kopf_core::settings::Settings;
+use kopf_core::wording::Style;
 
 use super::memos::MemoCell;
 use super::{Host, Leftovers, Pulse, SettingsDraft};
@@ -45,6 +46,8 @@ pub struct OperatorContext {
     pub(crate) kinds: KnownKinds,
     /// The operator's metrics.
     pub(crate) metrics: Metrics,
+    /// The style of log messages.
+    pub(crate) style: Style,
 }
 
 impl OperatorContext {
@@ -69,6 +72,7 @@ impl OperatorContext {
             leftovers: Leftovers::default(),
             kinds: KnownKinds::default(),
             metrics: Metrics::default(),
+            style: Style::default(),
         }
     }
 
@@ -103,6 +107,12 @@ impl OperatorContext {
     #[must_use]
     pub(crate) fn with_metrics(self, metrics: Metrics) -> Self {
         Self { metrics, ..self }
+    }
+
+    /// Sets the style of log messages.
+    #[must_use]
+    pub(crate) fn with_style(self, style: Style) -> Self {
+        Self { style, ..self }
     }
 
     /// Sets the signs of life of the front.

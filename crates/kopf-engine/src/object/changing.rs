@@ -11,8 +11,9 @@ use kopf_core::object::attempted::settle_prediction;
 use kopf_core::object::handling::{Attempted, Attempts, Concluded, Conclusion, Handling, Others};
 use kopf_core::object::{Handled, Input};
 use kopf_core::patch::Patch;
+use kopf_core::secrets::{is_secret, redact_body, redact_diff};
 use kopf_core::storage::StorageError;
-use kopf_core::wording;
+use kopf_core::wording::{self, Style};
 use serde_json::Value;
 
 use super::driver::Driver;
@@ -94,7 +95,7 @@ impl Driver {
         self.supersede(&context, cycle, &handlers, logger)?;
         let woken: Arc<[HandlerId]> = std::mem::take(&mut self.woken).into();
         cycle.progress.wake(&woken);
-        log_beginning(&cycle.cause, logger);
+        log_beginning(&cycle.cause, operator.style, logger);
         if handlers.is_empty() {
             return self.handle_without_handlers(&context, cycle, logger);
         }
@@ -349,13 +350,25 @@ fn warn_unstored(error: Option<&StorageError>, logger: &ObjectLogger) {
     }
 }
 
-fn log_beginning(cause: &Cause, logger: &ObjectLogger) {
+fn log_beginning(cause: &Cause, style: Style, logger: &ObjectLogger) {
     let Some(change) = &cause.change else { return };
-    if logger.is_debug_enabled() {
-        let Change { reason, old, .. } = change;
-        logger.debug(wording::in_progress(*reason, &cause.body));
-        if old.is_some() && !change.diff.is_empty() {
-            logger.debug(wording::diff(*reason, &change.diff));
-        }
+    if !logger.is_debug_enabled() {
+        return;
+    }
+    let Change { reason, old, .. } = change;
+    let is_secret = is_secret(&cause.resource);
+    let body = cause.body.value();
+    if is_secret {
+        logger.debug(wording::in_progress(*reason, &redact_body(body), style));
+    } else {
+        logger.debug(wording::in_progress(*reason, body, style));
+    }
+    if old.is_some() && !change.diff.is_empty() {
+        let diff = if is_secret {
+            redact_diff(&change.diff)
+        } else {
+            change.diff.clone()
+        };
+        logger.debug(wording::diff(*reason, &diff, style));
     }
 }

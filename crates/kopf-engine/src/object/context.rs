@@ -13,6 +13,7 @@ use kopf_core::object::retriggering::Request;
 use kopf_core::object::{AttemptedEssences, Moment, Standard};
 use kopf_core::registry::KindHandlers;
 use kopf_core::resource::Resource;
+use kopf_core::secrets::{digest_values, is_secret};
 use kopf_core::settings::{Replication, Settings};
 use kopf_core::storage::StorageError;
 use serde_json::Value;
@@ -180,6 +181,10 @@ impl ResourceContext {
         storages.progress.clear(&mut essence)?;
         AttemptedEssences::strip(&self.attempted, body, &mut essence);
         Request::strip(&self.attempted, body, &mut essence);
+        if is_secret(&self.resource) {
+            let values = &self.shared.context.settings.persistence.secret_values;
+            digest_values(&mut essence, body, values);
+        }
         Ok(essence)
     }
 

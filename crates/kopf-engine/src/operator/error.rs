@@ -25,7 +25,7 @@ pub enum Error {
     },
     /// The settings make no sense.
     #[error("the operator cannot run with these settings")]
-    Settings(#[from] kopf_core::settings::Error),
+    Settings(#[from] kopf_core::settings::Errors),
     /// The progress of a handler could never be stored.
     #[error("a handler cannot be registered")]
     Handler(#[source] kopf_core::storage::StorageError),

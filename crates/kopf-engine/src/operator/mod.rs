@@ -37,6 +37,7 @@ use kopf_core::lifecycle::{Asap, Lifecycle};
 use kopf_core::namespace::Scope;
 use kopf_core::patch::BoxError;
 use kopf_core::settings::Settings;
+use kopf_core::wording::Style;
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -83,6 +84,7 @@ pub struct Operator {
     pulse: Option<Arc<dyn Pulse>>,
     declare: Option<Declare>,
     definitions: Vec<Value>,
+    style: Style,
 }
 
 impl Operator {
@@ -108,6 +110,7 @@ impl Operator {
             pulse: None,
             declare: None,
             definitions: Vec::new(),
+            style: Style::default(),
         }
     }
 
@@ -248,6 +251,11 @@ impl Operator {
         }
     }
 
+    /// Sets the style of log messages. Default: that of the original.
+    pub fn style(self, style: Style) -> Self {
+        Self { style, ..self }
+    }
+
     /// A window into the operator when it runs.
     pub fn inspect(&self) -> Inspect {
         self.inspect.clone()
@@ -379,6 +387,7 @@ impl Operator {
         .with_host(self.host.clone())
         .with_pulse(self.pulse.clone())
         .with_metrics(self.metrics())
+        .with_style(self.style)
     }
 
     /// Takes the handlers over that were declared during the startup, and checks everything.

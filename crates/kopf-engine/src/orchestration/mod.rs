@@ -5,10 +5,10 @@
 //! started; the same is true for peerings, which decide whether the streams are paused. What a stream does with its objects is none of the business here; a stream that ends by
 //! itself is an error, so that no operator is silently deaf.
 
+mod reporting;
 mod resolution;
 
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use self::reporting::Reporter;
 use self::resolution::{Resolution, resolve};
 use crate::ensemble::{Ensemble, Error, Place};
 use crate::indexing::{Barrier, Blocker};
@@ -42,34 +43,30 @@ pub(crate) async fn run(
     let barrier = shared.barrier.clone();
     let assembling = barrier.block();
     let vitals = shared.inspect.vitals().clone();
+    let mut reporter = Reporter::new(shared.context.style);
+    let mut ready = Some(ready);
+    let report = move |watched: &BTreeSet<Arc<Resource>>, namespaces: &Namespaces| {
+        reporter.report(watched, namespaces);
+        if let Some(ready) = ready.take() {
+            vitals.ready();
+            // The receiver may be dropped.
+            let _ = ready.map(|ready| ready.send(()));
+        }
+    };
     let start = move |place: Place, stop: CancellationToken| -> BoxFuture<'static, ()> {
         let stream = object::stream(&shared, place.resource, place.namespace, stop);
         Box::pin(stream.run())
     };
-    let (told, known) = oneshot::channel();
-    let orchestrating = orchestrate(
+    orchestrate(
         registry.handlers(),
         insights,
         Ensemble::new(start),
         peerings,
         (barrier, assembling),
-        Some(told),
+        report,
         stop,
-    );
-    let telling = async {
-        if known.await.is_ok() {
-            vitals.ready();
-            if let Some(ready) = ready {
-                // Nobody may be waiting.
-                let _ = ready.send(());
-            }
-        }
-        std::future::pending::<Infallible>().await
-    };
-    tokio::select! {
-        outcome = orchestrating => outcome,
-        never = telling => match never {},
-    }
+    )
+    .await
 }
 
 async fn orchestrate<F, S>(
@@ -78,7 +75,7 @@ async fn orchestrate<F, S>(
     mut ensemble: Ensemble<S>,
     mut peerings: Peerings,
     (barrier, assembling): (Barrier, Blocker),
-    mut ready: Option<oneshot::Sender<()>>,
+    mut report: impl FnMut(&BTreeSet<Arc<Resource>>, &Namespaces),
     stop: CancellationToken,
 ) -> Result<(), Error>
 where
@@ -110,10 +107,7 @@ where
             break Err(error);
         }
         drop(assembling);
-        if let Some(ready) = ready.take() {
-            // Nobody may be waiting.
-            let _ = ready.send(());
-        }
+        report(&watched, &namespaces);
     };
     ensemble.stop().await;
     // The others may go on only when nothing is being handled here any more.
@@ -213,6 +207,7 @@ mod tests {
             let steps: Arc<Mutex<Vec<String>>> = Arc::default();
             let stop = CancellationToken::new();
             let (told, ready) = oneshot::channel();
+            let mut told = Some(told);
             let written = Arc::clone(&steps);
             let start = move |place: Place, stop: CancellationToken| -> BoxFuture<'static, ()> {
                 let written = Arc::clone(&written);
@@ -241,7 +236,9 @@ mod tests {
                     streams,
                     peerings,
                     nothing_indexed(),
-                    Some(told),
+                    move |_, _| {
+                        let _ = told.take().map(|told| told.send(()));
+                    },
                     child,
                 )
                 .await

@@ -61,8 +61,16 @@ enum State {
     Absent,
     /// No peer requires a pause.
     Clear,
-    /// A peer requires a pause.
-    Paused,
+    /// A peer of a higher priority is present.
+    Outranked,
+    /// Peers of the same priority are present.
+    Conflicted,
+}
+
+impl State {
+    fn is_paused(self) -> bool {
+        matches!(self, Self::Outranked | Self::Conflicted)
+    }
 }
 
 impl<'a> PeerWatcher<'a> {
@@ -196,8 +204,8 @@ impl<'a> PeerWatcher<'a> {
             }
             self.flag.set(true);
         } else {
-            if before == State::Paused {
-                resuming();
+            if before.is_paused() {
+                log_resuming(before);
             }
             self.flag.set(false);
         }
@@ -222,32 +230,31 @@ impl<'a> PeerWatcher<'a> {
         }
         match &found.verdict {
             Verdict::Outranked(peers) => {
-                if self.state != State::Paused {
+                if !self.state.is_paused() {
                     info!("Pausing operations in favour of {}.", listed(peers));
                 }
             }
             Verdict::Conflict(peers) => {
                 let conflicting = listed(peers);
                 warn!("Possibly conflicting operators with the same priority: {conflicting}.");
-                if self.state != State::Paused {
+                if !self.state.is_paused() {
                     let peers = listed(&found.peers);
                     warn!("Pausing all operators, including self: {peers}");
                 }
             }
             Verdict::Clear => {
-                let has_waited = me.settings.mandatory || self.state == State::Paused;
+                let has_waited = me.settings.mandatory || self.state.is_paused();
                 if self.flag.is_on() && has_waited {
-                    resuming();
+                    log_resuming(self.state);
                 }
             }
         }
-        let is_paused = found.verdict != Verdict::Clear;
-        self.state = if is_paused {
-            State::Paused
-        } else {
-            State::Clear
+        self.state = match found.verdict {
+            Verdict::Outranked(_) => State::Outranked,
+            Verdict::Conflict(_) => State::Conflicted,
+            Verdict::Clear => State::Clear,
         };
-        self.flag.set(is_paused);
+        self.flag.set(self.state.is_paused());
         self.deadline = found.deadline.map(|deadline| {
             let left = deadline.duration_since(now).unsigned_abs();
             Instant::now() + left.min(MAX_DURATION)
@@ -268,9 +275,11 @@ impl<'a> PeerWatcher<'a> {
     }
 }
 
-fn resuming() {
-    info!(
-        "Resuming operations after the pause. \
-         Conflicting operators with the same priority are gone."
-    );
+fn log_resuming(before: State) {
+    let reason = match before {
+        State::Outranked => "Operators with a higher priority are gone.",
+        State::Conflicted => "Conflicting operators with the same priority are gone.",
+        State::Unknown | State::Absent | State::Clear => "No other operators require a pause.",
+    };
+    info!("Resuming operations after the pause. {reason}");
 }

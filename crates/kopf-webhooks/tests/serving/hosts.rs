@@ -64,3 +64,25 @@ async fn local_clusters_are_detected() {
         }
     }
 }
+
+#[tokio::test]
+async fn local_servers_listen_on_the_loopback_interface_only() {
+    let play = || {
+        let mut play = Play::allowing();
+        play.is_loopback = true;
+        play
+    };
+    for server in [Server::new(), Server::auto(), Server::k3d()] {
+        let running = play().run(server).await;
+        let url = format!("https://127.0.0.1:{}", running.port());
+        assert_eq!(running.url(), url);
+        let mut client = Connecting::to(&running.config).connect().await.unwrap();
+        assert_eq!(client.review("/x", &review("u")).await.unwrap().status, 200);
+        // The other loopback addresses are not served, so all interfaces are not either.
+        let elsewhere = tokio::net::TcpStream::connect(("127.0.0.2", running.port())).await;
+        assert!(elsewhere.is_err());
+    }
+    let running = play().run(Server::new().addr("0.0.0.0")).await;
+    let elsewhere = tokio::net::TcpStream::connect(("127.0.0.2", running.port())).await;
+    assert!(elsewhere.is_ok(), "an explicit address is respected");
+}

@@ -18,6 +18,7 @@ pub(crate) struct Operator {
     announced: mpsc::UnboundedSender<ClientConfig>,
     certificate: Option<Vec<u8>>,
     version: Option<Value>,
+    is_loopback: bool,
 }
 
 impl Serving for Operator {
@@ -37,6 +38,10 @@ impl Serving for Operator {
     fn api_version(&self) -> BoxFuture<'_, Option<Value>> {
         Box::pin(async { self.version.clone() })
     }
+
+    fn is_loopback(&self) -> bool {
+        self.is_loopback
+    }
 }
 
 impl Operator {
@@ -50,6 +55,7 @@ pub(crate) struct Play {
     script: Box<Script>,
     pub(crate) certificate: Option<Vec<u8>>,
     pub(crate) version: Option<Value>,
+    pub(crate) is_loopback: bool,
 }
 
 impl Play {
@@ -62,6 +68,7 @@ impl Play {
             script: Box::new(move |incoming| Box::pin(script(incoming))),
             certificate: None,
             version: None,
+            is_loopback: false,
         }
     }
 
@@ -89,6 +96,7 @@ impl Play {
             announced,
             certificate: self.certificate,
             version: self.version,
+            is_loopback: self.is_loopback,
         });
         let mut task = JoinSet::new();
         let stop = CancellationToken::new();

@@ -45,7 +45,6 @@ pub(super) enum Command {
 
 const PEERING: &str = "Peering";
 const REPLICAS: &str = "Replicas";
-const NOT_HERE: &str = "Not applicable";
 const LOGGING: &str = "Logging";
 const SANDBOX: &str = "Sandbox";
 
@@ -57,7 +56,7 @@ const SANDBOX: &str = "Sandbox";
 #[command(after_help = EXAMPLES)]
 #[allow(clippy::struct_excessive_bools)] // flags of a command line
 pub(super) struct RunArgs {
-    /// Serve all namespaces [env: KOPF_RUN_CLUSTERWIDE]
+    /// Serve all namespaces; the default [env: KOPF_RUN_CLUSTERWIDE]
     #[arg(short = 'A', long)]
     pub(super) all_namespaces: bool,
 
@@ -162,12 +161,12 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "URL")]
     pub(super) metrics: Option<String>,
 
-    /// A module with handlers: here, handlers are compiled in [env: KOPF_RUN_MODULES]
-    #[arg(short, long = "module", value_name = "MODULE", help_heading = NOT_HERE)]
+    /// A module with handlers: rejected, since handlers are compiled in [env: KOPF_RUN_MODULES]
+    #[arg(short, long = "module", value_name = "MODULE", hide = true)]
     pub(super) modules: Vec<String>,
 
-    /// Files with handlers: here, handlers are compiled in
-    #[arg(value_name = "PATHS", help_heading = NOT_HERE)]
+    /// Files with handlers: rejected, since handlers are compiled in
+    #[arg(value_name = "PATHS", hide = true)]
     pub(super) paths: Vec<OsString>,
 }
 

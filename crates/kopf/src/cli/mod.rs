@@ -63,8 +63,7 @@ pub fn main() -> ExitCode {
 /// state, with other settings.
 ///
 /// What the command line says goes before what the builder says: `-A` and `-n` replace its
-/// namespaces. Without them, and without namespaces in the builder, the whole cluster is served, with
-/// a warning.
+/// namespaces. Without them, and without namespaces in the builder, the whole cluster is served.
 ///
 /// ```no_run
 /// use std::time::Duration;

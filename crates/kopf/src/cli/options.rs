@@ -269,6 +269,9 @@ pub(super) fn logging_options(
     let format = format.unwrap_or_default();
     Ok(logging::Options {
         verbosity,
+        directives: environment
+            .parsed("RUST_LOG", "levels, such as info,my_operator=debug")?
+            .unwrap_or_default(),
         format,
         refkey: refkey.unwrap_or_else(|| "object".to_owned()),
         // In JSON, the object is a field already.

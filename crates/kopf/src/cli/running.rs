@@ -28,11 +28,6 @@ const BLOCKING_THREADS: usize = 65_536;
 /// Understood by tokio: how many threads there are for what is asynchronous.
 const WORKER_THREADS: &str = "TOKIO_WORKER_THREADS";
 
-/// The original's words.
-pub(super) const NO_SCOPE: &str = "Absence of either namespaces or cluster-wide flag will become an error \
-                        soon. For now, switching to the cluster-wide mode for backward \
-                        compatibility.";
-
 /// Where the operator will work.
 enum Target {
     /// The one that it can log in to.
@@ -127,16 +122,12 @@ fn configure(mut builder: OperatorBuilder, options: RunOptions) -> Result<Operat
     }
     options.peering.apply(&mut builder.settings_mut().peering);
     options.leading.apply(&mut builder.settings_mut().leading);
+    // Only the sandbox calls the webhooks, from this process.
+    builder.settings_mut().admission.loopback |= options.sandbox.is_some();
     let builder = match options.scope {
         Some(scope) => builder.scope(scope),
         None if builder.has_scope() => builder,
-        None => {
-            // A sandbox is served as a whole: there is nobody else in it.
-            if options.sandbox.is_none() {
-                tracing::warn!("{NO_SCOPE}");
-            }
-            builder.scope(Scope::Cluster)
-        }
+        None => builder.scope(Scope::Cluster),
     };
     let builder = match options.liveness {
         Some(endpoint) => builder.liveness(&endpoint.to_string()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::namespace::{NamespacePattern, Scope};
-use kopf_core::settings::{Settings, Shards};
+use kopf_core::settings::{SecretValues, Settings, Shards};
 use kopf_engine::probing::Endpoint;
 
 use super::{Error, Operator, Parts};
@@ -15,7 +15,6 @@ use crate::on::AnyHandler;
 use crate::registration::registered;
 
 /// Puts an operator together. It comes from [`Operator::builder`].
-#[derive(Default)]
 #[must_use]
 pub struct OperatorBuilder {
     handlers: Vec<AnyHandler>,
@@ -29,6 +28,27 @@ pub struct OperatorBuilder {
     keep_managed_fields: bool,
     definitions: Vec<Definition>,
     problem: Option<Error>,
+}
+
+impl Default for OperatorBuilder {
+    fn default() -> Self {
+        let mut settings = Settings::default();
+        // Unlike in the original, values of Secrets are not copied to annotations.
+        settings.persistence.secret_values = SecretValues::Digests;
+        Self {
+            handlers: Vec::new(),
+            settings,
+            scope: None,
+            lifecycle: None,
+            front: Front::default(),
+            identity: None,
+            liveness: None,
+            metrics: None,
+            keep_managed_fields: false,
+            definitions: Vec::new(),
+            problem: None,
+        }
+    }
 }
 
 impl OperatorBuilder {

@@ -40,7 +40,7 @@ pub enum Error {
     Metrics(kopf_engine::probing::EndpointError),
     /// The settings contradict each other.
     #[error("the settings are wrong")]
-    Settings(#[from] settings::Error),
+    Settings(#[from] settings::Errors),
     /// It ran, but could not go on.
     #[error(transparent)]
     Engine(#[from] kopf_engine::operator::Error),

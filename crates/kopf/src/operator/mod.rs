@@ -14,6 +14,7 @@ use std::sync::Arc;
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::namespace::Scope;
 use kopf_core::settings::Settings;
+use kopf_core::wording::Style;
 use kopf_engine::authentication::Access;
 use kopf_engine::invocation::Registry;
 use kopf_engine::probing::Endpoint;
@@ -183,6 +184,7 @@ impl Operator {
             .indices(parts.front.make_indices())
             .memos(Arc::new(parts.front.seeds.clone()))
             .keep_managed_fields(parts.keep_managed_fields)
+            .style(Style::Native)
             .definitions(parts.definitions.complete.clone());
         if let Some(identity) = &parts.identity {
             operator = operator.identity(identity);

@@ -9,6 +9,8 @@
 
 #[cfg(unix)]
 mod hooks;
+#[cfg(unix)]
+mod logs;
 mod operator;
 mod process;
 mod usage;
@@ -55,6 +57,10 @@ const WORKING: &[Test] = tests![
     hooks::probes_are_answered_between_startup_and_cleanup,
     hooks::a_failed_startup_is_1_without_a_cleanup,
     hooks::a_cleanup_that_hangs_is_cut_off,
+    logs::readiness_is_logged_with_the_watched_resources,
+    logs::records_of_handlers_carry_the_object,
+    logs::levels_of_loggers_are_set_by_a_variable,
+    logs::wrong_settings_are_reported_at_once,
 ];
 
 #[cfg(not(unix))]

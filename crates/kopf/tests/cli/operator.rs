@@ -23,6 +23,18 @@ async fn greet(Spec(spec): Spec, logger: Logger) -> kopf::Result<Value> {
     Ok(json!({"hello": "world"}))
 }
 
+#[kopf::on::create("kopfexamples", registry = "logs")]
+async fn later() -> kopf::Result<()> {
+    tracing::info!("Traced in an async function.");
+    tracing::debug!(number = 5, "Debugged.");
+    Err(kopf::temporary("not yet\n[default/example] Forged.").delay(600))
+}
+
+#[kopf::on::event("kopfexamples", registry = "logs")]
+fn blocking() {
+    tracing::info!("Traced in a blocking function.");
+}
+
 #[kopf::on::probe(registry = "hooks")]
 fn answer() -> u32 {
     42
@@ -52,6 +64,15 @@ pub(crate) fn main(flavour: &OsStr) -> ExitCode {
     if let Some(registry @ ("hooks" | "failing")) = flavour.to_str() {
         let builder = kopf::Operator::builder().handlers_from_macros();
         return kopf::main_with(builder.registry(registry));
+    }
+    if flavour == "logs" {
+        return kopf::main_with(kopf::Operator::builder().registry("logs"));
+    }
+    if flavour == "wrong" {
+        let mut builder = kopf::Operator::builder().registry("logs");
+        builder.settings_mut().peering.name.clear();
+        builder.settings_mut().networking.concurrency = 0;
+        return kopf::main_with(builder);
     }
     if flavour == "builder" {
         let mut builder = kopf::Operator::builder()

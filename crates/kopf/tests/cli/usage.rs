@@ -18,7 +18,6 @@ pub(crate) fn help_is_0_and_complete() {
         "--metrics",
         "--peering",
         "--priority",
-        "--module",
         "--verbose",
         "--debug",
         "--quiet",
@@ -30,6 +29,9 @@ pub(crate) fn help_is_0_and_complete() {
         "--filename",
     ] {
         assert!(help.contains(option), "{option} is not in the help: {help}");
+    }
+    for absent in ["--module", "PATHS"] {
+        assert!(!help.contains(absent), "{absent} is in the help: {help}");
     }
     assert_eq!(
         output(&mut operator(&folder, &["--version"])).status.code(),
@@ -55,6 +57,7 @@ pub(crate) fn wrong_usage_is_2() {
     );
     let both = "Either --namespace or --all-namespaces can be used, not both.";
     assert_usage(&["run", "-A", "-n", "x"], both);
+    assert_usage(&["run", "-n", "a b"], "by commas, not by spaces");
     assert_usage(&["run", "-f", "x"], "only with --sandbox");
     assert_usage(&["run", "-p", "high"], "invalid value 'high'");
     assert_usage(&["freeze", "-P", "x"], "-t/--lifetime is required");

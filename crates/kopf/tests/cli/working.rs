@@ -25,7 +25,7 @@ spec:
 ";
 
 /// A folder with a definition and an object.
-fn folder(namespace: &str, spec: &str) -> TempDir {
+pub(crate) fn folder(namespace: &str, spec: &str) -> TempDir {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("crd.yaml"), DEFINITION).unwrap();
     let object = format!(
@@ -36,7 +36,7 @@ fn folder(namespace: &str, spec: &str) -> TempDir {
     folder
 }
 
-const SANDBOX: [&str; 6] = ["run", "--sandbox", "-f", "obj.yaml", "-f", "crd.yaml"];
+pub(crate) const SANDBOX: [&str; 6] = ["run", "--sandbox", "-f", "obj.yaml", "-f", "crd.yaml"];
 
 fn files(folder: &Path) -> Vec<String> {
     let names = fs::read_dir(folder).unwrap();
@@ -52,15 +52,15 @@ pub(crate) fn without_a_cluster_it_ends_with_1() {
     let result = output(&mut operator(&folder, &["run", "--log-format", "plain"]));
     let stderr = text(&result.stderr);
     assert_eq!(result.status.code(), Some(1), "{stderr}");
+    let has_line = stderr
+        .lines()
+        .any(|line| line == "The operator cannot log in");
+    assert!(has_line, "{stderr}");
     assert!(
-        stderr.starts_with("Absence of either namespaces or cluster-wide flag"),
+        stderr.contains("\n    What to do: set KUBECONFIG"),
         "{stderr}"
     );
-    assert!(
-        stderr.contains("\nThe operator cannot log in\n"),
-        "{stderr}"
-    );
-    assert!(stderr.contains("\nWhat to do: set KUBECONFIG"), "{stderr}");
+    assert!(!stderr.contains("cluster-wide"), "{stderr}");
 
     let result = output(&mut operator(
         &folder,
@@ -113,7 +113,7 @@ pub(crate) fn objects_of_a_sandbox_are_handled_until_a_signal() {
         running.signal(signal);
         let (code, stdout, log) = running.end();
         assert_eq!(code, Some(0), "{log}");
-        let line = " kopf.objects         [INFO    ] [default/example] Here we are: ";
+        let line = " kopf::objects        [INFO    ] [default/example] Here we are: ";
         assert!(log.contains(line), "{log}");
         assert!(
             log.contains(&format!("Signal {name} is received. Operator is stopping.")),

@@ -24,7 +24,6 @@ use super::environment::Environment;
 use super::failure::Failure;
 use super::logging;
 use super::options::{logging_options, overridden, scope_of};
-use super::running::NO_SCOPE;
 use super::usage::Usage;
 
 /// The priority of those who freeze.
@@ -153,10 +152,7 @@ impl Order {
         for remark in &self.remarks {
             warn!("{remark}");
         }
-        let scope = self.scope.unwrap_or_else(|| {
-            warn!("{NO_SCOPE}");
-            Scope::Cluster
-        });
+        let scope = self.scope.unwrap_or(Scope::Cluster);
         self.settings
             .validate()
             .map_err(|error| Failure::new("The operators cannot be reached", &error))?;

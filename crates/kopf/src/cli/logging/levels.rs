@@ -1,25 +1,26 @@
-//! Which records are written: by their level, and by who made them.
+//! Filtering of records by level and logger.
 
+use tracing::Metadata;
 use tracing::level_filters::LevelFilter;
-use tracing::{Level, Metadata};
 use tracing_subscriber::filter::{FilterFn, filter_fn};
 
-/// How much is told.
+use super::directives::Directives;
+
+/// The verbosity of the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::cli) enum Verbosity {
-    /// Only what can be a problem.
+    /// Warnings and errors.
     Quiet,
-    /// What happens.
+    /// Infos as well.
     #[default]
     Normal,
-    /// Also how it happens.
+    /// Debug messages of the operator as well.
     Verbose,
-    /// Also how it happens in the libraries below.
+    /// Debug messages of libraries as well.
     Debug,
 }
 
-/// The crates below us, sorted: who runs an operator is not interested in their work, only in their
-/// complaints. All others are ours or the author's.
+/// Libraries of the framework, sorted. Their infos and debug messages are noise in the log of an operator.
 const LIBRARIES: &[&str] = &[
     "h2",
     "hyper",
@@ -41,28 +42,38 @@ const LIBRARIES: &[&str] = &[
     "want",
 ];
 
-/// The same for all records of one place in the code, so that it is asked once for each.
+/// Returns the filter. It depends only on metadata, so that it is called once per call site.
 ///
-/// Traces are never written: in those of some libraries there are headers with credentials.
-pub(super) fn filter(verbosity: Verbosity) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
+/// Directives go before the verbosity. Traces of libraries are written only if a directive names the
+/// library: some of them contain headers with credentials.
+pub(super) fn filter(
+    verbosity: Verbosity,
+    directives: Directives,
+) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
     let own = match verbosity {
-        Verbosity::Quiet => Level::WARN,
-        Verbosity::Normal => Level::INFO,
-        Verbosity::Verbose | Verbosity::Debug => Level::DEBUG,
+        Verbosity::Quiet => LevelFilter::WARN,
+        Verbosity::Normal => LevelFilter::INFO,
+        Verbosity::Verbose | Verbosity::Debug => LevelFilter::DEBUG,
     };
     let libraries = match verbosity {
-        Verbosity::Debug => Level::DEBUG,
-        _ => Level::WARN,
+        Verbosity::Debug => LevelFilter::DEBUG,
+        _ => LevelFilter::WARN,
     };
+    let own = directives.default.unwrap_or(own);
+    let libraries = match directives.default {
+        Some(level) => level.min(LevelFilter::DEBUG),
+        None => libraries,
+    };
+    let max = own.max(libraries).max(directives.max());
     let enabled = move |metadata: &Metadata<'_>| {
-        let limit = if is_library(metadata.target()) {
-            libraries
-        } else {
-            own
+        let limit = match directives.level(metadata) {
+            Some(level) => level,
+            None if is_library(metadata.target()) => libraries,
+            None => own,
         };
         *metadata.level() <= limit
     };
-    filter_fn(enabled).with_max_level_hint(LevelFilter::from_level(own.max(libraries)))
+    filter_fn(enabled).with_max_level_hint(max)
 }
 
 fn is_library(target: &str) -> bool {

@@ -3,9 +3,11 @@
 //! Records come from `tracing` and go to stderr, one write each. Records about objects have the target
 //! `kopf.objects` and the fields `k8s.*` ([`record`]). Records never contain secrets.
 
+mod directives;
 mod exporting;
 mod json;
 mod levels;
+mod names;
 mod record;
 mod text;
 
@@ -22,16 +24,19 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer as _, Registry};
 
+pub(super) use self::directives::Directives;
 pub(super) use self::exporting::Exporting;
 pub(super) use self::levels::Verbosity;
 use self::record::{Details, Record};
 use self::text::Heading;
 use super::args::LogFormat;
 
-/// What the user asks for.
+/// Options of the log.
 #[derive(Debug, Clone)]
 pub(super) struct Options {
     pub(super) verbosity: Verbosity,
+    /// Levels by loggers.
+    pub(super) directives: Directives,
     pub(super) format: LogFormat,
     /// The key of the object in JSON.
     pub(super) refkey: String,
@@ -87,7 +92,12 @@ fn subscriber<W>(
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let filter = levels::filter(format.options.verbosity);
+    let Options {
+        verbosity,
+        directives,
+        ..
+    } = &format.options;
+    let filter = levels::filter(*verbosity, directives.clone());
     let layer = tracing_subscriber::fmt::layer()
         .event_format(format)
         .with_writer(writer)
@@ -175,10 +185,21 @@ mod tests {
         prefix: bool,
         action: impl FnOnce(),
     ) -> Vec<String> {
+        log_by("", format, verbosity, prefix, action)
+    }
+
+    fn log_by(
+        directives: &str,
+        format: LogFormat,
+        verbosity: Verbosity,
+        prefix: bool,
+        action: impl FnOnce(),
+    ) -> Vec<String> {
         let written = Written::default();
         let format = Format {
             options: Options {
                 verbosity,
+                directives: directives.parse().unwrap(),
                 format,
                 refkey: "object".to_owned(),
                 prefix,
@@ -217,9 +238,9 @@ mod tests {
             tracing::warn!(target: "kopf.activities.authentication", "Late.");
         });
         let expected = [
-            "[2026-11-15 01:38:15,408] kopf.objects         [DEBUG   ] [ns/obj] Handler 'make' is invoked.\n",
-            "[2026-11-15 01:38:15,408] kopf.objects         [DEBUG   ] [obj] Handler 'make' is invoked.\n",
-            "[2026-11-15 01:38:15,408] kopf.activities.auth [WARNING ] Late.\n",
+            "[2026-11-15 01:38:15,408] kopf::objects        [DEBUG   ] [ns/obj] Handler 'make' is invoked.\n",
+            "[2026-11-15 01:38:15,408] kopf::objects        [DEBUG   ] [obj] Handler 'make' is invoked.\n",
+            "[2026-11-15 01:38:15,408] kopf::activities::authentication [WARNING ] Late.\n",
         ];
         assert_eq!(lines, expected);
     }
@@ -229,7 +250,7 @@ mod tests {
         let lines = log(LogFormat::Full, Verbosity::Verbose, false, || {
             about_an_object(Some("ns"), None);
         });
-        let expected = "[2026-11-15 01:38:15,408] kopf.objects         [DEBUG   ] Handler 'make' is invoked.\n";
+        let expected = "[2026-11-15 01:38:15,408] kopf::objects        [DEBUG   ] Handler 'make' is invoked.\n";
         assert_eq!(lines, [expected]);
     }
 
@@ -242,10 +263,10 @@ mod tests {
             tracing::error!(target: "my_operator", "two\nlines, \u{1b}[31mno colours\u{7}");
         });
         let expected = [
-            "[ns/obj] Handler 'make' is invoked.\nnot yet\ncaused by: x\n",
+            "[ns/obj] Handler 'make' is invoked.\n    not yet\n    caused by: x\n",
             "Created. pod=\"a b\" count=5\n",
             "pod=p\n",
-            "two\nlines, \\x1b[31mno colours\\x07\n",
+            "two\\nlines, \\x1b[31mno colours\\x07\n",
         ];
         assert_eq!(lines, expected);
     }
@@ -283,6 +304,50 @@ mod tests {
             lines[0].starts_with(r#"{"message": "[ns/obj] Handler "#),
             "{lines:?}"
         );
+    }
+
+    #[test]
+    fn newlines_do_not_forge_records() {
+        let forged = "hello\n[2026-11-15 01:38:15,408] kopf::objects [INFO] [ns/obj] Forged.\r\nx";
+        for format in [LogFormat::Plain, LogFormat::Full, LogFormat::Json] {
+            let lines = log(format, Verbosity::Normal, true, || {
+                tracing::info!(target: "my_operator", exc_info = forged, text = forged, "{forged}");
+            });
+            let written: Vec<_> = lines[0].trim_end().lines().collect();
+            let (first, details) = written.split_first().unwrap();
+            assert!(first.contains("hello\\n[2026"), "{first}");
+            for line in details {
+                assert!(line.starts_with("    "), "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn directives_go_before_the_verbosity() {
+        let record = || {
+            tracing::trace!(target: "my_operator::pods", "traced");
+            tracing::debug!(target: "my_operator", "debugged");
+            tracing::info!(target: "my_operator", "mine");
+            tracing::debug!(target: "kopf_client::watching::observer", "watching");
+            tracing::debug!(target: "kopf.objects", "object");
+            tracing::trace!(target: "hyper::client", "library");
+        };
+        let lines = |directives: &str, verbosity| {
+            log_by(directives, LogFormat::Plain, verbosity, true, record).concat()
+        };
+        let normal = Verbosity::Normal;
+        assert_eq!(lines("", normal), "mine\n");
+        assert_eq!(lines("my_operator=debug", normal), "debugged\nmine\n");
+        assert_eq!(lines("my_operator::pods", normal), "traced\nmine\n");
+        assert_eq!(lines("kopf::watching=debug,warn", normal), "watching\n");
+        assert_eq!(lines("kopf=debug", normal), "mine\nwatching\nobject\n");
+        assert_eq!(lines("off", Verbosity::Verbose), "");
+        assert_eq!(
+            lines("trace", Verbosity::Quiet),
+            "traced\ndebugged\nmine\nwatching\nobject\n",
+            "traces of libraries are written only if they are named"
+        );
+        assert_eq!(lines("hyper,off", normal), "library\n");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt::{self, Write as _};
+use std::sync::Arc;
 
 use serde_json::Value;
 use tracing::field::{Field, Visit};
@@ -45,6 +46,22 @@ impl Object {
     pub(super) fn is_known(&self) -> bool {
         self.name.is_some() || self.kind.is_some() || self.uid.is_some()
     }
+
+    /// Returns the object of the handler that logs the record by `tracing`, if any.
+    fn of_current_handler() -> Self {
+        let Some(call) = kopf_engine::current() else {
+            return Self::default();
+        };
+        let reference = call.logger.reference();
+        let copied = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
+        Self {
+            api_version: copied(&reference.api_version),
+            kind: copied(&reference.kind),
+            name: copied(&reference.name),
+            uid: copied(&reference.uid),
+            namespace: copied(&reference.namespace),
+        }
+    }
 }
 
 /// The prefix of messages about an object.
@@ -81,6 +98,9 @@ impl Record {
             details,
         };
         event.record(&mut record);
+        if !record.object.is_known() {
+            record.object = Object::of_current_handler();
+        }
         record
     }
 

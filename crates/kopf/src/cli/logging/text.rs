@@ -8,12 +8,13 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 use tracing::Level;
 
+use super::names::logger_name;
 use super::record::Record;
 
-/// Width of the logger's name.
-const TARGET_WIDTH: usize = 20;
+/// Minimal width of the logger's name.
+const NAME_WIDTH: usize = 20;
 
-/// Writes headings such as `[2026-11-15 00:38:15,408] kopf.objects         [DEBUG   ] `.
+/// Writes headings such as `[2026-11-15 00:38:15,408] kopf::objects        [DEBUG   ] `.
 pub(super) struct Heading {
     timezone: TimeZone,
     /// The last written second, as converting to local time and formatting costs as much as the rest
@@ -42,13 +43,13 @@ impl Heading {
             Level::INFO => "INFO    ",
             _ => "DEBUG   ",
         };
-        let target = record.target.get(..TARGET_WIDTH).unwrap_or(record.target);
+        let name = logger_name(record.target);
         self.write_second(writer, now)?;
         // Before 1970, milliseconds are negative.
         let milliseconds = now.as_millisecond().rem_euclid(1000);
         write!(writer, ",{milliseconds:03}] ")?;
-        writer.write_str(target)?;
-        for _ in target.len()..TARGET_WIDTH {
+        writer.write_str(&name)?;
+        for _ in name.len()..NAME_WIDTH {
             writer.write_char(' ')?;
         }
         writer.write_str(" [")?;
@@ -80,8 +81,14 @@ impl Heading {
 }
 
 /// Writes the message with its object, its fields and its error.
+///
+/// The message is one line, and the lines of the error are indented: texts of objects and servers must
+/// not look like other records.
 pub(super) fn message(writer: &mut impl Write, record: &Record, prefix: bool) -> fmt::Result {
-    let mut writer = Harmless(writer);
+    let mut writer = Harmless {
+        writer,
+        newline: "\\n",
+    };
     if prefix {
         write!(writer, "{}", record.object)?;
     }
@@ -95,10 +102,11 @@ pub(super) fn message(writer: &mut impl Write, record: &Record, prefix: bool) ->
             value => write!(writer, "{name}={value}")?,
         }
     }
-    match &record.exc_info {
-        Some(details) => write!(writer, "\n{}", details.trim_end()),
-        None => Ok(()),
+    if let Some(details) = &record.exc_info {
+        writer.newline = "\n    ";
+        write!(writer, "\n{}", details.trim_end())?;
     }
+    Ok(())
 }
 
 /// Returns `true` if a value needs no quotes.
@@ -108,25 +116,31 @@ fn is_word(text: &str) -> bool {
 
 /// Escapes control characters: messages contain texts of objects and servers, which must not control
 /// the terminal.
-struct Harmless<'a, W>(&'a mut W);
+struct Harmless<'a, W> {
+    writer: &'a mut W,
+    /// Replaces newlines.
+    newline: &'static str,
+}
 
 impl<W: Write> Write for Harmless<'_, W> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+        let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\t');
         if text.bytes().all(is_plain) {
-            return self.0.write_str(text);
+            return self.writer.write_str(text);
         }
         let mut rest = text;
-        while let Some(at) = rest.find(|c: char| c.is_control() && !matches!(c, '\n' | '\t')) {
+        while let Some(at) = rest.find(|c: char| c.is_control() && c != '\t') {
             let (before, after) = rest.split_at(at);
-            self.0.write_str(before)?;
+            self.writer.write_str(before)?;
             let mut after = after.chars();
-            if let Some(control) = after.next() {
-                write!(self.0, "\\x{:02x}", u32::from(control))?;
+            match after.next() {
+                Some('\n') => self.writer.write_str(self.newline)?,
+                Some(control) => write!(self.writer, "\\x{:02x}", u32::from(control))?,
+                None => {}
             }
             rest = after.as_str();
         }
-        self.0.write_str(rest)
+        self.writer.write_str(rest)
     }
 }
 
@@ -137,9 +151,13 @@ mod tests {
     #[test]
     fn terminals_are_safe() {
         let mut text = String::new();
-        let writing = Harmless(&mut text).write_str("a\tb\nc\r\u{1b}[1m\u{9b}ü\u{7f}");
+        let mut harmless = Harmless {
+            writer: &mut text,
+            newline: "|",
+        };
+        let writing = harmless.write_str("a\tb\nc\r\u{1b}[1m\u{9b}ü\u{7f}");
         writing.unwrap();
-        assert_eq!(text, "a\tb\nc\\x0d\\x1b[1m\\x9bü\\x7f");
+        assert_eq!(text, "a\tb|c\\x0d\\x1b[1m\\x9bü\\x7f");
     }
 
     #[test]

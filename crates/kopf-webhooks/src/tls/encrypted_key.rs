@@ -241,7 +241,7 @@ mod tests {
                 assert_eq!(error, "wrong password", "{name}");
             }
             let error = decrypted(text, None).unwrap_err();
-            assert!(error.contains("none is given"), "{error}");
+            assert!(error.contains("`password` is not set"), "{error}");
         }
     }
 
@@ -251,7 +251,7 @@ mod tests {
             (include_str!("testdata/des3.pem"), "AES in CBC mode"),
             (
                 "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n",
-                "old format",
+                "unsupported format",
             ),
         ] {
             let error = decrypted(text, Some("secret")).unwrap_err();

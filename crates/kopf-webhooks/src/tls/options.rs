@@ -105,7 +105,7 @@ mod tests {
                     pkeyfile: file(),
                     ..good.clone()
                 },
-                "no certificate",
+                "excludes a certificate",
             ),
             (
                 Options {
@@ -120,14 +120,14 @@ mod tests {
                     certfile: file(),
                     ..good.clone()
                 },
-                "needed both",
+                "must be set together",
             ),
             (
                 Options {
                     pkeyfile: file(),
                     ..good.clone()
                 },
-                "needed both",
+                "must be set together",
             ),
             (
                 Options {

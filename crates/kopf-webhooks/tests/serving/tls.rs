@@ -300,7 +300,7 @@ async fn given_context_is_used_unchanged() {
     let running = Play::allowing().run(context.clone()).await;
     assert_eq!(running.config.ca_bundle, None);
     let error = failure(context.insecure(true)).await.to_string();
-    assert!(error.contains("no TLS context"), "{error}");
+    assert!(error.contains("excludes a TLS context"), "{error}");
 }
 
 #[tokio::test]

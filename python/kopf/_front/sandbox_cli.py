@@ -84,13 +84,42 @@ def sandbox(
 
 
 def _run(program: list[str]) -> int:
-    from kopf._front import sandboxes
-
     try:
-        return sandboxes.run_program(program)
+        return _run_program(program)
     except OSError as exc:
         click.echo(f"Error: cannot run {program[0]}: {exc.strerror}", err=True)
         return _NOT_FOUND if isinstance(exc, FileNotFoundError) else _NOT_EXECUTABLE
+
+
+def _run_program(command: list[str]) -> int:
+    """Runs a program and returns its exit code as a shell does; signals are passed on to it."""
+    import signal
+    import subprocess
+    import sys
+
+    process: subprocess.Popen[bytes] | None = None
+    early: list[int] = []
+
+    def forward(number: int, _: object) -> None:
+        if process is None:
+            early.append(number)
+        # A terminal sends its signals to the program as well.
+        elif number not in of_terminal or not sys.stdin.isatty():
+            process.send_signal(number)
+
+    names = ("SIGINT", "SIGQUIT", "SIGHUP", "SIGTERM", "SIGUSR1", "SIGUSR2")
+    signals = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    of_terminal = signals[:-3]
+    former = {number: signal.signal(number, forward) for number in signals}
+    try:
+        process = subprocess.Popen(command)
+        for number in early:
+            process.send_signal(number)
+        code = process.wait()
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+    return code if code >= 0 else 128 - code
 
 
 @sandbox.command(name="export")

@@ -18,7 +18,7 @@ from kopf._front.clients import ClusterClient
 if TYPE_CHECKING:
     from kopf import _kopf
 
-__all__ = ["greeting", "read_manifest", "run_program", "sandbox", "sandbox_fixture", "wait_for_signal"]
+__all__ = ["greeting", "read_manifest", "sandbox", "sandbox_fixture", "wait_for_signal"]
 
 #: A file or folder with manifests, or an object.
 Manifest = str | os.PathLike[str] | Mapping[str, Any]
@@ -280,35 +280,6 @@ def greeting(cluster: sandbox, title: str) -> str:
         f"  kopf ui\n"
         f"Ctrl-C stops it and deletes all objects."
     )
-
-
-def run_program(command: Sequence[str]) -> int:
-    """Runs a program and returns its exit code as a shell does; signals are passed on to it."""
-    import subprocess
-
-    process: subprocess.Popen[bytes] | None = None
-    early: list[int] = []
-
-    def forward(number: int, _: object) -> None:
-        if process is None:
-            early.append(number)
-        # A terminal sends its signals to the program as well.
-        elif number not in of_terminal or not sys.stdin.isatty():
-            process.send_signal(number)
-
-    names = ("SIGINT", "SIGQUIT", "SIGHUP", "SIGTERM", "SIGUSR1", "SIGUSR2")
-    signals = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    of_terminal = signals[:-3]
-    former = {number: signal.signal(number, forward) for number in signals}
-    try:
-        process = subprocess.Popen(command)
-        for number in early:
-            process.send_signal(number)
-        code = process.wait()
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
-    return code if code >= 0 else 128 - code
 
 
 def wait_for_signal() -> None:

@@ -130,6 +130,9 @@ extended: need-cargo languages
 	@echo "New projects of both languages, built and tested…"
 	@venv="$$(KOPF_CACHE="$(CACHE)" python/build.sh | tail -n1)" && \
 		PYTHONPATH="$$PWD/python" tests/scaffold.sh "$$venv/bin/python"
+	@echo "Python operators that exit amid work 100 times…"
+	@KOPF_CACHE="$(CACHE)" KOPF_TEST_EXITS=$(or $(EXITS),102) python/test.sh \
+		python/tests/test_behaviour_process.py -k exits_amid_work
 	@echo "The page docs/getting-started.md, followed step by step…"
 	@tests/guide/getting-started.sh
 	@echo "Chaos…"

@@ -8,12 +8,13 @@ import dataclasses
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kopf._front import loaders, loggers, loops, versions
+from kopf._front import loaders, loggers, loops, sandbox_cli, versions
+from kopf._front.sandbox_cli import reported
 
 if TYPE_CHECKING:
     import concurrent.futures
@@ -116,15 +117,6 @@ def _scope_options(fn: _F) -> _F:
 def _check_scope(namespaces: tuple[str, ...], clusterwide: bool) -> None:
     if namespaces and clusterwide:
         raise click.UsageError("Either --namespace or --all-namespaces can be used, not both.")
-
-
-@contextlib.contextmanager
-def _reported() -> Iterator[None]:
-    """Reports errors of the native part and of files without tracebacks; the exit code is 1."""
-    try:
-        yield
-    except (RuntimeError, ValueError, OSError) as exc:
-        raise click.ClickException(str(exc)) from exc
 
 
 @click.group(
@@ -244,7 +236,7 @@ def run(
         if sandbox:
             from kopf._front import sandboxes
 
-            with _reported():
+            with reported():
                 cluster = stack.enter_context(sandboxes.sandbox(*filenames, port=sandbox_port))
             click.echo(sandboxes.greeting(cluster, "The operator runs on a sandbox"))
             clusterwide = not namespaces
@@ -290,7 +282,7 @@ def freeze(
     from kopf._front import freezing
 
     _check_scope(namespaces, clusterwide)
-    with _reported():
+    with reported():
         freezing.freeze(
             peering_name=peering_name,
             priority=_DEV_PRIORITY if dev else priority,
@@ -316,7 +308,7 @@ def resume(
     from kopf._front import freezing
 
     _check_scope(namespaces, clusterwide)
-    with _reported():
+    with reported():
         freezing.resume(
             peering_name=peering_name,
             identity=id,
@@ -325,47 +317,7 @@ def resume(
         )
 
 
-@main.command()
-@click.option("--port", type=int, help="Port to listen on; default: any free one.")
-@click.option("--address", help="IP address to listen on; default: loopback.")
-@click.option("--rbac", is_flag=True, help="Check every request against roles and bindings.")
-@click.option("--kubeconfig", type=click.Path(dir_okay=False), help="File for the credentials.")
-@click.option("--data", type=click.Path(file_okay=False), help="Folder to keep the objects in.")
-@click.option("--simulate", metavar="KINDS", help="Kinds to simulate, such as pods,jobs, or all.")
-@click.option("--ready-after", type=float, metavar="SECONDS", help="Delay of simulated pods.")
-@click.option("--faults", type=click.Path(exists=True, dir_okay=False), help="Rules of faults.")
-@click.option("--seed", type=int, help="Number that makes uids and faults repeatable.")
-@click.option("-f", "--filename", "filenames", multiple=True, help="Manifest; repeatable.")
-def sandbox(
-    port: int | None,
-    address: str | None,
-    rbac: bool,
-    kubeconfig: str | None,
-    data: str | None,
-    simulate: str | None,
-    ready_after: float | None,
-    faults: str | None,
-    seed: int | None,
-    filenames: tuple[str, ...],
-) -> None:
-    """Run a Kubernetes API server in this process until Ctrl-C."""
-    from kopf._front import sandboxes
-
-    cluster = sandboxes.sandbox(
-        *filenames,
-        rbac=rbac,
-        data=data,
-        simulate=simulate or False,
-        ready_after=ready_after,
-        faults=faults,
-        seed=seed,
-        port=port,
-        address=address,
-        kubeconfig=kubeconfig,
-    )
-    with _reported(), cluster:
-        click.echo(sandboxes.greeting(cluster, "The sandbox is ready"))
-        sandboxes.wait_for_signal()
+main.add_command(sandbox_cli.sandbox)
 
 
 @main.command()
@@ -425,7 +377,7 @@ def rbac(**options: Any) -> None:
     """Print the service account, roles and bindings that the handlers need."""
     from kopf._front import shipping
 
-    with _reported():
+    with reported():
         _print(shipping.rbac(**options))
 
 
@@ -438,8 +390,17 @@ def manifests(**options: Any) -> None:
     """Print the namespace, CRDs, roles, Deployment and Service of the operator."""
     from kopf._front import shipping
 
-    with _reported():
+    with reported():
         _print(shipping.manifests(**options))
+
+
+@main.command()
+@click.option("--legacy", is_flag=True, help="Use the API group of old releases: zalando.org.")
+def peering(legacy: bool) -> None:
+    """Print the CRDs of peering objects and the default objects, for kubectl."""
+    from kopf import _kopf
+
+    click.echo(_kopf.peering(legacy), nl=False)
 
 
 @main.command()
@@ -455,7 +416,7 @@ def new(name: str, python: bool, rust: bool, path: str | None, kopf_path: str | 
     if python and rust:
         raise click.UsageError("Either --python or --rust can be used, not both.")
     options = {"name": name, "rust": rust, "path": path or name, "kopf_path": kopf_path}
-    with _reported():
+    with reported():
         click.echo(_kopf.new_project(options), nl=False)
 
 

@@ -21,7 +21,7 @@ from kopf.testing import ClusterClient, ClusterError
 
 ROOT = pathlib.Path(__file__).parents[2]
 RECORDINGS = ROOT / "tests" / "golden"
-PEERING = ROOT / "crates" / "kopf" / "manifests" / "peering.yaml"
+PEERING = ROOT / "crates" / "kopf-shipping" / "manifests" / "peering.yaml"
 _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",

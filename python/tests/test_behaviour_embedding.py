@@ -272,6 +272,60 @@ async def test_web_applications(stage: Stage, settings: kopf.OperatorSettings) -
     await runner.cleanup()
 
 
+def lifespan_with_operator(settings: kopf.OperatorSettings) -> Any:
+    """Returns the lifespan of an application, as in the guide (docs/operation.md)."""
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Any) -> Any:
+        ready = asyncio.Event()
+        operator = asyncio.create_task(
+            kopf.operator(clusterwide=True, settings=settings, ready_flag=ready))
+        started = asyncio.create_task(ready.wait())
+        await asyncio.wait([operator, started], return_when=asyncio.FIRST_COMPLETED)
+        if operator.done():
+            started.cancel()
+            operator.result()
+        yield
+        operator.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await operator
+
+    return lifespan
+
+
+def test_fastapi_applications(stage: Stage, settings: kopf.OperatorSettings) -> None:
+    fastapi = pytest.importorskip("fastapi")
+    from fastapi.testclient import TestClient
+
+    calls = declare()
+    ended = []
+    kopf.on.cleanup()(lambda **_: ended.append("cleanup"))
+    app = fastapi.FastAPI(lifespan=lifespan_with_operator(settings))
+    app.get("/")(lambda: calls)
+    with TestClient(app) as client:
+        name = stage.create()
+        until(lambda: client.get("/").json() == [name], "the name in the response")
+    assert ended == ["cleanup"]
+    # The application can be started again, in another loop.
+    with TestClient(app) as client:
+        other = stage.create()
+        until(lambda: client.get("/").json() == [name, other], "both names in the response")
+
+
+def test_failing_startups_end_fastapi_applications(
+    stage: Stage, settings: kopf.OperatorSettings,
+) -> None:
+    fastapi = pytest.importorskip("fastapi")
+    from fastapi.testclient import TestClient
+
+    @kopf.on.startup()
+    def startup(**_: Any) -> None:
+        raise kopf.PermanentError("no start")
+
+    app = fastapi.FastAPI(lifespan=lifespan_with_operator(settings))
+    with pytest.raises(Exception, match="no start"), TestClient(app):
+        pass
+
+
 def test_operators_run_again_in_the_same_process(stage: Stage) -> None:
     calls = declare()
     for _ in range(5):
@@ -388,6 +442,35 @@ def test_runner_with_a_failing_operator(stage: Stage, tmp_path: Any, clean_loggi
     assert runner.exit_code != 0
     assert runner.exception is not None
     assert "no start" in runner.output
+
+
+def test_calls_share_wakeups(stage: Stage) -> None:
+    """Calls that wait for a blocked loop are started by few wake-ups."""
+    from kopf._front import running
+
+    count = 40
+    calls: list[str] = []
+    is_blocked, may_go_on = threading.Event(), threading.Event()
+
+    @kopf.on.event("kopfexamples", id="block", labels={"block": "yes"})
+    async def block(**_: Any) -> None:
+        is_blocked.set()
+        may_go_on.wait(TIMEOUT)
+
+    @kopf.on.event("kopfexamples", id="fn", labels={"block": kopf.ABSENT})
+    async def fn(name: str, **_: Any) -> None:
+        calls.append(name)
+
+    with stage.operator():
+        [engine] = [operator.engine for operator in running._running]
+        stage.create(labels={"block": "yes"})
+        until(is_blocked.is_set, "the blocked loop")
+        before = engine.wakeups
+        for _ in range(count):
+            stage.create()
+        may_go_on.set()
+        until(lambda: len(calls) >= count, "all calls")
+        assert engine.wakeups - before < count / 2
 
 
 def test_calls_are_released(stage: Stage) -> None:

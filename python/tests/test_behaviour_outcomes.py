@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import datetime
 import enum
+import json
 import math
 import time
 import types
@@ -179,11 +180,21 @@ class Colour(enum.StrEnum):
     RED = "red"
 
 
+class Number(enum.IntEnum):
+    ONE = 1
+
+
 JSON = [
     (None, None), ("text", "text"), (1, 1), (1.5, 1.5), (True, True), ([1, "a"], [1, "a"]),
     ((1, 2), [1, 2]), ({"a": {"b": None}}, {"a": {}}), (Colour.RED, "red"), ("", ""), ({}, {}),
     (types.MappingProxyType({"x": 1}), {"x": 1}), (2**53, 2**53),
+    ({1: 2, 1.5: 3, 1e100: 4}, {"1": 2, "1.5": 3, "1e+100": 4}),
+    ({True: 1, None: 2, math.inf: 3}, {"true": 1, "null": 2, "Infinity": 3}),
+    ({Number.ONE: 1, Colour.RED: 2}, {"1": 1, "red": 2}),
 ]
+
+# The same as in the original, which uses `json.dumps`.
+assert all(json.loads(json.dumps(r)) == s for r, s in JSON[-3:])
 
 
 def test_json_results_are_stored(stage: Stage) -> None:
@@ -225,7 +236,7 @@ class Broken(dict):  # type: ignore[type-arg]
 @pytest.mark.parametrize("result, message", [
     ({1, 2}, "set"), (datetime.datetime(2020, 1, 1), "datetime"), (b"x", "bytes"),
     (Thing(), "Thing"), (math.nan, "not finite"), (10**30, "64 bits"), (object(), "object"),
-    ({1: 2}, "key of type int"), (CIRCLE, "nested too deeply"), ("\ud800", "surrogates"),
+    ({(1, 2): 3}, "key of type tuple"), ({"\ud800": 1}, "surrogates"), (CIRCLE, "nested too deeply"), ("\ud800", "surrogates"),
     ({"a": [{"b": Thing()}]}, r"a[0].b is a Thing"),
 ], ids=str)
 def test_other_results_fail_the_handler(
@@ -270,6 +281,16 @@ def test_patches_are_merged_and_deleted(stage: Stage, form: Any) -> None:
     assert obj.get("extra") == {"y": True}
     if form(first).__name__ == "afn":
         assert "other" not in obj
+
+
+def test_keys_of_patches_become_strings(stage: Stage, form: Any) -> None:
+    def fn(patch: Any, **_: Any) -> None:
+        patch.status[1] = {2: 3, None: {True: 4}}
+
+    kopf.on.create("kopfexamples")(form(fn))
+    with stage.operator():
+        obj = stage.handled(stage.create())
+    assert obj["status"] == {"1": {"2": 3, "null": {"true": 4}}}
 
 
 def test_patches_of_failed_attempts_are_applied(stage: Stage, form: Any) -> None:
@@ -347,7 +368,9 @@ def test_other_handlers_survive_such_patches(
 ) -> None:
     def bad(patch: Any, **_: Any) -> None:
         patch.spec["bad"] = object()
-        patch.spec["good"] = {"x": 1, "bad": {1}}
+        patch.spec["good"] = {"x": 1, "bad": {1}, 5: 6, (7, 8): 9, "big": 10**30, "odd": "\ud800"}
+        patch.spec["circle"] = circle = {"x": 1}
+        circle["circle"] = circle  # type: ignore[assignment]
 
     def good(patch: Any, **_: Any) -> str:
         patch.spec["other"] = 2
@@ -358,7 +381,9 @@ def test_other_handlers_survive_such_patches(
     with stage.operator(lifecycle=lambda handlers, **_: handlers):
         obj = stage.handled(stage.create())
     assert obj["status"] == {"good": "good"}
-    assert obj["spec"]["other"] == 2 and "bad" not in obj["spec"]
+    assert obj["spec"] == {
+        "field": "value", "other": 2, "good": {"x": 1, "5": 6}, "circle": {"x": 1},
+    }
     assert "Handler 'bad' failed permanently" in records.text
     assert "Handler 'good' failed" not in records.text
 

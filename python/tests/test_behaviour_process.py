@@ -308,7 +308,8 @@ def test_processes_that_do_not_exit_are_killed(stage: Stage, tmp_path: pathlib.P
 
 
 FORKS = """
-    import kopf, multiprocessing, os, subprocess, sys, threading
+    import kopf, multiprocessing, os, subprocess, sys, threading, warnings
+    warnings.simplefilter('ignore')
 
     def child(queue):
         queue.put('from the child')
@@ -323,6 +324,29 @@ FORKS = """
                 os._exit(5)
             os._exit(6)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    @kopf.on.create('kopfexamples', id='exit')
+    def exits(**_):
+        pid = os.fork()
+        if pid == 0:
+            sys.exit(9)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    @kopf.on.create('kopfexamples', id='raise')
+    def raises(**_):
+        pid = os.fork()
+        if pid == 0:
+            raise ValueError('in the child')
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    @kopf.on.create('kopfexamples', id='return')
+    async def returns(**_):
+        import asyncio
+        pid = os.fork()
+        if pid == 0:
+            return 'nobody reads it'
+        _, status = await asyncio.to_thread(os.waitpid, pid, 0)
+        return os.waitstatus_to_exitcode(status)
 
     @kopf.on.create('kopfexamples', id='mp')
     def processes(**_):
@@ -348,7 +372,10 @@ def test_forks_in_handlers(stage: Stage, tmp_path: pathlib.Path) -> None:
         obj = stage.handled(name)
         process.signal(signal.SIGTERM)
         assert process.wait() == 0
-    assert obj["status"] == {"fork": 5, "mp": "from the child", "run": 3}
+        assert "ValueError: in the child" in process.output
+    assert obj["status"] == {
+        "fork": 5, "exit": 9, "raise": 1, "return": 0, "mp": "from the child", "run": 3,
+    }
 
 
 def check_load(tmp_path: pathlib.Path, code: str, *args: str) -> tuple[int, str]:

@@ -266,13 +266,23 @@ def test_logins_by_connection_info(stage: Stage) -> None:
         stage.handled(stage.create())
 
 
-@pytest.mark.parametrize("result", [None, "a text", 5], ids=repr)
-def test_useless_logins_end_the_operator(stage: Stage, result: Any) -> None:
-    kopf.on.login()(lambda **_: result)
+SESSION = kopf.AiohttpSession(server="https://localhost", aiohttp_session=None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("result, message", [
+    (None, "no credentials were retrieved"),
+    ("a text", "login handler 'connect' returned str: return kopf.ConnectionInfo"),
+    (SESSION, "login handler 'connect' returned kopf.AiohttpSession, which is not supported"),
+], ids=["none", "text", "session"])
+def test_useless_logins_end_the_operator(
+    stage: Stage, records: pytest.LogCaptureFixture, result: Any, message: str,
+) -> None:
+    kopf.on.login(id="connect")(lambda **_: result)
     kopf.on.create("kopfexamples", id="fn")(lambda **_: "done")
     with stage.operator(fails=True) as operator:
         operator.join()
     assert isinstance(operator.exception, kopf.LoginError)
+    assert message in records.text
 
 
 def test_failing_logins_end_the_operator(stage: Stage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from behaviour import until
 from kopf import cli
 from kopf._front import loggers, running
 
@@ -259,7 +261,7 @@ def test_missing_manifests_are_reported(calls: Calls) -> None:
 
 def test_commands_of_the_original_and_ours() -> None:
     assert set(cli.main.commands) == {
-        "run", "freeze", "resume", "sandbox", "demo", "crd", "rbac", "manifests", "new",
+        "run", "freeze", "resume", "peering", "sandbox", "demo", "crd", "rbac", "manifests", "new",
         "get", "explain", "retrigger", "release", "ui",
     }
     assert isinstance(cli.main, click.Group)
@@ -316,3 +318,86 @@ def test_wrong_options_of_replicas_are_refused(
     assert result.exit_code == 2
     assert message in result.output
     assert not calls
+
+
+@pytest.mark.native
+@pytest.mark.parametrize(("args", "group"), [([], "kopf.dev"), (["--legacy"], "zalando.org")])
+def test_peering_prints_crds_and_default_objects(args: list[str], group: str) -> None:
+    yaml = pytest.importorskip("yaml")
+    result = CliRunner().invoke(cli.main, ["peering", *args])
+    assert result.exit_code == 0
+    documents = list(yaml.safe_load_all(result.stdout))
+    crds = [doc["spec"]["group"] for doc in documents if doc["kind"] == "CustomResourceDefinition"]
+    assert crds == [group, group]
+    assert {doc["metadata"]["name"] for doc in documents if doc["kind"].endswith("KopfPeering")} == {"default"}
+
+
+@pytest.mark.native
+@pytest.mark.parametrize(("code", "expected"), [
+    ("import sys; sys.exit(3)", 3),
+    ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137),
+])
+def test_programs_on_a_sandbox_give_the_exit_code(code: str, expected: int) -> None:
+    assert kopf("sandbox", "--", sys.executable, "-c", code).returncode == expected
+
+
+@pytest.mark.native
+def test_programs_on_a_sandbox_have_its_kubeconfig() -> None:
+    code = "import os; print(open(os.environ['KUBECONFIG']).read())"
+    done = kopf("sandbox", "--", sys.executable, "-c", code)
+    assert "kopf-sandbox" in done.stdout
+
+
+@pytest.mark.native
+def test_missing_programs_are_reported() -> None:
+    done = kopf("sandbox", "--", "absent-program")
+    assert done.returncode == 127
+    assert done.stderr.startswith("Error: cannot run absent-program: No such file")
+
+
+@pytest.mark.native
+def test_signals_are_passed_on_to_programs(tmp_path: pathlib.Path) -> None:
+    code = (
+        "import pathlib, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
+        f"pathlib.Path({str(tmp_path / 'ready')!r}).touch()\n"
+        "time.sleep(60)\n"
+    )
+    command = [sys.executable, "-m", "kopf", "sandbox", "--", sys.executable, "-c", code]
+    with subprocess.Popen(command) as process:
+        until((tmp_path / "ready").exists, "the start of the program")
+        process.terminate()
+        assert process.wait(60) == 5
+
+
+@pytest.mark.native
+def test_objects_go_from_dumps_to_data_folders_and_back(tmp_path: pathlib.Path) -> None:
+    dump, folder = tmp_path / "dump.json", tmp_path / "data"
+    uid = "11111111-2222-3333-4444-555555555555"
+    dump.write_text(json.dumps({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"},
+        "metadata": {"name": "one", "namespace": "default", "uid": uid},
+    }))
+    done = kopf("sandbox", "import", "--data", str(folder), "-f", str(dump))
+    assert (done.returncode, done.stdout) == (0, f"stored 2 objects in {folder}\n"), done.stderr
+    done = kopf("sandbox", "export", "--data", str(folder), "-o", "json")
+    assert done.returncode == 0, done.stderr
+    [found] = [obj for obj in json.loads(done.stdout)["items"] if obj["metadata"].get("uid") == uid]
+    assert found["data"] == {"a": "b"}
+    assert uid in kopf("sandbox", "export", "--data", str(folder)).stdout
+
+
+@pytest.mark.native
+@pytest.mark.parametrize(("args", "code", "message"), [
+    (["export", "--data", "."], 1, "not a data folder of a sandbox"),
+    (["import", "--data", "x", "-f", "absent.yaml"], 1, "absent.yaml"),
+    (["--port", "1", "export", "--data", "."], 2, "cannot be combined with a subcommand"),
+    (["bogus"], 2, "No such command 'bogus'"),
+])
+def test_wrong_sandbox_commands_are_refused(
+    args: list[str], code: int, message: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli.main, ["sandbox", *args])
+    assert result.exit_code == code
+    assert message in result.output

@@ -67,7 +67,7 @@ PYTHON
 
 # --- Setup. Objects of new kinds can be rejected for a moment.
 kubectl create namespace "$ns" >/dev/null || exit 1
-kinds() { sed '/^apiVersion: kopf.dev/,$d' "$root/crates/kopf/manifests/peering.yaml" | kubectl apply -f - >/dev/null 2>&1; }
+kinds() { sed '/^apiVersion: kopf.dev/,$d' "$root/crates/kopf-shipping/manifests/peering.yaml" | kubectl apply -f - >/dev/null 2>&1; }
 peering() {
     kubectl create --namespace "$ns" -f - >/dev/null 2>&1 <<OBJECT
 {apiVersion: kopf.dev/v1, kind: KopfPeering, metadata: {name: default}}

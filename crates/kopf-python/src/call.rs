@@ -15,6 +15,7 @@ use kopf_engine::invocation::{Admission, Call, FilterContext, LiveBody, SharedPa
 use kopf_engine::memos::MemoCell;
 use kopf_engine::posting::Poster;
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use serde_json::Value;
@@ -147,7 +148,7 @@ impl PyCall {
     }
 
     fn cell_of(&self, py: Python<'_>, patch: &SharedPatch) -> PyResult<Cell> {
-        let object = || self.front.bridge.call_method0(py, "new_cycle");
+        let object = || self.front.bridge.call_method0(py, intern!(py, "new_cycle"));
         let mut failed = None;
         let cell = patch.cell(|| {
             let object = object().unwrap_or_else(|error| {
@@ -325,10 +326,22 @@ impl PyCall {
         }
     }
 
-    /// The reference to the object, for records and events.
+    /// The reference to the object, for records and events. Absent parts are `None`.
     #[getter]
-    fn reference(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Ok(to_python(py, &self.reference.to_value())?.unbind())
+    fn reference<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let reference = &*self.reference;
+        let parts = [
+            (intern!(py, "apiVersion"), &reference.api_version),
+            (intern!(py, "kind"), &reference.kind),
+            (intern!(py, "name"), &reference.name),
+            (intern!(py, "uid"), &reference.uid),
+            (intern!(py, "namespace"), &reference.namespace),
+        ];
+        let dict = PyDict::new(py);
+        for (key, part) in parts {
+            dict.set_item(key, part.as_deref().filter(|text| !text.is_empty()))?;
+        }
+        Ok(dict)
     }
 
     /// The stop flag of daemons and timers.
@@ -357,14 +370,17 @@ impl PyCall {
         };
         let review = &admission.review;
         let parts = PyDict::new(py);
-        parts.set_item("operation", review.operation.map(Operation::as_str))?;
-        parts.set_item("subresource", &review.subresource)?;
-        parts.set_item("dryrun", review.dryrun)?;
-        parts.set_item("userinfo", to_python(py, &review.userinfo)?)?;
-        parts.set_item("headers", &review.headers)?;
+        parts.set_item(
+            intern!(py, "operation"),
+            review.operation.map(Operation::as_str),
+        )?;
+        parts.set_item(intern!(py, "subresource"), &review.subresource)?;
+        parts.set_item(intern!(py, "dryrun"), review.dryrun)?;
+        parts.set_item(intern!(py, "userinfo"), to_python(py, &review.userinfo)?)?;
+        parts.set_item(intern!(py, "headers"), &review.headers)?;
         let empty = Value::Object(serde_json::Map::new());
         let sslpeer = review.sslpeer.as_ref().unwrap_or(&empty);
-        parts.set_item("sslpeer", to_python(py, sslpeer)?)?;
+        parts.set_item(intern!(py, "sslpeer"), to_python(py, sslpeer)?)?;
         Ok(Some(parts.unbind()))
     }
 

@@ -126,10 +126,7 @@ fn insert(
     item: &Bound<'_, PyAny>,
     path: &mut Vec<String>,
 ) -> PyResult<()> {
-    let Ok(key) = key.extract::<String>() else {
-        let kind = key.get_type().name()?.to_string();
-        return Err(wrong(path, &format!("a mapping with a key of type {kind}")));
-    };
+    let key = key_from_python(key, path)?;
     path.push(format!(".{key}"));
     let value = convert(item, path)?;
     path.pop();
@@ -137,11 +134,54 @@ fn insert(
     Ok(())
 }
 
+/// Converts a key of a mapping as `json.dumps` does: numbers, booleans and `None` become strings.
+fn key_from_python(key: &Bound<'_, PyAny>, path: &[String]) -> PyResult<String> {
+    if let Ok(text) = key.cast::<PyString>() {
+        let text = text.to_str().map(str::to_owned);
+        return text.map_err(|_| wrong(path, "a mapping with a key with lone surrogates"));
+    }
+    if key.is_none() {
+        return Ok("null".to_owned());
+    }
+    if key.is_instance_of::<PyBool>() {
+        return Ok(key.extract::<bool>()?.to_string());
+    }
+    // Enumerations and other subclasses have texts of their own, which are not numbers.
+    if key.is_instance_of::<PyInt>() {
+        let kind = key.py().get_type::<PyInt>();
+        return kind.call_method1("__repr__", (key,))?.extract();
+    }
+    if key.is_instance_of::<PyFloat>() {
+        let number: f64 = key.extract()?;
+        if number.is_nan() {
+            return Ok("NaN".to_owned());
+        }
+        if number.is_infinite() {
+            let text = if number > 0.0 {
+                "Infinity"
+            } else {
+                "-Infinity"
+            };
+            return Ok(text.to_owned());
+        }
+        let kind = key.py().get_type::<PyFloat>();
+        return kind.call_method1("__repr__", (key,))?.extract();
+    }
+    let kind = key.get_type().name()?.to_string();
+    Err(wrong(path, &format!("a mapping with a key of type {kind}")))
+}
+
 fn integer(value: &Bound<'_, PyAny>) -> Option<Value> {
     match value.extract::<i64>() {
         Ok(number) => Some(number.into()),
         Err(_) => value.extract::<u64>().ok().map(Value::from),
     }
+}
+
+/// Returns `True` if the value can be converted to JSON.
+#[pyfunction]
+pub(crate) fn is_json(value: &Bound<'_, PyAny>) -> bool {
+    from_python(value).is_ok()
 }
 
 fn wrong(path: &[String], what: &str) -> PyErr {

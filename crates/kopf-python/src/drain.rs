@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::outcome::{Attachment, HandlerError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tokio::time::Instant;
@@ -20,7 +21,7 @@ const MAX_TIME: Duration = Duration::from_millis(5);
 
 /// Processes the entries that wait.
 pub(crate) fn drain(py: Python<'_>, front: &Arc<Front>) {
-    front.queue.rearm();
+    front.queue.begin_drain();
     tracing::dispatcher::with_default(&front.dispatch, || {
         let begun = Instant::now();
         for _ in 0..MAX_ENTRIES {
@@ -40,7 +41,7 @@ pub(crate) fn drain(py: Python<'_>, front: &Arc<Front>) {
             front.bridge.call_method1(py, "records_dropped", (dropped,)),
         );
     }
-    front.queue.resignal();
+    front.queue.end_drain();
 }
 
 fn process(py: Python<'_>, front: &Arc<Front>, entry: Entry) {
@@ -66,7 +67,7 @@ fn start(py: Python<'_>, front: &Arc<Front>, job: Arc<Job>) {
         return;
     }
     let started = Py::new(py, PyCall::of_job(Arc::clone(&job)))
-        .and_then(|call| front.bridge.call_method1(py, "start", (call,)));
+        .and_then(|call| front.bridge.call_method1(py, intern!(py, "start"), (call,)));
     match started {
         Ok(task) if task.is_none(py) => {}
         Ok(task) => job.set_task(task),
@@ -100,7 +101,9 @@ fn emit(py: Python<'_>, front: &Front, record: Record) -> PyResult<Py<PyAny>> {
         ..
     } = record;
     let arguments = (logger, level, message, created, object, exception, details);
-    front.bridge.call_method1(py, "emit", arguments)
+    front
+        .bridge
+        .call_method1(py, intern!(py, "emit"), arguments)
 }
 
 /// Reports an exception of the package itself, as an unraisable one.

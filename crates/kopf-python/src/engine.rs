@@ -219,8 +219,11 @@ pub(crate) fn scope(options: &Bound<'_, PyDict>) -> PyResult<Scope> {
 /// The engine's thread.
 fn run(operator: Operator, front: &Arc<Front>, stop: CancellationToken) {
     let _guard = tracing::dispatcher::set_default(&front.dispatch);
+    front.queue.set_engine();
+    let queue = Arc::clone(&front.queue);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .on_thread_park(move || queue.flush())
         .build();
     let outcome = match runtime {
         Ok(runtime) => {
@@ -242,6 +245,7 @@ fn run(operator: Operator, front: &Arc<Front>, stop: CancellationToken) {
             error.write_unraisable(py, None);
         }
     })));
+    front.queue.flush();
 }
 
 fn kind_of(error: &Error) -> &'static str {

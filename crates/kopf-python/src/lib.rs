@@ -44,6 +44,8 @@ mod _kopf {
     #[pymodule_export]
     use crate::conditions::apply_conditions;
     #[pymodule_export]
+    use crate::convert::is_json;
+    #[pymodule_export]
     use crate::engine::{Engine, py_logger_names};
     #[pymodule_export]
     use crate::inspecting::inspect;
@@ -51,9 +53,9 @@ mod _kopf {
     use crate::pausing::{freeze, resume};
     #[cfg(feature = "sandbox")]
     #[pymodule_export]
-    use crate::sandboxing::Sandbox;
+    use crate::sandboxing::{Sandbox, export_data, import_data};
     #[pymodule_export]
-    use crate::shipping::{manifests, new_project, rbac};
+    use crate::shipping::{manifests, new_project, peering, rbac};
     #[pymodule_export]
     use crate::stopping::StopFlag;
     #[pymodule_export]

@@ -1,15 +1,18 @@
 //! The queue from the engine to the event loop of Python.
 //!
 //! Any thread pushes entries; only [`drain`](crate::drain) takes them out, in the loop's thread. The
-//! first entry after a drain writes one byte to a socket that the loop watches, so that many entries
-//! share one wake-up and the engine never waits for the interpreter.
+//! loop is woken by one byte in a socket that it watches, so that many entries share one wake-up and the
+//! engine never waits for the interpreter. Entries of the engine's thread wake the loop when that thread
+//! has nothing else to do, or when [`BATCH`] of them wait; entries that are pushed during a drain are
+//! taken by that drain.
 
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::ThreadId;
 
 use pyo3::Python;
 use tokio::sync::oneshot;
@@ -20,6 +23,9 @@ use crate::logging::Record;
 
 /// Log records that can wait for the loop. More are dropped, and their number is logged.
 const MAX_RECORDS: usize = 10_000;
+
+/// Entries of the engine's thread that wake the loop although that thread has more to do.
+const BATCH: usize = 16;
 
 /// Work for the loop's thread.
 pub(crate) enum Entry {
@@ -42,6 +48,8 @@ pub(crate) struct Queue {
     state: Mutex<State>,
     reader: UnixStream,
     writer: UnixStream,
+    /// The thread that calls [`flush`](Self::flush) before it waits.
+    engine: OnceLock<ThreadId>,
     wakeups: AtomicU64,
     dropped: AtomicU64,
 }
@@ -58,8 +66,12 @@ enum Phase {
     /// The next entry wakes the loop.
     #[default]
     Armed,
-    /// The loop is awake, or about to be.
+    /// The engine's thread wakes the loop before it waits.
+    Deferred,
+    /// The loop is about to drain the queue.
     Signalled,
+    /// The loop drains the queue, and checks for further entries at the end.
+    Draining,
     /// The loop has ended.
     Closed,
 }
@@ -73,6 +85,7 @@ impl Queue {
             state: Mutex::default(),
             reader,
             writer,
+            engine: OnceLock::new(),
             wakeups: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
         })
@@ -100,22 +113,50 @@ impl Queue {
             state.records += 1;
         }
         state.entries.push_back(entry);
-        let is_first = state.phase == Phase::Armed;
-        state.phase = Phase::Signalled;
+        let is_urgent = state.entries.len() >= BATCH || !self.is_engine();
+        let next = match state.phase {
+            Phase::Armed | Phase::Deferred if is_urgent => Phase::Signalled,
+            Phase::Armed => Phase::Deferred,
+            unchanged => unchanged,
+        };
+        let is_signal = next == Phase::Signalled && state.phase != next;
+        state.phase = next;
         drop(state);
-        if is_first {
+        if is_signal {
             self.signal();
         }
         true
     }
 
-    /// Clears the signal. Entries that arrive from now on signal again.
-    pub(crate) fn rearm(&self) {
-        let mut buffer = [0; 16];
-        while matches!((&self.reader).read(&mut buffer), Ok(count) if count > 0) {}
+    /// Makes the current thread the engine's: it must call [`flush`](Self::flush) before it waits or ends.
+    pub(crate) fn set_engine(&self) {
+        let _ = self.engine.set(std::thread::current().id());
+    }
+
+    fn is_engine(&self) -> bool {
+        self.engine
+            .get()
+            .is_some_and(|engine| *engine == std::thread::current().id())
+    }
+
+    /// Wakes the loop if entries wait for it.
+    pub(crate) fn flush(&self) {
         let mut state = self.lock();
-        if state.phase == Phase::Signalled {
-            state.phase = Phase::Armed;
+        if state.phase == Phase::Deferred {
+            state.phase = Phase::Signalled;
+            drop(state);
+            self.signal();
+        }
+    }
+
+    /// Clears the signal. Entries that are pushed from now on do not signal until the drain ends.
+    pub(crate) fn begin_drain(&self) {
+        // One byte per signal, and one signal per drain: a single call reads all of it.
+        let mut buffer = [0; 16];
+        let _ = (&self.reader).read(&mut buffer);
+        let mut state = self.lock();
+        if state.phase != Phase::Closed {
+            state.phase = Phase::Draining;
         }
     }
 
@@ -129,14 +170,19 @@ impl Queue {
         Some(entry)
     }
 
-    /// Signals again if entries are left over.
-    pub(crate) fn resignal(&self) {
+    /// Signals if entries are left over; otherwise the next entry signals.
+    pub(crate) fn end_drain(&self) {
         let mut state = self.lock();
-        if !state.entries.is_empty() && state.phase == Phase::Armed {
-            state.phase = Phase::Signalled;
-            drop(state);
-            self.signal();
+        if state.phase != Phase::Draining {
+            return;
         }
+        if state.entries.is_empty() {
+            state.phase = Phase::Armed;
+            return;
+        }
+        state.phase = Phase::Signalled;
+        drop(state);
+        self.signal();
     }
 
     /// Drops all entries, and all that come later.

@@ -1,18 +1,20 @@
 //! The sandbox, in threads of its own.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use kopf_sandbox::manifests::Manifests;
+use kopf_sandbox::manifests::{Manifests, dropped_owners};
 use kopf_sandbox::simulation::Simulation;
 use kopf_sandbox::{Listen, Listening};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde_json::Value;
 use tokio::runtime::Runtime;
 
+use crate::convert::to_python;
 use crate::declaring::get;
 use crate::engine::describe;
 use crate::front::lock;
@@ -28,6 +30,8 @@ pub(crate) struct Sandbox {
     /// Rules of faults, in YAML.
     faults: Option<String>,
     manifests: Manifests,
+    /// Objects that are stored as they are.
+    dumps: Manifests,
     running: Mutex<Option<Running>>,
 }
 
@@ -48,10 +52,6 @@ impl Sandbox {
             })?;
         }
         listen.port = get(options, "port")?.unwrap_or(0);
-        let texts: Vec<String> = get(options, "manifests")?.unwrap_or_default();
-        let texts = texts.into_iter().enumerate();
-        let texts = texts.map(|(number, text)| (format!("manifest {}", number + 1), text));
-        let manifests = Manifests::parse(texts);
         Ok(Self {
             listen,
             rbac: get(options, "rbac")?.unwrap_or(false),
@@ -59,17 +59,18 @@ impl Sandbox {
             seed: get(options, "seed")?,
             simulation: simulation(options)?,
             faults: get(options, "faults")?,
-            manifests: manifests.map_err(|error| PyValueError::new_err(error.to_string()))?,
+            manifests: parse("manifest", get(options, "manifests")?.unwrap_or_default())?,
+            dumps: parse("dump", get(options, "dumps")?.unwrap_or_default())?,
             running: Mutex::default(),
         })
     }
 
-    /// Starts the server and loads the manifests.
-    fn start(&self, py: Python<'_>) -> PyResult<()> {
+    /// Starts the server and loads the dumps and the manifests. Returns a warning about dropped owners.
+    fn start(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let running = py.detach(|| self.run());
-        let running = running.map_err(|error| PyRuntimeError::new_err(describe(&*error)))?;
+        let (running, warning) = running.map_err(failed)?;
         *lock(&self.running) = Some(running);
-        Ok(())
+        Ok(warning)
     }
 
     #[getter]
@@ -121,16 +122,75 @@ fn simulation(options: &Bound<'_, PyDict>) -> PyResult<Option<Simulation>> {
     Ok(Some(simulation))
 }
 
+/// Parses manifests; errors refer to them by their numbers.
+fn parse(title: &str, texts: Vec<String>) -> PyResult<Manifests> {
+    let texts = texts.into_iter().enumerate();
+    let texts = texts.map(|(number, text)| (format!("{title} {}", number + 1), text));
+    Manifests::parse(texts).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// Returns all objects of a data folder.
+#[pyfunction]
+pub(crate) fn export_data(py: Python<'_>, folder: PathBuf) -> PyResult<Py<PyAny>> {
+    if !folder.join("format").is_file() {
+        let place = folder.display();
+        return Err(PyValueError::new_err(format!(
+            "cannot export {place}: it is not a data folder of a sandbox"
+        )));
+    }
+    let exported =
+        py.detach(|| with_data(&folder, async |sandbox| Ok(Value::Array(sandbox.export()))));
+    Ok(to_python(py, &exported.map_err(failed)?)?.unbind())
+}
+
+/// Stores the objects of dumps in a data folder as they are. Returns their number, and a warning about
+/// dropped owners.
+#[pyfunction]
+pub(crate) fn import_data(
+    py: Python<'_>,
+    folder: PathBuf,
+    dumps: Vec<String>,
+) -> PyResult<(usize, Option<String>)> {
+    let dumps = parse("dump", dumps)?;
+    let stored = py.detach(|| {
+        with_data(&folder, async |sandbox| {
+            let loaded = dumps.restore(sandbox).await?;
+            Ok((loaded.len(), dropped_owners(&loaded)))
+        })
+    });
+    stored.map_err(failed)
+}
+
+/// Runs a function with a sandbox on a data folder, without a server.
+fn with_data<T>(
+    folder: &Path,
+    function: impl AsyncFnOnce(&kopf_sandbox::Sandbox) -> Result<T, AnyError>,
+) -> Result<T, AnyError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let sandbox = kopf_sandbox::Sandbox::builder().data(folder).build()?;
+        let result = function(&sandbox).await;
+        sandbox.shutdown().await;
+        result
+    })
+}
+
+fn failed(error: AnyError) -> PyErr {
+    PyRuntimeError::new_err(describe(&*error))
+}
+
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Sandbox {
-    fn run(&self) -> Result<Running, AnyError> {
+    fn run(&self) -> Result<(Running, Option<String>), AnyError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("kopf-sandbox")
             .enable_all()
             .build()?;
-        let (sandbox, listening) = runtime.block_on(async {
+        let (sandbox, listening, warning) = runtime.block_on(async {
             let mut builder = kopf_sandbox::Sandbox::builder();
             if self.rbac {
                 builder = builder.rbac();
@@ -145,19 +205,21 @@ impl Sandbox {
                 builder = builder.simulate(simulation);
             }
             let sandbox = builder.build()?;
-            self.manifests.load(&sandbox).await?;
+            let mut loaded = self.dumps.restore(&sandbox).await?;
+            loaded.extend(self.manifests.load(&sandbox).await?);
             if let Some(rules) = &self.faults {
                 // After the manifests: faults are for the users of the sandbox.
                 sandbox.faults().load(rules)?;
             }
             let listening = sandbox.listen(self.listen.clone()).await?;
-            Ok::<_, AnyError>((sandbox, listening))
+            Ok::<_, AnyError>((sandbox, listening, dropped_owners(&loaded)))
         })?;
-        Ok(Running {
+        let running = Running {
             runtime,
             sandbox,
             listening,
-        })
+        };
+        Ok((running, warning))
     }
 
     fn with<T>(&self, read: impl FnOnce(&Running) -> T) -> PyResult<T> {

@@ -1,4 +1,4 @@
-//! `kopf rbac`, `kopf manifests` and `kopf new`.
+//! `kopf rbac`, `kopf manifests`, `kopf peering` and `kopf new`.
 //!
 //! `kopf._front.shipping` describes the handlers and the options; nothing is started and nothing is
 //! called, except for callable selectors.
@@ -13,7 +13,7 @@ use kopf_core::rights::Requirements;
 use kopf_core::selector::Predicate;
 use kopf_core::settings::Settings;
 use kopf_shipping::scaffold::{Language, Origin, Project};
-use kopf_shipping::{Deployment, Identity, Launch, Plan, Webhooks};
+use kopf_shipping::{Deployment, Identity, Launch, PeeringGroup, Plan, Webhooks};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -168,4 +168,14 @@ fn remarks(requirements: &Requirements) -> Vec<String> {
 
 fn wrong(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
+}
+
+/// Returns the CRDs of peering objects and the default objects, in YAML.
+#[pyfunction]
+pub(crate) fn peering(legacy: bool) -> &'static str {
+    kopf_shipping::peering(if legacy {
+        PeeringGroup::Legacy
+    } else {
+        PeeringGroup::Current
+    })
 }

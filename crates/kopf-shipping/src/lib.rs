@@ -7,6 +7,7 @@
 //! - [`rbac`]: service account, roles and bindings;
 //! - [`manifests`]: everything that an operator needs in a cluster;
 //! - [`chart`]: the same as a Helm chart;
+//! - [`peering`]: the CRDs of peering objects;
 //! - [`scaffold`]: a new project.
 
 #![warn(clippy::too_many_lines)]
@@ -16,6 +17,7 @@ mod deployment;
 mod files;
 mod manifests;
 mod naming;
+mod peering;
 mod plan;
 mod rbac;
 pub mod scaffold;
@@ -26,6 +28,7 @@ pub use deployment::{Deployment, Webhooks};
 pub use files::{Error as FilesError, File, write_new};
 pub use manifests::manifests;
 pub use naming::{Error as NamingError, Identity};
+pub use peering::{PeeringGroup, peering};
 pub use plan::{Launch, Plan};
 pub use rbac::rbac;
 pub use yaml::{Error as YamlError, definitions, documents};

@@ -3,7 +3,7 @@ import pathlib
 import pytest
 
 EXAMPLES = pathlib.Path(__file__).parents[2]
-PEERING = EXAMPLES.parent / "crates" / "kopf" / "manifests" / "peering.yaml"
+PEERING = EXAMPLES.parent / "crates" / "kopf-shipping" / "manifests" / "peering.yaml"
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 //! Several operators for the same objects, of which one works at a time: that of the highest priority.
 //!
 //! ```console
-//! cargo run --bin 06-peering -- run --sandbox -A -f crates/kopf/manifests/peering.yaml -f examples/crd.yaml -f examples/obj.yaml
+//! cargo run --bin 06-peering -- run --sandbox -A -f crates/kopf-shipping/manifests/peering.yaml -f examples/crd.yaml -f examples/obj.yaml
 //! ```
 //!
 //! In another terminal, with the `KUBECONFIG` that the first one tells, a second one goes ahead of it, as

@@ -111,30 +111,30 @@ class Meta(MappingView[str, Any]):
     """The ``metadata`` of a body."""
 
     __slots__ = ("_labels", "_annotations")
-    _labels: MappingView[str, str]
-    _annotations: MappingView[str, str]
+    _labels: MappingView[str, str] | None
+    _annotations: MappingView[str, str] | None
 
     def __init__(self, __src: Source) -> None:
         self._src = __src
         self._path = ("metadata",)
+        self._labels = None
+        self._annotations = None
 
     @property
     def labels(self) -> Labels:
         """The labels; empty if absent."""
-        try:
-            return self._labels
-        except AttributeError:
-            self._labels = MappingView(self._src, ("metadata", "labels"))
-            return self._labels
+        view = self._labels
+        if view is None:
+            view = self._labels = MappingView(self._src, ("metadata", "labels"))
+        return view
 
     @property
     def annotations(self) -> Annotations:
         """The annotations; empty if absent."""
-        try:
-            return self._annotations
-        except AttributeError:
-            self._annotations = MappingView(self._src, ("metadata", "annotations"))
-            return self._annotations
+        view = self._annotations
+        if view is None:
+            view = self._annotations = MappingView(self._src, ("metadata", "annotations"))
+        return view
 
     @property
     def uid(self) -> str:
@@ -186,13 +186,15 @@ class Body(ReplaceableMappingView[str, Any]):
     """
 
     __slots__ = ("_meta", "_spec", "_status")
-    _meta: Meta
-    _spec: Spec
-    _status: Status
+    _meta: Meta | None
+    _spec: Spec | None
+    _status: Status | None
 
     def __init__(self, __src: RawBody | BodyEssence | Source) -> None:
         self._src = cast(Source, __src)
         self._path = ()
+        # Caught exceptions of absent slots would take longer than the rest of a call.
+        self._meta = self._spec = self._status = None
 
     @property
     def metadata(self) -> Meta:
@@ -200,27 +202,24 @@ class Body(ReplaceableMappingView[str, Any]):
 
     @property
     def meta(self) -> Meta:
-        try:
-            return self._meta
-        except AttributeError:
-            self._meta = Meta(self)
-            return self._meta
+        view = self._meta
+        if view is None:
+            view = self._meta = Meta(self)
+        return view
 
     @property
     def spec(self) -> Spec:
-        try:
-            return self._spec
-        except AttributeError:
-            self._spec = Spec(self)
-            return self._spec
+        view = self._spec
+        if view is None:
+            view = self._spec = Spec(self)
+        return view
 
     @property
     def status(self) -> Status:
-        try:
-            return self._status
-        except AttributeError:
-            self._status = Status(self)
-            return self._status
+        view = self._status
+        if view is None:
+            view = self._status = Status(self)
+        return view
 
 
 def build_object_reference(body: Body) -> ObjectReference:

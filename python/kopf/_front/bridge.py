@@ -19,8 +19,11 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from kopf._front import answers, execution, invocation, lowering, patches, serving, tracing, typed
+from kopf._front import (
+    answers, execution, forks, invocation, lowering, patches, serving, tracing, typed,
+)
 from kopf._front.causes import cause_var
+from kopf._front.credentials import AiohttpSession, ConnectionInfo
 from kopf._front.current import CurrentCall, bridge_var, call_var
 from kopf._front.errors import (
     AdmissionError, ApplyError, HandlerChildrenRetry, PermanentError, TemporaryError,
@@ -44,6 +47,9 @@ DAEMON_THREADS = 512
 #: Functions whose annotations are remembered. Sub-handlers are often new functions in each call.
 MAX_PLANS = 1000
 
+#: Handlers whose results are ignored.
+_WITHOUT_RESULTS = (WatchingHandler, ChildHandler)
+
 
 class Bridge(answers.Answers, serving.ServingMixin):
     """The bridge of one operator."""
@@ -59,6 +65,8 @@ class Bridge(answers.Answers, serving.ServingMixin):
     ) -> None:
         self.loop = loop
         self.pid = os.getpid()
+        #: This process is a forked child of the one with the engine.
+        self.is_forked = False
         self.settings = settings
         self.registry = registry
         self.indexers = indexers
@@ -111,7 +119,7 @@ class Bridge(answers.Answers, serving.ServingMixin):
     async def _run_async(self, call: CurrentCall, kwargs: dict[str, Any]) -> None:
         try:
             result = await self._call(call, kwargs)
-            if call.subregistry is not None and call.subregistry._handlers:
+            if call.subregistry is not None and call.subregistry._handlers and not self.is_forked:
                 await execution.run(call, call.subregistry.get_all_handlers())
         except BaseException as exc:
             self._fail(call, exc)
@@ -129,7 +137,7 @@ class Bridge(answers.Answers, serving.ServingMixin):
         except BaseException as exc:
             self._fail(call, exc)
             return
-        if call.subregistry is not None and call.subregistry._handlers:
+        if call.subregistry is not None and call.subregistry._handlers and not self.is_forked:
             context = contextvars.copy_context()
             self.loop.call_soon_threadsafe(self._finish_subs, call, result, context)
         else:
@@ -165,6 +173,8 @@ class Bridge(answers.Answers, serving.ServingMixin):
     # Ends of functions.
 
     def _finish(self, call: CurrentCall, result: Any) -> None:
+        if self.is_forked:
+            forks.leave()
         native, handler = call.native, call.handler
         tracing.end(call)
         try:
@@ -173,10 +183,10 @@ class Bridge(answers.Answers, serving.ServingMixin):
                 self._finish_activity(native, handler, result)
             elif isinstance(handler, IndexingHandler):
                 native.finish_index(result) if result is not None else native.finish(None)
-            elif isinstance(handler, WatchingHandler | ChildHandler):
+            elif isinstance(handler, _WITHOUT_RESULTS):
                 native.finish(None)
             elif isinstance(handler, WebhookHandler):
-                native.warn([_text(warning) for warning in call.cause.warnings])  # type: ignore[attr-defined]
+                self._send_warnings(call)
                 native.finish(None)
             else:
                 self._finish_with(native, result)
@@ -196,11 +206,28 @@ class Bridge(answers.Answers, serving.ServingMixin):
             self.redeclare()
             native.finish(None)
         elif activity == "authentication":
-            native.finish_login(result) if result is not None else native.finish(None)
+            self._finish_login(native, handler, result)
         elif activity == "probe":
             self._finish_with(native, result)
         else:
             native.finish(None)
+
+    def _finish_login(self, native: NativeCall, handler: ActivityHandler, result: Any) -> None:
+        if result is None:
+            native.finish(None)
+        elif isinstance(result, ConnectionInfo):
+            native.finish_login(result)
+        elif isinstance(result, AiohttpSession):
+            raise PermanentError(
+                f"login handler '{handler.id}' returned kopf.AiohttpSession, which is not supported: "
+                f"requests are not sent by aiohttp; return kopf.ConnectionInfo with the server, the "
+                f"credentials and, if needed, proxy_url"
+            )
+        else:
+            raise PermanentError(
+                f"login handler '{handler.id}' returned {type(result).__qualname__}: "
+                f"return kopf.ConnectionInfo, or None if there are no credentials"
+            )
 
     def send_patch(self, call: CurrentCall) -> None:
         """Hands over the patch as it is now."""
@@ -222,13 +249,20 @@ class Bridge(answers.Answers, serving.ServingMixin):
             call.cause.body.get("kind")  # type: ignore[attr-defined]
             len(getattr(call.cause, "diff", ()))
 
+    def _send_warnings(self, call: CurrentCall) -> None:
+        warnings = call.cause.warnings  # type: ignore[attr-defined]
+        if warnings:
+            call.native.warn([_text(warning) for warning in warnings])
+
     def _fail(self, call: CurrentCall, exc: BaseException) -> None:
+        if self.is_forked:
+            forks.leave(exc)
         native = call.native
         tracing.end(call, exc)
         try:
             self.send_patch(call)
             if isinstance(call.handler, WebhookHandler):
-                native.warn([_text(warning) for warning in call.cause.warnings])  # type: ignore[attr-defined]
+                self._send_warnings(call)
         except Exception as second:
             exc = second
         try:

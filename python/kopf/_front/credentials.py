@@ -109,7 +109,11 @@ class ConnectionInfo(KubeContext):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AiohttpSession(KubeContext):
-    """A session of ``aiohttp`` for all requests. Not supported by the engine."""
+    """A session of ``aiohttp`` for all requests.
+
+    Not supported: the engine sends requests natively, so login handlers that return it fail with an
+    error that names :class:`ConnectionInfo` as the alternative.
+    """
 
     aiohttp_session: aiohttp.ClientSession
 

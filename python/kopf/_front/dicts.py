@@ -189,7 +189,7 @@ class MappingView(Mapping[_K, _V], Generic[_K, _V]):
 
     def __init__(self, __src: Source, __path: FieldSpec = None) -> None:
         self._src = __src
-        self._path = parse_field(__path)
+        self._path = __path if type(__path) is tuple else parse_field(__path)
 
     def _whole(self) -> Mapping[Any, Any]:
         src = self._src

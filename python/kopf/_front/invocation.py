@@ -85,18 +85,8 @@ class ObjectLogger(loggers.ObjectLogger):
     """A logger of the object of a call. Makes no use of its body."""
 
     def __init__(self, ref: Mapping[str, Any], settings: OperatorSettings) -> None:
-        get = ref.get
-        logging.LoggerAdapter.__init__(self, loggers.logger, {
-            "settings": settings,
-            "k8s_skip": False,
-            "k8s_ref": {
-                "apiVersion": get("apiVersion"),
-                "kind": get("kind"),
-                "name": get("name"),
-                "uid": get("uid"),
-                "namespace": get("namespace"),
-            },
-        })
+        extra = {"settings": settings, "k8s_skip": False, "k8s_ref": ref}
+        logging.LoggerAdapter.__init__(self, loggers.logger, extra)
 
 
 class LocalObjectLogger(ObjectLogger, loggers.LocalObjectLogger):
@@ -298,7 +288,8 @@ def _add_object(kwargs: dict[str, Any], cause: ResourceCause, is_async: bool) ->
     elif isinstance(cause, ChildCause):
         kwargs["child"] = cause.child
         kwargs["type"] = cause.type
-    kwargs.update(cause.indices)
+    if cause.indices:
+        kwargs.update(cause.indices)
 
 
 def is_async_fn(fn: object) -> bool:

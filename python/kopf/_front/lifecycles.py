@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -42,11 +41,15 @@ def one_by_one(handlers: Handlers, **_: Any) -> Handlers:
 
 def randomized(handlers: Handlers, **_: Any) -> Handlers:
     """Runs one random handler at a time."""
+    import random
+
     return [random.choice(handlers)] if handlers else []
 
 
 def shuffled(handlers: Handlers, **_: Any) -> Handlers:
     """Runs all handlers in a random order."""
+    import random
+
     return random.sample(list(handlers), k=len(handlers))
 
 

@@ -6,7 +6,7 @@ described here and evaluated natively.
 
 from __future__ import annotations
 
-import random
+import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -215,7 +215,7 @@ def lower_lifecycle(lifecycle: Any) -> Any:
         lifecycles.asap: "asap",
     }
     name = provided.get(lifecycle)
-    return lifecycle if name is None else (name, random.getrandbits(63))
+    return lifecycle if name is None else (name, int.from_bytes(os.urandom(8), "big") >> 1)
 
 
 def describe_progress_storage(storage: Any) -> dict[str, Any] | None:

@@ -190,27 +190,14 @@ def _restore(
     return cls(src, body=body, fns=fns)
 
 
-def discard_unsendable(patch: dict[Any, Any]) -> None:
+def discard_unsendable(patch: dict[Any, Any], _seen: tuple[int, ...] = ()) -> None:
     """Removes the values that are not JSON from a patch; the others stay."""
+    from kopf import _kopf
+
     for key, value in list(patch.items()):
-        if isinstance(value, dict):
-            discard_unsendable(value)
-        elif isinstance(key, str) and _is_sendable(value):
+        if _kopf.is_json({key: value}):
             continue
-        if not isinstance(value, dict) or not isinstance(key, str):
+        if isinstance(value, dict) and id(value) not in _seen and _kopf.is_json({key: None}):
+            discard_unsendable(value, (*_seen, id(value)))
+        else:
             del patch[key]
-
-
-def _is_sendable(value: object) -> bool:
-    import json
-
-    def plain(value: object) -> object:
-        if isinstance(value, Mapping):
-            return dict(value)
-        raise TypeError
-
-    try:
-        json.dumps(value, allow_nan=False, default=plain).encode("utf-8")
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True

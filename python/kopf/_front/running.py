@@ -210,11 +210,17 @@ async def operator(
             "lifecycle": lowering.lower_lifecycle(
                 lifecycle if lifecycle is not None else lifecycles.get_default_lifecycle()),
             "memo": memo if memo is not None else Memo(),
-            "copy": copy.copy,
+            "copy": _copy_memo,
             "definitions": schemas.to_manifests(schemas.declared()),
         },
     )
     await running.run(stop_flag, ready_flag)
+
+
+def _copy_memo(memo: object) -> object:
+    """Returns a copy of the operator's memo for an object."""
+    # The general way takes several times longer than all the rest of a review's memo.
+    return Memo(memo) if type(memo) is Memo else copy.copy(memo)
 
 
 class RunningOperator:
@@ -321,6 +327,8 @@ class RunningOperator:
         return self in _running and not self.engine.is_finished()
 
     def _drain(self) -> None:
+        if self.bridge.is_forked:
+            return  # the signal is for the parent
         now = time.monotonic()
         if now - self._levels_checked > LEVELS_INTERVAL:
             self._refresh_levels()
@@ -395,6 +403,8 @@ def _stop_left() -> None:
 
 def _forget_all() -> None:
     """In a forked child: its engines have no threads."""
+    for operator in _running:
+        operator.bridge.is_forked = True
     _running.clear()
 
 

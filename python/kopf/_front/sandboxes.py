@@ -18,7 +18,7 @@ from kopf._front.clients import ClusterClient
 if TYPE_CHECKING:
     from kopf import _kopf
 
-__all__ = ["greeting", "sandbox", "sandbox_fixture", "wait_for_signal"]
+__all__ = ["greeting", "read_manifest", "sandbox", "sandbox_fixture", "wait_for_signal"]
 
 #: A file or folder with manifests, or an object.
 Manifest = str | os.PathLike[str] | Mapping[str, Any]
@@ -42,6 +42,8 @@ class sandbox(ClusterClient):
 
     - `rbac` checks every request against roles and bindings.
     - `data` is a folder in which the objects are kept over restarts.
+    - `dumps` are manifests of existing clusters, such as of `kubectl get -A -o yaml`. Their objects are
+      stored as they are, with their uids, statuses and owners, before the other manifests.
     - `simulate` is `True`, `"all"`, or kinds whose controllers are simulated, such as
       `["pods", "deployments", "replicasets"]`; pods are ready after `ready_after` seconds (1). The
       annotation `sandbox.kopf.dev/simulate` of an object makes it fail.
@@ -65,11 +67,15 @@ class sandbox(ClusterClient):
         port: int | None = None,
         address: str | None = None,
         kubeconfig: str | os.PathLike[str] | None = None,
+        dumps: Iterable[Manifest] = (),
     ) -> None:
         super().__init__()
+        #: References to owners that are not among the loaded objects, and so were dropped.
+        self.warning: str | None = None
         self._options: dict[str, Any] = {
             "rbac": rbac,
             "manifests": manifests,
+            "dumps": tuple(dumps),
             "data": None if data is None else os.fspath(data),
             "simulate": _simulated(simulate),
             "ready_after": ready_after,
@@ -107,11 +113,12 @@ class sandbox(ClusterClient):
         if self._native is not None:
             raise RuntimeError("the sandbox is already started")
         options = {key: value for key, value in self._options.items() if value is not None}
-        options["manifests"] = [text for item in options["manifests"] for text in _texts(item)]
+        for key in ("manifests", "dumps"):
+            options[key] = [text for item in options[key] for text in read_manifest(item)]
         if "faults" in options:
             options["faults"] = _rules(options["faults"])
         native = _kopf.Sandbox(options)
-        native.start()
+        self.warning = native.start()
         try:
             self._write(native.kubeconfig)
         except BaseException:
@@ -220,7 +227,7 @@ def _rules(faults: str | os.PathLike[str] | Sequence[Mapping[str, Any]]) -> str:
     return json.dumps([dict(rule) for rule in faults])
 
 
-def _texts(manifest: Manifest) -> Iterator[str]:
+def read_manifest(manifest: Manifest) -> Iterator[str]:
     """Yields the manifests as texts; of folders, all YAML and JSON files in the order of names."""
     if isinstance(manifest, Mapping):
         import json

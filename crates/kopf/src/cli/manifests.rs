@@ -1,34 +1,34 @@
-//! `peering`: prints the kinds of peering objects, for kubectl.
+//! `peering`: prints the CRDs of peering objects, for kubectl.
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Args as ClapArgs;
+use kopf_shipping::PeeringGroup;
 
-/// The kinds of peering objects, and their default objects.
-const PEERING: &str = include_str!("../../manifests/peering.yaml");
-/// The same in the API group of old.
-const LEGACY_PEERING: &str = include_str!("../../manifests/peering-legacy.yaml");
-
-/// Print the kinds of peering objects and the default ones, as YAML for kubectl
+/// Print the CRDs of peering objects and the default objects, as YAML for kubectl
 ///
-/// Operators of the same objects agree through a peering object on who of them works. The kinds of these
-/// objects have to be created in the cluster, once, by somebody who may do so.
+/// Operators of the same objects decide through a peering object which of them works. The CRDs must be
+/// created in the cluster once, with the permissions of an administrator.
 #[derive(Debug, Default, Clone, ClapArgs)]
 #[command(after_help = "Example:\n  peering | kubectl apply -f -")]
 pub struct PeeringArgs {
-    /// In the API group of old, zalando.org, instead of kopf.dev
+    /// Use the API group of old releases, zalando.org, instead of kopf.dev
     #[arg(long)]
     legacy: bool,
 }
 
 impl PeeringArgs {
-    /// What is to be printed.
+    /// Returns the manifests in YAML.
     pub fn text(&self) -> &'static str {
-        if self.legacy { LEGACY_PEERING } else { PEERING }
+        kopf_shipping::peering(if self.legacy {
+            PeeringGroup::Legacy
+        } else {
+            PeeringGroup::Current
+        })
     }
 
-    /// Prints it.
+    /// Prints the manifests; the exit code is 1 if stdout is closed.
     pub fn run(&self) -> ExitCode {
         let mut stdout = std::io::stdout().lock();
         match stdout

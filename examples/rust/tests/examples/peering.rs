@@ -9,7 +9,7 @@ use crate::stage::{Stage, only};
 /// tests on it, so the namespace of the test has one.
 async fn start() -> Stage {
     let kinds = Manifest::from(include_str!(
-        "../../../../crates/kopf/manifests/peering.yaml"
+        "../../../../crates/kopf-shipping/manifests/peering.yaml"
     ));
     let mut definitions = vec![only(include_str!("../../../crd.yaml"))];
     let is_definition = |object: &&Value| object["kind"] == "CustomResourceDefinition";

@@ -69,6 +69,7 @@ pub struct Builder {
     tokens: Vec<(String, UserInfo)>,
     services: Vec<((String, String), String)>,
     rbac: bool,
+    shards: bool,
     data: Option<PathBuf>,
     simulation: Option<Simulation>,
 }
@@ -88,6 +89,7 @@ impl fmt::Debug for Builder {
             .field("users", &users)
             .field("services", &self.services)
             .field("rbac", &self.rbac)
+            .field("shards", &self.shards)
             .field("data", &self.data)
             .field("simulation", &self.simulation)
             .finish()
@@ -148,6 +150,13 @@ impl Builder {
         self
     }
 
+    /// Ignores `shardSelector` in lists and watches, as servers without the feature `ShardedListAndWatch`
+    /// do. By default, it is applied.
+    pub fn without_shards(mut self) -> Self {
+        self.shards = false;
+        self
+    }
+
     /// Keeps the objects in a folder: they are there again when a sandbox is built on it later.
     ///
     /// A new folder is made. A change is answered when it is on disk, so that not even `kill -9` or a power
@@ -193,6 +202,7 @@ impl Builder {
             kinds::builtin(),
         );
         cluster.rbac = self.rbac;
+        cluster.shards = self.shards;
         let scripts = Scripts::default();
         let simulator = |simulation| Simulator::new(simulation, scripts.clone());
         cluster.simulation = self.simulation.map(simulator);
@@ -271,6 +281,7 @@ impl Sandbox {
             tokens: Vec::new(),
             services: Vec::new(),
             rbac: false,
+            shards: true,
             data: None,
             simulation: None,
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::ClientConfig;
+use super::{CertificateStore, ClientConfig};
 
 /// A request to a webhook server.
 #[derive(Clone, Default, PartialEq)]
@@ -88,6 +88,12 @@ pub trait Serving: Send + Sync {
 
     /// Returns the version of the API server (`GET /version`).
     fn api_version(&self) -> Later<'_, Option<Value>>;
+
+    /// Returns the store of the certificate that the replicas of this operator share. `None` if the
+    /// server generates a certificate for itself.
+    fn certificate_store(&self) -> Option<Arc<dyn CertificateStore>> {
+        None
+    }
 }
 
 /// Future that resolves when a webhook server has to stop.

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
-use kopf_core::admission::{ClientConfig, Incoming, Refusal, ServerError, Serving, WebhookServer};
+use kopf_core::admission::{
+    CertificateStore, ClientConfig, Incoming, Refusal, ServerError, Serving, WebhookServer,
+};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -18,6 +20,7 @@ pub(crate) struct Operator {
     announced: mpsc::UnboundedSender<ClientConfig>,
     certificate: Option<Vec<u8>>,
     version: Option<Value>,
+    store: Option<Arc<dyn CertificateStore>>,
 }
 
 impl Serving for Operator {
@@ -37,6 +40,10 @@ impl Serving for Operator {
     fn api_version(&self) -> BoxFuture<'_, Option<Value>> {
         Box::pin(async { self.version.clone() })
     }
+
+    fn certificate_store(&self) -> Option<Arc<dyn CertificateStore>> {
+        self.store.clone()
+    }
 }
 
 impl Operator {
@@ -50,6 +57,7 @@ pub(crate) struct Play {
     script: Box<Script>,
     pub(crate) certificate: Option<Vec<u8>>,
     pub(crate) version: Option<Value>,
+    pub(crate) store: Option<Arc<dyn CertificateStore>>,
 }
 
 impl Play {
@@ -62,6 +70,7 @@ impl Play {
             script: Box::new(move |incoming| Box::pin(script(incoming))),
             certificate: None,
             version: None,
+            store: None,
         }
     }
 
@@ -89,6 +98,7 @@ impl Play {
             announced,
             certificate: self.certificate,
             version: self.version,
+            store: self.store,
         });
         let mut task = JoinSet::new();
         let stop = CancellationToken::new();

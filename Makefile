@@ -30,7 +30,7 @@ help: ## Show this list
 	@echo "            expression; SERVER=control-plane runs them on a real Kubernetes; OTHERS=1 runs integration tests of"
 	@echo "            controller-runtime and kube-rs instead)"
 	@echo "make extended  runs the checks that take too long for every change: 200 kills of a sandbox, larger bounds of the model,"
-	@echo "            new projects of both languages, 20 seeds of chaos, the page of kopf ui in a headless browser"
+	@echo "            1,000 schedules of replicas, new projects of both languages, 20 seeds of chaos, the page of kopf ui in a headless browser"
 	@echo "            (SEEDS=… and LENGTH=… change the number of seeds and their seconds; about 45 minutes)"
 	@echo "make fuzz   sends mutated requests to the sandbox: bodies, patches, selectors, CEL, schemas; a minute each"
 	@echo "            (SECONDS_EACH=… changes the time; with a nightly toolchain by coverage, otherwise at random)"
@@ -127,6 +127,8 @@ extended: need-cargo languages
 	KOPF_TEST_KILLS=$(or $(KILLS),200) cargo test --release --package kopf-sandbox --test durability
 	@echo "Model checking with larger bounds…"
 	KOPF_MODEL_DEPTH=deep cargo test --release --package kopf-core --test model -- --nocapture
+	@echo "A simulation of replicas with 1,000 seeds…"
+	KOPF_SIMULATION_SEEDS=1000 cargo test --release --package kopf-core --test replicas
 	@echo "New projects of both languages, built and tested…"
 	@venv="$$(KOPF_CACHE="$(CACHE)" python/build.sh | tail -n1)" && \
 		PYTHONPATH="$$PWD/python" tests/scaffold.sh "$$venv/bin/python"

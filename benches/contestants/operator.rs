@@ -1,9 +1,21 @@
 //! The operator that is measured.
 
+use std::sync::LazyLock;
+use std::time::Duration;
+
 use kopf::prelude::*;
+
+/// Delay of the handler, in milliseconds of `BENCH_WAIT`.
+static WAIT: LazyLock<Option<Duration>> = LazyLock::new(|| {
+    let wait = std::env::var("BENCH_WAIT").ok()?;
+    wait.parse().ok().map(Duration::from_millis)
+});
 
 #[kopf::on::create("kopfexamples")]
 async fn create_fn() -> kopf::Result<Value> {
+    if let Some(wait) = *WAIT {
+        tokio::time::sleep(wait).await;
+    }
     Ok(json!({"message": "hello world"}))
 }
 

@@ -40,6 +40,9 @@ struct Args {
     /// Number of quiet objects; the target is for the default
     #[arg(long, default_value_t = 100_000)]
     quiet_objects: u32,
+    /// Number of objects that several replicas divide; the figures are for the default
+    #[arg(long, default_value_t = 100_000)]
+    shared_objects: u32,
     /// Number of reviews for the growth of memory; the target is for the default
     #[arg(long, default_value_t = 1_000_000)]
     reviews: u32,
@@ -67,6 +70,8 @@ enum Part {
     Reviews,
     /// An operator's processor with and without metrics
     Metrics,
+    /// Several replicas: processor, memory and received bytes of each, and their throughput
+    Replicas,
 }
 
 #[tokio::main]
@@ -128,6 +133,9 @@ async fn run(args: &Args) -> Result<()> {
     }
     if wants(Part::Metrics) {
         operators::metrics::measure(&mut report, args.objects).await?;
+    }
+    if wants(Part::Replicas) {
+        operators::replicas::measure(&mut report, args.shared_objects, args.objects).await?;
     }
     if wants(Part::Timers) {
         operators::timers::measure(&mut report).await?;

@@ -61,6 +61,7 @@ ADDED_SETTINGS = {
     "leading.retry_period": "2.0",
     "leading.shards": "None",
     "leading.sharded_indices": "()",
+    "leading.certificate_secret": "'auto'",
 }
 
 # Parameters that only this package has.

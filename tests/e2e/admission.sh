@@ -176,4 +176,47 @@ OBJECT
 within 30 unasked
 verdict "no webhook is called any more" $?
 
+# Replicas share one certificate: the CA bundle of the configuration fits both of them.
+replica() {
+    "$operator" run --standalone --all-namespaces --verbose --log-format plain \
+        --leader-elect-name op --leader-elect-namespace "$ns" >"$work/$1.log" 2>&1 &
+}
+bundle() {
+    kubectl get validatingwebhookconfiguration auto.kopf.dev \
+        --output jsonpath='{.webhooks[0].clientConfig.caBundle}' 2>/dev/null
+}
+shared() {
+    kubectl --namespace "$ns" get secret op-webhook-certificate --output jsonpath='{.data.ca\.crt}' 2>/dev/null
+}
+# address NAME: of the webhooks of a replica.
+address() { sed -n 's/.*Accessing the webhooks at //p' "$work/$1.log" | tail -n 1; }
+accepted() {
+    bundle | base64 -d >"$work/ca.pem"
+    # Any response of the server will do: it is the certificate that matters.
+    curl --silent --output /dev/null --cacert "$work/ca.pem" --max-time 10 "$(address "$1")"
+}
+announced() { [ -n "$(address "$1")" ]; }
+replica operator
+pid=$!
+within 30 announced operator && within 30 webhooks validatingwebhookconfiguration 3
+verdict "a replica configures the webhooks" $?
+replica second
+second=$!
+within 30 announced second && within 30 taken
+verdict "a second replica takes the webhooks over" $?
+[ -n "$(shared)" ] && [ "$(bundle)" = "$(shared)" ]
+verdict "the CA bundle is that of the Secret" $?
+accepted operator && accepted second
+verdict "the certificates of both replicas are accepted" $?
+before="$(shared)"
+kill -9 "$second" && wait "$second" 2>/dev/null
+second=""
+replica second
+second=$!
+within 30 announced second && within 30 accepted second && [ "$(shared)" = "$before" ]
+verdict "a restarted replica uses the same certificate" $?
+kill -TERM "$second" "$pid"
+wait "$second" "$pid"
+pid="" second=""
+
 summary

@@ -106,12 +106,26 @@ on_control_plane() {
         KOPF_TEST_ETCD="$(sed -n 's/^etcd=//p' "$work/control-plane.out")" \
         RUST_TEST_THREADS=8 cargo test --quiet --workspace --test "$1"
 }
+# replicas_without_sharding: the cases of replicas on a server that ignores shard selectors, as it does by default.
+replicas_without_sharding() (
+    local dir="$work/unsharded" status=0
+    tests/control-plane/run.sh --dir "$dir" -- --feature-gates=ShardedListAndWatch=false \
+        >"$dir.out" 2>"$dir.err" &
+    local pid=$!
+    trap 'kill "$pid" 2>/dev/null; wait "$pid" 2>/dev/null' EXIT
+    await "the control plane without sharding" "$pid" "$dir.out" "^ready$"
+    env KOPF_TEST_API=control-plane KOPF_TEST_KUBECONFIG="$dir/kubeconfig" \
+        KOPF_TEST_ETCD="$(sed -n 's/^etcd=//p' "$dir.out")" \
+        RUST_TEST_THREADS=8 cargo test --quiet --workspace --test handling leading:: || status=$?
+    exit "$status"
+)
 # On the sandbox, they are in `make test`. They run first, because their operators serve all resources named
 # `things`, which others leave behind.
 check "the original's recordings on the real control plane" env PYTHONPATH="$root/python" KOPF_TEST_NATIVE=1 \
     KOPF_TEST_KUBECONFIG="$work/control-plane/kubeconfig" "$package_venv/bin/pytest" -q python/tests -k golden
 check "API behaviours on the real control plane" on_control_plane api
 check "operators on the real control plane" on_control_plane handling
+check "replicas without server-side sharding" replicas_without_sharding
 check "the examples on the real control plane" on_control_plane examples
 for server in control-plane sandbox; do
     kubeconfig="$work/$server.kubeconfig"

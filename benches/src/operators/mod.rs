@@ -11,6 +11,7 @@ pub(crate) mod metrics;
 mod objects;
 mod python;
 pub(crate) mod quiet;
+pub(crate) mod replicas;
 pub(crate) mod reviews;
 pub(crate) mod timers;
 

@@ -11,6 +11,7 @@ use kopf_core::body::ManagedFields;
 use kopf_core::resource::Resource;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::client::Client;
@@ -91,6 +92,8 @@ pub(crate) struct Page {
     pub(crate) resource_version: String,
     /// The continue token of the next page; empty for the last one.
     pub(crate) next: String,
+    /// `true` if the server has applied the shard selector (`shardInfo`).
+    pub(crate) is_sharded: bool,
 }
 
 #[derive(Deserialize)]
@@ -112,6 +115,8 @@ struct Metadata<'a> {
     resource_version: Option<Cow<'a, str>>,
     #[serde(rename = "continue", borrow, default)]
     next: Option<Cow<'a, str>>,
+    #[serde(default)]
+    shard_info: Option<IgnoredAny>,
 }
 
 impl Page {
@@ -143,6 +148,7 @@ impl Page {
             },
             resource_version: own(metadata.resource_version),
             next: own(metadata.next),
+            is_sharded: metadata.shard_info.is_some(),
         })
     }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::settings::{
-    Backoffs, DigestKey, NotShards, SecretValues, Settings, Shards, StreamSelector,
+    Backoffs, CertificateSharing, DigestKey, NotShards, SecretValues, Settings, Shards,
+    StreamSelector,
 };
 use kopf_core::wording::Level;
 use pyo3::conversion::FromPyObjectOwned;
@@ -104,6 +105,11 @@ fn leading(leading: &Group<'_>, settings: &mut Settings) -> PyResult<()> {
     settings.leading.retry_period = leading.need_seconds("retry_period")?;
     let indices: Vec<String> = leading.need("sharded_indices")?;
     settings.leading.sharded_indices = indices.into_iter().collect();
+    settings.leading.certificate_secret = match leading.get::<String>("certificate_secret")? {
+        None => CertificateSharing::Unshared,
+        Some(name) if name == "auto" => CertificateSharing::Auto,
+        Some(name) => CertificateSharing::Named(name),
+    };
     settings.leading.shards = match leading.get::<Bound<'_, PyAny>>("shards")? {
         None => None,
         Some(shards) => {

@@ -60,7 +60,7 @@ pub(crate) fn manifests(
         },
     };
     let mut remarks = remarks(&requirements);
-    if deployment.replicas > 1 && !plan.launch.elects_leader {
+    if deployment.replicas > 1 && plan.launch.lease.is_none() {
         remarks.push(
             "several pods handle the same objects at the same time unless they elect a leader \
              (--leader-elect) or pause each other (--peering)"
@@ -120,7 +120,7 @@ fn plan(options: &Bound<'_, PyDict>) -> PyResult<Plan> {
             standalone: flag("standalone")?,
             peering: get(options, "peering")?,
             installs_definitions: flag("install_crds")?,
-            elects_leader: flag("leader_elect")?,
+            lease: flag("leader_elect")?.then(|| name.clone()),
         },
         extras: extras.collect::<Result<_, _>>().map_err(wrong)?,
         managed_webhooks: get(options, "managed_webhooks")?,

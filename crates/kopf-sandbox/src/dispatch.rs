@@ -131,6 +131,7 @@ where
         options_kind(&parts.method),
     )?;
     options.watch |= path.watch;
+    options.shard_selector = options.shard_selector.filter(|_| cluster.shards);
     let verb = verb(&parts.method, &path, &options)?;
     cluster.authorize(
         &user,

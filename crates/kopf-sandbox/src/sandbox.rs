@@ -69,6 +69,7 @@ pub struct Builder {
     tokens: Vec<(String, UserInfo)>,
     services: Vec<((String, String), String)>,
     rbac: bool,
+    shards: bool,
     data: Option<PathBuf>,
     simulation: Option<Simulation>,
 }
@@ -88,6 +89,7 @@ impl fmt::Debug for Builder {
             .field("users", &users)
             .field("services", &self.services)
             .field("rbac", &self.rbac)
+            .field("shards", &self.shards)
             .field("data", &self.data)
             .field("simulation", &self.simulation)
             .finish()
@@ -150,6 +152,13 @@ impl Builder {
         self
     }
 
+    /// Ignores `shardSelector` in lists and watches, as servers without the feature `ShardedListAndWatch`
+    /// do. By default, it is applied.
+    pub fn without_shards(mut self) -> Self {
+        self.shards = false;
+        self
+    }
+
     /// Keeps the objects in a folder, from which a later sandbox continues.
     ///
     /// The folder is created if it is missing. Responses are sent after their changes are durable,
@@ -196,6 +205,7 @@ impl Builder {
             kinds::builtin(),
         );
         cluster.rbac = self.rbac;
+        cluster.shards = self.shards;
         let scripts = Scripts::default();
         let simulator = |simulation| Simulator::new(simulation, scripts.clone());
         cluster.simulation = self.simulation.map(simulator);
@@ -274,6 +284,7 @@ impl Sandbox {
             tokens: Vec::new(),
             services: Vec::new(),
             rbac: false,
+            shards: true,
             data: None,
             simulation: None,
         }

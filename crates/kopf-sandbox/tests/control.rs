@@ -87,3 +87,21 @@ async fn actions_take_effect_at_once() {
     api.send(act("explode")).await.expect(404);
     sandbox.shutdown().await;
 }
+
+#[tokio::test]
+async fn shard_selectors_are_ignored_without_shards() {
+    let selector = "shardRange(object.metadata.uid, '0x0000000000000000', '0x0000000000000001')";
+    let encoded = selector.replace(' ', "%20").replace('\'', "%27");
+    let path = format!("{CONFIG_MAPS}?shardSelector={encoded}");
+    let with = Sandbox::builder().seed(7).build().unwrap();
+    let without = Sandbox::builder().seed(7).without_shards().build().unwrap();
+    for (sandbox, is_filtered) in [(with, true), (without, false)] {
+        let api = Api::of(&sandbox);
+        let created = api.create(CONFIG_MAPS, &config_map("a", "1")).await;
+        created.expect(201);
+        let list = api.get(&path).await.expect(200).json();
+        assert_eq!(list["items"].as_array().unwrap().is_empty(), is_filtered);
+        assert_eq!(list["metadata"].get("shardInfo").is_some(), is_filtered);
+        sandbox.shutdown().await;
+    }
+}

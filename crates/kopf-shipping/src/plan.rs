@@ -6,14 +6,13 @@ use kopf_core::rights::{
     Demand, Extra, Knowledge, Leases, Options, Requirements, builtin_resources,
     resources_of_definition,
 };
-use kopf_core::settings::Settings;
+use kopf_core::settings::{Replication, Settings};
 use serde_json::Value;
 
 use crate::Identity;
 
 /// The options of `run` in a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub struct Launch {
     /// Namespaces or patterns; empty for the whole cluster.
     pub namespaces: Vec<String>,
@@ -23,8 +22,8 @@ pub struct Launch {
     pub peering: Option<String>,
     /// Installs CRDs at the start.
     pub installs_definitions: bool,
-    /// Holds a Lease as the leader of the replicas.
-    pub elects_leader: bool,
+    /// The name of the Lease by which replicas elect a leader.
+    pub lease: Option<String>,
 }
 
 /// An operator whose permissions and manifests are wanted.
@@ -64,10 +63,11 @@ impl Launch {
         arguments.extend(namespaces.map(|namespace| format!("--namespace={namespace}")));
         let peering = self.peering.iter();
         arguments.extend(peering.map(|name| format!("--peering={name}")));
+        let lease = self.lease.iter();
+        arguments.extend(lease.map(|name| format!("--leader-elect-name={name}")));
         for (is_set, flag) in [
             (self.standalone, "--standalone"),
             (self.installs_definitions, "--install-crds"),
-            (self.elects_leader, "--leader-elect"),
         ] {
             if is_set {
                 arguments.push(flag.to_owned());
@@ -108,10 +108,14 @@ impl Plan {
         let definitions = self.definitions.iter().chain(&self.other_definitions);
         let mut resources = builtin_resources();
         resources.extend(definitions.flat_map(resources_of_definition));
-        let leases = if self.launch.elects_leader {
-            Leases::In(self.identity.namespace.clone())
-        } else {
-            Leases::Unused
+        if let Some(name) = &self.launch.lease {
+            settings.leading.enabled = true;
+            settings.leading.name.clone_from(name);
+        }
+        let leases = match (settings.leading.replication(), &settings.leading.namespace) {
+            (Replication::Single, _) => Leases::Unused,
+            (_, Some(namespace)) => Leases::In(namespace.clone()),
+            (_, None) => Leases::In(self.identity.namespace.clone()),
         };
         let demand = Demand {
             registry,
@@ -163,7 +167,7 @@ mod tests {
             identity: Identity::new("op", "ops").unwrap(),
             launch: Launch {
                 namespaces: vec!["a".to_owned()],
-                elects_leader: true,
+                lease: Some("op".to_owned()),
                 peering: Some("blue".to_owned()),
                 ..Launch::default()
             },
@@ -184,6 +188,16 @@ mod tests {
                 "{permissions:?}"
             );
         }
+    }
+
+    #[test]
+    fn leader_election_is_passed_by_its_name() {
+        let launch = Launch {
+            lease: Some("op".to_owned()),
+            ..Launch::default()
+        };
+        let expected = ["run", "--all-namespaces", "--leader-elect-name=op"];
+        assert_eq!(launch.arguments(), expected);
     }
 
     #[test]

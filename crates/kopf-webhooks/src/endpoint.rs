@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kopf_core::admission::{ClientConfig, Serving, Shutdown};
+use kopf_core::admission::{CertificateStore, ClientConfig, Serving, Shutdown};
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
@@ -65,7 +65,12 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     /// Loads certificates and binds the sockets.
-    pub(crate) async fn open(plan: &Plan) -> Result<Self, Error> {
+    ///
+    /// A generated certificate is shared through the store, if there is one.
+    pub(crate) async fn open(
+        plan: &Plan,
+        store: Option<Arc<dyn CertificateStore>>,
+    ) -> Result<Self, Error> {
         let addr = listened(plan.addr.as_deref())?;
         let route = Route::new(plan.path.as_deref())?;
         let accessible = accessible(addr);
@@ -78,7 +83,7 @@ impl Endpoint {
         for given in &plan.tls.extra_sans {
             names.extend(alternative(given)?);
         }
-        let source = Source::new(plan.tls.clone(), names, plan.file_check_interval);
+        let source = Source::new(plan.tls.clone(), names, plan.file_check_interval, store);
         let material = source.load().await?;
         let listening = Listening::bind(addr, plan.port).await?;
         let endpoint = Self {
@@ -166,7 +171,7 @@ impl Endpoint {
                 debug!("Announcing the authorities of the renewed SSL certificate files.");
                 self.announce(announcer, Some(&both));
                 self.dump(Some(&both)).await;
-                let spreading = tokio::time::sleep(SPREADING);
+                let spreading = tokio::time::sleep(SPREADING + self.source.notice_time());
                 let spread = acceptor.until(&self.listening, &self.material, spreading);
                 spread.await;
             }

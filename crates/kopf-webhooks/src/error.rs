@@ -105,6 +105,26 @@ pub enum Error {
         /// The cause.
         source: rcgen::Error,
     },
+    /// The certificate cannot be shared with other replicas.
+    #[error("the certificate of the webhook servers cannot be shared by the replicas")]
+    Store(#[source] kopf_core::admission::ServerError),
+    /// The shared certificate is malformed.
+    #[error(
+        "the certificate of the webhook servers in the {origin} is invalid: {reason}; delete it, and the \
+         replicas create a new one"
+    )]
+    Shared {
+        /// The stored object.
+        origin: String,
+        /// The defect.
+        reason: &'static str,
+    },
+    /// Other replicas replace the shared certificate all the time.
+    #[error(
+        "the certificate of the webhook servers is replaced repeatedly by other replicas: give all of them \
+         the same names (host, addr, extra_sans)"
+    )]
+    Contended,
     /// The CA bundle cannot be written.
     #[error("cannot write the CA bundle of the webhook server to {}", path.display())]
     Dump {

@@ -271,7 +271,7 @@ impl Server {
                 host.map(str::to_owned)
             }
         };
-        Endpoint::open(&plan).await
+        Endpoint::open(&plan, operator.certificate_store()).await
     }
 
     async fn run(&self, operator: Arc<dyn Serving>, mut shutdown: Shutdown) -> Result<(), Error> {

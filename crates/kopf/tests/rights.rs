@@ -277,7 +277,7 @@ async fn manifests_are_accepted_by_the_server() {
     let operator = builder().build().unwrap();
     let plan = plan(Launch {
         namespaces: vec!["default".to_owned()],
-        elects_leader: true,
+        lease: Some("op".to_owned()),
         ..Launch::default()
     });
     let requirements = plan

@@ -105,6 +105,9 @@ class LeadingSettings:
     """Divides the objects among all replicas; ``None``: the holder handles all of them."""
     sharded_indices: Sequence[str] = ()
     """The ids of index handlers that see only the objects of this replica."""
+    certificate_secret: str | None = "auto"
+    """The Secret with the generated certificate of the webhook servers of all replicas; ``"auto"``:
+    ``NAME-webhook-certificate``; ``None``: every replica has its own certificate."""
 
 
 @dataclasses.dataclass

@@ -4,6 +4,7 @@
 //! There are no sockets: a desk takes the place of the webhook server, and requests are put on it.
 
 mod answers;
+mod certificates;
 mod configuration;
 mod conversion;
 mod golden;

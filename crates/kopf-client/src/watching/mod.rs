@@ -15,6 +15,8 @@
 //! - `ADDED` and `MODIFIED` are passed on as sent.
 //! - Objects that vanish while there is no watch are not reported as deleted. The caller detects
 //!   them with [`Signal::Listing`] and [`Signal::Listed`].
+//! - Objects outside of a shard selector are left out, by the server if it confirms the selector
+//!   (`shardInfo`), otherwise by the observer.
 //! - A line of a watch is limited to 32 MiB, a page of a listing to 512 MiB.
 
 mod backoff;

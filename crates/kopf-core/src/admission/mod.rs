@@ -8,6 +8,7 @@
 //!
 //! These are pure functions. Servers and calls of handlers are in other crates.
 
+mod certificates;
 mod client_config;
 mod configuration;
 mod mutation;
@@ -25,6 +26,9 @@ mod tests;
 mod text;
 mod unreadable;
 
+pub use certificates::{
+    Certificate, CertificateSecret, CertificateStore, StoredCertificate, UnusableSecret,
+};
 pub use client_config::{ClientConfig, ServiceReference};
 pub(crate) use configuration::client_config as addressed;
 pub use configuration::{Configured, served, webhooks};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::ClientConfig;
+use super::{CertificateStore, ClientConfig};
 
 /// A request to a webhook server.
 #[derive(Clone, Default, PartialEq)]
@@ -93,6 +93,12 @@ pub trait Serving: Send + Sync {
     /// (`settings.admission.loopback`).
     fn is_loopback(&self) -> bool {
         false
+    }
+
+    /// Returns the store of the certificate that the replicas of this operator share. `None` if the
+    /// server generates a certificate for itself.
+    fn certificate_store(&self) -> Option<Arc<dyn CertificateStore>> {
+        None
     }
 }
 

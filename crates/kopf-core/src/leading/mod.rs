@@ -21,6 +21,11 @@ pub use record::{LeaseRecord, Malformed};
 
 use std::time::Duration;
 
+/// Label of the objects of a group of replicas: the name of the group.
+pub const GROUP_LABEL: &str = "kopf.dev/replicas";
+/// Label with the purpose of such an object, such as `member`.
+pub const ROLE_LABEL: &str = "kopf.dev/role";
+
 /// The times of an election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Extra, Options, Permission, Place, Remark};
+use crate::handler::HandlerKind;
 use crate::namespace::{NamespacePattern, Scope};
 use crate::peering;
 use crate::registry::Registry;
@@ -131,6 +132,7 @@ impl Requirements {
         requirements.add_peering(demand);
         requirements.add_admission(demand);
         requirements.add_options(demand.options);
+        requirements.add_certificate(demand);
         requirements
     }
 
@@ -281,6 +283,23 @@ impl Requirements {
             let (group, plural) = ("apiextensions.k8s.io", "customresourcedefinitions");
             let verbs = ["create", "get", "patch"];
             self.add(&[Place::Cluster], group, plural, None, &verbs);
+        }
+    }
+
+    /// Adds permissions for the Secret with the certificate that replicas share. A name cannot restrict
+    /// the creation of objects.
+    fn add_certificate<F>(&mut self, demand: &Demand<'_, F>) {
+        let mut handlers = demand.registry.handlers().iter();
+        let is_serving = handlers.any(|handler| {
+            handler.kind.webhook_type().is_some() || handler.kind == HandlerKind::Convert
+        });
+        let secret = demand.settings.leading.certificate_secret_name();
+        if let (Leases::In(namespace), Some(name), true) =
+            (&demand.options.leases, secret, is_serving)
+        {
+            let places = [Place::Namespace(namespace.clone())];
+            self.add(&places, "", "secrets", None, &["create"]);
+            self.add(&places, "", "secrets", Some(&name), &["get", "update"]);
         }
     }
 

@@ -32,6 +32,22 @@ pub struct Leading {
     /// Ids of index handlers that see only the objects of this replica. Default: none, indices are of all
     /// objects, which every replica receives then.
     pub sharded_indices: BTreeSet<String>,
+    /// The Secret through which replicas share the generated certificate of their webhook servers.
+    /// Default: [`CertificateSharing::Auto`].
+    pub certificate_secret: CertificateSharing,
+}
+
+/// The way in which replicas share the generated certificate of their webhook servers. Certificates from
+/// files are not affected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CertificateSharing {
+    /// Through the Secret `NAME-webhook-certificate` in the namespace of the Leases.
+    #[default]
+    Auto,
+    /// Through the Secret of this name in that namespace.
+    Named(String),
+    /// Not at all: every replica has its own certificate.
+    Unshared,
 }
 
 /// A number of shards.
@@ -64,6 +80,15 @@ impl Leading {
         }
     }
 
+    /// Returns the name of the Secret with the shared certificate. `None` if it is not shared.
+    pub fn certificate_secret_name(&self) -> Option<String> {
+        match (self.replication(), &self.certificate_secret) {
+            (Replication::Single, _) | (_, CertificateSharing::Unshared) => None,
+            (_, CertificateSharing::Named(name)) => Some(name.clone()),
+            (_, CertificateSharing::Auto) => Some(format!("{}-webhook-certificate", self.name)),
+        }
+    }
+
     /// Returns the times of elections.
     pub fn timing(&self) -> Timing {
         Timing {
@@ -84,6 +109,12 @@ impl Leading {
         // The name is also the value of a label.
         if !super::is_name(&self.name) || self.name.len() > 63 {
             let (setting, name) = ("leading.name", self.name.clone());
+            return Err(Error::Name { setting, name });
+        }
+        if let CertificateSharing::Named(name) = &self.certificate_secret
+            && !super::is_name(name)
+        {
+            let (setting, name) = ("leading.certificate_secret", name.clone());
             return Err(Error::Name { setting, name });
         }
         if let Some(shards) = self.shards
@@ -118,6 +149,7 @@ impl Default for Leading {
             retry_period: timing.retry_period,
             shards: None,
             sharded_indices: BTreeSet::new(),
+            certificate_secret: CertificateSharing::default(),
         }
     }
 }
@@ -186,6 +218,26 @@ mod tests {
             assert!(order.contains("lease_duration"), "{order}");
         }
         assert_eq!(Leading::default().validate(), Ok(()));
+    }
+
+    #[test]
+    fn certificates_are_shared_by_replicas_only() {
+        let mut leading = Leading {
+            name: "op".to_owned(),
+            ..Leading::default()
+        };
+        assert_eq!(leading.certificate_secret_name(), None);
+        leading.enabled = true;
+        let name = leading.certificate_secret_name();
+        assert_eq!(name.as_deref(), Some("op-webhook-certificate"));
+        leading.certificate_secret = CertificateSharing::Named("x".to_owned());
+        assert_eq!(leading.certificate_secret_name().as_deref(), Some("x"));
+        leading.certificate_secret = CertificateSharing::Unshared;
+        assert_eq!(leading.certificate_secret_name(), None);
+        let wrong = error(|leading| {
+            leading.certificate_secret = CertificateSharing::Named("My Secret".to_owned());
+        });
+        assert!(wrong.contains("leading.certificate_secret"), "{wrong}");
     }
 
     #[test]

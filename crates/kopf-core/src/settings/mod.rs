@@ -28,7 +28,7 @@ use std::time::Duration;
 pub use backoffs::Backoffs;
 pub use cluster::{Admission, Peering, Process, Scanning};
 pub use handling::{Background, Execution, Queueing};
-pub use leading::{Leading, NotShards, Replication, Shards};
+pub use leading::{CertificateSharing, Leading, NotShards, Replication, Shards};
 pub use networking::{Networking, Watching};
 pub use persistence::Persistence;
 pub use posting::Posting;

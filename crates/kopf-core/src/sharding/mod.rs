@@ -6,8 +6,10 @@
 //! which the others know how many there are. [`Group`] decides which shards a replica takes and releases.
 
 mod group;
+mod ranges;
 
 pub use group::{Group, Listed, Plan, Role};
+pub use ranges::Ranges;
 
 /// Number of shards of `auto`: divisible among 1, 2, 3, 4, 6 and 12 replicas without a remainder.
 pub const AUTO: u32 = 12;

@@ -7,6 +7,7 @@
 //!
 //! The rules are in `kopf_core::admission`. The server is chosen by the user.
 
+mod certificates;
 mod configuration;
 mod conversion;
 mod definitions;

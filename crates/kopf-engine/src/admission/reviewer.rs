@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kopf_core::admission::{
-    ClientConfig, Incoming, Operation, Refusal, Review, Serving, WebhookType, check_handler,
-    json_patch, json_patch_awaited, respond, select,
+    CertificateStore, ClientConfig, Incoming, Operation, Refusal, Review, Serving, WebhookType,
+    check_handler, json_patch, json_patch_awaited, respond, select,
 };
 use kopf_core::conversion::is_conversion;
 use kopf_core::handler::{Handler, HandlerKind};
@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tracing::debug;
 
+use super::certificates::Secrets;
 use super::conversion::Converter;
 use super::kinds::Kinds;
 use crate::clock::Clock;
@@ -273,5 +274,11 @@ impl Serving for Served {
 
     fn is_loopback(&self) -> bool {
         self.0.shared.context.settings.admission.loopback
+    }
+
+    fn certificate_store(&self) -> Option<Arc<dyn CertificateStore>> {
+        let context = &self.0.shared.context;
+        let secrets = Secrets::new(context.client.clone(), Arc::clone(&context.settings));
+        secrets.map(|secrets| Arc::new(secrets) as Arc<dyn CertificateStore>)
     }
 }

@@ -5,11 +5,20 @@ use std::fmt;
 
 use kopf_client::{Client, Error};
 use kopf_core::leading::{Intent, LeaseRecord};
-use kopf_core::settings::Settings;
+use kopf_core::settings::{Leading, Settings};
 use serde_json::{Map, Value, json};
 
 /// The namespace of Leases for which neither the settings nor the credentials name one.
 const DEFAULT_NAMESPACE: &str = "default";
+
+/// Returns the namespace of the group's objects. Waits for credentials if they decide about it.
+pub(crate) async fn namespace(client: &Client, leading: &Leading) -> Result<String, Error> {
+    if let Some(namespace) = &leading.namespace {
+        return Ok(namespace.clone());
+    }
+    let suggested = client.suggested_namespace().await?;
+    Ok(suggested.map_or_else(|| DEFAULT_NAMESPACE.to_owned(), |name| name.to_string()))
+}
 
 /// The Leases of one namespace.
 #[derive(Debug)]
@@ -35,12 +44,7 @@ impl Leases {
         let mut networking = settings.networking.clone();
         networking.request_timeout = Some(settings.leading.renew_deadline);
         let client = client.with_networking(&networking);
-        let namespace = if let Some(namespace) = &settings.leading.namespace {
-            namespace.clone()
-        } else {
-            let suggested = client.suggested_namespace().await?;
-            suggested.map_or_else(|| DEFAULT_NAMESPACE.to_owned(), |name| name.to_string())
-        };
+        let namespace = namespace(&client, &settings.leading).await?;
         Ok(Self { client, namespace })
     }
 

@@ -33,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::assignment::{Assignment, Assignments};
 use self::election::Election;
 use self::leases::Leases;
+pub(crate) use self::leases::namespace;
 use self::shards::Sharding;
 pub(crate) use self::tenure::Pass;
 use crate::clock::Clock;

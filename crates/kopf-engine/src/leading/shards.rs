@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use kopf_core::leading::{Intent, LeaseRecord, Timing};
+use kopf_core::leading::{GROUP_LABEL as GROUP, Intent, LeaseRecord, ROLE_LABEL as ROLE, Timing};
 use kopf_core::object::Moment;
 use kopf_core::sharding::{self, Group, Listed, Plan, Role};
 use serde_json::{Map, Value};
@@ -19,10 +19,6 @@ use super::reporting::Complaints;
 use super::{Error, RELEASING, Replica};
 use crate::clock::Clock;
 
-/// Label of all Leases of a group: the name of the group.
-const GROUP: &str = "kopf.dev/replicas";
-/// Label with the purpose of a Lease: `member` or `shard`.
-const ROLE: &str = "kopf.dev/role";
 /// Label with the number of all shards.
 const SHARDS: &str = "kopf.dev/shards";
 /// Label with the number of the shard of a Lease.

@@ -52,6 +52,8 @@ pub(crate) struct Cluster {
     webhooks: RwLock<Arc<Webhooks>>,
     /// Requests are checked against roles and bindings.
     pub(crate) rbac: bool,
+    /// Lists and watches can be restricted to shards.
+    pub(crate) shards: bool,
     rights: RwLock<Arc<Rights>>,
     owners: Owners,
     /// Allocated cluster IPs and node ports.
@@ -111,6 +113,7 @@ impl Cluster {
             caller,
             webhooks: RwLock::default(),
             rbac: false,
+            shards: true,
             rights: RwLock::default(),
             owners: Owners::default(),
             services: Mutex::default(),

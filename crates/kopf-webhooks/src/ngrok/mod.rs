@@ -121,7 +121,7 @@ impl NgrokTunnel {
     }
 
     async fn run(&self, operator: Arc<dyn Serving>, shutdown: Shutdown) -> Result<(), Error> {
-        let endpoint = Endpoint::open(&self.plan).await?;
+        let endpoint = Endpoint::open(&self.plan, None).await?;
         let addr = listened(self.plan.addr.as_deref())?;
         let upstream = url("http", &accessible(addr), endpoint.port(), "");
         let path = endpoint.path().to_owned();

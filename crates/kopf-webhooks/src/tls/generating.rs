@@ -57,13 +57,13 @@ pub(super) fn generate(names: &[String], now: Timestamp) -> Result<Generated, rc
 }
 
 /// Names and addresses, without duplicates.
-struct Names {
+pub(super) struct Names {
     hosts: Vec<String>,
     addresses: Vec<IpAddr>,
 }
 
 impl Names {
-    fn sort(names: &[String]) -> Self {
+    pub(super) fn sort(names: &[String]) -> Self {
         let (mut hosts, mut addresses) = (Vec::new(), Vec::new());
         for name in names {
             match name.parse::<IpAddr>() {
@@ -79,6 +79,12 @@ impl Names {
             hosts.push("localhost".to_owned());
         }
         Self { hosts, addresses }
+    }
+
+    /// Returns all names and addresses as text.
+    pub(super) fn all(&self) -> Vec<String> {
+        let addresses = self.addresses.iter().map(ToString::to_string);
+        self.hosts.iter().cloned().chain(addresses).collect()
     }
 
     fn common_name(&self) -> String {

@@ -36,7 +36,10 @@ pub(crate) struct Material {
 
 /// A generated certificate.
 pub(super) struct Identity {
-    made: Generated,
+    /// The CA of the certificate, followed by those of earlier certificates.
+    pub(super) authorities: Vec<CertificateDer<'static>>,
+    pub(super) certificate: CertificateDer<'static>,
+    pub(super) key: PrivateKeyDer<'static>,
     /// The time of its renewal.
     pub(super) due: Timestamp,
 }
@@ -49,10 +52,16 @@ impl Identity {
             source,
         })?;
         let due = now.checked_add((24 * RENEWED_AFTER_DAYS).hours());
-        Ok(Self {
-            made,
-            due: due.unwrap_or(Timestamp::MAX),
-        })
+        Ok(Self::of(made, due.unwrap_or(Timestamp::MAX)))
+    }
+
+    fn of(made: Generated, due: Timestamp) -> Self {
+        Self {
+            authorities: vec![made.authority],
+            certificate: made.certificate,
+            key: made.key,
+            due,
+        }
     }
 }
 
@@ -91,9 +100,9 @@ impl Material {
                 Some(identity) => identity,
                 None => Arc::new(Identity::new(names)?),
             };
-            material.bundle = Some(Bundle::new(vec![identity.made.authority.clone()]));
-            material.chain = vec![identity.made.certificate.clone()];
-            let key = identity.made.key.clone_key();
+            material.bundle = Some(Bundle::new(identity.authorities.clone()));
+            material.chain = vec![identity.certificate.clone()];
+            let key = identity.key.clone_key();
             material.identity = Some(identity);
             key
         };
@@ -266,10 +275,7 @@ mod tests {
     fn expired_certificates_are_reported() {
         let made = "2026-11-15T01:02:03Z".parse().unwrap();
         let names = ["localhost".to_owned()];
-        let identity = Identity {
-            made: generate(&names, made).unwrap(),
-            due: made,
-        };
+        let identity = Identity::of(generate(&names, made).unwrap(), made);
         let (options, files) = (Options::default(), Files::default());
         let material = Material::new(&options, &files, &names, Some(Arc::new(identity))).unwrap();
         for (now, complaint) in [

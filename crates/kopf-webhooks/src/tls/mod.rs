@@ -10,6 +10,7 @@ mod material;
 mod options;
 mod peer;
 mod self_signed;
+mod sharing;
 mod source;
 mod verifying;
 

@@ -53,6 +53,11 @@ impl Options {
         }
     }
 
+    /// Returns `true` if the certificate is generated.
+    pub(crate) fn is_generated(&self) -> bool {
+        !self.insecure && self.context.is_none() && self.certfile.is_none()
+    }
+
     /// Rejects invalid combinations before any file is read.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.insecure && self.context.is_some() {

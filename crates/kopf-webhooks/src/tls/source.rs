@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kopf_core::admission::CertificateStore;
 use tokio::task::spawn_blocking;
 use tracing::{debug, warn};
 
@@ -11,6 +12,7 @@ use super::bundle::Bundle;
 use super::dumping::dump;
 use super::files::Files;
 use super::material::{Identity, Material};
+use super::sharing::Sharing;
 use super::{Options, Verify};
 use crate::Error;
 
@@ -26,15 +28,30 @@ pub(crate) struct Source {
     /// The names of the server, for generated certificates.
     names: Arc<Vec<String>>,
     interval: Duration,
+    /// The certificate of all replicas, if it is generated and shared.
+    sharing: Option<Sharing>,
 }
 
 impl Source {
-    pub(crate) fn new(options: Options, names: Vec<String>, interval: Duration) -> Self {
+    pub(crate) fn new(
+        options: Options,
+        names: Vec<String>,
+        interval: Duration,
+        store: Option<Arc<dyn CertificateStore>>,
+    ) -> Self {
+        let store = store.filter(|_| options.is_generated());
         Self {
+            sharing: store.map(|store| Sharing::new(store, names.clone())),
             options: Arc::new(options),
             names: Arc::new(names),
             interval: interval.max(SHORTEST_INTERVAL),
         }
+    }
+
+    /// Returns the time until all replicas have noticed a new certificate.
+    pub(crate) fn notice_time(&self) -> Duration {
+        let interval = self.sharing.as_ref().map(|_| self.interval);
+        interval.unwrap_or_default()
     }
 
     /// Loads the material from the files, and writes the bundle to `cadump`.
@@ -42,7 +59,11 @@ impl Source {
         self.options.check()?;
         let files = Files::read(&self.options).await?;
         let files = files.settled(&self.options, Duration::ZERO).await?;
-        let material = self.make(files, None).await?;
+        let shared = match &self.sharing {
+            Some(sharing) => Some(sharing.identity(None).await?),
+            None => None,
+        };
+        let material = self.make(files, shared).await?;
         debug!(
             "{}",
             match (&material.config, &*self.options) {
@@ -50,6 +71,8 @@ impl Source {
                 (_, options) if options.context.is_some() => "Using a provided context for HTTPS.",
                 (_, options) if options.certfile.is_some() =>
                     "Using a provided certificate for HTTPS.",
+                _ if self.sharing.is_some() =>
+                    "Using the certificate that the replicas share for HTTPS.",
                 _ => "Generating a self-signed certificate for HTTPS.",
             }
         );
@@ -79,9 +102,8 @@ impl Source {
                 Ok(Some(material)) => return material,
                 Ok(None) => {}
                 Err(error) => {
-                    let cause = std::error::Error::source(&error);
-                    let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-                    warn!("The webhook server keeps its old certificate: {error}{cause}");
+                    let error = describe(&error);
+                    warn!("The webhook server keeps its old certificate: {error}");
                 }
             }
         }
@@ -91,10 +113,9 @@ impl Source {
     async fn look(&self, current: &Material) -> Result<Option<Material>, Error> {
         let files = Files::read(&self.options).await?;
         let is_same = files.digest == current.digest;
-        let now = Timestamp::now();
-        // A generated certificate is kept when other files change.
-        let identity = current.identity.clone().filter(|known| now < known.due);
-        if is_same && identity.is_some() == current.identity.is_some() {
+        let identity = self.identity(current).await?;
+        let address = |identity: &Option<Arc<Identity>>| identity.as_ref().map(Arc::as_ptr);
+        if is_same && address(&identity) == address(&current.identity) {
             return Ok(None);
         }
         let files = if is_same {
@@ -109,6 +130,16 @@ impl Source {
         }
         self.complain(&material);
         Ok(Some(material))
+    }
+
+    /// Returns the generated certificate to go on with, whatever happens to the files. `None` if a new one
+    /// is to be generated, or if it is not generated.
+    async fn identity(&self, current: &Material) -> Result<Option<Arc<Identity>>, Error> {
+        let known = current.identity.clone();
+        match &self.sharing {
+            Some(sharing) => sharing.identity(known.as_ref()).await.map(Some),
+            None => Ok(known.filter(|known| Timestamp::now() < known.due)),
+        }
     }
 
     /// Warns of certificates that clients will reject. They are used nevertheless: the clock can be
@@ -148,6 +179,13 @@ impl Source {
     }
 }
 
+/// Returns an error with its causes.
+fn describe(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let texts: Vec<_> = causes.map(ToString::to_string).collect();
+    texts.join(": ")
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
@@ -160,7 +198,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     fn source(options: Options) -> Source {
-        Source::new(options, vec!["localhost".to_owned()], MINUTE)
+        Source::new(options, vec!["localhost".to_owned()], MINUTE, None)
     }
 
     async fn is_renewed_within(source: &Source, current: &Material, time: Duration) -> bool {
@@ -250,7 +288,7 @@ mod tests {
 
     #[tokio::test]
     async fn zero_interval_is_replaced_by_the_minimum() {
-        let source = Source::new(Options::default(), Vec::new(), Duration::ZERO);
+        let source = Source::new(Options::default(), Vec::new(), Duration::ZERO, None);
         assert_eq!(source.interval, SHORTEST_INTERVAL);
     }
 }

@@ -10,4 +10,5 @@ mod operator;
 mod pki;
 mod reloading;
 mod requests;
+mod sharing;
 mod tls;

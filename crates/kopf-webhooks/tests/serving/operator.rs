@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
-use kopf_core::admission::{ClientConfig, Incoming, Refusal, ServerError, Serving, WebhookServer};
+use kopf_core::admission::{
+    CertificateStore, ClientConfig, Incoming, Refusal, ServerError, Serving, WebhookServer,
+};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -19,6 +21,7 @@ pub(crate) struct Operator {
     certificate: Option<Vec<u8>>,
     version: Option<Value>,
     is_loopback: bool,
+    store: Option<Arc<dyn CertificateStore>>,
 }
 
 impl Serving for Operator {
@@ -42,6 +45,10 @@ impl Serving for Operator {
     fn is_loopback(&self) -> bool {
         self.is_loopback
     }
+
+    fn certificate_store(&self) -> Option<Arc<dyn CertificateStore>> {
+        self.store.clone()
+    }
 }
 
 impl Operator {
@@ -56,6 +63,7 @@ pub(crate) struct Play {
     pub(crate) certificate: Option<Vec<u8>>,
     pub(crate) version: Option<Value>,
     pub(crate) is_loopback: bool,
+    pub(crate) store: Option<Arc<dyn CertificateStore>>,
 }
 
 impl Play {
@@ -69,6 +77,7 @@ impl Play {
             certificate: None,
             version: None,
             is_loopback: false,
+            store: None,
         }
     }
 
@@ -97,6 +106,7 @@ impl Play {
             certificate: self.certificate,
             version: self.version,
             is_loopback: self.is_loopback,
+            store: self.store,
         });
         let mut task = JoinSet::new();
         let stop = CancellationToken::new();

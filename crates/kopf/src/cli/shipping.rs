@@ -8,6 +8,7 @@ use clap::Args as ClapArgs;
 use kopf_core::handler::HandlerKind;
 use kopf_core::namespace::Scope;
 use kopf_core::rights::{Extra, Requirements};
+use kopf_core::settings::Replication;
 use kopf_shipping::{Deployment, File, Identity, Launch, Plan, Webhooks};
 use serde_json::Value;
 
@@ -147,7 +148,7 @@ impl PlanArgs {
             standalone: self.standalone,
             peering: self.peering.clone(),
             installs_definitions: self.install_crds,
-            elects_leader: self.leader_elect,
+            lease: self.leader_elect.then(|| name.clone()),
         };
         launch.scope()?;
         Ok(Plan {
@@ -242,7 +243,8 @@ impl Pods {
         requirements: &Requirements,
         operator: &Operator,
     ) -> Result<String, AnyError> {
-        if self.replicas > 1 && !plan.launch.elects_leader {
+        let is_single = operator.settings().leading.replication() == Replication::Single;
+        if self.replicas > 1 && plan.launch.lease.is_none() && is_single {
             say(
                 "note: several pods handle the same objects at the same time unless they elect a leader \
                  (--leader-elect) or pause each other (--peering)",

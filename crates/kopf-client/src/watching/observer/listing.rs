@@ -26,6 +26,8 @@ pub(super) struct Listing {
     objects: usize,
     /// Objects in the pages before the current one.
     earlier: usize,
+    /// Objects of other shards, which the server has not left out.
+    pub(super) foreign: usize,
 }
 
 impl Listing {
@@ -35,6 +37,7 @@ impl Listing {
             token: String::new(),
             objects: 0,
             earlier: 0,
+            foreign: 0,
         }
     }
 }
@@ -76,6 +79,7 @@ impl Observer {
         let error = match response {
             Ok(page) => {
                 self.pulse.beat();
+                self.sharding.confirm(page.is_sharded);
                 self.state = State::Reading(page);
                 return None;
             }
@@ -133,14 +137,28 @@ impl Observer {
                 self.versions
                     .list(version.map(String::from).unwrap_or_default());
                 self.step(Input::Listed);
-                Some(Signal::Listed {
-                    objects: self.listing.objects,
-                })
+                Some(self.complete())
             }
             Line::Error(status) => Some(self.fail(Error::Status(status), Next::List)),
             // Changes of objects that were sent already.
             Line::Event(item) => Some(Signal::Item(item)),
             Line::Bookmark { .. } | Line::Unknown(..) => None,
+        }
+    }
+
+    fn complete(&self) -> Signal {
+        let Listing {
+            objects, foreign, ..
+        } = self.listing;
+        if foreign > 0 {
+            debug!(
+                "The server does not filter {} by shards: {foreign} objects of other shards are \
+                 ignored.",
+                self.scope()
+            );
+        }
+        Signal::Listed {
+            objects: objects - foreign,
         }
     }
 
@@ -154,9 +172,7 @@ impl Observer {
             self.versions.list(version);
             self.step(Input::Listed);
             self.open();
-            return Some(Signal::Listed {
-                objects: self.listing.objects,
-            });
+            return Some(self.complete());
         }
         if token == self.listing.token {
             let reason = "a page of the list continues with itself".to_owned();

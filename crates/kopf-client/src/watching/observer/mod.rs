@@ -4,6 +4,7 @@
 //! before the next one. The reactions to listings are in `listing`, those to watches in `watching`.
 
 mod listing;
+mod sharding;
 mod watching;
 
 use std::fmt;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kopf_core::body::ManagedFields;
+use kopf_core::cause::EventType;
 use kopf_core::resource::Resource;
 use kopf_core::settings::{Restriction, Watching};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -20,6 +22,7 @@ use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, Sleep, sleep};
 
 use self::listing::Listing;
+use self::sharding::Sharding;
 use super::Signal;
 use super::backoff::{Backoff, Input};
 use super::pulse::Pulse;
@@ -39,6 +42,7 @@ pub struct Observer {
     path: Result<String, Error>,
     /// The selector of listings and watches, as a part of a query; empty for all objects.
     selector: String,
+    sharding: Sharding,
     initial: Initial,
     settings: Watching,
     managed_fields: ManagedFields,
@@ -105,7 +109,8 @@ impl Observer {
         namespace: Option<String>,
         settings: Watching,
     ) -> Self {
-        let selector = query(&Restriction::of(&settings.selectors, &resource));
+        let restriction = Restriction::of(&settings.selectors, &resource);
+        let selector = query(&restriction);
         let path = resource.url(namespace.as_deref(), None, None);
         let path = path.map_err(Error::from);
         // FNV-1a over the path: observers of one client get different jitter.
@@ -123,6 +128,7 @@ impl Observer {
             namespace,
             path,
             selector,
+            sharding: Sharding::new(&restriction.shard),
             initial: Initial::Listed,
             settings,
             managed_fields: ManagedFields::default(),
@@ -138,6 +144,7 @@ impl Observer {
     pub fn named(mut self, name: &str) -> Self {
         let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
         self.selector = format!("fieldSelector=metadata.name%3D{name}");
+        self.sharding = Sharding::None;
         self
     }
 
@@ -196,8 +203,12 @@ impl Observer {
                     None
                 }
             };
-            if let Some(signal) = signal {
-                return signal;
+            match signal {
+                Some(Signal::Item(item)) if !self.sharding.admits(&item) => {
+                    self.listing.foreign += usize::from(item.event == EventType::Listed);
+                }
+                Some(signal) => return signal,
+                None => {}
             }
         }
     }

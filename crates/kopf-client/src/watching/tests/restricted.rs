@@ -97,3 +97,36 @@ async fn rejected_streaming_falls_back_to_listing() {
     );
     assert_eq!(script.paths()[1..], [LIST.to_owned(), watch("5")]);
 }
+
+/// An observer of the objects `a` to `c`, by the hashes of `uid-a` to `uid-c`.
+fn sharded(replies: impl IntoIterator<Item = Reply>) -> Observer {
+    let mut low = StreamSelector::new(Selector::everything());
+    let range = "shardRange(object.metadata.uid, '0x0000000000000000', '0x8a6b430000000000')";
+    low.shard = Some(range.to_owned());
+    let mut settings = Watching::default();
+    settings.selectors = vec![low];
+    let (client, _script) = Script::new(replies);
+    observe(client, examples(), None, &settings)
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_other_shards_are_left_out_if_the_server_ignores_the_selector() {
+    let mut observer = sharded([
+        list(&["a", "e", "f"], "5"),
+        open(vec![added("d", "6"), added("b", "7")]),
+    ]);
+    let signals = next(&mut observer, 4).await;
+    assert_eq!(signals, ["listing", "- a", "listed 1", "ADDED b"]);
+    quiet(&mut observer, seconds(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn confirmed_shard_selectors_are_applied_by_the_server_alone() {
+    let confirmed = json!({
+        "apiVersion": "kopf.dev/v1", "kind": "KopfExampleList", "items": [object("e", "1")],
+        "metadata": {"resourceVersion": "5", "shardInfo": {"selector": "as it was sent"}},
+    });
+    let mut observer = sharded([ok(&confirmed), open(vec![added("d", "6")])]);
+    let signals = next(&mut observer, 4).await;
+    assert_eq!(signals, ["listing", "- e", "listed 1", "ADDED d"]);
+}

@@ -2,6 +2,7 @@ use super::*;
 use crate::admission::WebhookType;
 use crate::handler::{Cancellation, FunctionId, HandlerKind, HandlerSpec};
 use crate::rights::builtin_resources;
+use crate::settings::CertificateSharing;
 
 struct Case {
     registry: Registry<()>,
@@ -214,6 +215,39 @@ fn options_add_leases_and_definitions() {
     assert!(permissions.contains(&lease.to_owned()), "{permissions:?}");
     let definition = "create customresourcedefinitions.apiextensions.k8s.io cluster-wide";
     assert!(permissions.contains(&definition.to_owned()));
+}
+
+#[test]
+fn replicas_with_webhooks_need_the_secret_of_their_certificate() {
+    let secrets = |case: &Case| {
+        let permissions = case.permissions().into_iter();
+        let secrets = permissions.filter(|one| one.contains("secrets"));
+        secrets.collect::<Vec<_>>()
+    };
+    for kind in [
+        HandlerKind::Admission(WebhookType::Validating),
+        HandlerKind::Convert,
+    ] {
+        let mut case = Case::new(&[(kind, THINGS)]);
+        case.settings.leading.enabled = true;
+        case.settings.leading.name = "op".to_owned();
+        assert_eq!(secrets(&case), [""; 0], "there are no Leases");
+        case.options.leases = Leases::In("ops".to_owned());
+        assert_eq!(
+            secrets(&case),
+            [
+                "create secrets in the namespace \"ops\"",
+                "get secrets \"op-webhook-certificate\" in the namespace \"ops\"",
+                "update secrets \"op-webhook-certificate\" in the namespace \"ops\"",
+            ]
+        );
+        case.settings.leading.certificate_secret = CertificateSharing::Unshared;
+        assert_eq!(secrets(&case), [""; 0]);
+    }
+    let mut case = Case::new(&[(HandlerKind::Event, THINGS)]);
+    case.settings.leading.enabled = true;
+    case.options.leases = Leases::In("ops".to_owned());
+    assert_eq!(secrets(&case), [""; 0], "there are no webhooks");
 }
 
 #[test]

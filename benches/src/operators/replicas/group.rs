@@ -1,0 +1,210 @@
+//! A sandbox, and replicas of one operator on it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use http::Request;
+use kopf_sandbox::{Listen, Listening, Sandbox};
+use kube::Client;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+
+use super::proxy::Proxy;
+use crate::load;
+use crate::operators::contestants::beside;
+use crate::operators::objects;
+use crate::usage::Usage;
+
+pub(super) const NAMESPACE: &str = "bench-replicas";
+
+/// Number of shards of `--shards=auto`.
+const SHARDS: usize = 12;
+
+/// Interval of the checks, which is that of the renewals of Leases.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Bytes that a replica receives in that interval for its Leases alone, at most.
+const IDLE: u64 = 256 * 1024;
+
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// The place where objects are filtered by shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharding {
+    ByServer,
+    ByReplicas,
+}
+
+impl fmt::Display for Sharding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ByServer => "filtered by the server",
+            Self::ByReplicas => "filtered by the replicas",
+        })
+    }
+}
+
+/// A sandbox in this process, behind TLS.
+pub(super) struct Cluster {
+    sandbox: Sandbox,
+    listening: Listening,
+    client: Client,
+}
+
+impl Cluster {
+    pub(super) async fn start(sharding: Sharding) -> Result<Self> {
+        let mut builder = Sandbox::builder();
+        if sharding == Sharding::ByReplicas {
+            builder = builder.without_shards();
+        }
+        let sandbox = builder.build()?;
+        let listening = sandbox.listen(Listen::default()).await?;
+        let client = Client::new(sandbox.service(), "default");
+        objects::define(&client).await?;
+        load::namespace(&client, NAMESPACE).await?;
+        Ok(Self {
+            sandbox,
+            listening,
+            client,
+        })
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(super) async fn stop(self) {
+        self.sandbox.shutdown().await;
+    }
+
+    /// Returns the numbers of shards of all replicas that hold some.
+    async fn held(&self) -> Result<Vec<usize>> {
+        let path = format!(
+            "/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases?labelSelector=kopf.dev/role%3Dshard"
+        );
+        let request = Request::get(path).body(Vec::new())?;
+        let list: Value = serde_json::from_str(&self.client.request_text(request).await?)?;
+        let mut holders: BTreeMap<&str, usize> = BTreeMap::new();
+        for lease in list["items"].as_array().into_iter().flatten() {
+            let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
+            if !holder.is_empty() {
+                *holders.entry(holder).or_default() += 1;
+            }
+        }
+        Ok(holders.into_values().collect())
+    }
+}
+
+/// One replica.
+struct Replica {
+    child: Child,
+    proxy: Proxy,
+}
+
+/// The counters of one replica at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Counters {
+    pub(super) cpu: Duration,
+    /// Megabytes.
+    pub(super) memory: f64,
+    /// Megabytes.
+    pub(super) received: f64,
+}
+
+/// Running replicas. They are killed when dropped.
+pub(super) struct Group {
+    replicas: Vec<Replica>,
+    _folder: TempDir,
+}
+
+impl Group {
+    /// Starts replicas, and waits until they have divided the shards evenly. Their handler waits for so
+    /// many milliseconds.
+    pub(super) async fn start(
+        cluster: &Cluster,
+        count: usize,
+        handler_wait: Option<u32>,
+    ) -> Result<Self> {
+        let folder = TempDir::new()?;
+        let mut replicas = Vec::new();
+        for number in 0..count {
+            let server = cluster.listening.local_addr();
+            let proxy = Proxy::start(server).await?;
+            let kubeconfig = folder.path().join(format!("kubeconfig-{number}"));
+            let (direct, proxied) = (format!(":{}", server.port()), format!(":{}", proxy.port));
+            let text = cluster.listening.kubeconfig();
+            std::fs::write(&kubeconfig, text.replace(&direct, &proxied))?;
+            let log = std::fs::File::create(folder.path().join(format!("log-{number}")))?;
+            let mut command = Command::new(beside("bench-operator")?);
+            command.args(["run", "--standalone", "--namespace", NAMESPACE]);
+            command.args(["--leader-elect-name=bench", "--shards=auto"]);
+            command.args(["--leader-elect-namespace", NAMESPACE]);
+            if let Some(wait) = handler_wait {
+                command.env("BENCH_WAIT", wait.to_string());
+            }
+            let child = command
+                .env("KUBECONFIG", &kubeconfig)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(log)
+                .kill_on_drop(true)
+                .spawn()
+                .context("bench-operator cannot be started: is it built?")?;
+            replicas.push(Replica { child, proxy });
+        }
+        let began = Instant::now();
+        while cluster.held().await? != vec![SHARDS / count; count] {
+            ensure!(began.elapsed() < LIMIT, "the shards are not divided evenly");
+            sleep(PAUSE).await;
+        }
+        Ok(Self {
+            replicas,
+            _folder: folder,
+        })
+    }
+
+    /// Waits until all replicas receive nothing but their Leases.
+    pub(super) async fn settle(&self) -> Result<()> {
+        let received = || self.replicas.iter().map(|one| one.proxy.received());
+        let began = Instant::now();
+        loop {
+            let before: Vec<u64> = received().collect();
+            sleep(PAUSE).await;
+            let mut growth = received().zip(before);
+            if growth.all(|(after, before)| after - before < IDLE) {
+                return Ok(());
+            }
+            ensure!(began.elapsed() < LIMIT, "the replicas are still busy");
+        }
+    }
+
+    pub(super) fn counters(&self) -> Result<Vec<Counters>> {
+        let counters = self.replicas.iter().map(Replica::counters);
+        counters.collect()
+    }
+
+    pub(super) async fn stop(mut self) -> Result<()> {
+        for replica in &mut self.replicas {
+            replica.child.kill().await?;
+        }
+        Ok(())
+    }
+}
+
+impl Replica {
+    #[allow(clippy::cast_precision_loss, reason = "a figure for people")]
+    fn counters(&self) -> Result<Counters> {
+        let id = self.child.id().context("a replica has ended")?;
+        let usage = Usage::of(id);
+        Ok(Counters {
+            cpu: usage.cpu()?,
+            memory: usage.resident_megabytes()?,
+            received: self.proxy.received() as f64 / (1024.0 * 1024.0),
+        })
+    }
+}

@@ -10,7 +10,7 @@
 
 #![warn(clippy::too_many_lines)]
 
-mod applying;
+pub mod applying;
 mod certificate;
 mod client;
 mod clock;

@@ -4,14 +4,13 @@ use bytes::Bytes;
 use http::Method;
 use kopf_core::body::{Body, ManagedFields};
 use kopf_core::resource::Resource;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::request::{Call, parse};
+use crate::request::Call;
 
-/// How a patch is to be understood.
+/// The format of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PatchKind {
     /// RFC 7396: an object with new values; nulls remove.
@@ -21,7 +20,7 @@ pub enum PatchKind {
 }
 
 impl PatchKind {
-    /// The content type of the request.
+    /// Returns the content type of the request.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Merge => "application/merge-patch+json",
@@ -30,35 +29,22 @@ impl PatchKind {
     }
 }
 
-/// The content type of manifests for server-side apply. JSON is YAML, and all servers accept it.
-const APPLY: &str = "application/apply-patch+yaml";
-
-/// The treatment of fields that belong to other managers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum FieldOwnership {
-    /// They are left to their managers: setting them to other values is a conflict.
-    #[default]
-    Respect,
-    /// They are taken over.
-    TakeOver,
-}
-
 /// An object to be patched.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
-    /// With what it is talked to.
+    /// The client.
     pub client: &'a Client,
-    /// What it is.
+    /// Its resource.
     pub resource: &'a Resource,
-    /// Where it is; none for cluster-wide ones.
+    /// Its namespace; `None` for cluster-scoped resources.
     pub namespace: Option<&'a str>,
-    /// How it is called.
+    /// Its name.
     pub name: &'a str,
 }
 
 impl Target<'_> {
-    /// Patches the object or its subresource. Returns the object as it is after that, or nothing if
-    /// there is no such object any more.
+    /// Patches the object or its subresource, and returns the new version. `None` if the object does not
+    /// exist.
     pub async fn patch(
         &self,
         subresource: Option<&str>,
@@ -71,9 +57,8 @@ impl Target<'_> {
             .transpose()
     }
 
-    /// Patches the object as [`patch`](Self::patch) does, without a look at what the server answers:
-    /// when another patch follows at once, its answer tells more. Returns whether there is such an
-    /// object.
+    /// Patches the object as [`patch`](Self::patch) does, without parsing the response: when another patch
+    /// follows at once, only its response is needed. Returns `true` if the object exists.
     pub async fn patch_unread(
         &self,
         subresource: Option<&str>,
@@ -84,7 +69,7 @@ impl Target<'_> {
         Ok(answer.is_some())
     }
 
-    /// Reads the object; `None` if there is no such object.
+    /// Reads the object; `None` if it does not exist.
     pub async fn get(&self) -> Result<Option<Value>, Error> {
         let path = self.resource.url(self.namespace, Some(self.name), None)?;
         match self.client.get_json(&path).await {
@@ -92,28 +77,6 @@ impl Target<'_> {
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
-    }
-
-    /// Applies a manifest on the server's side, and returns the object as stored. The object is
-    /// created if it does not exist.
-    ///
-    /// # Errors
-    /// 409 if other managers own fields of the manifest, unless their fields are taken over.
-    pub async fn apply(
-        &self,
-        manager: &str,
-        ownership: FieldOwnership,
-        manifest: &Value,
-    ) -> Result<Value, Error> {
-        let path = self.resource.url(self.namespace, Some(self.name), None)?;
-        let manager = utf8_percent_encode(manager, NON_ALPHANUMERIC);
-        let force = match ownership {
-            FieldOwnership::Respect => "",
-            FieldOwnership::TakeOver => "&force=true",
-        };
-        let path = format!("{path}?fieldManager={manager}{force}");
-        let call = Call::with_content(Method::PATCH, path, APPLY, manifest);
-        parse(&self.client.ask(call).await?)
     }
 
     async fn send(
@@ -134,7 +97,7 @@ impl Target<'_> {
     }
 }
 
-/// The response to a patch: the object as it is after it. Parsed as far as it is needed.
+/// The response to a patch: the new version of the object, parsed as far as needed.
 #[derive(Clone, Debug)]
 pub struct PatchResponse {
     raw: Bytes,
@@ -142,15 +105,14 @@ pub struct PatchResponse {
 }
 
 impl PatchResponse {
-    /// Annotations and labels come back as they were sent; what schemas prune is elsewhere.
+    /// Only fields that schemas can prune are parsed: annotations and labels are stored as sent.
     fn read(raw: Bytes, payload: &Value) -> Result<Self, Error> {
         let sent = |key: &str| key != "metadata" && payload.get(key).is_some();
         let part = Body::parse_part(&raw, &sent).map_err(|error| malformed(&error))?;
         Ok(Self { raw, part })
     }
 
-    /// All top-level fields that were in the patch, and of the metadata what is looked at: see
-    /// [`Body::parse_part`].
+    /// Returns the top-level fields of the patch, and the metadata of [`Body::parse_part`].
     pub fn part(&self) -> &Body {
         &self.part
     }
@@ -201,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_are_read_however_deep_they_are() {
+    async fn deeply_nested_responses_are_parsed() {
         let deep = format!("{}1{}", r#"{"a":"#.repeat(600), "}".repeat(600));
         let answer = format!(r#"{{"metadata": {{"resourceVersion": "7"}}, "spec": {deep}}}"#);
         let (client, _) = Script::new([text(200, &answer)]);
@@ -216,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_answer_is_the_new_body() {
+    async fn response_is_the_new_body() {
         let object = json!({"metadata": {"name": "a", "resourceVersion": "7"}});
         let (client, script) = Script::new([ok(&object)]);
         let (kind, payload) = (PatchKind::Merge, json!({"spec": {"x": null}}));
@@ -260,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_can_be_left_unread() {
+    async fn responses_can_be_left_unread() {
         let (client, _) = Script::new([text(200, "[]"), refusal(404), refusal(422)]);
         let (kind, payload) = (PatchKind::Merge, json!({}));
         let examples = examples();
@@ -272,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn failed_conditions_are_told() {
+    async fn failed_conditions_are_errors() {
         let (client, _) = Script::new([refusal(422), refusal(409), text(200, "[]")]);
         assert!(status(&client).await.unwrap_err().is_unprocessable());
         assert!(status(&client).await.unwrap_err().is_conflict());
@@ -281,30 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn manifests_are_applied_with_their_manager() {
-        let object = json!({"kind": "K"});
-        let (client, script) = Script::new([ok(&object), ok(&object), refusal(409), refusal(404)]);
-        let examples = examples();
-        let target = target(&client, &examples);
-        for ownership in [FieldOwnership::Respect, FieldOwnership::TakeOver] {
-            let applied = target.apply("a b", ownership, &object).await;
-            assert_eq!(applied.unwrap(), object);
-        }
-        let conflict = target.apply("m", FieldOwnership::Respect, &object).await;
-        assert!(conflict.unwrap_err().is_conflict());
-        assert_eq!(target.get().await.unwrap(), None);
-        let asked = script.asked();
-        let path = "/apis/kopf.dev/v1/namespaces/ns/kopfexamples/a?fieldManager=a%20b";
-        assert_eq!(asked[0].path, path);
-        assert_eq!(
-            asked[0].headers["content-type"],
-            "application/apply-patch+yaml"
-        );
-        assert_eq!(asked[1].path, format!("{path}&force=true"));
-    }
-
-    #[tokio::test]
-    async fn impossible_addresses_are_refused() {
+    async fn invalid_addresses_are_errors() {
         let (client, script) = Script::new([]);
         let (kind, payload) = (PatchKind::Merge, json!({}));
         let examples = examples();

@@ -21,6 +21,9 @@ pub use record::{LeaseRecord, Malformed};
 
 use std::time::Duration;
 
+/// Label with the purpose of a Lease: `leader`, `member` or `shard`. Leases of other programs do not have it.
+pub const ROLE: &str = "kopf.dev/role";
+
 /// The times of an election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use kopf_core::leading::{Intent, LeaseRecord, Timing};
+use kopf_core::leading::{Intent, LeaseRecord, ROLE, Timing};
 use kopf_core::object::Moment;
 use kopf_core::sharding::{self, Group, Listed, Plan, Role};
 use serde_json::{Map, Value};
@@ -21,8 +21,6 @@ use crate::clock::Clock;
 
 /// Label of all Leases of a group: the name of the group.
 const GROUP: &str = "kopf.dev/replicas";
-/// Label with the purpose of a Lease: `member` or `shard`.
-const ROLE: &str = "kopf.dev/role";
 /// Label with the number of all shards.
 const SHARDS: &str = "kopf.dev/shards";
 /// Label with the number of the shard of a Lease.

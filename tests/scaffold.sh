@@ -27,6 +27,24 @@ cargo test --quiet
 cargo clippy --quiet --all-targets -- -D warnings
 cargo run --quiet -- manifests --image my-operator:latest --namespace my-operator | diff deploy/operator.yaml -
 cargo run --quiet -- crd >crd.yaml
+# On a server without the CRD, the program installs it.
+cat >"$work/handled.py" <<'END'
+import os, subprocess, sys, yaml
+from kopf.testing import ClusterClient
+
+client = ClusterClient(os.environ["KUBECONFIG"])
+operator = subprocess.Popen([sys.argv[1], "run", "--all-namespaces", "--install-crds"])
+try:
+    with open("deploy/example.yaml") as file:
+        client.create(yaml.safe_load(file))
+    client.wait("greetings", "example", lambda body: body.get("status") == {"message": "Hello, world!"})
+finally:
+    operator.terminate()
+    code = operator.wait()
+sys.exit(code)
+END
+"$kopf" sandbox -- "$python" "$work/handled.py" "$target/debug/my-operator" >"$work/log" 2>&1 ||
+    { cat "$work/log" >&2; exit 1; }
 
 echo "scaffold: a project in Python"
 "$kopf" new my-operator --python --path "$work/python" >/dev/null

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pathlib
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -118,3 +120,21 @@ def test_new_projects_are_never_written_over_others(tmp_path: pathlib.Path) -> N
     wrong = invoke("new", "lambda", "--path", str(tmp_path / "other"))
     assert wrong.exit_code == 1 and "reserved in Python" in wrong.stderr
     assert not (tmp_path / "other").exists()
+
+
+def test_manifests_of_new_projects_are_those_of_their_handlers(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert invoke("new", "my-op", "--path", str(tmp_path / "op")).exit_code == 0
+    monkeypatch.chdir(tmp_path / "op")
+    # In a process of its own: models of other tests are declared in this one.
+    names = ["--name", "my-op", "--image", "my-op:latest", "--namespace", "my-op"]
+    command = [sys.executable, "-m", "kopf", "manifests", *names, "handlers.py"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert printed == (tmp_path / "op" / "deploy" / "operator.yaml").read_text()
+
+
+def test_deployed_replicas_have_a_lease(handlers: str) -> None:
+    found = objects(invoke("manifests", "--leader-elect", "--name", "op", handlers))
+    (container,) = find("Deployment", found)["spec"]["template"]["spec"]["containers"]
+    assert "--leader-elect-name=op" in container["args"]

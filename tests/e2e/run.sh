@@ -148,8 +148,10 @@ for server in control-plane sandbox; do
     check "manifests of the examples on the $server" tests/e2e/deploy.sh "$kubeconfig" "$bin/kubectl" "$target/debug"
 done
 # RBAC is disabled in the sandbox of this script.
-check "exact permissions on the real control plane" tests/e2e/rights.sh "$work/control-plane/kubeconfig" \
-    "$bin/kubectl" "$target/debug" "$work/kopf-python"
+check "exact permissions on the real control plane" "$work/package-python" tests/e2e/rights.py \
+    "$work/control-plane/kubeconfig" "$target/debug"
+check "installed CRDs on the real control plane" "$work/package-python" tests/e2e/definitions.py \
+    "$work/control-plane/kubeconfig"
 check "the types of the original's examples" tests/e2e/typing.sh "$package_venv" "$venv/bin/python"
 
 if [ "${#failed[@]}" -gt 0 ]; then

@@ -10,7 +10,6 @@ use tokio::process::Child;
 use tokio::process::Command;
 
 use crate::failure::Failure;
-use crate::terminal::Terminal;
 
 /// Exit codes of shells for commands that cannot be run.
 const NOT_EXECUTABLE: u8 = 126;
@@ -21,7 +20,6 @@ pub(crate) async fn run(
     program: &OsStr,
     arguments: &[OsString],
     kubeconfig: &Path,
-    terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
     // Caught before the command exists, so that a signal at any time reaches it or ends this process.
     let mut signals =
@@ -39,7 +37,7 @@ pub(crate) async fn run(
                 _ => NOT_EXECUTABLE,
             };
             let what = format!("cannot run {}", program.display());
-            terminal.failure(&Failure::new(what, error));
+            Failure::new(what, error).report();
             return Ok(ExitCode::from(code));
         }
     };

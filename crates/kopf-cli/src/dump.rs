@@ -9,7 +9,7 @@ use kopf_sandbox::manifests::{self, Manifests};
 use serde_json::json;
 
 use crate::args::{DumpFormat, ExportOptions, ImportOptions};
-use crate::failure::Failure;
+use crate::failure::{Failure, of_manifests};
 use crate::terminal::Terminal;
 
 /// Prints the objects of a folder.
@@ -41,11 +41,11 @@ pub(crate) async fn import(
     options: &ImportOptions,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
-    let dumps = Manifests::read(&options.filename)?;
+    let dumps = Manifests::read(&options.filename).map_err(of_manifests)?;
     let sandbox = open(&options.data)?;
     let restored = dumps.restore(&sandbox).await;
     sandbox.shutdown().await;
-    let loaded = restored?;
+    let loaded = restored.map_err(of_manifests)?;
     if let Some(warning) = manifests::dropped_owners(&loaded) {
         terminal.warning(&warning);
     }

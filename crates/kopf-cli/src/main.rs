@@ -23,7 +23,7 @@ use clap::{CommandFactory as _, Parser as _};
 use kopf_sandbox::manifests::Manifests;
 
 use crate::args::{Args, Command, SandboxTask};
-use crate::failure::Failure;
+use crate::failure::{Failure, of_manifests};
 use crate::terminal::Terminal;
 
 fn main() -> ExitCode {
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     match run(&args.command, &terminal) {
         Ok(code) => code,
         Err(failure) => {
-            terminal.failure(&failure);
+            failure.report();
             ExitCode::FAILURE
         }
     }
@@ -86,8 +86,8 @@ fn run(command: &Command, terminal: &Terminal) -> Result<ExitCode, Failure> {
             }
             // Everything is read before anything is started: bad input leaves nothing behind.
             let content = sandbox::Content {
-                manifests: Manifests::read(&options.filename)?,
-                dumps: Manifests::read(&options.dump)?,
+                manifests: Manifests::read(&options.filename).map_err(of_manifests)?,
+                dumps: Manifests::read(&options.dump).map_err(of_manifests)?,
             };
             runtime.block_on(sandbox::run(options, content, terminal))
         }

@@ -11,7 +11,7 @@ use kopf_sandbox::{Cleanup, KubeconfigFile, Listen, Listening, Sandbox};
 use crate::args::SandboxOptions;
 use crate::child;
 use crate::ending::Ending;
-use crate::failure::Failure;
+use crate::failure::{Failure, of_manifests};
 use crate::terminal::{Style, Terminal};
 
 /// More are of no use to anybody who looks at a terminal.
@@ -54,8 +54,13 @@ pub(crate) async fn run(
         .build()
         .map_err(|error| Failure::new("the sandbox cannot be started", error))?;
     let start = async {
-        let mut loaded = content.dumps.restore(&sandbox).await?;
-        loaded.extend(content.manifests.load(&sandbox).await?);
+        let mut loaded = content
+            .dumps
+            .restore(&sandbox)
+            .await
+            .map_err(of_manifests)?;
+        let manifests = content.manifests.load(&sandbox).await;
+        loaded.extend(manifests.map_err(of_manifests)?);
         Ok((loaded, listen(&sandbox, options).await?))
     };
     let (loaded, listening) = unless_interrupted(ending.wait(), start).await?;
@@ -90,7 +95,7 @@ pub(crate) async fn run(
     }
     if let [program, arguments @ ..] = options.command.as_slice() {
         ending.release();
-        let code = child::run(program, arguments, kubeconfig.path(), terminal).await;
+        let code = child::run(program, arguments, kubeconfig.path()).await;
         drop(kubeconfig);
         listening.shutdown().await;
         sandbox.shutdown().await;
@@ -263,7 +268,7 @@ mod tests {
     async fn a_start_can_be_interrupted() {
         let failure = unless_interrupted(ready(()), pending::<Result<(), _>>()).await;
         assert_eq!(
-            failure.unwrap_err().what(),
+            failure.unwrap_err().to_string(),
             "interrupted before the sandbox was ready"
         );
         let result = unless_interrupted(pending(), ready(Ok(5))).await;

@@ -5,8 +5,6 @@
 
 use std::io::{self, IsTerminal as _, Write};
 
-use crate::failure::Failure;
-
 /// How a piece of text is shown on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
@@ -20,7 +18,6 @@ pub(crate) enum Style {
     /// What is to be typed.
     Command,
     Warning,
-    Error,
 }
 
 impl Style {
@@ -32,7 +29,6 @@ impl Style {
             Self::Good => "32",
             Self::Command => "36",
             Self::Warning => "33",
-            Self::Error => "1;31",
         }
     }
 
@@ -83,25 +79,6 @@ impl Terminal {
             io::stderr().lock(),
             &format!("{label} {}\n", harmless(text)),
         );
-    }
-
-    pub(crate) fn failure(&self, failure: &Failure) {
-        let label = Style::Error.paint("error:", self.stderr_colours);
-        let mut text = format!("{label} {}\n", harmless(failure.what()));
-        for cause in failure.causes() {
-            for line in cause.lines() {
-                text.push_str("  ");
-                text.push_str(&harmless(line.trim_end()));
-                text.push('\n');
-            }
-        }
-        if let Some(advice) = failure.advice() {
-            text.push_str(&Style::Good.paint("what to do:", self.stderr_colours));
-            text.push(' ');
-            text.push_str(&harmless(advice));
-            text.push('\n');
-        }
-        write(io::stderr().lock(), &text);
     }
 }
 

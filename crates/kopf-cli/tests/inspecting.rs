@@ -298,6 +298,55 @@ fn released_objects_have_neither_finalizer_nor_state() {
 }
 
 #[test]
+fn changes_of_states_are_watched() {
+    let sandbox = Sandbox::start();
+    let mut watch = sandbox
+        .command(&["get", "things", "-w", "-A"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut lines = lines.map_while(Result::ok);
+    let listed: Vec<_> = lines.by_ref().take(7).collect();
+    assert!(listed[0].starts_with("NAMESPACE"), "{listed:?}");
+    for (arguments, expected) in [
+        (&["retrigger", "thing", "failed"][..], "not seen"),
+        (&["retrigger", "thing", "settled"], "handling"),
+        (&["release", "thing", "settled", "-y"], "not seen"),
+    ] {
+        sandbox.done(arguments);
+        let line = lines.next().unwrap();
+        assert!(
+            line.contains(arguments[2]) && line.contains(expected),
+            "{line}"
+        );
+    }
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+
+    let mut watch = sandbox
+        .command(&["get", "thing", "retrying", "-w", "-o", "json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut rows = lines.map_while(Result::ok);
+    let mut state = || {
+        let row: Value = serde_json::from_str(&rows.next().unwrap()).unwrap();
+        row["state"]["name"].clone()
+    };
+    assert_eq!(state(), "retrying");
+    sandbox.done(&["retrigger", "thing", "changed"]);
+    sandbox.done(&["retrigger", "thing", "retrying"]);
+    assert_eq!(state(), "not seen");
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+
+    let error = sandbox.fails(&["get", "thing", "absent", "-w"]);
+    assert!(error.contains("there is no thing"), "{error}");
+}
+
+#[test]
 fn wrong_input_is_reported() {
     let sandbox = Sandbox::start();
     let error = sandbox.fails(&["get", "thing2s"]);
@@ -329,9 +378,11 @@ fn dead_servers_and_missing_permissions_are_reported() {
     let rule = "[{fault: error, code: 403, verbs: [list], kind: things}]";
     fs::write(&faults, rule).unwrap();
     let mut sandbox = Sandbox::with(&["--faults", faults.to_str().unwrap()]);
-    let error = sandbox.fails(&["get", "things"]);
-    assert!(error.contains("cannot list things.example.com"), "{error}");
-    assert!(error.contains("permission"), "{error}");
+    for arguments in [&["get", "things"][..], &["get", "things", "-w"]] {
+        let error = sandbox.fails(arguments);
+        assert!(error.contains("cannot list things.example.com"), "{error}");
+        assert!(error.contains("permission"), "{error}");
+    }
     sandbox.child.kill().unwrap();
     sandbox.child.wait().unwrap();
     let error = sandbox.fails(&["get", "things"]);

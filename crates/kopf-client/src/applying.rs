@@ -1,58 +1,86 @@
 //! Server-side apply.
 
 use http::Method;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use crate::client::Client;
 use crate::error::Error;
-use crate::request::Call;
+use crate::patching::Target;
+use crate::request::{Call, parse};
 
-/// JSON is YAML; only this content type is accepted by all supported servers.
+/// The content type of manifests. JSON is YAML, and all supported servers accept it.
 const APPLY: &str = "application/apply-patch+yaml";
 
-impl Client {
-    /// Applies an object at its path on behalf of a field manager, and returns the result. The object
-    /// is created if it does not exist. Conflicts with other managers are errors.
-    pub async fn apply_json(
+/// The treatment of fields that belong to other managers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum FieldOwnership {
+    /// They are left to their managers: setting them to other values is a conflict.
+    #[default]
+    Respect,
+    /// They are taken over.
+    TakeOver,
+}
+
+impl Target<'_> {
+    /// Applies a manifest on the server's side, and returns the object as stored. The object is
+    /// created if it does not exist.
+    ///
+    /// # Errors
+    /// 409 if other managers own fields of the manifest, unless their fields are taken over.
+    pub async fn apply(
         &self,
-        path: &str,
         manager: &str,
-        content: &Value,
+        ownership: FieldOwnership,
+        manifest: &Value,
     ) -> Result<Value, Error> {
-        let path = format!("{path}?fieldManager={manager}&force=false");
-        let call = Call::with_content(Method::PATCH, path, APPLY, content);
-        let answer = self.ask(call).await?;
-        crate::request::parse(&answer)
+        let path = self.resource.url(self.namespace, Some(self.name), None)?;
+        let manager = utf8_percent_encode(manager, NON_ALPHANUMERIC);
+        let force = match ownership {
+            FieldOwnership::Respect => "",
+            FieldOwnership::TakeOver => "&force=true",
+        };
+        let path = format!("{path}?fieldManager={manager}{force}");
+        let call = Call::with_content(Method::PATCH, path, APPLY, manifest);
+        parse(&self.client.ask(call).await?)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use kopf_core::resource::Resource;
     use serde_json::json;
 
     use super::*;
     use crate::script::{Script, ok, refusal};
 
     #[tokio::test]
-    async fn objects_are_applied_without_force() {
-        let (client, script) = Script::new([ok(&json!({"kind": "Thing"})), refusal(409)]);
-        let content = json!({"kind": "Thing"});
-        let applied = client
-            .apply_json("/apis/g/v1/things/x", "kopf", &content)
-            .await;
-        assert_eq!(applied.unwrap(), content);
-        let conflict = client
-            .apply_json("/apis/g/v1/things/x", "kopf", &content)
-            .await;
+    async fn manifests_are_applied_with_their_manager() {
+        let object = json!({"kind": "K"});
+        let (client, script) = Script::new([ok(&object), ok(&object), refusal(409), refusal(404)]);
+        let resource = Resource {
+            group: "kopf.dev".to_owned(),
+            version: "v1".to_owned(),
+            plural: "kopfexamples".to_owned(),
+            ..Resource::default()
+        };
+        let target = Target {
+            client: &client,
+            resource: &resource,
+            namespace: None,
+            name: "a",
+        };
+        for ownership in [FieldOwnership::Respect, FieldOwnership::TakeOver] {
+            let applied = target.apply("a b", ownership, &object).await;
+            assert_eq!(applied.unwrap(), object);
+        }
+        let conflict = target.apply("m", FieldOwnership::Respect, &object).await;
         assert!(conflict.unwrap_err().is_conflict());
-        let asked = script.asked().remove(0);
-        assert_eq!(asked.method, Method::PATCH);
-        assert_eq!(asked.body, content.to_string());
-        assert_eq!(asked.headers["content-type"], APPLY);
-        assert!(
-            asked.path.starts_with("/apis/g/v1/things/x"),
-            "{}",
-            asked.path
-        );
+        assert_eq!(target.get().await.unwrap(), None);
+        let asked = script.asked();
+        let path = "/apis/kopf.dev/v1/kopfexamples/a?fieldManager=a%20b";
+        assert_eq!(asked[0].path, path);
+        assert_eq!(asked[0].headers["content-type"], APPLY);
+        assert_eq!(asked[0].body, object.to_string());
+        assert_eq!(asked[1].path, format!("{path}&force=true"));
     }
 }

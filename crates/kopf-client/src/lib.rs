@@ -8,7 +8,7 @@
 
 #![warn(clippy::too_many_lines)]
 
-mod applying;
+pub mod applying;
 mod certificate;
 mod client;
 mod clock;

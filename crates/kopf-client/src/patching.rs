@@ -4,12 +4,11 @@ use bytes::Bytes;
 use http::Method;
 use kopf_core::body::{Body, ManagedFields};
 use kopf_core::resource::Resource;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::client::Client;
 use crate::error::Error;
-use crate::request::{Call, parse};
+use crate::request::Call;
 
 /// The type of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,19 +27,6 @@ impl PatchKind {
             Self::Json => "application/json-patch+json",
         }
     }
-}
-
-/// The content type of manifests for server-side apply. JSON is YAML, and all servers accept it.
-const APPLY: &str = "application/apply-patch+yaml";
-
-/// The treatment of fields that belong to other managers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum FieldOwnership {
-    /// They are left to their managers: setting them to other values is a conflict.
-    #[default]
-    Respect,
-    /// They are taken over.
-    TakeOver,
 }
 
 /// An object to be patched.
@@ -91,28 +77,6 @@ impl Target<'_> {
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
-    }
-
-    /// Applies a manifest on the server's side, and returns the object as stored. The object is
-    /// created if it does not exist.
-    ///
-    /// # Errors
-    /// 409 if other managers own fields of the manifest, unless their fields are taken over.
-    pub async fn apply(
-        &self,
-        manager: &str,
-        ownership: FieldOwnership,
-        manifest: &Value,
-    ) -> Result<Value, Error> {
-        let path = self.resource.url(self.namespace, Some(self.name), None)?;
-        let manager = utf8_percent_encode(manager, NON_ALPHANUMERIC);
-        let force = match ownership {
-            FieldOwnership::Respect => "",
-            FieldOwnership::TakeOver => "&force=true",
-        };
-        let path = format!("{path}?fieldManager={manager}{force}");
-        let call = Call::with_content(Method::PATCH, path, APPLY, manifest);
-        parse(&self.client.ask(call).await?)
     }
 
     async fn send(
@@ -278,29 +242,6 @@ mod tests {
         assert!(status(&client).await.unwrap_err().is_conflict());
         let error = status(&client).await.unwrap_err();
         assert!(matches!(error, Error::Malformed { .. }), "{error}");
-    }
-
-    #[tokio::test]
-    async fn manifests_are_applied_with_their_manager() {
-        let object = json!({"kind": "K"});
-        let (client, script) = Script::new([ok(&object), ok(&object), refusal(409), refusal(404)]);
-        let examples = examples();
-        let target = target(&client, &examples);
-        for ownership in [FieldOwnership::Respect, FieldOwnership::TakeOver] {
-            let applied = target.apply("a b", ownership, &object).await;
-            assert_eq!(applied.unwrap(), object);
-        }
-        let conflict = target.apply("m", FieldOwnership::Respect, &object).await;
-        assert!(conflict.unwrap_err().is_conflict());
-        assert_eq!(target.get().await.unwrap(), None);
-        let asked = script.asked();
-        let path = "/apis/kopf.dev/v1/namespaces/ns/kopfexamples/a?fieldManager=a%20b";
-        assert_eq!(asked[0].path, path);
-        assert_eq!(
-            asked[0].headers["content-type"],
-            "application/apply-patch+yaml"
-        );
-        assert_eq!(asked[1].path, format!("{path}&force=true"));
     }
 
     #[tokio::test]

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+pub use kopf_client::applying::FieldOwnership;
 use kopf_client::discovery::{self, Groups};
-pub use kopf_client::patching::FieldOwnership;
 use kopf_client::patching::Target;
 use kopf_core::body::Body;
 use kopf_core::children::{self, Child, Conflict, Kind, Scope, kind_of};

@@ -1,22 +1,25 @@
 //! Installation of CRDs at the start of an operator.
 //!
 //! A CRD is applied by server-side apply, without force. It is left as it is if the cluster has a wider
-//! one: objects that another version of the operator has stored must stay valid.
+//! one: objects that another version of the operator has stored must stay valid. A CRD that is being
+//! deleted is created again when it is gone.
 
 use std::time::Duration;
 
 use kopf_client::Client;
+use kopf_client::applying::FieldOwnership;
+use kopf_client::patching::Target;
 use kopf_core::definition::{narrowings, pending};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use tracing::{debug, info};
 
+use crate::observation::builtin;
+
 /// The field manager of CRDs.
 const MANAGER: &str = "kopf";
 
-const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-
-/// Time for a CRD to be established. Servers take about a second.
+/// Time for a CRD to be established, or to be deleted. Servers take about a second.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Interval between two looks at a CRD that is not established.
@@ -73,6 +76,15 @@ pub enum Error {
         #[source]
         source: Box<kopf_client::Error>,
     },
+    /// The CRD is marked for deletion, and is still there.
+    #[error(
+        "the CRD {name} is still being deleted after 60 seconds: its objects have finalizers; see \
+         `kubectl get {name} -A`"
+    )]
+    Terminating {
+        /// The name of the CRD.
+        name: String,
+    },
     /// The server does not serve the objects.
     #[error("the CRD {name} is not established after 60 seconds: {}", .reasons.join(", "))]
     NotEstablished {
@@ -85,28 +97,33 @@ pub enum Error {
 
 /// Installs the CRDs, and waits until they are established. CRDs that are up to date are not changed.
 pub(crate) async fn install(client: &Client, definitions: &[Value]) -> Result<(), Error> {
+    let resource = builtin(
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        "CustomResourceDefinition",
+    );
+    let mut targets = Vec::new();
     for definition in definitions {
         let name = definition["metadata"]["name"].as_str();
-        let name = name.ok_or(Error::Nameless)?;
-        install_one(client, name, definition).await?;
+        let target = Target {
+            client,
+            resource: &resource,
+            namespace: None,
+            name: name.ok_or(Error::Nameless)?,
+        };
+        install_one(target, definition).await?;
+        targets.push(target);
     }
     // All at once: the server establishes them at the same time.
-    for definition in definitions {
-        if let Some(name) = definition["metadata"]["name"].as_str() {
-            establish(client, name).await?;
-        }
+    for target in targets {
+        establish(target).await?;
     }
     Ok(())
 }
 
-async fn install_one(client: &Client, name: &str, definition: &Value) -> Result<(), Error> {
-    let failed = |error| explain(name, error);
-    let path = format!("{PATH}/{name}");
-    let existing = match client.get_json(&path).await {
-        Ok(existing) => Some(existing),
-        Err(error) if error.is_not_found() => None,
-        Err(error) => return Err(failed(error)),
-    };
+async fn install_one(target: Target<'_>, definition: &Value) -> Result<(), Error> {
+    let name = target.name;
+    let existing = existing(target).await?;
     if let Some(existing) = &existing {
         let differences = narrowings(existing, definition);
         if !differences.is_empty() {
@@ -114,8 +131,8 @@ async fn install_one(client: &Client, name: &str, definition: &Value) -> Result<
             return Err(Error::Narrower { name, differences });
         }
     }
-    let applied = client.apply_json(&path, MANAGER, definition).await;
-    let applied = applied.map_err(failed)?;
+    let applied = target.apply(MANAGER, FieldOwnership::Respect, definition);
+    let applied = applied.await.map_err(|error| explain(name, error))?;
     let version = |object: &Value| object["metadata"]["generation"].clone();
     match existing {
         None => info!("CRD {name} is created."),
@@ -127,17 +144,35 @@ async fn install_one(client: &Client, name: &str, definition: &Value) -> Result<
     Ok(())
 }
 
-async fn establish(client: &Client, name: &str) -> Result<(), Error> {
+/// Reads a CRD; `None` if it does not exist. Waits for the end of one that is being deleted.
+async fn existing(target: Target<'_>) -> Result<Option<Value>, Error> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let definition = client.get_json(&format!("{PATH}/{name}")).await;
-        let definition = definition.map_err(|error| explain(name, error))?;
-        let reasons = pending(&definition);
+        let found = target.get().await;
+        let found = found.map_err(|error| explain(target.name, error))?;
+        let is_dying = |found: &Value| !found["metadata"]["deletionTimestamp"].is_null();
+        if !found.as_ref().is_some_and(is_dying) {
+            return Ok(found);
+        }
+        if Instant::now() >= deadline {
+            let name = target.name.to_owned();
+            return Err(Error::Terminating { name });
+        }
+        sleep(INTERVAL).await;
+    }
+}
+
+async fn establish(target: Target<'_>) -> Result<(), Error> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let found = target.get().await;
+        let found = found.map_err(|error| explain(target.name, error))?;
+        let reasons = pending(&found.unwrap_or_default());
         if reasons.is_empty() {
             return Ok(());
         }
         if Instant::now() >= deadline {
-            let name = name.to_owned();
+            let name = target.name.to_owned();
             return Err(Error::NotEstablished { name, reasons });
         }
         sleep(INTERVAL).await;
@@ -237,6 +272,35 @@ mod tests {
             let error = install(&client, &[definition("a")]).await.unwrap_err();
             assert!(error.to_string().starts_with(expected), "{error}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn definitions_are_created_again_after_their_deletion() {
+        let mut dying = established(definition("a"));
+        dying["metadata"]["deletionTimestamp"] = json!("2026-01-02T03:04:05Z");
+        let state = Mutex::new((4, None));
+        let (client, _) = serve(move |asked| {
+            let (looks, stored) = &mut *state.lock().unwrap();
+            if asked.method == "PATCH" {
+                *stored = Some(established(asked.body.clone()));
+            }
+            *looks -= i32::from(*looks > 0);
+            match stored {
+                Some(stored) => Answer::Json(200, stored.clone()),
+                None if *looks > 0 => Answer::Json(200, dying.clone()),
+                None => Answer::status(404),
+            }
+        });
+        install(&client, &[definition("a")]).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_for_a_deletion_is_limited() {
+        let mut dying = established(definition("a"));
+        dying["metadata"]["deletionTimestamp"] = json!("2026-01-02T03:04:05Z");
+        let (client, _) = serve(move |_| Answer::Json(200, dying.clone()));
+        let error = install(&client, &[definition("a")]).await.unwrap_err();
+        assert!(matches!(error, Error::Terminating { .. }), "{error}");
     }
 
     #[tokio::test(start_paused = true)]

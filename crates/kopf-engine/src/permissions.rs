@@ -1,9 +1,11 @@
 //! The review of the operator's permissions at its start: all missing ones are reported at once.
 //!
-//! The permissions are those of [`kopf_core::rights`] for the discovered resources. The review runs
+//! The permissions are those of [`kopf_core::rights`] for the discovered resources. The rules of the user
+//! are read by one `SelfSubjectRulesReview` for the cluster and one per served namespace. Only where these
+//! are partial, as with authorization webhooks, permissions are reviewed one by one. The review runs
 //! beside the operator and changes nothing: where reviews are forbidden, it ends silently.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -11,7 +13,8 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use kopf_client::{Client, Error};
 use kopf_core::namespace::Scope;
 use kopf_core::rights::{
-    Demand, Knowledge, Options, Permission, Place, Requirements, rules, to_yaml,
+    Completeness, Demand, Grants, Knowledge, Options, Permission, Place, Requirements, rules,
+    to_yaml,
 };
 use serde_json::json;
 use tracing::{debug, warn};
@@ -19,12 +22,17 @@ use tracing::{debug, warn};
 use crate::observation::{Insights, Resources};
 use crate::shared::Shared;
 
-const PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+const ACCESS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+const RULES: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+
+/// A namespace that cannot exist, so no Role is there: its rules are those of the whole cluster. Reviews
+/// without a namespace are rejected.
+const NOWHERE: &str = "-";
 
 /// Concurrent reviews. The server answers them from memory.
 const CONCURRENCY: usize = 8;
 
-/// Above this number, permissions are not reviewed: each is a request.
+/// Above this number of permissions or namespaces, they are not reviewed: each is a request.
 const LIMIT: usize = 300;
 
 /// A review of the permissions of one operator.
@@ -67,21 +75,72 @@ async fn missing(
     client: &Client,
     permissions: BTreeSet<Permission>,
 ) -> Result<BTreeSet<Permission>, Error> {
-    let everything = Permission {
-        place: Place::Cluster,
-        group: "*".to_owned(),
-        resource: "*".to_owned(),
-        name: None,
-        verb: "*".to_owned(),
+    if permissions.is_empty() {
+        return Ok(permissions);
+    }
+    let everywhere = grants(client, &Place::Cluster).await?;
+    let mut uncovered: BTreeMap<Place, BTreeSet<Permission>> = BTreeMap::new();
+    for permission in permissions {
+        if !everywhere.cover(&permission) {
+            let there = uncovered.entry(permission.place.clone()).or_default();
+            there.insert(permission);
+        }
+    }
+    let mut missing = BTreeSet::new();
+    let mut unclear = BTreeSet::new();
+    let count = uncovered.len();
+    if count > LIMIT {
+        debug!("{count} namespaces are served: too many for a review of permissions.");
+        return Ok(missing);
+    }
+    for (place, mut permissions) in uncovered {
+        let grants = match &place {
+            Place::Cluster => everywhere.clone(),
+            Place::Namespace(_) => grants(client, &place).await?,
+        };
+        permissions.retain(|permission| !grants.cover(permission));
+        match grants.completeness() {
+            Completeness::Complete => missing.append(&mut permissions),
+            Completeness::Partial => unclear.append(&mut permissions),
+        }
+    }
+    let count = unclear.len();
+    if count > LIMIT {
+        debug!("{count} permissions have to be reviewed one by one: too many.");
+        unclear.clear();
+    }
+    missing.append(&mut refused(client, unclear).await?);
+    // Members of the group of administrators need no rules.
+    if !missing.is_empty() && is_granted(client, &everything()).await? {
+        missing.clear();
+    }
+    Ok(missing)
+}
+
+/// Returns the rules of the user in a place.
+async fn grants(client: &Client, place: &Place) -> Result<Grants, Error> {
+    let namespace = match place {
+        Place::Cluster => NOWHERE,
+        Place::Namespace(namespace) => namespace,
     };
-    if permissions.is_empty() || is_granted(client, &everything).await? {
-        return Ok(BTreeSet::new());
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectRulesReview",
+        "spec": {"namespace": namespace},
+    });
+    match client.post_json(RULES, &review).await {
+        Ok(reviewed) => Ok(Grants::of_review(&reviewed)),
+        // Authorizers without this review usually have that of single permissions.
+        Err(error) if error.is_forbidden() || error.is_not_found() => Ok(Grants::default()),
+        Err(error) => Err(error),
     }
-    if permissions.len() > LIMIT {
-        let count = permissions.len();
-        debug!("{count} permissions are needed: too many for a review.");
-        return Ok(BTreeSet::new());
-    }
+}
+
+/// Reviews permissions one by one, and returns those that are not granted.
+async fn refused(
+    client: &Client,
+    permissions: BTreeSet<Permission>,
+) -> Result<BTreeSet<Permission>, Error> {
     let reviews = permissions.into_iter().map(|permission| async {
         let is_granted = is_granted(client, &permission).await?;
         Ok((!is_granted).then_some(permission))
@@ -91,6 +150,16 @@ async fn missing(
         .try_filter_map(async |missing| Ok(missing))
         .try_collect()
         .await
+}
+
+fn everything() -> Permission {
+    Permission {
+        place: Place::Cluster,
+        group: "*".to_owned(),
+        resource: "*".to_owned(),
+        name: None,
+        verb: "*".to_owned(),
+    }
 }
 
 async fn is_granted(client: &Client, permission: &Permission) -> Result<bool, Error> {
@@ -114,7 +183,7 @@ async fn is_granted(client: &Client, permission: &Permission) -> Result<bool, Er
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": attributes},
     });
-    let reviewed = client.post_json(PATH, &review).await?;
+    let reviewed = client.post_json(ACCESS, &review).await?;
     Ok(reviewed["status"]["allowed"] == true)
 }
 
@@ -140,6 +209,8 @@ fn describe(missing: &BTreeSet<Permission>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::fake_api::{Answer, Asked, serve};
 
@@ -153,43 +224,116 @@ mod tests {
         }
     }
 
-    fn review(asked: &Asked, is_granted: impl Fn(&serde_json::Value) -> bool) -> Answer {
-        let allowed = is_granted(&asked.body["spec"]["resourceAttributes"]);
-        Answer::Json(201, json!({"status": {"allowed": allowed}}))
+    /// A server with these rules everywhere and in the namespace `ns`, and these granted resources in
+    /// access reviews.
+    struct Server {
+        completeness: Completeness,
+        everywhere: Value,
+        ns: Value,
+        granted: &'static [&'static str],
+    }
+
+    impl Server {
+        fn answer(&self, asked: &Asked) -> Answer {
+            let spec = &asked.body["spec"];
+            if asked.path.starts_with(RULES) {
+                let mut rules = self.everywhere.as_array().unwrap().clone();
+                if spec["namespace"] == "ns" {
+                    rules.extend(self.ns.as_array().unwrap().clone());
+                }
+                let incomplete = self.completeness == Completeness::Partial;
+                let status = json!({"resourceRules": rules, "incomplete": incomplete});
+                return Answer::Json(201, json!({"status": status}));
+            }
+            let resource = spec["resourceAttributes"]["resource"].as_str().unwrap();
+            let allowed = self.granted.contains(&resource);
+            Answer::Json(201, json!({"status": {"allowed": allowed}}))
+        }
+    }
+
+    fn namespace() -> Place {
+        Place::Namespace("ns".to_owned())
+    }
+
+    fn rule(resource: &str) -> Value {
+        json!({"verbs": ["patch"], "apiGroups": ["g"], "resources": [resource]})
     }
 
     #[tokio::test]
     async fn missing_permissions_are_found_together() {
-        let (client, _) = serve(|asked| {
-            review(asked, |attributes| {
-                attributes["resource"] == "things" && attributes.get("subresource").is_none()
-            })
-        });
-        let namespace = || Place::Namespace("ns".to_owned());
+        let server = Server {
+            completeness: Completeness::Complete,
+            everywhere: json!([rule("things")]),
+            ns: json!([rule("known")]),
+            granted: &[],
+        };
+        let (client, log) = serve(move |asked| server.answer(asked));
         let permissions = BTreeSet::from([
             permission("things", Place::Cluster),
+            permission("things", namespace()),
             permission("things/status", Place::Cluster),
+            permission("known", namespace()),
+            permission("known", Place::Cluster),
             permission("others", namespace()),
         ]);
         let missing = missing(&client, permissions).await.unwrap();
         let text = describe(&missing);
         assert_eq!(
             text,
-            "Not enough permissions to patch things.g/status cluster-wide, patch others.g in the \
-             namespace \"ns\". Add these rules to the roles of the operator:\n\
-             # ClusterRole\nrules:\n  - apiGroups: [\"g\"]\n    resources: [\"things/status\"]\n    \
-             verbs: [\"patch\"]\n\
+            "Not enough permissions to patch known.g cluster-wide, patch things.g/status cluster-wide, \
+             patch others.g in the namespace \"ns\". Add these rules to the roles of the operator:\n\
+             # ClusterRole\nrules:\n  - apiGroups: [\"g\"]\n    \
+             resources: [\"known\", \"things/status\"]\n    verbs: [\"patch\"]\n\
              # Role in the namespace \"ns\"\nrules:\n  - apiGroups: [\"g\"]\n    \
              resources: [\"others\"]\n    verbs: [\"patch\"]"
         );
+        // One for the cluster, one for the namespace; and one about administrators.
+        assert_eq!((log.count(RULES), log.count(ACCESS)), (2, 1));
     }
 
     #[tokio::test]
-    async fn administrators_are_asked_about_once() {
-        let (client, log) = serve(|asked| review(asked, |attributes| attributes["verb"] == "*"));
+    async fn rules_of_the_cluster_are_one_request() {
+        let server = Server {
+            completeness: Completeness::Complete,
+            everywhere: json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]),
+            ns: json!([]),
+            granted: &[],
+        };
+        let (client, log) = serve(move |asked| server.answer(asked));
+        let places = [Place::Cluster, namespace()];
+        let permissions = places.map(|place| permission("things", place)).into();
+        assert!(missing(&client, permissions).await.unwrap().is_empty());
+        assert_eq!((log.count(RULES), log.count(ACCESS)), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn partial_rules_are_completed_by_access_reviews() {
+        let server = Server {
+            completeness: Completeness::Partial,
+            everywhere: json!([rule("known")]),
+            ns: json!([]),
+            granted: &["things"],
+        };
+        let (client, log) = serve(move |asked| server.answer(asked));
+        let resources = ["known", "things", "others"];
+        let permissions = resources.map(|resource| permission(resource, namespace()));
+        let missing = missing(&client, permissions.into()).await.unwrap();
+        assert_eq!(missing, BTreeSet::from([permission("others", namespace())]));
+        // Two for the permissions without rules; and one about administrators.
+        assert_eq!((log.count(RULES), log.count(ACCESS)), (2, 3));
+    }
+
+    #[tokio::test]
+    async fn administrators_without_rules_miss_nothing() {
+        let server = Server {
+            completeness: Completeness::Complete,
+            everywhere: json!([]),
+            ns: json!([]),
+            granted: &["*"],
+        };
+        let (client, _) = serve(move |asked| server.answer(asked));
         let permissions = BTreeSet::from([permission("things", Place::Cluster)]);
         assert!(missing(&client, permissions).await.unwrap().is_empty());
-        assert_eq!(log.count(PATH), 1);
     }
 
     #[tokio::test]

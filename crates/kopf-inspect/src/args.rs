@@ -111,7 +111,8 @@ unreadable. They are read from the objects; failures whose records are gone, fro
 Examples:
   kopf get kopfexamples -A
   kopf get kex one -o json
-  kopf get bakeries.example.com -l app=x -o wide")]
+  kopf get bakeries.example.com -l app=x -o wide
+  kopf get kex -w")]
 pub struct GetArgs {
     /// The resource: plural, singular, short name, kind, or PLURAL.GROUP
     pub(crate) kind: String,
@@ -123,12 +124,16 @@ pub struct GetArgs {
     pub(crate) scope: ScopeArgs,
 
     /// A label selector, such as app=x
-    #[arg(short = 'l', long, value_name = "LABELS")]
+    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "name")]
     pub(crate) selector: Option<String>,
 
     /// The format of the output
     #[arg(short, long, value_enum)]
     pub(crate) output: Option<Output>,
+
+    /// Print a line for each new state of an object, until Ctrl-C; as JSON, an object per line
+    #[arg(short, long)]
+    pub(crate) watch: bool,
 
     #[command(flatten)]
     pub(crate) common: CommonArgs,
@@ -266,6 +271,16 @@ mod tests {
     #[test]
     fn the_declaration_is_consistent() {
         Line::command().debug_assert();
+    }
+
+    #[test]
+    fn names_and_labels_exclude_each_other() {
+        let parse = |arguments: &[&str]| {
+            let arguments = ["kopf", "get", "things"].iter().chain(arguments);
+            Line::try_parse_from(arguments).is_ok()
+        };
+        assert!(parse(&["one", "-w"]) && parse(&["-l", "a=b", "-w"]));
+        assert!(!parse(&["one", "-l", "a=b"]));
     }
 
     #[test]

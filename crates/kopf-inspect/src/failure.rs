@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::screen::Screen;
+
 /// A failure that ends a command with exit code 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -13,18 +15,29 @@ pub struct Failure {
 
 impl Failure {
     /// Creates a failure with the chain of its causes.
-    pub(crate) fn new(what: impl Into<String>, cause: &dyn Error) -> Self {
+    pub fn new(what: impl Into<String>, cause: impl Error) -> Self {
         let mut failure = Self::plain(what);
-        let mut next = Some(cause);
+        let mut next: Option<&dyn Error> = Some(&cause);
         while let Some(error) = next {
-            let text = error.to_string();
-            // Errors of libraries often repeat their source.
-            if !failure.causes.iter().any(|known| known.contains(&text)) {
-                failure.causes.push(text);
-            }
+            failure = failure.because(error.to_string());
             next = error.source();
         }
         failure
+    }
+
+    /// Adds a cause, unless an earlier one contains it: errors of libraries often repeat their source.
+    #[must_use]
+    pub fn because(mut self, cause: impl Into<String>) -> Self {
+        let cause = cause.into();
+        if !self.causes.iter().any(|known| known.contains(&cause)) {
+            self.causes.push(cause);
+        }
+        self
+    }
+
+    /// Writes the failure to stderr: the name, the causes, the next step.
+    pub fn report(&self) {
+        Screen::detect().failure(self);
     }
 
     /// Creates a failure of a request, with the advice for frequent causes.
@@ -43,7 +56,7 @@ impl Failure {
     }
 
     /// Creates a failure without causes.
-    pub(crate) fn plain(what: impl Into<String>) -> Self {
+    pub fn plain(what: impl Into<String>) -> Self {
         Self {
             what: what.into(),
             causes: Vec::new(),
@@ -53,7 +66,7 @@ impl Failure {
 
     /// Sets the next step.
     #[must_use]
-    pub(crate) fn advise(mut self, advice: impl Into<String>) -> Self {
+    pub fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
     }
@@ -91,7 +104,7 @@ mod tests {
 
     #[test]
     fn repeated_causes_are_listed_once() {
-        let failure = Failure::new("cannot read", &io::Error::other(io::Error::other("full")));
+        let failure = Failure::new("cannot read", io::Error::other(io::Error::other("full")));
         assert_eq!(failure.causes(), ["full"]);
         assert_eq!(failure.to_string(), "cannot read: full");
     }

@@ -9,12 +9,16 @@
 
 mod advice;
 mod args;
+mod changes;
 mod cluster;
 mod commands;
 mod events;
 mod failure;
 mod handled;
 mod kinds;
+mod leases;
+mod named;
+mod own;
 mod paint;
 mod peers;
 mod places;
@@ -36,6 +40,7 @@ pub use self::args::Command;
 pub use self::cluster::Cluster;
 pub use self::failure::Failure;
 pub use self::handled::Handled;
+pub use self::named::Named;
 pub use self::places::Places;
 pub use self::records::{Finding, Findings};
 pub use self::state::{Holder, Source, State};

@@ -8,23 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kopf_core::body::Body;
-use kopf_core::keys::MARKER;
-use kopf_core::lenient;
-use kopf_core::object::attempted::{self, AttemptedEssences};
-use kopf_core::object::retriggering::{self, Request};
+use kopf_core::object::attempted::AttemptedEssences;
+use kopf_core::object::retriggering::Request;
 use kopf_core::progress::ProgressRecord;
 use serde_json::Value;
 
+use crate::own::{COPIED, is_known, own_annotations, record};
 use crate::places::Places;
-
-/// The annotation of the diff-base, without its prefix.
-const BASE: &str = "last-handled-configuration";
-
-/// The annotation that wakes an object up, without its prefix.
-const TOUCH: &str = "touch-dummy";
-
-/// The suffix of names on replica sets of deployments.
-const COPIED: &str = "-ofDRS";
 
 /// The length of the hash at the end of shortened names.
 const HASH: usize = 7;
@@ -90,58 +80,6 @@ impl Findings {
     pub fn get(&self, id: &str) -> Option<&Finding> {
         self.records.iter().find(|finding| finding.id == id)
     }
-}
-
-/// An annotation of the operator.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Own<'a> {
-    pub(crate) key: &'a str,
-    /// The key without prefix and suffix.
-    pub(crate) name: &'a str,
-    pub(crate) text: &'a str,
-}
-
-/// Returns the annotations of the operator.
-pub(crate) fn own_annotations<'a>(
-    places: &'a Places,
-    body: &'a Body,
-) -> impl Iterator<Item = Own<'a>> {
-    let prefix = places.naming.prefix();
-    let is_copied = places
-        .naming
-        .keys(BASE, body)
-        .iter()
-        .any(|key| key.ends_with(COPIED));
-    body.annotations().iter().filter_map(move |(key, value)| {
-        let name = if prefix.is_empty() {
-            key.as_str()
-        } else {
-            key.strip_prefix(prefix)?.strip_prefix('/')?
-        };
-        // Names without the suffix are copies of the annotations of the deployment.
-        let name = if is_copied {
-            name.strip_suffix(COPIED)?
-        } else {
-            name
-        };
-        let text = value.as_str()?;
-        // Without a prefix, annotations are recognised by their names and values.
-        let is_own = !prefix.is_empty() || is_known(name) || record(text).is_some();
-        is_own.then_some(Own { key, name, text })
-    })
-}
-
-fn is_known(name: &str) -> bool {
-    let known = [BASE, TOUCH, MARKER, attempted::KEY, retriggering::KEY];
-    known.contains(&name)
-}
-
-fn record(text: &str) -> Option<ProgressRecord> {
-    let value = text
-        .starts_with('{')
-        .then(|| lenient::from_str(text).ok())??;
-    value.get("retries")?;
-    ProgressRecord::from_value(&value)
 }
 
 /// Gives the records of annotations their ids, one of each handler.

@@ -4,6 +4,7 @@
 //! output is dropped.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::failure::Failure;
 use crate::paint::{Colours, Style, harmless};
@@ -13,6 +14,8 @@ use crate::paint::{Colours, Style, harmless};
 pub(crate) struct Screen {
     stdout: Colours,
     stderr: Colours,
+    /// The reader of stdout is gone.
+    is_closed: AtomicBool,
 }
 
 impl Screen {
@@ -31,6 +34,7 @@ impl Screen {
         Self {
             stdout: colours(io::stdout().is_terminal()),
             stderr: colours(io::stderr().is_terminal()),
+            is_closed: AtomicBool::new(false),
         }
     }
 
@@ -39,10 +43,16 @@ impl Screen {
         self.stdout
     }
 
+    /// Returns `false` if the reader of stdout is gone, as far as writing has shown it.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.is_closed.load(Ordering::Relaxed)
+    }
+
     /// Writes text to stdout.
-    #[expect(clippy::unused_self, reason = "all output goes through the screen")]
     pub(crate) fn print(&self, text: &str) {
-        write(io::stdout().lock(), text);
+        if write(io::stdout().lock(), text).is_err() {
+            self.is_closed.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Writes lines to stdout.
@@ -55,10 +65,7 @@ impl Screen {
     /// Writes a warning to stderr.
     pub(crate) fn warning(&self, text: &str) {
         let label = Style::Warning.paint("warning:", self.stderr);
-        write(
-            io::stderr().lock(),
-            &format!("{label} {}\n", harmless(text)),
-        );
+        complain(&format!("{label} {}\n", harmless(text)));
     }
 
     /// Writes a failure to stderr.
@@ -72,7 +79,7 @@ impl Screen {
             let label = Style::Good.paint("what to do:", self.stderr);
             text.extend([&*label, " ", &harmless(advice), "\n"]);
         }
-        write(io::stderr().lock(), &text);
+        complain(&text);
     }
 
     /// Asks a question on the terminal. Returns `None` if there is no terminal.
@@ -81,7 +88,7 @@ impl Screen {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return None;
         }
-        write(io::stderr().lock(), &format!("{question} [y/N] "));
+        complain(&format!("{question} [y/N] "));
         let mut line = String::new();
         let read = io::stdin().lock().read_line(&mut line);
         let is_yes = read.is_ok() && ["y", "yes"].contains(&line.trim().to_lowercase().as_str());
@@ -96,9 +103,12 @@ pub(crate) enum Answer {
     No,
 }
 
-fn write(mut target: impl Write, text: &str) {
-    // See the module for why the result is dropped.
-    let _ = target
-        .write_all(text.as_bytes())
-        .and_then(|()| target.flush());
+/// Writes to stderr. A reader that is gone misses nothing.
+fn complain(text: &str) {
+    let _ = write(io::stderr().lock(), text);
+}
+
+fn write(mut target: impl Write, text: &str) -> io::Result<()> {
+    target.write_all(text.as_bytes())?;
+    target.flush()
 }

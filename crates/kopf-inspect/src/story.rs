@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use crate::cluster::Cluster;
 use crate::events::{Event, Verdict};
 use crate::handled::Handled;
+use crate::named::Named;
 use crate::paint::Style;
 use crate::peers::Participant;
 use crate::places::Places;
 use crate::records::Finding;
 use crate::rendering::{diff_lines, progress};
 use crate::state::{Holder, State};
-use crate::writing::Named;
 
 /// The number of the last events that are shown.
 const EVENTS: usize = 20;

@@ -16,7 +16,7 @@ use self::bakeries::Bakeries;
 use self::story::Story;
 use crate::args::DemoOptions;
 use crate::ending::Ending;
-use crate::failure::Failure;
+use crate::failure::{Failure, of_manifests};
 use crate::terminal::{Style, Terminal};
 
 const DEFINITION: &str = include_str!("../../demo/1-definition.yaml");
@@ -38,8 +38,8 @@ pub(crate) async fn run(options: &DemoOptions, terminal: &Terminal) -> Result<()
         .listen(Listen::default())
         .await
         .map_err(|error| Failure::new("the sandbox cannot listen", error))?;
-    let definition = Manifests::parse([("1-definition.yaml", DEFINITION)])?;
-    definition.load(&sandbox).await?;
+    let definition = Manifests::parse([("1-definition.yaml", DEFINITION)]).map_err(of_manifests)?;
+    definition.load(&sandbox).await.map_err(of_manifests)?;
     story.step("A Kubernetes API in this process, with a kind of its own: bakeries");
     let elapsed = began.elapsed().as_secs_f64() * 1000.0;
     story.explain(&format!(

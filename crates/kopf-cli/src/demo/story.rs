@@ -7,7 +7,7 @@ use kopf_sandbox::manifests::Manifests;
 use serde_json::{Map, Value, json};
 
 use super::bakeries::Bakeries;
-use crate::failure::Failure;
+use crate::failure::{Failure, of_manifests};
 use crate::table;
 use crate::terminal::{Style, Terminal};
 
@@ -75,8 +75,8 @@ impl Story<'_> {
     }
 
     async fn create(&self) -> Result<(), Failure> {
-        let manifests = Manifests::parse([("2-objects.yaml", OBJECTS)])?;
-        manifests.load(self.sandbox).await?;
+        let manifests = Manifests::parse([("2-objects.yaml", OBJECTS)]).map_err(of_manifests)?;
+        manifests.load(self.sandbox).await.map_err(of_manifests)?;
         Ok(())
     }
 

@@ -23,7 +23,8 @@ use std::time::Duration;
 
 /// Label of the objects of a group of replicas: the name of the group.
 pub const GROUP_LABEL: &str = "kopf.dev/replicas";
-/// Label with the purpose of such an object, such as `member`.
+/// Label with the purpose of such an object: `leader`, `member`, `shard` or `certificate`. Leases of other programs do
+/// not have it.
 pub const ROLE_LABEL: &str = "kopf.dev/role";
 
 /// The times of an election.

@@ -9,6 +9,7 @@
 //! are added with [`Extra`].
 
 mod extra;
+mod grants;
 mod permission;
 mod remark;
 mod requirements;
@@ -16,6 +17,7 @@ mod resources;
 mod rules;
 
 pub use extra::{Error as ExtraError, Extra};
+pub use grants::{Completeness, Grants};
 pub use permission::{Permission, Place};
 pub use remark::Remark;
 pub use requirements::{Demand, Knowledge, Leases, Requirements};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kopf_core::leading::{Candidate, Timing};
+use kopf_core::leading::{Candidate, ROLE_LABEL, Timing};
 use kopf_core::object::Moment;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -43,7 +43,7 @@ impl Election {
         Self {
             complaints: Complaints::new(format!("the Lease {leases}/{name}")),
             leases,
-            lease: Lease::new(name),
+            lease: Lease::new(name).with_labels(&[(ROLE_LABEL, "leader".to_owned())].into()),
             candidate: Candidate::new(identity, timing),
             holdings: Holdings::new(assignments),
             timing,

@@ -141,7 +141,7 @@ impl Drop for Complaints {
 }
 
 /// A kind that the observers look at, as every cluster has it: it needs no discovery.
-fn builtin(group: &str, plural: &str, kind: &str) -> Arc<Resource> {
+pub(crate) fn builtin(group: &str, plural: &str, kind: &str) -> Arc<Resource> {
     Arc::new(Resource {
         group: group.to_owned(),
         version: "v1".to_owned(),

@@ -4,9 +4,9 @@ use super::need;
 use crate::args::{ExplainArgs, StoryOutput};
 use crate::cluster::Cluster;
 use crate::failure::Failure;
+use crate::named::Named;
 use crate::screen::Screen;
 use crate::story::Story;
-use crate::writing::Named;
 
 pub(super) async fn run(args: &ExplainArgs, screen: &Screen) -> Result<(), Failure> {
     let places = args.common.places()?;

@@ -12,9 +12,10 @@ use crate::INTERRUPTED;
 use crate::args::{Command, NamespaceArgs, ScopeArgs};
 use crate::cluster::Cluster;
 use crate::failure::Failure;
+use crate::named::Named;
 use crate::screen::Screen;
 use crate::ui;
-use crate::writing::{Named, absent};
+use crate::writing::absent;
 
 /// Runs a command. Returns the exit code.
 pub(crate) async fn run(command: &Command, screen: &Screen) -> Result<u8, Failure> {

@@ -8,12 +8,14 @@ use tokio::time::sleep;
 
 use super::need;
 use crate::args::ReleaseArgs;
+use crate::changes::is_held;
 use crate::cluster::{Cluster, Going, Query};
 use crate::failure::Failure;
 use crate::kinds::full;
+use crate::named::Named;
 use crate::places::Places;
 use crate::screen::{Answer, Screen};
-use crate::writing::{Named, Released, is_held, release};
+use crate::writing::{Released, release};
 
 /// The time in which a running operator reacts to a removed finalizer.
 const REACTION: Duration = Duration::from_secs(1);
@@ -23,13 +25,56 @@ const REACTION: Duration = Duration::from_secs(1);
 struct Held {
     namespace: Option<String>,
     name: String,
+    fate: Fate,
+}
+
+/// The effect of the release on the existence of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It is not marked for deletion, and stays.
+    Kept,
+    /// It is marked for deletion, and only the operator has kept it.
+    Deleted,
+    /// It is marked for deletion, and other controllers keep it.
+    Blocked {
+        /// Their finalizers.
+        finalizers: Vec<String>,
+    },
+}
+
+impl Fate {
+    fn of(body: &Body, places: &Places) -> Self {
+        let others = body.finalizers().filter(|name| *name != places.finalizer);
+        let finalizers: Vec<_> = others.map(str::to_owned).collect();
+        match (body.is_deleting(), finalizers.is_empty()) {
+            (false, _) => Self::Kept,
+            (true, true) => Self::Deleted,
+            (true, false) => Self::Blocked { finalizers },
+        }
+    }
+
+    /// Returns the end of a sentence such as `thing x is released`.
+    fn clause(&self) -> String {
+        match self {
+            Self::Kept => String::new(),
+            Self::Deleted => {
+                " and deleted: it is marked for deletion, and deletion handlers are not called"
+                    .to_owned()
+            }
+            Self::Blocked { finalizers } => format!(
+                "; it is marked for deletion, and kept by {}",
+                finalizers.join(", ")
+            ),
+        }
+    }
 }
 
 impl Held {
-    fn of(body: &Body) -> Self {
+    fn of(body: &Body, places: &Places) -> Self {
         Self {
             namespace: body.namespace().map(str::to_owned),
             name: body.name().unwrap_or_default().to_owned(),
+            fate: Fate::of(body, places),
         }
     }
 
@@ -58,16 +103,20 @@ pub(super) async fn run(args: &ReleaseArgs, screen: &Screen) -> Result<(), Failu
     warn_of_operators(&cluster, namespace.as_deref(), screen).await;
     if args.dry_run {
         for object in &held {
-            screen.print(&format!("{} would be released\n", object.named(&resource)));
+            let (named, clause) = (object.named(&resource), object.fate.clause());
+            screen.print(&format!("{named} would be released{clause}\n"));
         }
         return Ok(());
     }
-    confirm(args, screen, held.len(), &resource)?;
+    confirm(args, screen, &held, &resource)?;
     let mut released = Vec::new();
     for object in held {
         let named = object.named(&resource);
         match release(&cluster, named, &places).await? {
-            Released::Removed => screen.print(&format!("{named} is released\n")),
+            Released::Removed => {
+                let clause = object.fate.clause();
+                screen.print(&format!("{named} is released{clause}\n"));
+            }
             Released::Clean => screen.print(&format!("{named} has no state of the operator\n")),
             Released::Gone => screen.print(&format!("{named} is gone\n")),
         }
@@ -93,7 +142,7 @@ async fn find(
         };
         let body = need(cluster, object).await?;
         return Ok(is_held(&body, places)
-            .then(|| Held::of(&body))
+            .then(|| Held::of(&body, places))
             .into_iter()
             .collect());
     }
@@ -108,7 +157,7 @@ async fn find(
         held.extend(
             page.iter()
                 .filter(|body| is_held(body, places))
-                .map(Held::of),
+                .map(|body| Held::of(body, places)),
         );
         Going::On
     });
@@ -121,17 +170,27 @@ async fn find(
 fn confirm(
     args: &ReleaseArgs,
     screen: &Screen,
-    count: usize,
+    held: &[Held],
     resource: &Resource,
 ) -> Result<(), Failure> {
     if args.yes {
         return Ok(());
     }
-    let objects = match count {
-        1 => format!("1 object of {}", full(resource)),
-        _ => format!("{count} objects of {}", full(resource)),
+    let counted = |count: usize| match count {
+        1 => "1 object".to_owned(),
+        _ => format!("{count} objects"),
     };
-    let question = format!("Remove the finalizer and all state of the operator from {objects}?");
+    let objects = format!("{} of {}", counted(held.len()), full(resource));
+    let dying = held.iter().filter(|held| held.fate == Fate::Deleted);
+    let dying = match dying.count() {
+        0 => String::new(),
+        count => format!(
+            " {} will be deleted without deletion handlers.",
+            counted(count)
+        ),
+    };
+    let question =
+        format!("Remove the finalizer and all state of the operator from {objects}?{dying}");
     match screen.confirm(&question) {
         Some(Answer::Yes) => Ok(()),
         Some(Answer::No) => Err(Failure::plain("nothing is released: not confirmed")),
@@ -142,16 +201,22 @@ fn confirm(
     }
 }
 
+/// Warns of operators that are running, by their peerings and Leases. Leases do not show which
+/// namespaces are served.
 async fn warn_of_operators(cluster: &Cluster, namespace: Option<&str>, screen: &Screen) {
     let now = Cluster::now();
-    for peer in cluster.peers().await {
-        let is_relevant = namespace.is_none() || peer.serves(namespace);
-        if is_relevant && peer.is_alive(now) {
-            let line = peer.line(now);
-            screen.warning(&format!(
-                "an operator is running and can take the objects over again: {line}"
-            ));
-        }
+    let peers = cluster.peers().await.into_iter();
+    let peers = peers.filter(|peer| namespace.is_none() || peer.serves(namespace));
+    let peers = peers.filter(|peer| peer.is_alive(now));
+    let leaders = cluster.leaders().await.into_iter();
+    let leaders = leaders.filter(|leader| leader.is_alive(now));
+    let lines = peers
+        .map(|peer| peer.line(now))
+        .chain(leaders.map(|leader| leader.line(now)));
+    for line in lines {
+        screen.warning(&format!(
+            "an operator is running and can take the objects over again: {line}"
+        ));
     }
 }
 
@@ -176,5 +241,30 @@ async fn check_afterwards(
             ));
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn objects_in_deletion_are_deleted_or_kept_by_others() {
+        let places = Places::default();
+        let own = places.finalizer.clone();
+        let fate = |metadata| Fate::of(&Body::new(json!({"metadata": metadata})), &places);
+        let deleted = "2026-01-02T03:04:05Z";
+        assert_eq!(fate(json!({"finalizers": [own, "x/y"]})), Fate::Kept);
+        assert_eq!(
+            fate(json!({"finalizers": [own], "deletionTimestamp": deleted})),
+            Fate::Deleted
+        );
+        let blocked = fate(json!({"finalizers": [own, "x/y"], "deletionTimestamp": deleted}));
+        assert_eq!(
+            blocked.clause(),
+            "; it is marked for deletion, and kept by x/y"
+        );
     }
 }

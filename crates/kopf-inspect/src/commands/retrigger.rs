@@ -2,8 +2,9 @@
 
 use crate::args::RetriggerArgs;
 use crate::failure::Failure;
+use crate::named::Named;
 use crate::screen::Screen;
-use crate::writing::{Named, Retriggered, retrigger};
+use crate::writing::{Retriggered, retrigger};
 
 pub(super) async fn run(args: &RetriggerArgs, screen: &Screen) -> Result<(), Failure> {
     let places = args.common.places()?;

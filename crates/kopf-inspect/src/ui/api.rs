@@ -11,9 +11,10 @@ use super::rows::Board;
 use crate::cluster::Cluster;
 use crate::failure::Failure;
 use crate::kinds::full;
+use crate::named::Named;
 use crate::places::Places;
 use crate::story::Story;
-use crate::writing::{Named, Retriggered, absent, retrigger};
+use crate::writing::{Retriggered, absent, retrigger};
 
 /// Everything that requests need.
 #[derive(Debug)]

@@ -1,0 +1,169 @@
+//! Changes of the operator's state on one object.
+
+use kopf_core::body::Body;
+use kopf_core::keys::MARKER;
+use kopf_core::object::retriggering::{Request, Stage};
+use kopf_core::patch::Patch;
+use serde_json::{Map, Value, json};
+
+use crate::cluster::Cluster;
+use crate::own::own_annotations;
+use crate::places::Places;
+
+/// The fields of `status.kopf` with the state of operators.
+const STATUS: [&str; 3] = ["progress", "dummy", "last-handled-configuration"];
+
+/// The changes of one object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Changes {
+    pub(crate) metadata: Map<String, Value>,
+    pub(crate) status: Map<String, Value>,
+}
+
+impl Changes {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.metadata.is_empty() && self.status.is_empty()
+    }
+}
+
+/// Returns `true` if an object has anything that [`release`](crate::release) removes.
+pub(crate) fn is_held(body: &Body, places: &Places) -> bool {
+    !forgetting(body, places, Depth::Everything).is_empty()
+}
+
+/// The extent of a removal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// The diff-base, the records, and everything else that depends on them.
+    State,
+    /// Also the marker of the prefix and the finalizer.
+    Everything,
+}
+
+/// Removes the state of the operator.
+pub(crate) fn forgetting(body: &Body, places: &Places, depth: Depth) -> Changes {
+    let own = own_annotations(places, body);
+    let removed = own.filter(|own| depth == Depth::Everything || own.name != MARKER);
+    let annotations: Map<_, _> = removed
+        .map(|own| (own.key.to_owned(), Value::Null))
+        .collect();
+    let mut changes = Changes::default();
+    if !annotations.is_empty() {
+        changes
+            .metadata
+            .insert("annotations".to_owned(), Value::Object(annotations));
+    }
+    let finalizers: Vec<&str> = body.finalizers().collect();
+    if depth == Depth::Everything && finalizers.contains(&places.finalizer.as_str()) {
+        let others = finalizers
+            .into_iter()
+            .filter(|name| *name != places.finalizer);
+        let others: Vec<_> = others.collect();
+        changes
+            .metadata
+            .insert("finalizers".to_owned(), json!(others));
+    }
+    if let Some(Value::Object(stored)) = body.status().get("kopf") {
+        let fields = STATUS.iter().filter(|field| stored.contains_key(**field));
+        let nulls: Map<_, _> = fields
+            .map(|field| ((*field).to_owned(), Value::Null))
+            .collect();
+        if nulls.len() == stored.len() && !nulls.is_empty() {
+            changes.status.insert("kopf".to_owned(), Value::Null);
+        } else if !nulls.is_empty() {
+            changes
+                .status
+                .insert("kopf".to_owned(), Value::Object(nulls));
+        }
+    }
+    changes
+}
+
+/// Requests a call of the handler. The handlers of an unfinished request stay requested.
+pub(crate) fn requesting(body: &Body, places: &Places, handler: &str) -> Changes {
+    let mut request = Request::new(handler, Cluster::now());
+    if let Some(stored) = Request::fetch(&places.naming, body) {
+        let others = stored.handlers.into_iter().filter(|id| id != handler);
+        request.handlers.extend(others);
+        request.stage = Stage::New;
+    }
+    let mut patch = Patch::default();
+    request.store(&places.naming, body, &mut patch);
+    let annotations = patch.annotations_mut().clone();
+    Changes {
+        metadata: Map::from_iter([("annotations".to_owned(), Value::Object(annotations))]),
+        status: Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
+
+    fn body() -> Body {
+        Body::new(json!({
+            "metadata": {
+                "annotations": {
+                    "kopf.zalando.org/last-handled-configuration": "{}",
+                    "kopf.zalando.org/fn": "{}", "kopf.zalando.org/garbage": "?",
+                    "other.example/fn": "1", "plain": "1",
+                },
+                "finalizers": ["other/x", FINALIZER],
+            },
+            "status": {"kopf": {"progress": {}, "dummy": "x"}, "x": 1},
+        }))
+    }
+
+    #[test]
+    fn state_is_forgotten_and_the_finalizer_stays() {
+        let changes = forgetting(&body(), &Places::default(), Depth::State);
+        let annotations = changes.metadata["annotations"].as_object().unwrap();
+        let keys: Vec<_> = annotations.keys().map(String::as_str).collect();
+        let expected = ["fn", "garbage", "last-handled-configuration"];
+        assert_eq!(
+            keys,
+            expected.map(|name| format!("kopf.zalando.org/{name}"))
+        );
+        assert!(annotations.values().all(Value::is_null));
+        assert!(!changes.metadata.contains_key("finalizers"));
+        assert_eq!(Value::Object(changes.status), json!({"kopf": null}));
+    }
+
+    #[test]
+    fn everything_includes_the_marker_and_the_finalizer() {
+        let places = Places::new(Some("my.example"), None, &[]).unwrap();
+        let annotations = json!({"my.example/kopf-managed": "yes", "kopf.zalando.org/fn": "{}"});
+        let metadata = json!({"annotations": annotations, "finalizers": [FINALIZER]});
+        let body =
+            Body::new(json!({"metadata": metadata, "status": {"kopf": {"own": 1, "dummy": 2}}}));
+        let changes = forgetting(&body, &places, Depth::Everything);
+        let expected = json!({"annotations": {"my.example/kopf-managed": null}, "finalizers": []});
+        assert_eq!(Value::Object(changes.metadata), expected);
+        assert_eq!(
+            Value::Object(changes.status),
+            json!({"kopf": {"dummy": null}})
+        );
+        let state = forgetting(&body, &places, Depth::State);
+        assert!(state.metadata.is_empty());
+    }
+
+    #[test]
+    fn untouched_objects_need_no_change() {
+        let body = Body::new(json!({"metadata": {"finalizers": ["x/y"]}, "status": {"kopf": 5}}));
+        assert!(!is_held(&body, &Places::default()));
+    }
+
+    #[test]
+    fn requests_are_added_to_unfinished_ones() {
+        let request = r#"{"handlers":["a","b"],"requested":"t","accepted":true}"#;
+        let annotations = json!({"kopf.zalando.org/retrigger-request": request});
+        let body = Body::new(json!({"metadata": {"annotations": annotations}}));
+        let changes = requesting(&body, &Places::default(), "b");
+        let text = changes.metadata["annotations"]["kopf.zalando.org/retrigger-request"].as_str();
+        let stored: Value = serde_json::from_str(text.unwrap()).unwrap();
+        assert_eq!(stored["handlers"], json!(["b", "a"]));
+        assert!(stored.get("accepted").is_none());
+    }
+}

@@ -1,0 +1,120 @@
+//! `kopf get`: objects with the state of their handling.
+
+mod printer;
+mod row;
+mod watching;
+
+use std::collections::HashMap;
+
+use kopf_core::resource::Resource;
+
+use self::printer::Printer;
+use self::row::Row;
+use super::need;
+use crate::args::GetArgs;
+use crate::cluster::{Cluster, Going, Query};
+use crate::events::Verdict;
+use crate::failure::Failure;
+use crate::kinds::full;
+use crate::named::Named;
+use crate::places::Places;
+use crate::screen::Screen;
+
+/// The verdicts of k8s-events by the uids of their objects.
+type Verdicts = HashMap<String, Verdict>;
+
+/// The objects of the command.
+struct Selection<'a> {
+    resource: &'a Resource,
+    /// `None` for all namespaces, and for cluster-scoped resources.
+    namespace: Option<&'a str>,
+    name: Option<&'a str>,
+    /// A label selector.
+    labels: Option<&'a str>,
+}
+
+pub(super) async fn run(args: &GetArgs, screen: &Screen) -> Result<(), Failure> {
+    let places = args.common.places()?;
+    let cluster = args.common.connect().await?;
+    let resource = cluster.resolve(&args.kind).await?;
+    let namespace = args.scope.of(&cluster, &resource);
+    if args.name.is_some() && args.scope.all_namespaces && resource.namespaced {
+        return Err(Failure::plain("a name cannot be combined with -A")
+            .advise("name the namespace of the object by -n"));
+    }
+    let selection = Selection {
+        resource: &resource,
+        namespace: namespace.as_deref(),
+        name: args.name.as_deref(),
+        labels: args.selector.as_deref(),
+    };
+    let verdicts = cluster.verdicts(&resource, namespace.as_deref()).await;
+    if let Err(error) = &verdicts {
+        let reason = "failures without records are not shown: cannot list events";
+        screen.warning(&format!("{reason}: {error}"));
+    }
+    let mut printer = Printer::new(args, screen);
+    if args.watch {
+        return watching::run(&cluster, &selection, places, verdicts.ok(), printer).await;
+    }
+    list(
+        &cluster,
+        &selection,
+        &places,
+        &verdicts.unwrap_or_default(),
+        &mut printer,
+    )
+    .await?;
+    printer.finish(&selection.nothing());
+    Ok(())
+}
+
+async fn list(
+    cluster: &Cluster,
+    selection: &Selection<'_>,
+    places: &Places,
+    verdicts: &Verdicts,
+    printer: &mut Printer<'_>,
+) -> Result<(), Failure> {
+    if let Some(object) = selection.named() {
+        let body = need(cluster, object).await?;
+        printer.page(&[Row::new(&body, places, verdicts)]);
+        return Ok(());
+    }
+    let query = Query {
+        resource: selection.resource,
+        namespace: selection.namespace,
+        labels: selection.labels,
+        fields: None,
+    };
+    let listed = cluster.pages(query, |page| {
+        let rows = page.iter().map(|body| Row::new(body, places, verdicts));
+        let rows: Vec<_> = rows.collect();
+        printer.page(&rows);
+        Going::On
+    });
+    listed.await.map_err(|error| selection.unlisted(&error))
+}
+
+impl Selection<'_> {
+    /// Returns the only object, if there is a name.
+    fn named(&self) -> Option<Named<'_>> {
+        self.name.map(|name| Named {
+            resource: self.resource,
+            namespace: self.namespace,
+            name,
+        })
+    }
+
+    /// Returns the message about an empty listing.
+    fn nothing(&self) -> String {
+        match self.namespace {
+            Some(namespace) => format!("no {} in the namespace {namespace}", full(self.resource)),
+            None => format!("no {}", full(self.resource)),
+        }
+    }
+
+    fn unlisted(&self, error: &kopf_client::Error) -> Failure {
+        Failure::request(format!("cannot list {}", full(self.resource)), error)
+    }
+}

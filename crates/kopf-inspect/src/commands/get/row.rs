@@ -1,0 +1,160 @@
+//! One object of the output.
+
+use jiff::Timestamp;
+use kopf_core::body::Body;
+use serde_json::{Value, json};
+
+use super::Verdicts;
+use crate::args::Output;
+use crate::cluster::Cluster;
+use crate::events::Verdict;
+use crate::handled::Handled;
+use crate::paint::Style;
+use crate::places::Places;
+use crate::state::{Holder, State};
+use crate::table::Cell;
+use crate::time::age;
+
+/// An object with its state; its body is not kept.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    api_version: Option<String>,
+    kind: Option<String>,
+    namespace: Option<String>,
+    name: String,
+    uid: Option<String>,
+    created: Option<String>,
+    handled: Handled,
+    /// The state by the object and its events.
+    state: Shown,
+}
+
+/// The state in the output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Shown {
+    State(State),
+    /// The object does not exist any longer.
+    Deleted,
+}
+
+/// The columns of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Columns {
+    pub(super) with_namespace: bool,
+    pub(super) output: Option<Output>,
+}
+
+impl Columns {
+    pub(super) fn names(self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        if self.with_namespace {
+            names.push("NAMESPACE");
+        }
+        names.extend(["NAME", "STATE", "AGE"]);
+        if self.output == Some(Output::Wide) {
+            names.extend(["HANDLERS", "CHANGES", "FINALIZERS"]);
+        }
+        names.push("DETAILS");
+        names
+    }
+}
+
+impl Row {
+    pub(super) fn new(body: &Body, places: &Places, verdicts: &Verdicts) -> Self {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let handled = Handled::assess(body, places, Cluster::now());
+        let mut row = Self {
+            api_version: owned(body.api_version()),
+            kind: owned(body.kind()),
+            namespace: owned(body.namespace()),
+            name: body.name().unwrap_or_default().to_owned(),
+            uid: owned(body.uid()),
+            created: owned(body.creation_timestamp()),
+            state: Shown::State(handled.state.clone()),
+            handled,
+        };
+        row.judge(body.uid().and_then(|uid| verdicts.get(uid)));
+        row
+    }
+
+    /// Takes the events of the object into account. They show failures whose records are purged.
+    pub(super) fn judge(&mut self, verdict: Option<&Verdict>) {
+        let own = &self.handled.state;
+        let failure = verdict.and_then(Verdict::failure);
+        let failure = failure.filter(|_| *own == State::Settled);
+        self.state = Shown::State(failure.unwrap_or_else(|| own.clone()));
+    }
+
+    /// Returns the row of the same object after its deletion.
+    pub(super) fn deleted(mut self) -> Self {
+        self.state = Shown::Deleted;
+        self
+    }
+
+    /// Returns `true` if the state of both rows is the same.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.state == other.state
+    }
+
+    fn state_name(&self) -> &'static str {
+        match &self.state {
+            Shown::State(state) => state.name(),
+            Shown::Deleted => "deleted",
+        }
+    }
+
+    fn details(&self, now: Timestamp) -> String {
+        match &self.state {
+            Shown::State(state) => state.details(now),
+            Shown::Deleted => String::new(),
+        }
+    }
+
+    pub(super) fn cells(&self, columns: Columns, now: Timestamp) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        if columns.with_namespace {
+            cells.push(Cell::new(self.namespace.as_deref().unwrap_or_default()));
+        }
+        let state = self.state_name();
+        cells.push(Cell::new(&self.name));
+        cells.push(Cell::styled(state, Style::of_state(state)));
+        cells.push(Cell::new(&age(now, self.created.as_deref())));
+        if columns.output == Some(Output::Wide) {
+            let records = &self.handled.findings.records;
+            let finished = records.iter().filter(|finding| finding.is_finished());
+            let handlers = match records.len() {
+                0 => String::new(),
+                known => format!("{}/{known}", finished.count()),
+            };
+            cells.push(Cell::new(&handlers));
+            cells.push(Cell::new(&self.handled.diff.len().to_string()));
+            cells.push(Cell::new(&self.finalizers().join(",")));
+        }
+        cells.push(Cell::new(&self.details(now)));
+        cells
+    }
+
+    pub(super) fn to_value(&self, now: Timestamp) -> Value {
+        let records = self.handled.findings.records.iter();
+        let state = match &self.state {
+            Shown::State(state) => state.to_value(),
+            Shown::Deleted => json!({"name": "deleted"}),
+        };
+        json!({
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "uid": self.uid,
+            "state": state,
+            "details": self.details(now),
+            "handlers": records.map(|finding| finding.id.as_str()).collect::<Vec<_>>(),
+            "finalizers": self.finalizers(),
+            "diff": &*self.handled.diff,
+        })
+    }
+
+    fn finalizers(&self) -> Vec<&str> {
+        self.handled.finalizers.iter().map(Holder::name).collect()
+    }
+}

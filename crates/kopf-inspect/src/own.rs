@@ -1,0 +1,73 @@
+//! Annotations of the operator on an object.
+
+use kopf_core::body::Body;
+use kopf_core::keys::MARKER;
+use kopf_core::lenient;
+use kopf_core::object::attempted;
+use kopf_core::object::retriggering;
+use kopf_core::progress::ProgressRecord;
+
+use crate::places::Places;
+
+/// The annotation of the diff-base, without its prefix.
+const BASE: &str = "last-handled-configuration";
+
+/// The annotation that wakes an object up, without its prefix.
+const TOUCH: &str = "touch-dummy";
+
+/// The suffix of names on replica sets of deployments.
+pub(crate) const COPIED: &str = "-ofDRS";
+
+/// An annotation of the operator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Own<'a> {
+    pub(crate) key: &'a str,
+    /// The key without prefix and suffix.
+    pub(crate) name: &'a str,
+    pub(crate) text: &'a str,
+}
+
+/// Returns the annotations of the operator.
+pub(crate) fn own_annotations<'a>(
+    places: &'a Places,
+    body: &'a Body,
+) -> impl Iterator<Item = Own<'a>> {
+    let prefix = places.naming.prefix();
+    let is_copied = places
+        .naming
+        .keys(BASE, body)
+        .iter()
+        .any(|key| key.ends_with(COPIED));
+    body.annotations().iter().filter_map(move |(key, value)| {
+        let name = if prefix.is_empty() {
+            key.as_str()
+        } else {
+            key.strip_prefix(prefix)?.strip_prefix('/')?
+        };
+        // Names without the suffix are copies of the annotations of the deployment.
+        let name = if is_copied {
+            name.strip_suffix(COPIED)?
+        } else {
+            name
+        };
+        let text = value.as_str()?;
+        // Without a prefix, annotations are recognised by their names and values.
+        let is_own = !prefix.is_empty() || is_known(name) || record(text).is_some();
+        is_own.then_some(Own { key, name, text })
+    })
+}
+
+/// Returns `true` for annotations that are not progress records.
+pub(crate) fn is_known(name: &str) -> bool {
+    let known = [BASE, TOUCH, MARKER, attempted::KEY, retriggering::KEY];
+    known.contains(&name)
+}
+
+/// Parses a progress record; `None` if the text is something else.
+pub(crate) fn record(text: &str) -> Option<ProgressRecord> {
+    let value = text
+        .starts_with('{')
+        .then(|| lenient::from_str(text).ok())??;
+    value.get("retries")?;
+    ProgressRecord::from_value(&value)
+}

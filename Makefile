@@ -127,6 +127,8 @@ extended: need-cargo languages
 	KOPF_TEST_KILLS=$(or $(KILLS),200) cargo test --release --package kopf-sandbox --test durability
 	@echo "Model checking with larger bounds…"
 	KOPF_MODEL_DEPTH=deep cargo test --release --package kopf-core --test model -- --nocapture
+	@echo "A project whose only dependency is kopf…"
+	@tests/outside/check.sh
 	@echo "New projects of both languages, built and tested…"
 	@venv="$$(KOPF_CACHE="$(CACHE)" python/build.sh | tail -n1)" && \
 		PYTHONPATH="$$PWD/python" tests/scaffold.sh "$$venv/bin/python"

@@ -36,6 +36,7 @@ pub struct Leading {
 
 /// A number of shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Shards {
     /// A number that can be divided evenly among up to 12 replicas.
     Auto,

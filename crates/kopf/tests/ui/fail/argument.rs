@@ -1,5 +1,6 @@
 //! An argument that is no extractor is pointed at.
 
+use kopf::Body;
 use kopf::prelude::*;
 
 #[kopf::on::create("things")]

@@ -1,5 +1,6 @@
 //! The functions of the builder refuse the same.
 
+use kopf::Patch;
 use kopf::prelude::*;
 
 fn handler() {}

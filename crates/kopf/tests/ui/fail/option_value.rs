@@ -1,5 +1,6 @@
 //! Types of options which only the compiler knows are checked by traits with messages.
 
+use kopf::Patch;
 use kopf::prelude::*;
 
 const LIMIT: &str = "1m";

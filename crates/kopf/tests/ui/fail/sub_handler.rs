@@ -1,5 +1,6 @@
 //! Sub-handlers have arguments which are extractors.
 
+use kopf::SubHandlers;
 use kopf::prelude::*;
 
 #[kopf::on::create("things")]

@@ -1,7 +1,6 @@
 //! Types of options which only the compiler knows are checked by traits with messages.
 
-use kopf::Patch;
-use kopf::prelude::*;
+use kopf::{Patch, prelude::*};
 
 const LIMIT: &str = "1m";
 

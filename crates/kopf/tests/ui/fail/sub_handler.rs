@@ -1,7 +1,6 @@
 //! Sub-handlers have arguments which are extractors.
 
-use kopf::SubHandlers;
-use kopf::prelude::*;
+use kopf::{SubHandlers, prelude::*};
 
 #[kopf::on::create("things")]
 fn create_fn(subs: SubHandlers) {

@@ -129,6 +129,8 @@ extended: need-cargo languages
 	KOPF_MODEL_DEPTH=deep cargo test --release --package kopf-core --test model -- --nocapture
 	@echo "A simulation of replicas with 1,000 seeds…"
 	KOPF_SIMULATION_SEEDS=1000 cargo test --release --package kopf-core --test replicas
+	@echo "A project whose only dependency is kopf…"
+	@tests/outside/check.sh
 	@echo "New projects of both languages, built and tested…"
 	@venv="$$(KOPF_CACHE="$(CACHE)" python/build.sh | tail -n1)" && \
 		PYTHONPATH="$$PWD/python" tests/scaffold.sh "$$venv/bin/python"

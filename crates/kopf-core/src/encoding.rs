@@ -18,13 +18,11 @@ use serde_json::ser::{Formatter, Serializer};
 /// let text = to_json_text(&serde_json::json!({"a": [1, 1.0, "ä"]}));
 /// assert_eq!(text, r#"{"a":[1,1.0,"\u00e4"]}"#);
 /// ```
-#[expect(clippy::missing_panics_doc, reason = "it never does")]
 pub fn to_json_text(value: &Value) -> String {
     try_json_text(value).expect("a JSON value has only string keys, and memory accepts any bytes")
 }
 
 /// Serialises any type. Fails only if its own serialisation does.
-#[expect(clippy::missing_panics_doc, reason = "it never does")]
 pub fn try_json_text<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json::Error> {
     let mut bytes = Vec::with_capacity(256);
     value.serialize(&mut Serializer::with_formatter(&mut bytes, AsciiFormatter))?;

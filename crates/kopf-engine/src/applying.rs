@@ -25,6 +25,7 @@ pub struct Applied {
 
 /// The effect of applying a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Effect {
     /// The manifest was sent: the child was created or changed.
     Written,

@@ -13,6 +13,7 @@ mod function;
 mod index;
 mod literals;
 mod options;
+mod resource;
 mod selector;
 
 use options::Macro;
@@ -152,4 +153,22 @@ pub fn probe(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn index(arguments: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(Macro::Index, arguments.into(), &item.into()).into()
+}
+
+/// Makes a custom resource of a type that is its `spec`: derives kube's `CustomResource`, `Serialize`,
+/// `Deserialize`, `JsonSchema`, `Clone` and `Debug`.
+///
+/// The options are those of `#[kube(…)]`. They are described at the re-export, `kopf::resource`.
+#[proc_macro_attribute]
+pub fn resource(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    resource::resource(&arguments.into(), &item.into()).into()
+}
+
+/// Makes a type usable in custom resources: derives `Serialize`, `Deserialize`, `JsonSchema`, `Clone` and
+/// `Debug`.
+///
+/// It is described at the re-export, `kopf::schema`.
+#[proc_macro_attribute]
+pub fn schema(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    resource::schema(&arguments.into(), &item.into()).into()
 }

@@ -9,24 +9,20 @@
 //! use kopf::prelude::*;
 //! use kopf_testing::{Lab, manifest};
 //!
-//! async fn greet(Name(name): Name) -> kopf::Result<Value> {
-//!     Ok(json!({"text": format!("Hello, {name}!")}))
+//! #[kopf::resource(group = "example.com", version = "v1", kind = "Greeting", namespaced)]
+//! #[kube(status = "GreetingStatus")]
+//! struct GreetingSpec {
+//!     name: String,
 //! }
 //!
-//! const DEFINITION: &str = "
-//! apiVersion: apiextensions.k8s.io/v1
-//! kind: CustomResourceDefinition
-//! metadata: {name: greetings.example.com}
-//! spec:
-//!   group: example.com
-//!   scope: Namespaced
-//!   names: {plural: greetings, singular: greeting, kind: Greeting}
-//!   versions:
-//!   - name: v1
-//!     served: true
-//!     storage: true
-//!     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-//! ";
+//! #[kopf::schema]
+//! struct GreetingStatus {
+//!     greet: Option<String>,
+//! }
+//!
+//! async fn greet(Spec(spec): Spec<GreetingSpec>) -> kopf::Result<String> {
+//!     Ok(format!("Hello, {}!", spec.name))
+//! }
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
@@ -36,25 +32,27 @@
 //!     .handler(on::create("greetings", greet).id("greet"))
 //!     .build()
 //!     .unwrap();
-//! let lab = Lab::new().with(DEFINITION).operator(operator).start().await;
+//! let lab = Lab::new().crd::<Greeting>().operator(operator).start().await;
 //!
 //! let greeting = lab
 //!     .apply(manifest!({
-//!         "apiVersion": "example.com/v1", "kind": "Greeting", "metadata": {"name": "world"},
+//!         "apiVersion": "example.com/v1", "kind": "Greeting",
+//!         "metadata": {"name": "one"}, "spec": {"name": "world"},
 //!     }))
 //!     .await;
 //! lab.settled().await;
 //!
-//! assert_eq!(lab.get(&greeting).await["status"]["greet"]["text"], "Hello, world!");
+//! assert_eq!(lab.get(&greeting).await["status"]["greet"], "Hello, world!");
 //! # lab.finish().await;
 //! # }
 //! ```
 //!
-//! With `start_paused`, time is virtual: it stands still while anything is being done, and jumps to
-//! the next deadline when everybody waits. A day of retries takes milliseconds, and the outcome
-//! does not depend on the machine's speed.
+//! With `start_paused`, time is virtual: it stands still while there is work, and jumps to the next deadline
+//! when there is none. A day of retries takes milliseconds, and the outcome does not depend on the speed of the
+//! machine.
 //!
-//! Nothing here returns errors: what a test cannot do fails the test, with the reason.
+//! Methods panic with the reason if a request fails, which fails the test. Those with names in `try_` return
+//! what the API refuses.
 #![allow(
     clippy::panic,
     clippy::missing_panics_doc,
@@ -65,7 +63,7 @@ mod lab;
 mod manifest;
 pub mod recording;
 
-pub use lab::{Builder, Lab, ObjectRef};
+pub use lab::{Builder, Lab, ObjectRef, Refusal};
 pub use manifest::Manifest;
 
 #[doc(hidden)]

@@ -12,12 +12,8 @@ use kopf::prelude::*;
 use kopf_sandbox::fault::{Fault, Verb};
 use kopf_testing::recording::Moment;
 use kopf_testing::{Lab, Manifest, manifest};
-use kube::CustomResource;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-#[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
-#[kube(
+#[kopf::resource(
     group = "example.com",
     version = "v1",
     kind = "Claim",
@@ -29,13 +25,13 @@ struct ClaimSpec {
     size: Option<String>,
 }
 
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug)]
+#[kopf::schema]
 struct ClaimStatus {
     phase: Option<String>,
     make: Option<Made>,
 }
 
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug)]
+#[kopf::schema]
 struct Made {
     made: bool,
 }
@@ -204,6 +200,48 @@ async fn real_time_cannot_be_advanced() {
         .start()
         .await;
     lab.advance(1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_requests_are_returned() {
+    let lab = Lab::new()
+        .crd::<Claim>()
+        .operator(operator(&Calls::default()))
+        .start()
+        .await;
+    let wrong = json!({
+        "apiVersion": "example.com/v1", "kind": "Claim",
+        "metadata": {"name": "wrong"}, "spec": {"size": 5},
+    });
+    let refusal = lab.try_apply(wrong).await.unwrap_err();
+    assert_eq!(refusal.code, 422);
+    assert_eq!(refusal.reason, "Invalid");
+    assert!(refusal.message.contains("spec.size"), "{refusal}");
+    assert!(!lab.exists("claims/wrong").await);
+
+    let object = lab.try_apply(claim()).await.unwrap();
+    let wrong = json!({"spec": {"size": []}});
+    let refusal = lab.try_patch(&object, wrong).await.unwrap_err();
+    assert_eq!(refusal.code, 422);
+    let wrong = json!({"status": {"phase": 1}});
+    let refusal = lab.try_patch_status(&object, wrong).await.unwrap_err();
+    assert_eq!(refusal.code, 422);
+    let refusal = lab.try_delete("claims/absent").await.unwrap_err();
+    assert_eq!((refusal.code, refusal.reason.as_str()), (404, "NotFound"));
+    assert!(lab.try_delete(&object).await.is_ok());
+    lab.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "422 Invalid")]
+async fn refused_objects_fail_the_test() {
+    let lab = Lab::new()
+        .crd::<Claim>()
+        .operator(operator(&Calls::default()))
+        .start()
+        .await;
+    let object = lab.apply(claim()).await;
+    lab.patch(&object, json!({"spec": {"size": 5}})).await;
 }
 
 #[tokio::test(start_paused = true)]

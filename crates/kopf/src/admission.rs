@@ -32,6 +32,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use kopf::admission::{ClientConfig, Incoming, ServerError, Serving, Shutdown, WebhookServer};
+//! use kopf::SettingsMut;
 //! use kopf::prelude::*;
 //!
 //! # async fn next_request() -> Option<Value> { None }
@@ -73,6 +74,7 @@
 //! }
 //! ```
 
+#[doc(inline)]
 pub use kopf_core::admission::{
     ClientConfig, Incoming, Operation, ParseError, Refusal, ReviewHead, ServerError,
     ServiceReference, Serving, Shutdown, Unreadable, WebhookServer, parse,

@@ -2,6 +2,7 @@
 
 use kopf_core::body::Body;
 use kopf_engine::applying::{self, FieldOwnership};
+#[doc(inline)]
 pub use kopf_engine::applying::{Applied, Effect, Error as ApplyError};
 use serde_json::Value;
 
@@ -50,6 +51,7 @@ pub async fn apply_child<M, N>(
 /// The options of [`apply_child`].
 ///
 /// ```
+/// use kopf::Body;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::create("kopfexamples")]

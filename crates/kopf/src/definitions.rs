@@ -120,7 +120,8 @@ mod tests {
     use super::*;
 
     mod v1 {
-        use crate::prelude::*;
+        use kube::CustomResource;
+        use serde::{Deserialize, Serialize};
 
         #[derive(CustomResource, Serialize, Deserialize, schemars::JsonSchema, Clone, Debug)]
         #[kube(group = "g", version = "v1", kind = "Thing", namespaced)]
@@ -130,7 +131,8 @@ mod tests {
     }
 
     mod v1beta1 {
-        use crate::prelude::*;
+        use kube::CustomResource;
+        use serde::{Deserialize, Serialize};
 
         #[derive(CustomResource, Serialize, Deserialize, schemars::JsonSchema, Clone, Debug)]
         #[kube(group = "g", version = "v1beta1", kind = "Thing", namespaced)]
@@ -140,7 +142,8 @@ mod tests {
     }
 
     mod unchecked {
-        use crate::prelude::*;
+        use kube::CustomResource;
+        use serde::{Deserialize, Serialize};
 
         #[derive(CustomResource, Serialize, Deserialize, Clone, Debug)]
         #[kube(group = "g", version = "v1", kind = "Loose", schema = "disabled")]

@@ -1,18 +1,132 @@
 //! Objects that belong to other objects: owner references, names, namespaces, labels.
 //!
-//! All functions take JSON, types of `k8s-openapi`, types with kube's `CustomResource` derive, and
-//! lists of those: see [`Manifest`] and [`Referred`]. They change all given objects or, with an error,
-//! none; nothing is sent to Kubernetes.
+//! All functions take JSON, types of `k8s-openapi`, custom resources, and lists of those: see [`Manifest`] and
+//! [`Referred`]. They change all given objects or, with an error, none; nothing is sent to Kubernetes.
+//!
+//! Inside of handlers, [`Current`] stands for the object that is being handled: as an owner, and as the source
+//! of a name, a namespace and labels.
 
 use kopf_core::field::FieldPath;
 use kopf_core::hierarchy as core;
 use serde_json::{Map, Value};
 
 use crate::filters::IntoFieldPath;
-use crate::objects::{Error, Manifest, Referred};
+use crate::objects::{Current, Error, Manifest, Referred};
 
-/// Makes objects the children of their owner: they are removed together with it, they are named
-/// after it, they are in its namespace, and they have its labels.
+/// Labels for [`label`]: pairs of keys and values, a map, or [`Current`] for the labels of the object that is
+/// being handled.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a source of labels",
+    label = "not labels",
+    note = "accepted are lists and maps of text to text, and `kopf::Current`"
+)]
+pub trait IntoLabels {
+    /// Returns the labels.
+    fn into_labels(self) -> Result<Map<String, Value>, Error>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<I, K, V> IntoLabels for I
+where
+    I: IntoIterator<Item = (K, V)>,
+    K: Into<String>,
+    V: Into<String>,
+{
+    fn into_labels(self) -> Result<Map<String, Value>, Error> {
+        let labels = self.into_iter();
+        let labels = labels.map(|(key, value)| (key.into(), Value::String(value.into())));
+        Ok(labels.collect())
+    }
+}
+
+impl IntoLabels for Current {
+    fn into_labels(self) -> Result<Map<String, Value>, Error> {
+        Ok(self.body()?.labels().clone())
+    }
+}
+
+/// A name for [`harmonize_naming`]: text, or [`Current`] for the name of the object that is being handled.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a name",
+    label = "not a name",
+    note = "accepted are text and `kopf::Current`"
+)]
+pub trait IntoName {
+    /// Returns the name.
+    fn into_name(self) -> Result<String, Error>;
+}
+
+impl IntoName for &str {
+    fn into_name(self) -> Result<String, Error> {
+        Ok(self.to_owned())
+    }
+}
+
+impl IntoName for &String {
+    fn into_name(self) -> Result<String, Error> {
+        Ok(self.clone())
+    }
+}
+
+impl IntoName for String {
+    fn into_name(self) -> Result<String, Error> {
+        Ok(self)
+    }
+}
+
+impl IntoName for Current {
+    fn into_name(self) -> Result<String, Error> {
+        let body = self.body()?;
+        let name = body.name().map(str::to_owned);
+        name.ok_or(Error::Nameless)
+    }
+}
+
+/// A namespace for [`adjust_namespace`]: text, `None` for cluster-scoped objects, or [`Current`] for the
+/// namespace of the object that is being handled.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a namespace",
+    label = "not a namespace",
+    note = "accepted are text, `Option` of text and `kopf::Current`"
+)]
+pub trait IntoNamespace {
+    /// Returns the namespace.
+    fn into_namespace(self) -> Result<Option<String>, Error>;
+}
+
+impl IntoNamespace for &str {
+    fn into_namespace(self) -> Result<Option<String>, Error> {
+        Ok(Some(self.to_owned()))
+    }
+}
+
+impl IntoNamespace for &String {
+    fn into_namespace(self) -> Result<Option<String>, Error> {
+        Ok(Some(self.clone()))
+    }
+}
+
+impl IntoNamespace for String {
+    fn into_namespace(self) -> Result<Option<String>, Error> {
+        Ok(Some(self))
+    }
+}
+
+impl<T: IntoNamespace> IntoNamespace for Option<T> {
+    fn into_namespace(self) -> Result<Option<String>, Error> {
+        self.map_or(Ok(None), IntoNamespace::into_namespace)
+    }
+}
+
+impl IntoNamespace for Current {
+    fn into_namespace(self) -> Result<Option<String>, Error> {
+        let body = self.body()?;
+        Ok(body.namespace().map(str::to_owned))
+    }
+}
+
+/// Makes objects the children of their owner: they are removed together with it, named after it, in its
+/// namespace, and have its labels.
 ///
 /// With other options: [`Adoption`].
 ///
@@ -110,11 +224,27 @@ impl Adoption {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
+/// With the labels, the name and the namespace of the object that is being handled:
+///
+/// ```
+/// use kopf::Current;
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("kopfexamples")]
+/// fn create_fn() -> kopf::Result<()> {
+///     let mut pod = json!({"apiVersion": "v1", "kind": "Pod"});
+///     kopf::label(&mut pod, Current)?;
+///     kopf::harmonize_naming(&mut pod, Current)?;
+///     kopf::adjust_namespace(&mut pod, Current)?;
+///     Ok(())
+/// }
+/// ```
+///
 /// # Errors
-/// If something is not an object.
-pub fn label<M, K: Into<String>, V: Into<String>>(
+/// If something is not an object; if [`Current`] is used outside of handlers.
+pub fn label<M>(
     objs: &mut (impl Manifest<M> + ?Sized),
-    labels: impl IntoIterator<Item = (K, V)>,
+    labels: impl IntoLabels,
 ) -> Result<(), Error> {
     Labelling::default().label(objs, labels)
 }
@@ -152,15 +282,12 @@ impl Labelling {
     ///
     /// # Errors
     /// As [`label`].
-    pub fn label<M, K: Into<String>, V: Into<String>>(
+    pub fn label<M>(
         &self,
         objs: &mut (impl Manifest<M> + ?Sized),
-        labels: impl IntoIterator<Item = (K, V)>,
+        labels: impl IntoLabels,
     ) -> Result<(), Error> {
-        let labels = labels.into_iter();
-        let labels: Map<String, Value> = labels
-            .map(|(key, value)| (key.into(), Value::String(value.into())))
-            .collect();
+        let labels = labels.into_labels()?;
         objs.change(&|objs| core::label(objs, &labels, &self.0))
     }
 }
@@ -179,10 +306,10 @@ impl Labelling {
 /// ```
 ///
 /// # Errors
-/// If something is not an object.
+/// If something is not an object; if [`Current`] is used outside of handlers.
 pub fn harmonize_naming<M>(
     objs: &mut (impl Manifest<M> + ?Sized),
-    name: &str,
+    name: impl IntoName,
 ) -> Result<(), Error> {
     Naming::default().harmonize_naming(objs, name)
 }
@@ -222,9 +349,10 @@ impl Naming {
     pub fn harmonize_naming<M>(
         self,
         objs: &mut (impl Manifest<M> + ?Sized),
-        name: &str,
+        name: impl IntoName,
     ) -> Result<(), Error> {
-        objs.change(&|objs| core::harmonize_naming(objs, name, self.0))
+        let name = name.into_name()?;
+        objs.change(&|objs| core::harmonize_naming(objs, &name, self.0))
     }
 }
 
@@ -242,24 +370,24 @@ impl Naming {
 ///
 /// # Errors
 /// If something is not an object.
-pub fn adjust_namespace<'n, M>(
+pub fn adjust_namespace<M>(
     objs: &mut (impl Manifest<M> + ?Sized),
-    namespace: impl Into<Option<&'n str>>,
+    namespace: impl IntoNamespace,
 ) -> Result<(), Error> {
-    let namespace = namespace.into();
-    objs.change(&|objs| core::adjust_namespace(objs, namespace, false))
+    let namespace = namespace.into_namespace()?;
+    objs.change(&|objs| core::adjust_namespace(objs, namespace.as_deref(), false))
 }
 
-/// Puts objects into this namespace, whatever theirs was.
+/// Puts objects into this namespace, and replaces the one they have.
 ///
 /// # Errors
-/// If something is not an object.
-pub fn force_namespace<'n, M>(
+/// If something is not an object; if [`Current`] is used outside of handlers.
+pub fn force_namespace<M>(
     objs: &mut (impl Manifest<M> + ?Sized),
-    namespace: impl Into<Option<&'n str>>,
+    namespace: impl IntoNamespace,
 ) -> Result<(), Error> {
-    let namespace = namespace.into();
-    objs.change(&|objs| core::adjust_namespace(objs, namespace, true))
+    let namespace = namespace.into_namespace()?;
+    objs.change(&|objs| core::adjust_namespace(objs, namespace.as_deref(), true))
 }
 
 /// Adds an owner to objects: Kubernetes removes them after it. It is its controller, and blocks its

@@ -1,8 +1,8 @@
 //! Kubernetes operators in a few lines: the Rust front of Kopf.
 //!
-//! An operator's author declares *what happened* to objects (created, changed, deleted, a field
-//! changed, …) and writes only the reaction to it. The framework watches, finds out what has
-//! happened and what has changed, calls, retries, remembers on the objects, and reports.
+//! An operator declares what happened to objects (created, changed, deleted, a field changed) and
+//! contains only the reaction. The framework watches the objects, detects causes, calls handlers, retries
+//! them, stores their progress on the objects, and reports.
 //!
 //! ```no_run
 //! use kopf::prelude::*;
@@ -18,18 +18,37 @@
 //! }
 //! ```
 //!
-//! - [`on`]: what handlers react to, and their options;
-//! - [`admission`]: what the API server asks before it stores objects; [`webhooks`]: how it does;
-//! - [`background`]: daemons and timers, which run beside objects;
-//! - [`extract`]: what handlers can ask for;
-//! - [`index`](index()) and [`Index`]: what is prepared for all handlers; [`Memo`]: what they remember;
-//! - [`filters`]: which objects and changes handlers are for;
-//! - [`IntoOutcome`]: what handlers can return; [`temporary`], [`permanent`] and [`denied`] errors;
+//! - [`on`]: causes of calls, and the options of handlers;
+//! - [`admission`]: admission handlers; [`webhooks`]: their servers and tunnels;
+//! - [`background`]: daemons and timers;
+//! - [`extract`]: arguments of handlers;
+//! - [`resource`] and [`schema`]: custom resources as types;
+//! - [`index`](index()) and [`Index`]: in-memory indices; [`Memo`]: per-object stores;
+//! - [`filters`]: criteria for objects and changes;
+//! - [`IntoOutcome`]: results of handlers; [`temporary`], [`permanent`] and [`denied`] errors;
 //! - [`SubHandlers`]: handlers inside of handlers;
-//! - [`event()`], [`info`], [`warn()`], [`exception`]: events about objects;
-//! - [`adopt`] and its neighbours: objects that belong to others; [`apply_child`]: how they get there;
+//! - [`event()`], [`info`], [`warn()`], [`exception`]: Kubernetes events about objects;
+//! - [`adopt`] and its neighbours: owner references, names, labels; [`apply_child`]: server-side apply;
 //! - [`Conditions`]: `status.conditions` of objects;
-//! - [`main()`]: the command line; [`Operator`]: operators inside of other programs.
+//! - [`main()`] and [`cli`]: the command line; [`Operator`]: operators inside of other programs.
+//!
+//! The [`prelude`] has the names that most operators use. All others are written with the name of the
+//! crate: `patch: kopf::Patch`.
+//!
+//! # Other crates
+//!
+//! A program needs no dependency but `kopf`: [`serde`], [`serde_json`], [`schemars`], [`kube`] and
+//! [`k8s_openapi`] are re-exported. [`resource`] and [`schema`] derive with these re-exports. Plain derives
+//! refer to crates by name; where these are not among the dependencies, attributes give their paths:
+//!
+//! ```
+//! #[derive(kopf::serde::Serialize, kopf::schemars::JsonSchema)]
+//! #[serde(crate = "kopf::serde")]
+//! #[schemars(crate = "kopf::schemars")]
+//! struct Report {
+//!     ready: bool,
+//! }
+//! ```
 
 #![warn(clippy::too_many_lines)]
 
@@ -76,26 +95,42 @@ pub use extract::{
 };
 pub use filters::{ABSENT, PRESENT, all_, any_, none_, not_};
 pub use hierarchy::{
-    Adoption, Labelling, Naming, Ownership, adjust_namespace, adopt, append_owner_reference,
-    build_object_reference, build_owner_reference, force_namespace, harmonize_naming, label,
-    remove_owner_reference,
+    Adoption, IntoLabels, IntoName, IntoNamespace, Labelling, Naming, Ownership, adjust_namespace,
+    adopt, append_owner_reference, build_object_reference, build_owner_reference, force_namespace,
+    harmonize_naming, label, remove_owner_reference,
 };
 pub use indexing::{Index, IndexOf, index};
+#[doc(inline)]
 pub use kopf_client::connection::ConnectionInfo;
+#[doc(inline)]
 pub use kopf_client::vault::{Credentials, LoginError};
+#[doc(inline)]
 pub use kopf_core::admission::Operation;
+#[doc(inline)]
 pub use kopf_core::body::Body;
+#[doc(inline)]
 pub use kopf_core::cause::{EventType, Reason};
+#[doc(inline)]
 pub use kopf_core::conditions::ConditionStatus;
+#[doc(inline)]
 pub use kopf_core::diff::{Diff, DiffItem, DiffOperation};
+#[doc(inline)]
 pub use kopf_core::field::FieldPath;
+#[doc(inline)]
 pub use kopf_core::handler::ErrorsMode;
+#[doc(inline)]
 pub use kopf_core::namespace::{NamespacePattern, Scope};
+#[doc(inline)]
 pub use kopf_core::reference::ObjectReference;
+#[doc(inline)]
 pub use kopf_core::resource::Resource;
+#[doc(inline)]
 pub use kopf_core::settings::{self, Level, Settings};
+#[doc(inline)]
 pub use kopf_core::{diffbase, progress};
+#[doc(inline)]
 pub use kopf_engine::health::Health;
+#[doc(inline)]
 pub use kopf_engine::metrics::Format as MetricsFormat;
 pub use kube::Client;
 pub use login::{IntoCredentials, login_with_kubeconfig, login_with_service_account};
@@ -107,12 +142,69 @@ pub use seconds::{IntoDuration, InvalidDuration};
 pub use selecting::{EVERYTHING, Everything, IntoSelect, ResourceType, Select};
 pub use tokio_util::sync::CancellationToken;
 
-/// Webhook servers and tunnels: how the API server reaches an operator.
+/// Makes a custom resource of the type that is its `spec`.
+///
+/// The options are those of `#[kube(…)]` of [`kube::CustomResource`]. `group`, `version` and `kind` are
+/// required; `namespaced`, `status`, `plural`, `singular`, `shortname`, `category`, `printcolumn`, `scale`,
+/// `derive` and others are optional. The type of the whole object has the name of the `kind`.
+///
+/// The attribute derives `CustomResource`, `Serialize`, `Deserialize`,
+/// [`JsonSchema`](schemars::JsonSchema), `Clone` and `Debug`, except for those that are derived below it.
+///
+/// ```
+/// use kopf::kube::CustomResourceExt as _;
+/// use kopf::prelude::*;
+///
+/// #[kopf::resource(group = "example.com", version = "v1", kind = "Greeting", namespaced)]
+/// #[kube(status = "GreetingStatus", shortname = "gr")]
+/// #[derive(PartialEq)]
+/// #[serde(rename_all = "camelCase")]
+/// struct GreetingSpec {
+///     full_name: Option<String>,
+/// }
+///
+/// #[kopf::schema]
+/// #[derive(Default)]
+/// struct GreetingStatus {
+///     message: Option<String>,
+/// }
+///
+/// #[kopf::on::create(Greeting)]
+/// fn greet(greeting: kopf::Object<Greeting>, patch: kopf::Patch) {
+///     let name = greeting.spec.full_name.as_deref().unwrap_or("world");
+///     patch.status().merge(GreetingStatus { message: Some(format!("Hello, {name}!")) });
+/// }
+///
+/// assert_eq!(Greeting::crd_name(), "greetings.example.com");
+/// ```
+///
+/// With validation rules (`validation = …`, `#[x_kube(validation = …)]` at fields), the derive of kube refers
+/// to `schemars` in the scope of the type: add `use kopf::schemars;`.
+#[doc(inline)]
+pub use kopf_macros::resource;
+/// Makes a type usable in custom resources, in results of handlers and in patches: derives `Serialize`,
+/// `Deserialize`, [`JsonSchema`](schemars::JsonSchema), `Clone` and `Debug`, except for those that are derived
+/// below it.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::schema]
+/// #[serde(rename_all = "camelCase")]
+/// struct Claimed {
+///     pvc_name: String,
+/// }
+///
+/// #[kopf::on::create("kopfexamples")]
+/// async fn claim(Name(name): Name) -> kopf::Result<Claimed> {
+///     Ok(Claimed { pvc_name: name })
+/// }
+/// ```
+#[doc(inline)]
+pub use kopf_macros::schema;
+/// Webhook servers and tunnels.
 #[cfg(feature = "webhooks")]
 #[doc(inline)]
 pub use kopf_webhooks as webhooks;
 #[doc(no_inline)]
-pub use {jiff, k8s_openapi, kopf_client as client, kube, serde_json};
-
-#[doc(hidden)]
-pub use {kopf_core as core, kopf_engine as engine};
+pub use {clap, jiff, k8s_openapi, kube, schemars, serde, serde_json, tracing, tracing_subscriber};

@@ -70,6 +70,7 @@ pub(crate) fn deliver(result: impl IntoCredentials) -> HandlerResult {
 /// none. For login handlers:
 ///
 /// ```
+/// use kopf::Settings;
 /// use kopf::prelude::*;
 /// use kopf::{Credentials, login_with_kubeconfig, login_with_service_account};
 ///

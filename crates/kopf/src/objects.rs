@@ -29,9 +29,12 @@ pub enum Error {
         /// How many there are.
         count: usize,
     },
-    /// No object is being handled here.
-    #[error("there is no current object outside of handlers: name the owner")]
+    /// [`Current`] is used where no object is being handled.
+    #[error("there is no current object outside of handlers: give the object explicitly")]
     NoCurrent,
+    /// The current object has no name.
+    #[error("the current object has no name: give a name explicitly")]
+    Nameless,
 }
 
 /// Objects that can be referred to: as owners of others, or in events about them.
@@ -66,7 +69,7 @@ pub trait Referred<M> {
     }
 }
 
-/// The object that is being handled, where an owner is wanted.
+/// The object that is being handled: as an owner, and as the source of a name, a namespace or labels.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -74,7 +77,10 @@ pub trait Referred<M> {
 /// #[kopf::on::create("kopfexamples")]
 /// fn create_fn() -> kopf::Result<()> {
 ///     let mut pod = json!({"apiVersion": "v1", "kind": "Pod"});
-///     kopf::adopt(&mut pod, &kopf::Current)?;
+///     kopf::adopt(&mut pod, &kopf::Current)?; // or only some of that:
+///     kopf::label(&mut pod, kopf::Current)?;
+///     kopf::harmonize_naming(&mut pod, kopf::Current)?;
+///     kopf::adjust_namespace(&mut pod, kopf::Current)?;
 ///     Ok(())
 /// }
 /// ```

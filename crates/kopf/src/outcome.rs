@@ -73,7 +73,7 @@ impl<E: Into<Error>> IntoError for E {
 /// use kopf::Json;
 /// use kopf::prelude::*;
 ///
-/// #[derive(Serialize)]
+/// #[kopf::schema]
 /// struct Created { name: String }
 ///
 /// #[kopf::on::create("kopfexamples")]

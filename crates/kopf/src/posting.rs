@@ -24,6 +24,7 @@ fn poster(function: &str) -> Result<Poster> {
 /// is not.
 ///
 /// ```
+/// use kopf::Body;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::create("kopfexamples")]

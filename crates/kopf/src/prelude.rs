@@ -1,16 +1,11 @@
-//! What almost every operator needs: `use kopf::prelude::*;`
+//! The names that most operators use: `use kopf::prelude::*;`
+//!
+//! None of them is a name of the crate `kube` for something else, so that both can be imported as a whole.
+//! All other names are written with the name of the crate: `kopf::Patch`, `kopf::Object<K>`.
 
-pub use kube::{Client, CustomResource};
-pub use serde::{Deserialize, Serialize};
+pub use kube::Client;
 pub use serde_json::{Value, json};
 
-pub use crate::extract::{
-    Annotations, Child, Conditions, DryRun, Event, Headers, Labels, Live, Logger, Memo, Meta, Name,
-    Namespace, New, Now, Object, Old, Param, Patch, Retry, Runtime, SettingsMut, Spec, SslPeer,
-    Started, State, Status, Stopped, SubHandlers, Subresource, Uid, UserInfo, Warnings,
-};
+pub use crate::extract::{Logger, Memo, Name, Retry, Spec, State, Stopped};
 pub use crate::indexing::Index;
-pub use crate::{
-    ABSENT, Body, Diff, EVERYTHING, EventType, Operation, Operator, PRESENT, Reason, Resource,
-    Settings, on,
-};
+pub use crate::{Diff, Operator, on};

@@ -8,6 +8,7 @@ use crate::definitions::Definition;
 /// All resources, except for events.
 ///
 /// ```
+/// use kopf::Resource;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::event(EVERYTHING)]
@@ -26,8 +27,8 @@ pub struct Everything;
 /// It is needed only for what cannot be said by a text, a type or a function:
 ///
 /// ```
-/// use kopf::prelude::*;
 /// use kopf::Select;
+/// use kopf::prelude::*;
 ///
 /// fn seen() {}
 ///

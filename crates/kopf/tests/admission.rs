@@ -16,6 +16,10 @@ use kopf::admission::{
     ClientConfig, Incoming, Refusal, ServerError, Serving, Shutdown, WebhookServer,
 };
 use kopf::prelude::*;
+use kopf::{
+    Body, DryRun, Headers, Namespace, New, Old, Operation, Param, Patch, Reason, SslPeer,
+    Subresource, Uid, UserInfo, Warnings,
+};
 use kopf_sandbox::Sandbox;
 
 #[derive(Clone, Default)]
@@ -72,7 +76,7 @@ impl Desk {
 /// Runs the declared handlers of a group, and puts a request to one of them.
 async fn asked(group: &str, id: &str, requests: &[Value]) -> Vec<Result<Value, Refusal>> {
     let sandbox = Sandbox::builder().build().unwrap();
-    let client = kopf::client::Client::from_service(sandbox.service(), "default");
+    let client = kopf_client::Client::from_service(sandbox.service(), "default");
     let desk = Desk::default();
     let server = Arc::new(desk.clone());
     let operator = Operator::builder()
@@ -261,7 +265,7 @@ fn unserved() {}
 #[tokio::test(start_paused = true)]
 async fn without_a_server_it_does_not_start() {
     let sandbox = Sandbox::builder().build().unwrap();
-    let client = kopf::client::Client::from_service(sandbox.service(), "default");
+    let client = kopf_client::Client::from_service(sandbox.service(), "default");
     let operator = Operator::builder().registry("serverless").build().unwrap();
     let error = operator.run(client, kopf::CancellationToken::new()).await;
     let error: &dyn std::error::Error = &error.unwrap_err();

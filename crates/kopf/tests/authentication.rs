@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kopf::CancellationToken;
-use kopf::client::connection::Options;
-use kopf::client::vault::{DefaultLogin, Login, LoginError, Retrieved};
-use kopf::engine::authentication::Access;
 use kopf::k8s_openapi::api::core::v1::ConfigMap;
 use kopf::kube::api::{Api, ListParams, PostParams};
 use kopf::prelude::*;
+use kopf_client::connection::Options;
+use kopf_client::vault::{DefaultLogin, Login, LoginError, Retrieved};
+use kopf_engine::authentication::Access;
 use kopf_sandbox::{Listen, Listening, Sandbox};
 
 use tempfile::TempDir;
@@ -69,7 +69,7 @@ impl Cluster {
     }
 
     fn objects(&self) -> Api<ConfigMap> {
-        let client = kopf::client::Client::from_service(self.sandbox.service(), "default");
+        let client = kopf_client::Client::from_service(self.sandbox.service(), "default");
         Api::namespaced(client.kube(), "default")
     }
 }
@@ -121,7 +121,7 @@ async fn handle(
 
 /// Runs the operator until the work is done.
 async fn run_during(
-    operator: impl Future<Output = Result<(), kopf::engine::operator::Error>>,
+    operator: impl Future<Output = Result<(), kopf_engine::operator::Error>>,
     work: impl Future<Output = ()>,
     stop: &CancellationToken,
 ) {
@@ -265,7 +265,7 @@ async fn tokens_that_are_refused_end_the_operator() {
     let error = tokio::time::timeout(PATIENCE, running).await.unwrap();
     let error = error.unwrap_err();
     assert!(
-        matches!(error, kopf::engine::operator::Error::Login(_)),
+        matches!(error, kopf_engine::operator::Error::Login(_)),
         "{error:?}"
     );
     assert_eq!(logins.load(Ordering::Relaxed), 2);
@@ -349,7 +349,7 @@ async fn login_handlers_that_fail_for_good_end_the_operator() {
         .build()
         .unwrap();
     let error = operator.start_with_login().await.unwrap_err();
-    let kopf::operator::Error::Engine(kopf::engine::operator::Error::Login(error)) = error else {
+    let kopf::operator::Error::Engine(kopf_engine::operator::Error::Login(error)) = error else {
         panic!("{error}");
     };
     let text = error.to_string();

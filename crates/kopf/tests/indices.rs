@@ -13,11 +13,12 @@ use kopf::indexing::Indexed;
 use kopf::k8s_openapi::api::core::v1::ConfigMap;
 use kopf::kube::api::{Api, DeleteParams, Patch as ApiPatch, PatchParams, PostParams};
 use kopf::prelude::*;
+use kopf::{Body, Patch};
 use kopf_sandbox::Sandbox;
 
 /// A cluster of config maps; no definitions are needed for them.
 struct Cluster {
-    client: kopf::client::Client,
+    client: kopf_client::Client,
     maps: Api<ConfigMap>,
     _sandbox: Sandbox,
 }
@@ -25,7 +26,7 @@ struct Cluster {
 impl Cluster {
     fn start() -> Self {
         let sandbox = Sandbox::builder().build().unwrap();
-        let client = kopf::client::Client::from_service(sandbox.service(), "default");
+        let client = kopf_client::Client::from_service(sandbox.service(), "default");
         Self {
             maps: Api::namespaced(client.kube(), "default"),
             client,

@@ -14,6 +14,11 @@ use kopf::k8s_openapi::api::core::v1::{ConfigMap, Event as ClusterEvent};
 use kopf::kube::api::{Api, DynamicObject, ListParams, Patch as ApiPatch, PatchParams, PostParams};
 use kopf::kube::core::{ApiResource, GroupVersionKind};
 use kopf::prelude::*;
+use kopf::serde::Deserialize;
+use kopf::{
+    Annotations, Body, Child, Conditions, Labels, Meta, Namespace, New, Now, Old, Param, Patch,
+    Reason, Resource, Runtime, Settings, Started, Status, SubHandlers, Uid,
+};
 use kopf_sandbox::Sandbox;
 use kopf_sandbox::manifests::Manifests;
 
@@ -36,7 +41,7 @@ spec:
 
 /// A sandbox with the definition of things.
 struct Cluster {
-    client: kopf::client::Client,
+    client: kopf_client::Client,
     things: Api<DynamicObject>,
     _sandbox: Sandbox,
 }
@@ -46,7 +51,7 @@ impl Cluster {
         let sandbox = Sandbox::builder().build().unwrap();
         let manifests = Manifests::parse([("things", DEFINITION)]).unwrap();
         manifests.load(&sandbox).await.unwrap();
-        let client = kopf::client::Client::from_service(sandbox.service(), "default");
+        let client = kopf_client::Client::from_service(sandbox.service(), "default");
         let kind = GroupVersionKind::gvk("example.com", "v1", "Thing");
         let things = Api::namespaced_with(client.kube(), "default", &ApiResource::from_gvk(&kind));
         Self {

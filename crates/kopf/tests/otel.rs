@@ -97,7 +97,7 @@ async fn handle_one() {
     use kopf::kube::api::{Api, ObjectMeta, PostParams};
 
     let sandbox = Sandbox::builder().build().unwrap();
-    let client = kopf::client::Client::from_service(sandbox.service(), "default");
+    let client = kopf_client::Client::from_service(sandbox.service(), "default");
     let operator = Operator::builder()
         .handler(on::create("configmaps", make).id("make-it"))
         .settings(|settings| settings.posting.enabled = false)

@@ -10,10 +10,10 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use kopf::client::Client;
-use kopf::core::rights::{Permission, Place, Requirements};
 use kopf::prelude::*;
 use kopf::{CancellationToken, OperatorBuilder};
+use kopf_client::Client;
+use kopf_core::rights::{Permission, Place, Requirements};
 use kopf_sandbox::Sandbox;
 use kopf_sandbox::manifests::Manifests;
 use kopf_shipping::{Deployment, Identity, Launch, Plan, Webhooks};

@@ -22,8 +22,12 @@ mod closures;
 mod face;
 #[path = "ui/pass/indices.rs"]
 mod indices;
+#[path = "ui/pass/names.rs"]
+mod names;
 #[path = "ui/pass/options.rs"]
 mod options;
+#[path = "ui/pass/resources.rs"]
+mod resources;
 #[path = "ui/pass/results.rs"]
 mod results;
 
@@ -33,7 +37,9 @@ fn what_is_accepted_stays_accepted() {
     closures::main();
     face::main();
     indices::main();
+    names::main();
     options::main();
+    resources::main();
     results::main();
 }
 

@@ -7,6 +7,7 @@
 //! kubectl delete kex kopf-example-1
 //! ```
 
+use kopf::Body;
 use kopf::k8s_openapi::api::core::v1::Pod;
 use kopf::kube::Api;
 use kopf::kube::api::PostParams;

@@ -5,6 +5,7 @@
 //! kubectl describe kex kopf-example-1
 //! ```
 
+use kopf::Body;
 use kopf::prelude::*;
 
 #[kopf::on::create("kopfexamples")]

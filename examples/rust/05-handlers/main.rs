@@ -7,6 +7,7 @@
 //! ```
 
 use kopf::prelude::*;
+use kopf::{New, Old};
 
 /// The operator was restarted, and the object was there already.
 #[kopf::on::resume("kopfexamples")]

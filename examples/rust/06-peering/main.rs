@@ -24,6 +24,7 @@
 //! `cargo run --bin 06-peering -- peering | kubectl apply -f -`.
 
 use kopf::prelude::*;
+use kopf::{Reason, Settings};
 
 #[kopf::on::create("kopfexamples")]
 #[kopf::on::update("kopfexamples")]

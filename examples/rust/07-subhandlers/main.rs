@@ -5,6 +5,7 @@
 //! kubectl get kex kopf-example-1 -o yaml
 //! ```
 
+use kopf::SubHandlers;
 use kopf::prelude::*;
 
 #[kopf::on::create("kopfexamples")]

@@ -7,6 +7,7 @@
 //! kubectl delete kex kopf-example-1
 //! ```
 
+use kopf::Event;
 use kopf::prelude::*;
 
 #[kopf::on::event("kopfexamples")]

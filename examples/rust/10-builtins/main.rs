@@ -15,6 +15,7 @@ use kopf::k8s_openapi::api::core::v1::Pod;
 use kopf::kube::Api;
 use kopf::kube::api::DeleteParams;
 use kopf::prelude::*;
+use kopf::{Body, Namespace, Now};
 
 /// Nobody wants to lose a cluster by an example.
 fn is_not_of_the_system(Namespace(namespace): Namespace) -> bool {

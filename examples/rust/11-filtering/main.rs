@@ -5,6 +5,7 @@
 //! kubectl patch kex kopf-example-1 --type merge -p '{"spec": {"field": "changed"}}'
 //! ```
 
+use kopf::Body;
 use kopf::prelude::*;
 
 #[kopf::on::create("kopfexamples", labels = {"somelabel": "somevalue"})]

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use kopf::prelude::*;
 use kopf::{Credentials, login_with_kubeconfig, login_with_service_account};
+use kopf::{Now, Settings, SettingsMut};
 
 /// What handlers work with. It is there when the startup is over.
 static DATABASE: OnceLock<String> = OnceLock::new();

@@ -7,6 +7,7 @@
 //! ```
 
 use kopf::prelude::*;
+use kopf::{Live, Patch};
 
 /// An async daemon is a task. It waits with the flag, so that it ends as soon as it is told to.
 #[kopf::daemon(

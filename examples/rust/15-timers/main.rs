@@ -6,6 +6,7 @@
 //! ```
 
 use kopf::prelude::*;
+use kopf::{Patch, Status};
 
 /// Called every half a second for as long as the object is left alone for a second, however long
 /// the call takes.

@@ -8,6 +8,7 @@
 //! ```
 
 use kopf::prelude::*;
+use kopf::{Labels, Namespace, Status};
 
 /// Where a pod is, and whether it runs.
 #[kopf::index("pods")]

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use kopf::prelude::*;
 use kopf::webhooks::Server;
+use kopf::{DryRun, Patch, SettingsMut, Status, UserInfo, Warnings};
 
 #[kopf::on::startup]
 fn configure(mut settings: SettingsMut) {

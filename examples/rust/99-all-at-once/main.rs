@@ -13,6 +13,7 @@
 use std::time::Duration;
 
 use kopf::prelude::*;
+use kopf::{Live, New, Old, Patch, SettingsMut, SubHandlers};
 
 /// What is remembered of an object while the operator runs.
 #[derive(Clone, Default)]

@@ -17,12 +17,11 @@ use kopf::kube::api::{
     ResourceExt as _,
 };
 use kopf::prelude::*;
-use kopf::{Adoption, kube};
+use kopf::{Adoption, Now, Object, Patch, kube};
 
-/// The definition of it for Kubernetes is in crd.yaml.
-#[derive(CustomResource, Serialize, Deserialize, Clone, Debug)]
-#[kube(group = "kopf.dev", version = "v1", kind = "EphemeralVolumeClaim")]
-#[kube(namespaced, schema = "disabled", status = "EphemeralVolumeClaimStatus")]
+/// The CRD in crd.yaml has more: limits, columns and descriptions.
+#[kopf::resource(group = "kopf.dev", version = "v1", kind = "EphemeralVolumeClaim")]
+#[kube(namespaced, shortname = "evc", status = "EphemeralVolumeClaimStatus")]
 #[serde(rename_all = "camelCase")]
 struct EphemeralVolumeClaimSpec {
     size: Option<String>,
@@ -30,17 +29,19 @@ struct EphemeralVolumeClaimSpec {
     expires_after: Option<u64>,
 }
 
-/// What the handlers have returned is kept under their names; the rest is what they have written.
-#[derive(Serialize, Deserialize, Clone, Debug, Default)]
+/// Results of handlers under their names, and fields that handlers set.
+#[kopf::schema]
+#[derive(Default)]
 struct EphemeralVolumeClaimStatus {
     create_fn: Option<Created>,
     #[serde(rename = "inUse")]
     in_use: Option<bool>,
     #[serde(rename = "unusedSince")]
+    #[schemars(with = "Option<String>")]
     unused_since: Option<Timestamp>,
 }
 
-#[derive(Serialize, Deserialize, Clone, Debug)]
+#[kopf::schema]
 #[serde(rename_all = "kebab-case")]
 struct Created {
     pvc_name: String,
@@ -96,7 +97,7 @@ async fn update_fn(
     let Some(name) = pvc_name(&evc) else {
         // Without a size, none was created.
         let created = create_fn(evc, pvcs, logger).await?;
-        patch.status().merge(json!({"create_fn": created}));
+        patch.status().set("create_fn", created);
         return Ok(());
     };
     let patch = json!({"spec": {"resources": {"requests": {"storage": size}}}});

@@ -19,22 +19,21 @@ use kopf::kube::api::{
     Api, DeleteParams, ListParams, Patch as PatchOf, PatchParams, PostParams, ResourceExt as _,
 };
 use kopf::prelude::*;
-use kopf::{Adoption, kube};
+use kopf::{Adoption, Object, PRESENT, Patch, kube};
 
 /// The labels of the pods: which test they are of, and of which version of it.
 const TEST: &str = "example.org/load-test";
 const GENERATION: &str = "example.org/generation";
 
-/// The definition of it for Kubernetes is in crd.yaml.
-#[derive(CustomResource, Serialize, Deserialize, Clone, Debug)]
-#[kube(group = "example.org", version = "v1", kind = "LoadTest")]
-#[kube(namespaced, schema = "disabled", status = "LoadTestStatus")]
+/// The CRD in crd.yaml has more: defaults, limits and columns.
+#[kopf::resource(group = "example.org", version = "v1", kind = "LoadTest")]
+#[kube(namespaced, shortname = "ld", status = "LoadTestStatus")]
 struct LoadTestSpec {
     replicas: usize,
     test: Test,
 }
 
-#[derive(Serialize, Deserialize, Clone, Debug)]
+#[kopf::schema]
 #[serde(rename_all = "camelCase")]
 struct Test {
     service_name: String,
@@ -43,13 +42,15 @@ struct Test {
     repeat: u32,
 }
 
-#[derive(Serialize, Deserialize, Clone, Debug)]
+#[kopf::schema]
 struct LoadTestStatus {
     over: Option<Over>,
+    state: Option<String>,
+    children: Option<Vec<String>>,
 }
 
 /// How many pods are over, of those for this generation.
-#[derive(Serialize, Deserialize, Clone, Debug)]
+#[kopf::schema]
 struct Over {
     generation: i64,
     succeeded: usize,

@@ -6,12 +6,13 @@
 //! kubectl delete simpledeployment example-01
 //! ```
 
+use kopf::Body;
 use kopf::k8s_openapi::api::core::v1::Pod;
 use kopf::kube::api::{Api, PostParams};
 use kopf::prelude::*;
 
 /// What a user can say.
-#[derive(Deserialize)]
+#[kopf::schema]
 struct SimpleDeployment {
     #[serde(default = "at_once")]
     sleepytime: String,

@@ -28,6 +28,7 @@ guide! {
     Testing: "docs/testing.md",
     Operation: "docs/operation.md",
     Authentication: "docs/authentication.md",
+    CommandLine: "docs/command-line.md",
     Peering: "docs/peering.md",
     Walkthrough: "docs/walkthrough.md",
     Readme: "README.md",

@@ -1,11 +1,7 @@
-//! The kinds which the two operators of the on-boarding of tenants speak of. Their definitions for
-//! Kubernetes are in `tenant-onboarding/crds.yaml`.
+//! Resources of the two operators for the onboarding of tenants. Their CRDs are in `tenant-onboarding/crds.yaml`.
 
-use kopf::prelude::*;
-
-/// Somebody who wants to use what we have.
-#[derive(CustomResource, Serialize, Deserialize, Clone, Debug)]
-#[kube(group = "kopf.dev", version = "v1", kind = "Tenant")]
+/// A customer of the platform.
+#[kopf::resource(group = "kopf.dev", version = "v1", kind = "Tenant")]
 #[kube(namespaced, schema = "disabled", status = "TenantStatus")]
 pub struct TenantSpec {
     /// What the tenant pays for.
@@ -13,7 +9,8 @@ pub struct TenantSpec {
 }
 
 /// How far the tenant's on-boarding has come.
-#[derive(Serialize, Deserialize, Clone, Debug, Default)]
+#[kopf::schema]
+#[derive(Default)]
 #[serde(default)]
 pub struct TenantStatus {
     /// After the first step; the name is that of its handler.
@@ -25,15 +22,14 @@ pub struct TenantStatus {
 }
 
 /// Where the tenant's blobs are.
-#[derive(Serialize, Deserialize, Clone, Debug)]
+#[kopf::schema]
 pub struct BlobStorage {
     /// The name of the storage.
     pub name: String,
 }
 
 /// A server that passes messages on.
-#[derive(CustomResource, Serialize, Deserialize, Clone, Debug)]
-#[kube(group = "kopf.dev", version = "v1", kind = "Nats", plural = "nats")]
+#[kopf::resource(group = "kopf.dev", version = "v1", kind = "Nats", plural = "nats")]
 #[kube(namespaced, schema = "disabled", status = "NatsStatus")]
 pub struct NatsSpec {
     /// The blob storage to keep messages in.
@@ -41,7 +37,8 @@ pub struct NatsSpec {
 }
 
 /// What became of the server.
-#[derive(Serialize, Deserialize, Clone, Debug, Default)]
+#[kopf::schema]
+#[derive(Default)]
 #[serde(default)]
 pub struct NatsStatus {
     /// Where it is, as soon as it is there.

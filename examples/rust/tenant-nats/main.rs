@@ -12,6 +12,7 @@ use kopf::k8s_openapi::api::core::v1::Service;
 use kopf::kube;
 use kopf::kube::api::{Api, PostParams, ResourceExt as _};
 use kopf::prelude::*;
+use kopf::{Object, Patch};
 use kopf_examples::tenants::Nats;
 
 /// Nobody starts servers here: a service stands for it.

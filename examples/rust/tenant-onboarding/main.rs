@@ -17,6 +17,8 @@ use kopf::k8s_openapi::api::core::v1::ConfigMap;
 use kopf::kube;
 use kopf::kube::api::{Api, Patch as PatchOf, PatchParams, PostParams, ResourceExt as _};
 use kopf::prelude::*;
+use kopf::serde::{Deserialize, Serialize};
+use kopf::{New, Object, Patch};
 use kopf_examples::tenants::{BlobStorage, Nats, NatsSpec, Tenant};
 
 /// No cloud is at hand: a ConfigMap stands for the storage.

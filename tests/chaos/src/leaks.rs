@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use kopf::CancellationToken;
-use kopf::client::connection;
-use kopf::engine::inspect::Inspect;
+use kopf_client::connection;
+use kopf_engine::inspect::Inspect;
 use kopf_sandbox::fault::{Fault, Verb};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;

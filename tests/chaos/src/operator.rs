@@ -8,6 +8,7 @@ use std::time::Duration;
 use kopf::OperatorBuilder;
 use kopf::extract::{Context, Extract, Rejection};
 use kopf::prelude::*;
+use kopf::{Event, EventType, New, Patch, Reason, SubHandlers, Uid};
 
 use crate::ledger::{Entry, Reporter, Step};
 

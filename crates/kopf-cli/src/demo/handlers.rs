@@ -1,6 +1,7 @@
 //! The operator of the demo: a handler for each thing that can happen to a bakery.
 
 use kopf::prelude::*;
+use kopf::{New, Old};
 
 /// Tried again after an error. What it returns goes to the object's status.
 #[kopf::on::create("bakeries")]

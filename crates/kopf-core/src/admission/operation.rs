@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 /// An operation on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Operation {
     /// Creation.
     Create,

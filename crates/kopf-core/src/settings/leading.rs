@@ -52,6 +52,7 @@ pub enum CertificateSharing {
 
 /// A number of shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Shards {
     /// A number that can be divided evenly among up to 12 replicas.
     Auto,

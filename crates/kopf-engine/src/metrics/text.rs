@@ -2,6 +2,7 @@
 
 /// An exposition format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Format {
     /// OpenMetrics 1.0.
     OpenMetrics,

@@ -1,4 +1,4 @@
-//! The test's own way to the API, past the operator.
+//! Requests of the test to the API, not by the operator.
 
 use http::{Method, Request};
 use kube::Client;
@@ -6,13 +6,14 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::objects::{KindRef, ObjectRef};
+use super::refusal::Refusal;
 
-/// A client that fails the test when something does not work.
+/// A client for the requests of the test. Failures that are not refusals fail the test.
 pub(super) struct Access {
     client: Client,
 }
 
-/// Where the objects of a kind are.
+/// The path of a resource.
 struct Place {
     /// `/api/v1` or `/apis/<group>/<version>`.
     root: String,
@@ -45,7 +46,7 @@ impl Access {
         self.client.clone()
     }
 
-    pub(super) async fn apply(&self, object: Value) -> Value {
+    pub(super) async fn apply(&self, object: Value) -> Result<Value, Refusal> {
         let reference = ObjectRef::from(&object);
         let place = self.place(&reference.kind).await;
         let path = place.path_of(&reference);
@@ -59,13 +60,13 @@ impl Access {
             .await;
         let made = match code {
             201 => answer,
-            409 => self.merge(&path, &object).await,
-            _ => panic!("cannot create {path}: {code}: {answer}"),
+            409 => self.merge(&path, &object).await?,
+            code => return Err(Refusal::new(code, answer)),
         };
         if object["kind"] == "CustomResourceDefinition" {
             self.served(&made).await;
         }
-        made
+        Ok(made)
     }
 
     pub(super) async fn get(&self, object: &ObjectRef) -> Value {
@@ -99,7 +100,7 @@ impl Access {
         object: &ObjectRef,
         subresource: Option<&str>,
         patch: &Value,
-    ) -> Value {
+    ) -> Result<Value, Refusal> {
         let mut path = self.place(&object.kind).await.path_of(object);
         if let Some(subresource) = subresource {
             path = format!("{path}/{subresource}");
@@ -107,13 +108,13 @@ impl Access {
         self.merge(&path, patch).await
     }
 
-    pub(super) async fn delete(&self, object: &ObjectRef) {
+    pub(super) async fn delete(&self, object: &ObjectRef) -> Result<(), Refusal> {
         let path = self.place(&object.kind).await.path_of(object);
         let (code, answer) = self.request(Method::DELETE, &path, "", &Value::Null).await;
-        assert!(
-            (200..300).contains(&code),
-            "cannot delete {path}: {code}: {answer}"
-        );
+        match code {
+            200..300 => Ok(()),
+            code => Err(Refusal::new(code, answer)),
+        }
     }
 
     pub(super) async fn events(&self, object: &ObjectRef) -> Vec<Value> {
@@ -134,7 +135,7 @@ impl Access {
         events
     }
 
-    /// A definition is there at once, its objects a moment later.
+    /// Waits until the resource of a CRD is served: that is some time after its creation.
     async fn served(&self, definition: &Value) {
         let spec = &definition["spec"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -151,7 +152,7 @@ impl Access {
             }
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
-        panic!("a custom resource is defined, but not served: {definition}");
+        panic!("the resource of the CRD is not served: {definition}");
     }
 
     async fn ensure_namespace(&self, name: Option<&str>) {
@@ -173,7 +174,7 @@ impl Access {
         );
     }
 
-    /// Finds a kind by asking the API what it serves.
+    /// Finds a resource by discovery.
     async fn place(&self, kind: &KindRef) -> Place {
         match kind {
             KindRef::Kind { api_version, kind } => {
@@ -241,12 +242,12 @@ impl Access {
         answer
     }
 
-    async fn merge(&self, path: &str, patch: &Value) -> Value {
-        let (code, answer) = self
-            .request(Method::PATCH, path, "application/merge-patch+json", patch)
-            .await;
-        assert_eq!(code, 200, "cannot patch {path}: {answer}");
-        answer
+    async fn merge(&self, path: &str, patch: &Value) -> Result<Value, Refusal> {
+        let content_type = "application/merge-patch+json";
+        match self.request(Method::PATCH, path, content_type, patch).await {
+            (200, object) => Ok(object),
+            (code, answer) => Err(Refusal::new(code, answer)),
+        }
     }
 
     async fn request(
@@ -271,12 +272,12 @@ impl Access {
             .client
             .send(request)
             .await
-            .unwrap_or_else(|error| panic!("{path}: no answer: {error}"));
+            .unwrap_or_else(|error| panic!("{path}: no response: {error}"));
         let (parts, body) = response.into_parts();
         let bytes = body
             .collect_bytes()
             .await
-            .unwrap_or_else(|error| panic!("{path}: the answer broke off: {error}"));
+            .unwrap_or_else(|error| panic!("{path}: cannot read the response: {error}"));
         let answer = serde_json::from_slice(&bytes).unwrap_or_default();
         (parts.status.as_u16(), answer)
     }

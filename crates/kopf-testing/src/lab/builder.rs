@@ -23,15 +23,10 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Defines the custom resource of this type, as derived with [`kube::CustomResource`].
+    /// Installs the CRD of this type, made with [`kopf::resource`] or [`kube::CustomResource`].
     ///
     /// ```
-    /// use kube::CustomResource;
-    /// use schemars::JsonSchema;
-    /// use serde::{Deserialize, Serialize};
-    ///
-    /// #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
-    /// #[kube(group = "kopf.dev", version = "v1", kind = "KopfExample", namespaced)]
+    /// #[kopf::resource(group = "kopf.dev", version = "v1", kind = "KopfExample", namespaced)]
     /// struct KopfExampleSpec {
     ///     field: Option<String>,
     /// }
@@ -41,7 +36,7 @@ impl Builder {
     /// ```
     pub fn crd<K: CustomResourceExt>(self) -> Self {
         let definition = serde_json::to_value(K::crd())
-            .unwrap_or_else(|error| panic!("a definition cannot be written as JSON: {error}"));
+            .unwrap_or_else(|error| panic!("cannot serialise the CRD: {error}"));
         self.with(definition)
     }
 
@@ -80,7 +75,8 @@ impl Builder {
             .unwrap_or_else(|error| panic!("no sandbox: {error}"));
         let access = Access::new(kube::Client::new(sandbox.service(), "default"));
         for object in self.objects {
-            access.apply(object).await;
+            let applied = access.apply(object).await;
+            applied.unwrap_or_else(|refusal| panic!("cannot apply an object: {refusal}"));
         }
         let lab = Lab {
             runner: Runner::new(operator),

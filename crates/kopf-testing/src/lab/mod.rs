@@ -3,6 +3,7 @@
 mod access;
 mod builder;
 mod objects;
+mod refusal;
 mod running;
 
 use std::fmt;
@@ -17,6 +18,7 @@ use tokio::time::{Instant, sleep};
 use self::access::Access;
 pub use self::builder::Builder;
 pub use self::objects::ObjectRef;
+pub use self::refusal::Refusal;
 use self::running::Runner;
 use crate::Manifest;
 use crate::recording::{Breakpoint, Call, Moment, Recorder};
@@ -166,16 +168,41 @@ impl Lab {
 
 /// What users do to objects. None of it is among the [`calls`](Lab::calls).
 impl Lab {
-    /// Creates an object, or merges it into the one that exists; gives it as it is then.
+    /// Creates an object, or merges it into the existing one. Returns the object after that.
     ///
-    /// Of several objects in the manifest, all are created, and the last one is given. Namespaces
-    /// that do not exist are created, too.
+    /// Of several objects in the manifest, all are created, and the last one is returned. Namespaces that do not
+    /// exist are created. Fails the test if the API refuses an object; see [`try_apply`](Self::try_apply).
     pub async fn apply(&self, manifest: impl Into<Manifest>) -> Value {
+        let applied = self.try_apply(manifest).await;
+        applied.unwrap_or_else(|refusal| panic!("cannot apply an object: {refusal}"))
+    }
+
+    /// As [`apply`](Self::apply), for requests that the API may refuse: by the schema, by an admission handler.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// # async fn make() -> kopf::Result<()> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # tokio::time::pause();
+    /// # let operator =
+    /// #     Operator::builder().handler(on::create("configmaps", make).id("make")).build().unwrap();
+    /// # let lab = kopf_testing::Lab::new().operator(operator).start().await;
+    /// let invalid = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "A B"}});
+    /// let refusal = lab.try_apply(invalid).await.unwrap_err();
+    /// assert_eq!((refusal.code, refusal.reason.as_str()), (422, "Invalid"));
+    /// # lab.finish().await;
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The refusal of the API. Objects before the refused one in the manifest are applied.
+    pub async fn try_apply(&self, manifest: impl Into<Manifest>) -> Result<Value, Refusal> {
         let mut last = Value::Null;
         for object in manifest.into().into_objects() {
-            last = self.access.apply(object).await;
+            last = self.access.apply(object).await?;
         }
-        last
+        Ok(last)
     }
 
     /// The object as it is now; null if there is none.
@@ -196,22 +223,59 @@ impl Lab {
         self.access.list(resource).await
     }
 
-    /// Changes the object by a merge-patch (null removes); gives it as it is then.
+    /// Changes the object by a merge-patch (null removes). Returns the object after that.
     pub async fn patch(&self, object: impl Into<ObjectRef>, patch: Value) -> Value {
+        let object = object.into();
+        let patched = self.try_patch(object.clone(), patch).await;
+        patched.unwrap_or_else(|refusal| panic!("cannot patch {object:?}: {refusal}"))
+    }
+
+    /// As [`patch`](Self::patch), for requests that the API may refuse.
+    ///
+    /// # Errors
+    /// The refusal of the API.
+    pub async fn try_patch(
+        &self,
+        object: impl Into<ObjectRef>,
+        patch: Value,
+    ) -> Result<Value, Refusal> {
         self.access.patch(&object.into(), None, &patch).await
     }
 
-    /// Changes the status of an object whose kind has the subresource `status`, by a merge-patch:
+    /// Changes the status of an object whose resource has the subresource `status`, by a merge-patch:
     /// `json!({"status": {…}})`.
     pub async fn patch_status(&self, object: impl Into<ObjectRef>, patch: Value) -> Value {
-        self.access
-            .patch(&object.into(), Some("status"), &patch)
-            .await
+        let object = object.into();
+        let patched = self.try_patch_status(object.clone(), patch).await;
+        patched.unwrap_or_else(|refusal| panic!("cannot patch the status of {object:?}: {refusal}"))
     }
 
-    /// Deletes the object, or begins to if it has finalizers.
+    /// As [`patch_status`](Self::patch_status), for requests that the API may refuse.
+    ///
+    /// # Errors
+    /// The refusal of the API.
+    pub async fn try_patch_status(
+        &self,
+        object: impl Into<ObjectRef>,
+        patch: Value,
+    ) -> Result<Value, Refusal> {
+        let subresource = Some("status");
+        self.access.patch(&object.into(), subresource, &patch).await
+    }
+
+    /// Deletes the object, or marks it for deletion if it has finalizers.
     pub async fn delete(&self, object: impl Into<ObjectRef>) {
-        self.access.delete(&object.into()).await;
+        let object = object.into();
+        let deleted = self.try_delete(object.clone()).await;
+        deleted.unwrap_or_else(|refusal| panic!("cannot delete {object:?}: {refusal}"));
+    }
+
+    /// As [`delete`](Self::delete), for requests that the API may refuse.
+    ///
+    /// # Errors
+    /// The refusal of the API; one with the code 404 if the object does not exist.
+    pub async fn try_delete(&self, object: impl Into<ObjectRef>) -> Result<(), Refusal> {
+        self.access.delete(&object.into()).await
     }
 
     /// The k8s-events of the object, in their order.

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kopf::Operator;
-use kopf::client::Client;
-use kopf::engine::clock::Clock;
-use kopf::engine::inspect::Inspect;
+use kopf_client::Client;
+use kopf_engine::clock::Clock;
+use kopf_engine::inspect::Inspect;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

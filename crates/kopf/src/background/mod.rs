@@ -22,6 +22,7 @@ mod delay;
 mod options;
 
 pub use delay::{Delay, InitialDelay};
+#[doc(inline)]
 pub use kopf_core::background::StopReason;
 pub use kopf_macros::{daemon, timer};
 pub use options::{Beside, Daemon, Timer};
@@ -41,6 +42,7 @@ use crate::selecting::IntoSelect;
 /// its [`Patch`](crate::Patch) is written when it returns.
 ///
 /// ```
+/// use kopf::Live;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::daemon("kopfexamples", cancellation_timeout = 3)]
@@ -85,6 +87,7 @@ pub fn daemon<S, M>(
 /// [`permanent`](crate::permanent) one, it has ended for this object.
 ///
 /// ```
+/// use kopf::Patch;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::timer("kopfexamples", interval = 10, idle = 60, initial_delay = 5)]

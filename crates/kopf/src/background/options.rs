@@ -130,6 +130,7 @@ mod tests {
     use crate::extract::Front;
     use crate::on::AnyHandler;
     use crate::prelude::*;
+    use crate::{Event, Live, PRESENT, Status, SubHandlers};
 
     async fn run(_: Stopped, _: Live<Spec>) {}
 

@@ -1,4 +1,4 @@
-//! From the arguments and variables of a process to what is to be done, or to what is said instead.
+//! Parsing of the arguments and variables of a process into a task.
 
 use std::ffi::OsString;
 
@@ -12,7 +12,7 @@ use super::manifests::PeeringArgs;
 use super::options::RunOptions;
 use super::shipping::Shipment;
 
-/// What a program is asked to do.
+/// A command with checked options.
 #[derive(Debug)]
 pub(super) enum Task {
     Run(Box<RunOptions>),
@@ -21,14 +21,38 @@ pub(super) enum Task {
     Shipping(Box<Shipment>),
 }
 
-/// Everything that ends the program before it has begun is an error here, also `--help`.
+/// Parses the arguments of a process. Everything that ends the program before it starts is an error, `--help`
+/// included.
 pub(super) fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     read: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<Task, clap::Error> {
     let mut command = Args::command();
     let matches = command.try_get_matches_from_mut(arguments)?;
-    let (name, task) = match Args::from_arg_matches(&matches)?.command {
+    task_in(
+        &mut command,
+        Args::from_arg_matches(&matches)?.command,
+        read,
+    )
+}
+
+/// Checks the options of a command that was parsed by another command line.
+pub(super) fn task(
+    parsed: Command,
+    read: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<Task, clap::Error> {
+    let mut command = Args::command();
+    // The usage of commands is known after this.
+    command.build();
+    task_in(&mut command, parsed, read)
+}
+
+fn task_in(
+    command: &mut clap::Command,
+    parsed: Command,
+    read: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<Task, clap::Error> {
+    let (name, task) = match parsed {
         Command::Run(args) => {
             let options = RunOptions::new(&args, &Environment::new(read));
             ("run", options.map(Box::new).map(Task::Run))
@@ -46,7 +70,7 @@ pub(super) fn parse(
     task.map_err(|usage| {
         let command = match command.find_subcommand_mut(name) {
             Some(subcommand) => subcommand,
-            None => &mut command,
+            None => command,
         };
         command.error(ErrorKind::ValueValidation, usage)
     })
@@ -54,6 +78,8 @@ pub(super) fn parse(
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
 
     fn error(arguments: &[&str]) -> clap::Error {
@@ -89,6 +115,18 @@ mod tests {
             let text = error.to_string();
             assert!(text.starts_with(expected), "{arguments:?}: {text}");
         }
+    }
+
+    #[test]
+    fn commands_of_other_command_lines_are_checked() {
+        let Ok(args) = Args::try_parse_from(["op", "run", "-A", "-n", "x"]) else {
+            panic!("the options are not parsed");
+        };
+        let error = task(args.command, &|_| None).expect_err("the options make no sense");
+        assert_eq!(error.exit_code(), 2);
+        let expected =
+            "error: Either --namespace or --all-namespaces can be used, not both.\n\nUsage: ";
+        assert!(error.to_string().starts_with(expected), "{error}");
     }
 
     #[test]

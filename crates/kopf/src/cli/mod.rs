@@ -1,11 +1,10 @@
-//! The operator's own command line: `run`, `freeze` and `resume` with the options of the original, `crd`,
-//! `rbac` and `manifests`, the environment variables `KOPF_RUN_*` and so on, the log, the signals, the exit
-//! code.
+//! The command line of operators: `run`, `freeze` and `resume` with the options of the original, `crd`,
+//! `rbac` and `manifests`, the environment variables `KOPF_RUN_*` and others, the log, signals, exit codes.
 //!
-//! [`main`] is for handlers that are declared by attribute macros; [`main_with`] takes an operator
-//! that is put together by hand, or whose settings are to be changed. Both own the process: its
-//! runtime, its log, its signals. A program that has other plans for them uses
-//! [`crate::Operator`] directly.
+//! [`main`] is for handlers that are declared by attribute macros. [`main_with`] takes an operator with state
+//! or other settings, or a [`Program`]: with a version of its own for `--version`, with layers for the log.
+//! [`Commands`] are for programs with their own commands and options. All of them own the process: its
+//! runtime, its log, its signals. Other programs use [`crate::Operator`] directly.
 
 mod args;
 mod command;
@@ -15,6 +14,7 @@ mod freezing;
 mod logging;
 mod manifests;
 mod options;
+mod program;
 mod running;
 #[cfg(feature = "sandbox")]
 mod sandbox;
@@ -24,14 +24,14 @@ mod watchman;
 
 use std::process::ExitCode;
 
-use self::command::Task;
 #[doc(hidden)]
 pub use self::freezing::{FreezeArgs, Order, ResumeArgs};
 #[doc(hidden)]
 pub use self::manifests::PeeringArgs;
-use crate::{Operator, OperatorBuilder};
+pub use self::program::{Commands, Program};
+use crate::Operator;
 
-/// The whole program of an operator whose handlers are declared by attribute macros.
+/// Runs the program of an operator whose handlers are declared by attribute macros.
 ///
 /// ```no_run
 /// use kopf::prelude::*;
@@ -47,9 +47,9 @@ use crate::{Operator, OperatorBuilder};
 /// }
 /// ```
 ///
-/// `my-operator run -A` serves the cluster of the kubeconfig or the one it runs in, and
-/// `my-operator run --sandbox -f crd.yaml -f obj.yaml` tries it without any; `--help` tells the
-/// rest. It must not be called inside of an async function: it brings a runtime of its own.
+/// `my-operator run -A` serves the cluster of the kubeconfig or of its pod;
+/// `my-operator run --sandbox -f crd.yaml -f obj.yaml` needs no cluster; `--help` lists the rest. It must not be
+/// called inside of an async function: it starts its own runtime.
 ///
 /// # Exit codes
 ///
@@ -59,31 +59,33 @@ pub fn main() -> ExitCode {
     main_with(Operator::builder().handlers_from_macros())
 }
 
-/// As [`main`], for an operator of your own: with handlers that are given explicitly, with shared
-/// state, with other settings.
+/// As [`main`], for an operator with explicit handlers, shared state or other settings, or for a
+/// [`Program`].
 ///
 /// What the command line says goes before what the builder says: `-A` and `-n` replace its
 /// namespaces. Without them, and without namespaces in the builder, the whole cluster is served.
 ///
 /// ```no_run
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
 /// use std::time::Duration;
+/// use kopf::prelude::*;
+///
+/// type Counter = Arc<AtomicU64>;
+///
+/// #[kopf::on::create("kopfexamples")]
+/// async fn create_fn(State(counter): State<Counter>) -> u64 {
+///     counter.fetch_add(1, Ordering::Relaxed)
+/// }
 ///
 /// fn main() -> std::process::ExitCode {
-///     let mut operator = kopf::Operator::builder().handlers_from_macros();
-///     operator.settings_mut().execution.default_backoff = Duration::from_secs(10);
+///     let operator = Operator::builder()
+///         .handlers_from_macros()
+///         .state(Counter::default())
+///         .settings(|settings| settings.execution.default_backoff = Duration::from_secs(10));
 ///     kopf::main_with(operator)
 /// }
 /// ```
-pub fn main_with(builder: OperatorBuilder) -> ExitCode {
-    match command::parse(std::env::args_os(), &|name| std::env::var_os(name)) {
-        Ok(Task::Run(options)) => running::run(builder, *options),
-        Ok(Task::Freezing(order)) => order.run(),
-        Ok(Task::Printing(args)) => args.run(),
-        Ok(Task::Shipping(shipment)) => shipment.run(builder),
-        Err(error) => {
-            // Nobody may be there to read it.
-            let _ = error.print();
-            u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
-        }
-    }
+pub fn main_with(program: impl Into<Program>) -> ExitCode {
+    program.into().main()
 }

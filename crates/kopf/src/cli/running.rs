@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::failure::Failure;
 use super::logging;
 use super::options::RunOptions;
+use super::program::BoxedLayer;
 #[cfg(feature = "sandbox")]
 use super::sandbox;
 use super::watchman::Watchman;
@@ -44,8 +45,12 @@ enum End {
     Forced,
 }
 
-pub(super) fn run(builder: OperatorBuilder, options: RunOptions) -> ExitCode {
-    let _exporting = logging::install(options.logging.clone());
+pub(super) fn run(
+    builder: OperatorBuilder,
+    options: RunOptions,
+    layers: Vec<BoxedLayer>,
+) -> ExitCode {
+    let _exporting = logging::install(options.logging.clone(), layers);
     match try_run(builder, options) {
         Ok(End::Stopped) => ExitCode::SUCCESS,
         // Why is in the log already.

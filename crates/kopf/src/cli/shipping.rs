@@ -17,7 +17,7 @@ use crate::{Operator, OperatorBuilder};
 
 /// Print the CRDs of the resources, as YAML for kubectl
 ///
-/// These are the resources that handlers name by types with kube's `CustomResource`, and those of
+/// These are the resources that handlers name by types (`#[kopf::resource(…)]`), and those of
 /// `OperatorBuilder::crd`.
 #[derive(Debug, Default, Clone, ClapArgs)]
 #[command(after_help = "Example:\n  crd | kubectl apply --server-side -f -")]
@@ -214,7 +214,7 @@ impl Shipment {
         let (mut plan, pods) = match self {
             Self::Crd if definitions.complete.is_empty() => {
                 let message = "no handler names its resource by a type with a schema: use a type with \
-                               #[derive(CustomResource)], or OperatorBuilder::crd";
+                               #[kopf::resource(…)], or OperatorBuilder::crd";
                 return Err(message.into());
             }
             Self::Crd => return Ok(kopf_shipping::documents(&definitions.complete)?),

@@ -34,6 +34,7 @@ impl FilterExtract for Operation {}
 /// The subresource that is to be changed, as in `status`; `None` if it is the object itself.
 ///
 /// ```
+/// use kopf::Subresource;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::validate("kopfexamples", subresource = "*")]
@@ -51,6 +52,7 @@ pub struct Subresource(pub Option<String>);
 /// Whether it is only tried out, and nothing will be stored: then nothing else may be changed either.
 ///
 /// ```
+/// use kopf::DryRun;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::validate("kopfexamples", side_effects = true)]
@@ -66,6 +68,7 @@ pub struct DryRun(pub bool);
 /// Who wants it: what the API server says of the user, as it is sent.
 ///
 /// ```
+/// use kopf::UserInfo;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::validate("kopfexamples", operation = DELETE)]
@@ -99,6 +102,7 @@ impl UserInfo {
 /// The headers of the request, as the webhook server has got them.
 ///
 /// ```
+/// use kopf::Headers;
 /// use kopf::prelude::*;
 ///
 /// let headers = Headers([("User-Agent".to_owned(), "kube-apiserver-admission".to_owned())].into());
@@ -130,6 +134,7 @@ impl fmt::Debug for Headers {
 /// It is of the same form as in the original, which has it from Python's `getpeercert()`.
 ///
 /// ```
+/// use kopf::SslPeer;
 /// use kopf::prelude::*;
 ///
 /// let peer = SslPeer(json!({"subject": [[["organizationName", "x"]], [["commonName", "apiserver"]]]}).into());
@@ -156,6 +161,7 @@ impl SslPeer {
 /// be of at most 120 characters each.
 ///
 /// ```
+/// use kopf::Warnings;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::validate("kopfexamples")]

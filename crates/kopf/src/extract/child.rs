@@ -17,6 +17,7 @@ use super::{Context, Declared, Extract, OptionalExtract, Rejection, typed};
 /// [`on::child`](crate::on::child()). It is a [`Body`].
 ///
 /// ```
+/// use kopf::Child;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::child("pods", parent = "kopfexamples")]

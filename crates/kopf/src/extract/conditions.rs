@@ -22,6 +22,7 @@ use super::{Context, Declared, Extract, Rejection};
 /// stay as they are, also those that others add meanwhile.
 ///
 /// ```
+/// use kopf::Conditions;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::create("kopfexamples")]
@@ -37,6 +38,7 @@ use super::{Context, Declared, Extract, Rejection};
 /// effect:
 ///
 /// ```
+/// use kopf::Conditions;
 /// use kopf::prelude::*;
 ///
 /// let conditions = Conditions::of(&json!({"metadata": {"generation": 3}}));

@@ -10,6 +10,7 @@ use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejectio
 ///
 /// ```
 /// use kopf::prelude::*;
+/// use kopf::{Event, EventType};
 ///
 /// #[kopf::on::event("pods")]
 /// fn watched(event: Event, logger: Logger) {

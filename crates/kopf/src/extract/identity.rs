@@ -26,6 +26,7 @@ pub struct Name(pub String);
 /// `Option<Namespace>`.
 ///
 /// ```
+/// use kopf::Namespace;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::create("kopfexamples")]

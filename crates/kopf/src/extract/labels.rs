@@ -10,6 +10,7 @@ use super::{Context, Declared, Extract, FilterExtract, Rejection};
 /// The labels of the object; an absent map is an empty one.
 ///
 /// ```
+/// use kopf::Labels;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::event("pods")]
@@ -29,6 +30,7 @@ pub struct Labels(Body);
 /// The annotations of the object; an absent map is an empty one.
 ///
 /// ```
+/// use kopf::Annotations;
 /// use kopf::prelude::*;
 ///
 /// let annotations = Annotations::from([("example.com/note", "hello")]);

@@ -16,6 +16,7 @@ use super::{Context, Declared, Extract, FilterExtract, Rejection};
 ///
 /// ```
 /// use kopf::prelude::*;
+/// use kopf::{Labels, Live};
 ///
 /// #[kopf::daemon("kopfexamples")]
 /// async fn monitor(spec: Live<Spec>, labels: Live<Labels>, stopped: Stopped, logger: Logger) {

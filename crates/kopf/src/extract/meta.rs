@@ -15,6 +15,7 @@ use super::{Context, Declared, Extract, FilterExtract, Rejection, View, typed};
 ///
 /// ```
 /// use kopf::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+/// use kopf::Meta;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::create("kopfexamples")]

@@ -133,6 +133,7 @@ pub trait Extract: Sized {
 /// What can be missing, and therefore be an `Option` as an argument.
 ///
 /// ```compile_fail
+/// use kopf::Body;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::create("things")]

@@ -13,6 +13,7 @@ use super::{Context, Declared, Extract, FilterExtract, Rejection, typed};
 /// ```
 /// use kopf::k8s_openapi::api::core::v1::Pod;
 /// use kopf::kube::ResourceExt as _;
+/// use kopf::Object;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::create(Pod)]

@@ -16,6 +16,7 @@ use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejectio
 ///
 /// ```
 /// use kopf::prelude::*;
+/// use kopf::{New, Old};
 ///
 /// #[kopf::on::update("kopfexamples", field = "spec.size")]
 /// fn resized(Old(old): Old<Option<String>>, New(new): New<Option<String>>, logger: Logger) {

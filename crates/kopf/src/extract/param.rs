@@ -10,6 +10,7 @@ use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejectio
 /// the declared value: a literal number is an `i32`, a literal text is a `&'static str`.
 ///
 /// ```
+/// use kopf::Param;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::create("kopfexamples", id = "small", param = 10)]

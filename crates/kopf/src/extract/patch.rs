@@ -1,22 +1,29 @@
-//! What the handler wants to change on the object.
+//! Changes of the object by handlers.
 
+use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use kopf_core::field::FieldPath;
 use kopf_core::patch::{BoxError, PatchFn};
 use kopf_engine::invocation::SharedPatch;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Context, Declared, Extract, Rejection};
 use crate::error::Error;
 use crate::filters::IntoFieldPath;
 
-/// What is to be changed on the object when the handlers of this cycle are over.
+/// Changes of the object, sent when the handlers of this cycle are over.
 ///
-/// All changes of a cycle are sent together, in as few requests as possible, and also if the
-/// handler fails. Changes made after the handler has returned are lost.
+/// All changes of a cycle are sent together, in as few requests as possible, even if the handler fails.
+/// Changes made after the handler has returned are lost.
+///
+/// Values are anything that serialises to JSON: text, numbers, `json!(…)`, types with `Serialize`. If a value
+/// cannot be serialised, the write fails with an error that names the field, as with a failing
+/// [transformation](Self::transform).
 ///
 /// ```
+/// use kopf::Patch;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::create("kopfexamples")]
@@ -38,17 +45,34 @@ use crate::filters::IntoFieldPath;
 pub struct Patch(SharedPatch);
 
 impl Patch {
-    /// Changes of the `spec`.
+    /// Returns the changes of the `spec`.
     pub fn spec(&self) -> SectionPatch {
         self.section("spec")
     }
 
-    /// Changes of the `status`.
+    /// Returns the changes of the `status`.
+    ///
+    /// ```
+    /// use kopf::Patch;
+    /// use kopf::prelude::*;
+    ///
+    /// #[kopf::schema]
+    /// struct GreetingStatus {
+    ///     message: String,
+    ///     language: Option<String>,
+    /// }
+    ///
+    /// #[kopf::on::create("greetings")]
+    /// fn greet(patch: Patch) {
+    ///     let status = GreetingStatus { message: "Hello!".into(), language: None };
+    ///     patch.status().set("phase", "Done").merge(status); // removes the language
+    /// }
+    /// ```
     pub fn status(&self) -> SectionPatch {
         self.section("status")
     }
 
-    /// Changes of the `metadata`.
+    /// Returns the changes of the `metadata`.
     pub fn meta(&self) -> MetaPatch {
         MetaPatch(self.section("metadata"))
     }
@@ -60,38 +84,32 @@ impl Patch {
         }
     }
 
-    /// Sets a field, wherever it is, with all its parents. Null removes it.
-    pub fn set(&self, field: impl IntoFieldPath, value: impl Into<Value>) -> &Self {
-        let (field, value) = (field.into_field_path(), value.into());
-        self.0.with(|patch| patch.set(&field, value));
+    /// Sets a field, with all its parents. Null and `None` remove it.
+    pub fn set(&self, field: impl IntoFieldPath, value: impl Serialize) -> &Self {
+        set(&self.0, &field.into_field_path(), value);
         self
     }
 
-    /// Removes a field, wherever it is.
+    /// Removes a field.
     pub fn remove(&self, field: impl IntoFieldPath) -> &Self {
         self.set(field, Value::Null)
     }
 
-    /// Adds a whole merge-patch: objects are merged, nulls remove, all else is replaced. What is
-    /// no object is ignored.
-    pub fn merge(&self, changes: impl Into<Value>) -> &Self {
-        if let Value::Object(merge) = changes.into() {
-            let changes = kopf_core::patch::Patch {
-                merge,
-                ..kopf_core::patch::Patch::default()
-            };
-            self.0.with(|patch| patch.merge_from(changes));
-        }
+    /// Adds a merge-patch: objects are merged, nulls remove fields, other values replace them. The changes
+    /// must be an object.
+    pub fn merge(&self, changes: impl Serialize) -> &Self {
+        merge(&self.0, &FieldPath::root(), changes);
         self
     }
 
-    /// Changes the object by a function, which sees the newest version of the whole object.
+    /// Changes the object by a function, which gets the newest version of the whole object.
     ///
-    /// This is the way to change lists: whatever others have added meanwhile stays. The function
-    /// is called when the patch is applied, and again in the next cycle if the object was changed
-    /// by others in between; it must not have other effects.
+    /// Use it for lists: items that other clients have added meanwhile are kept. The function is called when
+    /// the patch is applied, and again in the next cycle if the object was changed in between; it must not have
+    /// other effects.
     ///
     /// ```
+    /// use kopf::Patch;
     /// use kopf::prelude::*;
     ///
     /// #[kopf::on::create("kopfexamples")]
@@ -108,7 +126,7 @@ impl Patch {
         function: impl Fn(&mut Value) -> R + Send + Sync + 'static,
     ) -> &Self {
         let function = PatchFn::new("transform", move |object| {
-            // It runs outside of the handler, where nothing else would stop a panic.
+            // It runs outside of the handler, where no other code catches panics.
             match catch_unwind(AssertUnwindSafe(|| function(object))) {
                 Ok(result) => result.into_transformed(),
                 Err(_) => Err("a transforming function of a patch has panicked".into()),
@@ -118,12 +136,12 @@ impl Patch {
         self
     }
 
-    /// Whether there is nothing to change.
+    /// Returns `true` if there is nothing to change.
     pub fn is_empty(&self) -> bool {
         self.0.with(|patch| patch.is_empty())
     }
 
-    /// The changes so far as a merge-patch, without transforming functions.
+    /// Returns the changes so far as a merge-patch, without transforming functions.
     pub fn to_value(&self) -> Value {
         self.0.with(|patch| Value::Object(patch.merge.clone()))
     }
@@ -140,13 +158,13 @@ impl Extract for Patch {
     }
 }
 
-/// What a transforming function of a patch returns: nothing, or a [`Result`](crate::Result).
+/// A result of a transforming function of a patch: `()` or [`kopf::Result<()>`](crate::Result).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be returned from a transforming function",
     label = "return `()` or `kopf::Result<()>`"
 )]
 pub trait IntoTransformed {
-    /// Converts it for the engine.
+    /// Converts the result for the engine.
     fn into_transformed(self) -> Result<(), BoxError>;
 }
 
@@ -170,10 +188,9 @@ pub struct SectionPatch {
 }
 
 impl SectionPatch {
-    /// Sets a key of the section. Null removes it.
-    pub fn set(&self, key: impl Into<String>, value: impl Into<Value>) -> &Self {
-        let (path, value) = (self.path.join(key.into()), value.into());
-        self.patch.with(|patch| patch.set(&path, value));
+    /// Sets a key of the section. Null and `None` remove it.
+    pub fn set(&self, key: impl Into<String>, value: impl Serialize) -> &Self {
+        set(&self.patch, &self.path.join(key.into()), value);
         self
     }
 
@@ -182,19 +199,60 @@ impl SectionPatch {
         self.set(key, Value::Null)
     }
 
-    /// Adds a merge-patch of the section: objects are merged, nulls remove, all else is replaced.
-    /// What is no object is ignored.
-    pub fn merge(&self, changes: impl Into<Value>) -> &Self {
-        let changes = changes.into();
-        if changes.is_object() {
-            let mut whole = changes;
-            for step in self.path.steps().iter().rev() {
-                whole = Value::Object(Map::from_iter([(step.to_string(), whole)]));
-            }
-            Patch(self.patch.clone()).merge(whole);
-        }
+    /// Adds a merge-patch of the section: objects are merged, nulls remove fields, other values replace them.
+    /// The changes must be an object, such as the type of the status.
+    pub fn merge(&self, changes: impl Serialize) -> &Self {
+        merge(&self.patch, &self.path, changes);
         self
     }
+}
+
+fn set(patch: &SharedPatch, field: &FieldPath, value: impl Serialize) {
+    match serde_json::to_value(value) {
+        Ok(value) => patch.with(|patch| patch.set(field, value)),
+        Err(error) => fail(patch, format_args!("cannot set {field}: {error}")),
+    }
+}
+
+fn merge(patch: &SharedPatch, field: &FieldPath, changes: impl Serialize) {
+    let name = |field: &FieldPath| match field.to_string() {
+        name if name.is_empty() => "the object".to_owned(),
+        name => name,
+    };
+    match serde_json::to_value(changes) {
+        Ok(changes @ Value::Object(_)) => {
+            let mut whole = changes;
+            for step in field.steps().iter().rev() {
+                whole = Value::Object(Map::from_iter([(step.to_string(), whole)]));
+            }
+            if let Value::Object(merge) = whole {
+                let changes = kopf_core::patch::Patch {
+                    merge,
+                    ..kopf_core::patch::Patch::default()
+                };
+                patch.with(|patch| patch.merge_from(changes));
+            }
+        }
+        Ok(other) => {
+            let other: String = other.to_string().chars().take(50).collect();
+            let field = name(field);
+            fail(
+                patch,
+                format_args!("cannot merge {other} into {field}: must be an object"),
+            );
+        }
+        Err(error) => fail(
+            patch,
+            format_args!("cannot merge into {}: {error}", name(field)),
+        ),
+    }
+}
+
+/// Makes the write fail with the reason.
+fn fail(patch: &SharedPatch, reason: impl Display) {
+    let reason = reason.to_string();
+    let function = PatchFn::new("set", move |_| Err(reason.clone().into()));
+    patch.with(|patch| patch.add_fn(function));
 }
 
 /// Changes of the metadata of the object.
@@ -226,8 +284,8 @@ impl MetaPatch {
         self
     }
 
-    /// Sets any key of the metadata. Null removes it.
-    pub fn set(&self, key: impl Into<String>, value: impl Into<Value>) -> &Self {
+    /// Sets any key of the metadata. Null and `None` remove it.
+    pub fn set(&self, key: impl Into<String>, value: impl Serialize) -> &Self {
         self.0.set(key, value);
         self
     }
@@ -272,10 +330,49 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_not_merged() {
+    fn types_are_serialised() {
+        #[derive(Serialize)]
+        struct Progress {
+            done: u32,
+            error: Option<String>,
+        }
+        let progress = || Progress {
+            done: 3,
+            error: None,
+        };
         let patch = Patch::default();
-        patch.merge(json!([1])).status().merge("text");
-        assert_eq!(patch.to_value(), json!({}));
+        patch.set("spec.progress", progress());
+        patch.status().set("progress", progress()).merge(progress());
+        assert_eq!(
+            patch.to_value(),
+            json!({
+                "spec": {"progress": {"done": 3, "error": null}},
+                "status": {"progress": {"done": 3, "error": null}, "done": 3, "error": null},
+            })
+        );
+    }
+
+    #[test]
+    fn values_that_cannot_be_written_fail_the_write() {
+        let unusable = || std::collections::BTreeMap::from([((1, 2), 3)]);
+        let failure = |change: &dyn Fn(&Patch)| {
+            let patch = Patch::default();
+            change(&patch);
+            assert_eq!(patch.to_value(), json!({}));
+            run(&patch, &mut json!({})).unwrap_err()
+        };
+        assert_eq!(
+            failure(&|patch| _ = patch.status().set("x", unusable())),
+            "cannot set status.x: key must be a string"
+        );
+        assert_eq!(
+            failure(&|patch| _ = patch.merge(json!([1]))),
+            "cannot merge [1] into the object: must be an object"
+        );
+        assert_eq!(
+            failure(&|patch| _ = patch.status().merge("text")),
+            "cannot merge \"text\" into status: must be an object"
+        );
     }
 
     fn run(patch: &Patch, object: &mut Value) -> Result<(), String> {

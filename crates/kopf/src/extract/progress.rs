@@ -31,6 +31,7 @@ pub struct Retry(pub u32);
 ///
 /// ```
 /// use kopf::prelude::*;
+/// use kopf::{Now, Patch};
 ///
 /// #[kopf::on::create("kopfexamples")]
 /// fn create_fn(Now(now): Now, patch: Patch) {
@@ -49,6 +50,7 @@ pub struct Started(pub Timestamp);
 ///
 /// ```
 /// use std::time::Duration;
+/// use kopf::Runtime;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::create("kopfexamples")]

@@ -16,6 +16,7 @@ use super::{Context, Declared, Extract, Rejection};
 ///
 /// ```
 /// use std::time::Duration;
+/// use kopf::SettingsMut;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::startup]

@@ -19,7 +19,7 @@ use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejectio
 ///     Ok(size.to_owned())
 /// }
 ///
-/// #[derive(Deserialize)]
+/// #[kopf::schema]
 /// struct Volume { size: String }
 ///
 /// // An object whose spec is not like this fails permanently, with the reason.

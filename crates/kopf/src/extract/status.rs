@@ -11,6 +11,7 @@ use super::{Context, Declared, Extract, FilterExtract, OptionalExtract, Rejectio
 /// As JSON, or as a type that is read by serde; an absent status is an empty one.
 ///
 /// ```
+/// use kopf::Status;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::update("kopfexamples")]

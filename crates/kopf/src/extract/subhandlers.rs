@@ -16,6 +16,7 @@ use crate::on::{self, HandlerBuilder, Sub};
 /// [`execute`](Self::execute).
 ///
 /// ```
+/// use kopf::SubHandlers;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::create("kopfexamples")]
@@ -51,6 +52,7 @@ impl SubHandlers {
     ///
     /// ```
     /// use kopf::prelude::*;
+    /// use kopf::{Param, SubHandlers};
     ///
     /// async fn step(Param(number): Param<u32>, retry: Retry) -> kopf::Result<u32> {
     ///     Ok(number + retry.0)

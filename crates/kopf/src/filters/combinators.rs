@@ -26,6 +26,7 @@ pub struct None<F>(F);
 /// The opposite of a filter, for `when` or for values.
 ///
 /// ```
+/// use kopf::Body;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::create("kopfexamples", when = kopf::not_(is_protected))]

@@ -19,6 +19,7 @@ pub const PRESENT: Present = Present;
 /// For filters: there must be no value.
 ///
 /// ```
+/// use kopf::Old;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::update("kopfexamples", field = "spec.field", new = ABSENT)]

@@ -3,6 +3,7 @@
 //!
 //! ```
 //! use kopf::prelude::*;
+//! use kopf::{Body, Status};
 //!
 //! #[kopf::on::update(
 //!     "kopfexamples",

@@ -33,6 +33,7 @@ pub trait IndexFunction<M> {
 ///
 /// ```
 /// use kopf::IndexOf;
+/// use kopf::Labels;
 /// use kopf::prelude::*;
 ///
 /// struct PodsByApp;

@@ -5,6 +5,7 @@
 //! All indices are filled before any other handler of objects is called.
 //!
 //! ```
+//! use kopf::Labels;
 //! use kopf::prelude::*;
 //!
 //! #[kopf::index("pods")]
@@ -44,6 +45,7 @@ pub use entries::{Indexed, IntoEntries, Plain, Returned};
 pub(crate) use function::leave;
 pub use function::{IndexFunction, index};
 pub(crate) use keeping::Keeping;
+#[doc(inline)]
 pub use kopf_engine::indexing::Store;
 pub use kopf_macros::index;
 pub use named::{Index, IndexOf};

@@ -38,6 +38,7 @@ activities! {
 /// here, and only here: [`SettingsMut`](crate::SettingsMut).
 ///
 /// ```
+/// use kopf::SettingsMut;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::startup]
@@ -109,6 +110,7 @@ pub fn login<M>(function: impl LoginHandler<M>) -> HandlerBuilder<Login> {
 /// Answers are remembered for 10 seconds.
 ///
 /// ```
+/// use kopf::Now;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::probe]
@@ -129,6 +131,10 @@ pub fn probe<M>(function: impl Handler<M>) -> HandlerBuilder<Probe> {
 mod tests {
     use crate::on::AnyHandler;
     use crate::prelude::*;
+    use crate::{
+        Annotations, Body, Event, Labels, Meta, Namespace, New, Object, Old, Param, Patch, Reason,
+        Settings, SettingsMut, Status, SubHandlers, Uid,
+    };
 
     fn message(handler: impl Into<AnyHandler>) -> String {
         let built = Operator::builder().handler(handler).build();

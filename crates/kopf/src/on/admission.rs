@@ -71,6 +71,7 @@ impl IntoOperation for String {
 ///
 /// ```
 /// use kopf::prelude::*;
+/// use kopf::{DryRun, Warnings};
 ///
 /// #[kopf::on::validate("kopfexamples", operations = [CREATE, UPDATE])]
 /// fn check(Spec(spec): Spec, warnings: Warnings, DryRun(dry): DryRun) -> kopf::Result<()> {
@@ -103,6 +104,7 @@ pub fn validate<S, M>(
 /// `DELETE` is its only operation.
 ///
 /// ```
+/// use kopf::Patch;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::mutate("kopfexamples", operation = CREATE, labels = {"sized": ABSENT})]
@@ -124,6 +126,7 @@ impl<K: Admitting> HandlerBuilder<K> {
     /// The operations that it is asked about; by default, all of them.
     ///
     /// ```
+    /// # use kopf::Operation;
     /// # use kopf::prelude::*;
     /// # fn f() {}
     /// let handler = on::validate("kopfexamples", f).operations([Operation::Create, Operation::Update]);
@@ -192,6 +195,10 @@ mod tests {
     use crate::extract::Front;
     use crate::on::AnyHandler;
     use crate::prelude::*;
+    use crate::{
+        DryRun, Event, Headers, New, Old, Operation, PRESENT, Patch, Reason, SslPeer, SubHandlers,
+        Subresource, UserInfo, Warnings,
+    };
 
     fn build(handler: impl Into<AnyHandler>) -> Result<Handler, String> {
         handler.into().build(&Front::default())

@@ -25,6 +25,7 @@ use crate::seconds::IntoDuration;
 /// operator is built.
 ///
 /// ```
+/// use kopf::PRESENT;
 /// use kopf::prelude::*;
 ///
 /// async fn make(Spec(spec): Spec) -> kopf::Result<Value> {
@@ -394,6 +395,7 @@ mod tests {
     use super::{AnyHandler, Front, Handler};
     use crate::ErrorsMode;
     use crate::prelude::*;
+    use crate::{Event, Labels, PRESENT, Param};
     use kopf_core::handler::{HandlerKind, Retrying};
 
     async fn make(_: Spec) {}

@@ -33,6 +33,7 @@ impl Waiting for kinds::Field {}
 ///
 /// ```
 /// use kopf::prelude::*;
+/// use kopf::{Child, Conditions};
 ///
 /// #[kopf::on::child("deployments", parent = "kopfexamples")]
 /// async fn deployed(child: Child, conditions: Conditions) -> kopf::Result<()> {
@@ -83,6 +84,7 @@ mod tests {
     use kopf_core::handler::HandlerKind;
     use kopf_core::resource::Resource;
 
+    use crate::Child;
     use crate::extract::Front;
     use crate::on::AnyHandler;
     use crate::prelude::*;

@@ -57,6 +57,7 @@
 //! called once for each id.
 //!
 //! ```
+//! use kopf::Reason;
 //! use kopf::prelude::*;
 //! use std::time::Duration;
 //!
@@ -180,6 +181,7 @@ pub fn resume<S, M>(
 ///
 /// ```
 /// use kopf::prelude::*;
+/// use kopf::{New, Old};
 ///
 /// #[kopf::on::field("kopfexamples", field = "spec.field")]
 /// async fn field_fn(Old(old): Old, New(new): New, logger: Logger) {
@@ -196,6 +198,7 @@ pub fn field<S, M>(
 /// Calls the function on every event of an object, once: there are no retries and no progress.
 ///
 /// ```
+/// use kopf::Event;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::event("pods", labels = {"app": PRESENT})]
@@ -213,6 +216,7 @@ pub fn event<S, M>(
 /// A sub-handler with options, for [`SubHandlers::handler`](crate::SubHandlers::handler).
 ///
 /// ```
+/// use kopf::SubHandlers;
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::create("kopfexamples")]

@@ -55,6 +55,7 @@ impl OperatorBuilder {
     /// Adds a handler. Handlers are called in the order in which they are added.
     ///
     /// ```
+    /// use kopf::Reason;
     /// use kopf::prelude::*;
     ///
     /// fn changed(reason: Reason, logger: Logger) {
@@ -289,15 +290,13 @@ impl OperatorBuilder {
         self
     }
 
-    /// Adds the CRD of a type, as derived with [`kube::CustomResource`]. Types that are named in
-    /// attributes of handlers are known already.
+    /// Adds the CRD of a type made with [`resource`](crate::resource) or [`kube::CustomResource`]. Types that are
+    /// named in attributes of handlers are known already.
     ///
     /// ```
     /// use kopf::prelude::*;
-    /// use schemars::JsonSchema;
     ///
-    /// #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
-    /// #[kube(group = "kopf.dev", version = "v1", kind = "KopfExample", namespaced)]
+    /// #[kopf::resource(group = "kopf.dev", version = "v1", kind = "KopfExample", namespaced)]
     /// struct KopfExampleSpec {
     ///     field: Option<String>,
     /// }

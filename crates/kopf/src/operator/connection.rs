@@ -1,16 +1,18 @@
 //! Connections that an operator can run on.
 
-/// A client that an operator can run on: kube's one, or the one of [`kopf::client`](crate::client).
+/// A client that an operator can run on: [`kube::Client`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a client that an operator can run on",
     label = "not a client",
-    note = "accepted are `kube::Client` and `kopf::client::Client`"
+    note = "accepted is `kube::Client`"
 )]
 pub trait IntoClient {
-    /// Converts it.
+    /// Converts the client for the engine.
+    #[doc(hidden)]
     fn into_client(self) -> kopf_client::Client;
 }
 
+#[doc(hidden)]
 impl IntoClient for kopf_client::Client {
     fn into_client(self) -> kopf_client::Client {
         self

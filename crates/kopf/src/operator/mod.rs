@@ -81,7 +81,7 @@ impl Operator {
 
     /// Runs until it is stopped, or cannot go on.
     ///
-    /// The client is that of kube, or that of [`kopf::client`](crate::client).
+    /// The client is a [`kube::Client`], with any transport.
     ///
     /// # Errors
     /// If it cannot run, or has ended without being stopped.

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use kopf::SettingsMut;
 use kopf::prelude::*;
 
 #[kopf::on::create("kopfexamples")]

@@ -5,7 +5,7 @@ use std::fs;
 use crate::program::{Program, root};
 
 /// An example, and what its documented command leads to.
-const EXAMPLES: [(&str, &str); 21] = [
+const EXAMPLES: [(&str, &str); 22] = [
     (
         "01-minimal",
         "Creation is processed: 1 succeeded; 0 failed.",
@@ -39,6 +39,7 @@ const EXAMPLES: [(&str, &str); 21] = [
     ("99-all-at-once", "SEEN: \"value\""),
     ("ephemeral-volume-claims", "PVC my-claim is relabelled."),
     ("load-testing", "5 pods are started."),
+    ("own-program", "Handler 'greet' succeeded."),
     (
         "simple-deployment",
         "Creation is processed: 1 succeeded; 0 failed.",

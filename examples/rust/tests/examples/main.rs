@@ -22,6 +22,7 @@ mod hooks;
 mod indexing;
 mod load_testing;
 mod minimal;
+mod own_program;
 mod peering;
 mod program;
 mod raw_events;

@@ -33,6 +33,7 @@ pub(crate) fn executable(name: &str) -> &'static Path {
         "99-all-at-once" => env!("CARGO_BIN_EXE_99-all-at-once"),
         "ephemeral-volume-claims" => env!("CARGO_BIN_EXE_ephemeral-volume-claims"),
         "load-testing" => env!("CARGO_BIN_EXE_load-testing"),
+        "own-program" => env!("CARGO_BIN_EXE_own-program"),
         "simple-deployment" => env!("CARGO_BIN_EXE_simple-deployment"),
         "tenant-nats" => env!("CARGO_BIN_EXE_tenant-nats"),
         "tenant-onboarding" => env!("CARGO_BIN_EXE_tenant-onboarding"),

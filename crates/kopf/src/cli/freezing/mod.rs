@@ -130,7 +130,7 @@ fn order(
 impl Order {
     /// Does it. The exit code is 1 if it fails.
     pub fn run(self) -> ExitCode {
-        let _exporting = logging::install(self.logging.clone());
+        let _exporting = logging::install(self.logging.clone(), Vec::new());
         match self.try_run() {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => {

@@ -30,6 +30,7 @@ pub(super) use self::levels::Verbosity;
 use self::record::{Details, Record};
 use self::text::Heading;
 use super::args::LogFormat;
+use super::program::BoxedLayer;
 
 /// Options of the log.
 #[derive(Debug, Clone)]
@@ -46,7 +47,7 @@ pub(super) struct Options {
 
 /// Sends the log of this process to stderr from now on, unless the program has installed its own
 /// subscriber already. Exports traces until the returned value is dropped, if they are configured.
-pub(super) fn install(options: Options) -> Exporting {
+pub(super) fn install(options: Options, layers: Vec<BoxedLayer>) -> Exporting {
     let exporting = Exporting::by_env();
     let format = Format {
         options,
@@ -54,7 +55,7 @@ pub(super) fn install(options: Options) -> Exporting {
         now: Timestamp::now,
     };
     // The only way to fail is that there is another one.
-    let subscriber = subscriber(format, std::io::stderr);
+    let subscriber = subscriber(format, std::io::stderr, layers);
     #[cfg(feature = "otel")]
     let subscriber = subscriber.with(exporting.layer());
     if tracing::subscriber::set_global_default(subscriber).is_ok() {
@@ -88,6 +89,7 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
 fn subscriber<W>(
     format: Format,
     writer: W,
+    layers: Vec<BoxedLayer>,
 ) -> impl Subscriber + for<'span> LookupSpan<'span> + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
@@ -103,7 +105,11 @@ where
         .with_writer(writer)
         // They would be reported to stderr, with a panic if that is closed.
         .log_internal_errors(false);
-    Registry::default().with(layer.with_filter(filter))
+    // An empty list would disable everything.
+    let layers = (!layers.is_empty()).then_some(layers);
+    Registry::default()
+        .with(layers)
+        .with(layer.with_filter(filter))
 }
 
 /// Turns events into lines.
@@ -195,6 +201,16 @@ mod tests {
         prefix: bool,
         action: impl FnOnce(),
     ) -> Vec<String> {
+        log_with(Vec::new(), format, verbosity, prefix, action)
+    }
+
+    fn log_with(
+        layers: Vec<BoxedLayer>,
+        format: LogFormat,
+        verbosity: Verbosity,
+        prefix: bool,
+        action: impl FnOnce(),
+    ) -> Vec<String> {
         let written = Written::default();
         let format = Format {
             options: Options {
@@ -208,7 +224,7 @@ mod tests {
             now: || "2026-11-15T00:38:15.408901Z".parse().unwrap(),
         };
         let writer = written.clone();
-        let subscriber = subscriber(format, move || writer.clone());
+        let subscriber = subscriber(format, move || writer.clone(), layers);
         tracing::subscriber::with_default(subscriber, action);
         let lines = written.0.lock().unwrap();
         lines.clone()
@@ -304,6 +320,38 @@ mod tests {
             lines[0].starts_with(r#"{"message": "[ns/obj] Handler "#),
             "{lines:?}"
         );
+    }
+
+    /// A layer of a program, which stores the targets of records.
+    struct Targets(Arc<Mutex<Vec<String>>>);
+
+    impl<S: Subscriber> tracing_subscriber::Layer<S> for Targets {
+        fn on_event(&self, event: &Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+            let target = event.metadata().target().to_owned();
+            self.0.lock().unwrap().push(target);
+        }
+    }
+
+    #[test]
+    fn layers_of_programs_have_filters_of_their_own() {
+        let all = Arc::new(Mutex::new(Vec::new()));
+        let warnings = Arc::new(Mutex::new(Vec::new()));
+        let filtered = Targets(Arc::clone(&warnings));
+        let layers: Vec<BoxedLayer> = vec![
+            Box::new(Targets(Arc::clone(&all))),
+            Box::new(filtered.with_filter(tracing::level_filters::LevelFilter::WARN)),
+        ];
+        let lines = log_with(layers, LogFormat::Plain, Verbosity::Normal, true, || {
+            tracing::debug!(target: "my_operator", "debugging");
+            tracing::info!(target: "my_operator", "working");
+            tracing::warn!(target: "hyper", "warning");
+        });
+        assert_eq!(lines, ["working\n", "warning\n"]);
+        assert_eq!(
+            *all.lock().unwrap(),
+            ["my_operator", "my_operator", "hyper"]
+        );
+        assert_eq!(*warnings.lock().unwrap(), ["hyper"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! An argument that is no extractor is pointed at.
 
-use kopf::prelude::*;
+use kopf::{Body, prelude::*};
 
 #[kopf::on::create("things")]
 async fn create_fn(Name(name): Name, size: u32) {

@@ -1,6 +1,6 @@
 //! The functions of the builder refuse the same.
 
-use kopf::prelude::*;
+use kopf::{Patch, prelude::*};
 
 fn handler() {}
 

@@ -1,6 +1,6 @@
 //! Types of options which only the compiler knows are checked by traits with messages.
 
-use kopf::prelude::*;
+use kopf::{Patch, prelude::*};
 
 const LIMIT: &str = "1m";
 

@@ -1,6 +1,6 @@
 //! Sub-handlers have arguments which are extractors.
 
-use kopf::prelude::*;
+use kopf::{SubHandlers, prelude::*};
 
 #[kopf::on::create("things")]
 fn create_fn(subs: SubHandlers) {

@@ -4,6 +4,12 @@ use std::sync::Arc;
 
 use kopf::extract::Rejection;
 use kopf::prelude::*;
+use kopf::serde::Deserialize;
+use kopf::{
+    Annotations, Body, DryRun, Event, Headers, Labels, Live, Meta, Namespace, New, Now, Object,
+    Old, Operation, Param, Patch, Reason, Resource, Runtime, Settings, SslPeer, Started, Status,
+    SubHandlers, Subresource, Uid, UserInfo, Warnings,
+};
 
 #[derive(Deserialize)]
 struct Sized {

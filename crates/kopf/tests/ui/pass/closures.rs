@@ -1,5 +1,6 @@
 //! Closures as handlers and sub-handlers.
 
+use kopf::SubHandlers;
 use kopf::prelude::*;
 
 #[kopf::on::create("things")]

@@ -4,7 +4,7 @@ use kopf::k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kopf::kube::ResourceExt as _;
 use kopf::kube::api::{Api, PostParams};
 use kopf::prelude::*;
-use schemars::JsonSchema;
+use kopf::{Live, New, Object, Old, Patch, Status, SubHandlers};
 
 #[kopf::on::create("kopfexamples")]
 async fn create_fn(Spec(spec): Spec) -> kopf::Result<Value> {
@@ -37,8 +37,7 @@ async fn changed(
     Err(kopf::temporary("not yet").delay(60))
 }
 
-#[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
-#[kube(
+#[kopf::resource(
     group = "kopf.dev",
     version = "v1",
     kind = "EphemeralVolumeClaim",
@@ -49,7 +48,7 @@ struct EvcSpec {
     size: Option<String>,
 }
 
-#[derive(Serialize)]
+#[kopf::schema]
 struct PvcName {
     name: String,
 }

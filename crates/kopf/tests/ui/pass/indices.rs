@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use kopf::indexing::{Indexed, Plain, Store};
 use kopf::prelude::*;
 use kopf::{IndexOf, MemoValue};
+use kopf::{Labels, PRESENT, Param, Patch};
 
 #[kopf::index("pods")]
 fn pods_by_app(labels: Labels, Name(name): Name) -> Option<(String, String)> {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kopf::k8s_openapi::api::core::v1::Pod;
 use kopf::prelude::*;
+use kopf::{Body, DryRun, Labels, Namespace, Operation, PRESENT, UserInfo};
 use kopf::{ErrorsMode, Resource};
 
 const ID: &str = "some-id";

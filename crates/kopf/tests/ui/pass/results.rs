@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use kopf::Json;
 use kopf::prelude::*;
+use kopf::serde::Serialize;
 
 #[derive(Serialize)]
 struct Made {

@@ -51,7 +51,7 @@ pub(crate) fn manifests(
         image: get(options, "image")?.unwrap_or_else(|| format!("{}:latest", plan.identity.name)),
         replicas: need(options, "replicas")?,
         command: vec!["kopf".to_owned()],
-        arguments: plan.launch.arguments(&plan.identity),
+        arguments: plan.launch.arguments(),
         files: need(options, "files")?,
         webhooks: if is_reviewing {
             Webhooks::Served

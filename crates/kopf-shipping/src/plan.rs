@@ -44,19 +44,17 @@ pub struct Plan {
 }
 
 impl Launch {
-    /// Returns the arguments of `run`. The Lease of the replicas has the name of the operator.
+    /// Returns the arguments of `run`.
     ///
     /// ```
-    /// use kopf_shipping::{Identity, Launch};
+    /// use kopf_shipping::Launch;
     ///
-    /// let identity = Identity::new("op", "ns")?;
-    /// assert_eq!(Launch::default().arguments(&identity), ["run", "--all-namespaces"]);
+    /// assert_eq!(Launch::default().arguments(), ["run", "--all-namespaces"]);
     /// let namespaces = vec!["a".to_owned()];
-    /// let launch = Launch { namespaces, elects_leader: true, ..Launch::default() };
-    /// assert_eq!(launch.arguments(&identity), ["run", "--namespace=a", "--leader-elect-name=op"]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// let launch = Launch { namespaces, standalone: true, ..Launch::default() };
+    /// assert_eq!(launch.arguments(), ["run", "--namespace=a", "--standalone"]);
     /// ```
-    pub fn arguments(&self, identity: &Identity) -> Vec<String> {
+    pub fn arguments(&self) -> Vec<String> {
         let mut arguments = vec!["run".to_owned()];
         if self.namespaces.is_empty() {
             arguments.push("--all-namespaces".to_owned());
@@ -74,9 +72,6 @@ impl Launch {
             if is_set {
                 arguments.push(flag.to_owned());
             }
-        }
-        if self.elects_leader {
-            arguments.push(format!("--leader-elect-name={}", identity.name));
         }
         arguments
     }

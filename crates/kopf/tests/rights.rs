@@ -287,7 +287,7 @@ async fn manifests_are_accepted_by_the_server() {
         image: "registry.example/op:1".to_owned(),
         replicas: 2,
         command: Vec::new(),
-        arguments: plan.launch.arguments(&plan.identity),
+        arguments: plan.launch.arguments(),
         files: Vec::new(),
         webhooks: Webhooks::Served,
     };

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::Stage;
 
 const KINDS: &str = include_str!("../../../crates/kopf-shipping/manifests/peering.yaml");
-const LEGACY_KINDS: &str = include_str!("../../../crates/kopf-shipping/manifests/peering-legacy.yaml");
+const LEGACY_KINDS: &str =
+    include_str!("../../../crates/kopf-shipping/manifests/peering-legacy.yaml");
 
 impl Stage {
     /// Defines the kinds of peering objects, with the default ones.

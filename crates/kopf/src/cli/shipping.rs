@@ -258,7 +258,7 @@ impl Pods {
             image: self.image,
             replicas: self.replicas,
             command: Vec::new(),
-            arguments: plan.launch.arguments(&plan.identity),
+            arguments: plan.launch.arguments(),
             files: Vec::new(),
             webhooks: if is_reviewing {
                 Webhooks::Served

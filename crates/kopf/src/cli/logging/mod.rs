@@ -201,25 +201,20 @@ mod tests {
         prefix: bool,
         action: impl FnOnce(),
     ) -> Vec<String> {
-        log_with(Vec::new(), format, verbosity, prefix, action)
+        let options = Options {
+            verbosity,
+            directives: directives.parse().unwrap(),
+            format,
+            refkey: "object".to_owned(),
+            prefix,
+        };
+        log_with(Vec::new(), options, action)
     }
 
-    fn log_with(
-        layers: Vec<BoxedLayer>,
-        format: LogFormat,
-        verbosity: Verbosity,
-        prefix: bool,
-        action: impl FnOnce(),
-    ) -> Vec<String> {
+    fn log_with(layers: Vec<BoxedLayer>, options: Options, action: impl FnOnce()) -> Vec<String> {
         let written = Written::default();
         let format = Format {
-            options: Options {
-                verbosity,
-                directives: directives.parse().unwrap(),
-                format,
-                refkey: "object".to_owned(),
-                prefix,
-            },
+            options,
             heading: Heading::new(TimeZone::fixed(jiff::tz::offset(1))),
             now: || "2026-11-15T00:38:15.408901Z".parse().unwrap(),
         };
@@ -341,7 +336,14 @@ mod tests {
             Box::new(Targets(Arc::clone(&all))),
             Box::new(filtered.with_filter(tracing::level_filters::LevelFilter::WARN)),
         ];
-        let lines = log_with(layers, LogFormat::Plain, Verbosity::Normal, true, || {
+        let options = Options {
+            verbosity: Verbosity::Normal,
+            directives: "".parse().unwrap(),
+            format: LogFormat::Plain,
+            refkey: "object".to_owned(),
+            prefix: true,
+        };
+        let lines = log_with(layers, options, || {
             tracing::debug!(target: "my_operator", "debugging");
             tracing::info!(target: "my_operator", "working");
             tracing::warn!(target: "hyper", "warning");

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -41,13 +42,18 @@ def fail(message: str) -> None:
 
 def run(name: str, command: list[str], logs: Path, **options: object) -> str:
     """Runs a command, and keeps its output in a file of the given name."""
+    process = subprocess.Popen(
+        command, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, start_new_session=True, **options)  # type: ignore[call-overload]
     try:
-        done = subprocess.run(
-            command, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, timeout=SECONDS, **options)  # type: ignore[call-overload]
-        output = done.stdout
-    except subprocess.TimeoutExpired as e:
-        output = (e.stdout or b"").decode(errors="replace") + f"\nno result within {SECONDS} seconds\n"
+        output: str = process.communicate(timeout=SECONDS)[0]
+    except BaseException as e:
+        # The group: the sandbox and its command.
+        os.killpg(process.pid, signal.SIGKILL)
+        output = process.communicate()[0]
+        if not isinstance(e, subprocess.TimeoutExpired):
+            raise
+        output += f"\nno result within {SECONDS} seconds\n"
     (logs / f"{name.replace('/', '-')}.log").write_text(output, encoding="utf-8")
     return output
 
@@ -102,11 +108,14 @@ def kube_rs(kopf: Path, logs: Path) -> dict[str, tuple[int, int]]:
             shutil.copytree(source, copy)
             with (copy / "Cargo.toml").open("a", encoding="utf-8") as manifest:
                 manifest.write("\n[workspace]\n")
+        environment = {**os.environ, "CARGO_TARGET_DIR": str(copy.parent / "target")}
+        test = ["cargo", "test", "--lib", *options]
+        # Not within the time of the tests: building takes minutes.
+        subprocess.run([*test, "--quiet", "--no-run"], cwd=copy, env=environment, check=True)
         output = run(
             f"kube-rs/{crate}",
-            [str(kopf), "sandbox", "--", "cargo", "test", "--lib", *options, "--", "--ignored",
-             "--test-threads=1"],
-            logs, cwd=copy, env={**os.environ, "CARGO_TARGET_DIR": str(copy.parent / "target")})
+            [str(kopf), "sandbox", "--", *test, "--", "--ignored", "--test-threads=1"],
+            logs, cwd=copy, env=environment)
         found = RESULT.search(output)
         results[f"kube-rs {crate}"] = (int(found[1]), int(found[2])) if found else (0, 1)
         show(f"kube-rs {crate}", results)

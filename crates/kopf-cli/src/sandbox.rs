@@ -269,7 +269,7 @@ mod tests {
         let failure = unless_interrupted(ready(()), pending::<Result<(), _>>()).await;
         assert_eq!(
             failure.unwrap_err().to_string(),
-            "interrupted before the sandbox was ready"
+            "interrupted before the sandbox was ready: nothing is left running"
         );
         let result = unless_interrupted(pending(), ready(Ok(5))).await;
         assert_eq!(result.unwrap(), 5);

@@ -170,7 +170,10 @@ mod tests {
         assert_eq!(alternative("::").unwrap().as_deref(), Some("::"));
         assert_eq!(alternative("").unwrap(), None);
         let error = alternative("a*.b").unwrap_err().to_string();
-        assert!(error.starts_with("extra_sans of"), "{error}");
+        assert!(
+            error.starts_with("invalid extra_sans \"a*.b\" of"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -25,7 +25,7 @@ use kopf::{Object, Patch};
 
 /// Greets by hand, or as an operator
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(name = "own-program", version)]
 struct Args {
     /// The word to greet with
     #[arg(long, global = true, default_value = "Hello", env = "GREETING")]

@@ -100,7 +100,8 @@ async fn rejected_streaming_falls_back_to_listing() {
 
 /// An observer of the objects `a` to `c`, by the hashes of `uid-a` to `uid-c`.
 fn sharded(replies: impl IntoIterator<Item = Reply>) -> Observer {
-    let mut low = StreamSelector::new(Selector::everything());
+    let kind = Selector::parse(&["kopf.dev", "v1", "kopfexamples"]).unwrap();
+    let mut low = StreamSelector::new(kind);
     let range = "shardRange(object.metadata.uid, '0x0000000000000000', '0x8a6b430000000000')";
     low.shard = Some(range.to_owned());
     let mut settings = Watching::default();

@@ -1,6 +1,6 @@
 use super::*;
 use crate::admission::WebhookType;
-use crate::handler::{Cancellation, FunctionId, HandlerKind, HandlerSpec};
+use crate::handler::{Cancellation, Conversion, FunctionId, HandlerKind, HandlerSpec};
 use crate::rights::builtin_resources;
 use crate::settings::CertificateSharing;
 
@@ -18,6 +18,10 @@ impl Case {
         let handlers = handlers.iter().map(|(kind, selector)| {
             let mut spec = HandlerSpec::new("fn", FunctionId::Number(1), *kind);
             spec.selector = Some(Selector::parse(selector).unwrap());
+            spec.conversion = (*kind == HandlerKind::Convert).then(|| Conversion {
+                source: "v1".to_owned(),
+                target: "v2".to_owned(),
+            });
             spec.build(()).unwrap()
         });
         let mut settings = Settings::default();

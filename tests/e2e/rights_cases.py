@@ -107,7 +107,7 @@ def _has_new_field(body: Any) -> bool:
 
 
 def greeted(robot: Robot, path: str) -> None:
-    """Waits for the first attempt, which fails: nobody is named."""
+    """Waits for the first attempt, which fails: the name is missing."""
     says("Handler 'greet' failed temporarily")(robot, path)
 
 

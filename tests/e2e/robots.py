@@ -126,7 +126,7 @@ class Robot:
     # The operator.
 
     def start(self, command: Sequence[str], environment: Iterable[tuple[str, str]] = ()) -> None:
-        """Starts an operator as the service account. Its log begins anew."""
+        """Starts an operator as the service account. Its log is truncated."""
         env = {**os.environ, **dict(environment), "KUBECONFIG": str(self._kubeconfig)}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(

@@ -178,7 +178,7 @@ fn the_configuration_has_the_shared_ca_whichever_replica_writes_it() {
         let by_first = until(stage, KINDS[0], "the webhook", is_there).await;
         let secret = stage.api.get(&path(stage)).await.expect_code(200).json;
         let shared = secret["data"]["ca.crt"].clone();
-        assert_eq!(bundles(&by_first), [shared.clone()]);
+        assert_eq!(bundles(&by_first), std::slice::from_ref(&shared));
         let second = replica().start().await;
         first.stop().await;
         let is_other = |all: &[Value]| all.len() == 1 && all != by_first;

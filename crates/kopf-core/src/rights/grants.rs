@@ -15,7 +15,7 @@ pub struct Grants {
 /// The extent of a review.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Completeness {
-    /// What is not listed is not granted.
+    /// The listed rules are all granted ones.
     Complete,
     /// Other authorizers, such as webhooks, can grant more.
     #[default]

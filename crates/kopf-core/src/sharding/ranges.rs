@@ -116,7 +116,7 @@ mod tests {
         let good = "shardRange(object.metadata.uid, '0x0', '0x8')";
         assert!(Ranges::parse(good).is_some());
         for wrong in [
-            "".to_owned(),
+            String::new(),
             "nonsense".to_owned(),
             good.replace("uid", "name"),
             good.replace("'0x8'", "8"),

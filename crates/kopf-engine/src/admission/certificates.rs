@@ -103,15 +103,12 @@ impl Secrets {
             None => "create",
         };
         loop {
-            let written = match replaced {
-                Some(_) => {
-                    let path = object_path(&secret);
-                    self.client.put_json(&path, &object).await
-                }
-                None => {
-                    let path = collection_path(&secret);
-                    self.client.post_json_once(&path, &object).await
-                }
+            let written = if replaced.is_some() {
+                let path = object_path(&secret);
+                self.client.put_json(&path, &object).await
+            } else {
+                let path = collection_path(&secret);
+                self.client.post_json_once(&path, &object).await
             };
             match written {
                 Ok(object) => return Ok(Some(parsed(&secret, &object)?)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import concurrent.futures
+import logging
 import pathlib
 import socket
 import ssl
@@ -40,6 +41,7 @@ TRIED = {
     "`memories=`": "test_differences.py::test_internal_arguments_are_ignored_with_a_warning",
     "errors in handler files": "test_behaviour_process.py::test_bad_files_are_reported_in_the_last_line",
     "`kopf freeze`": "test_differences.py::test_freezing_both_scopes_is_a_usage_error",
+    "values of Secrets": "test_differences.py::test_values_of_secrets_are_redacted",
     "records of `LocalObjectLogger`": "test_differences.py::test_local_records_have_the_place_of_the_caller",
 }
 
@@ -89,6 +91,25 @@ def test_changes_during_handling_are_not_missed(stage: Stage) -> None:
         stage.patch(name, {"spec": {"field": "b"}})
         may_finish.set()
         until(lambda: ("update", "a to b") in seen, "the update")
+
+
+@pytest.mark.native
+def test_values_of_secrets_are_redacted(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[str] = []
+
+    @kopf.on.create("secrets", annotations={"redacted": "yes"})
+    def created(body: Any, **_: Any) -> None:
+        seen.append(body["data"]["key"])
+
+    with caplog.at_level(logging.DEBUG), stage.operator():
+        stage.cluster.create({
+            "apiVersion": "v1", "kind": "Secret", "data": {"key": "aHVudGVyMg=="},
+            "metadata": {"name": "redacted", "annotations": {"redacted": "yes"}},
+        })
+        until(lambda: seen, "the call of the handler")
+    assert seen == ["aHVudGVyMg=="]
+    assert any("redacted" in message for message in caplog.messages)
+    assert not [message for message in caplog.messages if "aHVudGVyMg" in message]
 
 
 @pytest.mark.native

@@ -99,7 +99,9 @@ def test_manifests_are_files_folders_and_objects(
     (tmp_path / "notes.txt").write_text("no")
     with testing.sandbox(tmp_path, str(tmp_path / "b.yaml"), {"kind": "X"}, rbac=True):
         pass
-    assert fake[0].options == {"rbac": True, "manifests": ["a", "b", "b", '{"kind": "X"}']}
+    assert fake[0].options == {
+        "rbac": True, "manifests": ["a", "b", "b", '{"kind": "X"}'], "dumps": [],
+    }
 
 
 def test_missing_manifests_start_nothing(fake: list[FakeSandbox]) -> None:

@@ -112,7 +112,7 @@ fn a_higher_priority_pauses_the_others() {
             says(
                 stage,
                 Level::INFO,
-                "Resuming operations after the pause. Operators with a higher priority are gone."
+                "Resuming operations after the pause. Conflicting operators with the same priority are gone."
             ),
             1
         );

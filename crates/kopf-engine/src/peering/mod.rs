@@ -200,6 +200,7 @@ impl Starting {
             },
             settings: peering,
             clock: context.clock,
+            style: context.style,
             identity: self.identity.clone(),
             requests: WriteRequests::default(),
             assignments: self.shared.assignments.clone(),

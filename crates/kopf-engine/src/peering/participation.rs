@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use kopf_core::peering::{Peer, keepalive_interval};
 use kopf_core::settings::Peering;
+use kopf_core::wording::Style;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,7 @@ pub(super) struct Participation {
     pub(super) object: PeeringObject,
     pub(super) settings: Peering,
     pub(super) clock: Clock,
+    pub(super) style: Style,
     pub(super) identity: String,
     pub(super) requests: WriteRequests,
     /// The leases of this replica: only one replica of a group writes.

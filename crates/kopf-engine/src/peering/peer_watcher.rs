@@ -7,6 +7,7 @@ use kopf_client::watching::{Item, Observer, Signal};
 use kopf_core::body::Body;
 use kopf_core::cause::EventType;
 use kopf_core::peering::{Assessment, Verdict, listed};
+use kopf_core::wording::Style;
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
@@ -205,7 +206,7 @@ impl<'a> PeerWatcher<'a> {
             self.flag.set(true);
         } else {
             if before.is_paused() {
-                log_resuming(before);
+                log_resuming(before, self.me.style);
             }
             self.flag.set(false);
         }
@@ -245,7 +246,7 @@ impl<'a> PeerWatcher<'a> {
             Verdict::Clear => {
                 let has_waited = me.settings.mandatory || self.state.is_paused();
                 if self.flag.is_on() && has_waited {
-                    log_resuming(self.state);
+                    log_resuming(self.state, me.style);
                 }
             }
         }
@@ -275,11 +276,14 @@ impl<'a> PeerWatcher<'a> {
     }
 }
 
-fn log_resuming(before: State) {
-    let reason = match before {
-        State::Outranked => "Operators with a higher priority are gone.",
-        State::Conflicted => "Conflicting operators with the same priority are gone.",
-        State::Unknown | State::Absent | State::Clear => "No other operators require a pause.",
+/// Logs the end of a pause. The original has one text for all reasons.
+fn log_resuming(before: State, style: Style) {
+    let reason = match (style, before) {
+        (Style::Native, State::Outranked) => "Operators with a higher priority are gone.",
+        (Style::Native, State::Unknown | State::Absent | State::Clear) => {
+            "No other operators require a pause."
+        }
+        _ => "Conflicting operators with the same priority are gone.",
     };
     info!("Resuming operations after the pause. {reason}");
 }

@@ -13,7 +13,7 @@ import yaml
 from robots import CheckFailed, Robot
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
-PEERINGS = EXAMPLES.parent / "crates" / "kopf" / "manifests" / "peering.yaml"
+PEERINGS = EXAMPLES.parent / "crates" / "kopf-shipping" / "manifests" / "peering.yaml"
 LAST = "kopf.zalando.org/last-handled-configuration"
 PREFIX = "kopf.zalando.org/"
 #: Annotations that are not the progress of handlers.
@@ -247,6 +247,13 @@ def rust(binaries: pathlib.Path) -> list[Case]:
             allow=("create,deletecollection:pods",),
             handled=has("status", "children"),
             act=executed,
+        ),
+        case(
+            "own-program",
+            crds=folder("own-program") / "crd.yaml",
+            obj=folder("own-program") / "obj.yaml",
+            plural="greetings",
+            handled=has("status", "message"),
         ),
         case(
             "simple-deployment",

@@ -344,7 +344,7 @@ FORKS = """
         import asyncio
         pid = os.fork()
         if pid == 0:
-            return 'nobody reads it'
+            return 'not a result'
         _, status = await asyncio.to_thread(os.waitpid, pid, 0)
         return os.waitstatus_to_exitcode(status)
 

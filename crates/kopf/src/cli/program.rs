@@ -73,7 +73,7 @@ impl Program {
     /// impl<S: Subscriber> Layer<S> for Alarms {
     ///     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
     ///         if *event.metadata().level() == Level::ERROR {
-    ///             // page somebody
+    ///             // notify the team on call
     ///         }
     ///     }
     /// }

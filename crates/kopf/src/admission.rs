@@ -1,33 +1,33 @@
-//! Admission webhooks: handlers that the API server asks before it stores objects.
+//! Admission webhooks: handlers that the API server calls before it stores objects.
 //!
 //! - [`on::validate`](crate::on::validate()) and [`on::mutate`](crate::on::mutate()) declare the handlers;
-//! - [`denied`](crate::denied) is their answer if something is not to be done;
+//! - [`denied`](crate::denied) rejects the request;
 //! - [`Operation`], [`Subresource`](crate::Subresource), [`DryRun`](crate::DryRun),
 //!   [`UserInfo`](crate::UserInfo), [`Headers`](crate::Headers), [`SslPeer`](crate::SslPeer) and
-//!   [`Warnings`](crate::Warnings) are their arguments, besides those of other handlers;
-//! - `settings.admission.server` takes the requests: one of the servers that come with Kopf, or one of
-//!   your own, a [`WebhookServer`];
-//! - `settings.admission.managed` is the name of the configurations that tell the API server of it, if
-//!   the operator is to keep them.
+//!   [`Warnings`](crate::Warnings) are additional arguments of these handlers;
+//! - `settings.admission.server` is the server that receives the requests: a built-in one or an own
+//!   [`WebhookServer`];
+//! - `settings.admission.managed` is the name of the webhook configurations that the operator
+//!   maintains. By default, it maintains none.
 //!
 //! # Options
 //!
-//! The resource, `id`, `param`, filters (`labels`, `annotations`, `field`, `value`, `when`) and `registry`
-//! are those of [all handlers](crate::on); filters are asked about the object in the request. Further
-//! options:
+//! The resource, `id`, `param`, filters (`labels`, `annotations`, `field`, `value`, `when`) and
+//! `registry` are those of [all handlers](crate::on). Filters apply to the object in the request.
+//! Further options:
 //!
 //! | option | meaning |
 //! |---|---|
-//! | `operations = [CREATE, UPDATE]` | what is asked about: `CREATE`, `UPDATE`, `DELETE`, `CONNECT`; by default, all of it |
-//! | `operation = CREATE` | the same for one |
+//! | `operations = [CREATE, UPDATE]` | the operations to review: `CREATE`, `UPDATE`, `DELETE`, `CONNECT`; by default, all |
+//! | `operation = CREATE` | a single operation to review |
 //! | `subresource = "status"` | the subresource to review; `"*"` for the main resource and all its subresources; by default, the main resource only |
-//! | `persistent = true` | the API server goes on asking when the operator has ended |
-//! | `side_effects = true` | the function changes other things, too, except in dry runs |
-//! | `ignore_failures = true` | if nobody answers, it is admitted |
+//! | `persistent = true` | the webhook configuration remains when the operator exits |
+//! | `side_effects = true` | the function has side effects outside of dry runs |
+//! | `ignore_failures = true` | requests are admitted if the webhook fails or is unreachable |
 //!
-//! # Servers of your own
+//! # Custom servers
 //!
-//! A server takes requests from wherever they come, and hands them to the operator:
+//! A server receives requests from any source and passes them to the operator:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -55,7 +55,7 @@
 //!                 let review = tokio::select! {
 //!                     Some(review) = next_request() => review,
 //!                     () = &mut shutdown => return Ok(()),
-//!                     else => return Err("the listener is closed".into()), // this ends the operator
+//!                     else => return Err("the listener is closed".into()), // stops the operator
 //!                 };
 //!                 let incoming = Incoming { review, ..Incoming::default() };
 //!                 match operator.review(incoming).await {

@@ -1,10 +1,10 @@
-//! Texts of errors with their causes.
+//! Error messages with their causes.
 
 use std::error::Error;
 
 use kopf_core::outcome::HandlerError;
 
-/// Converts an error of any type. Its own text is the message, and the whole chain are the details.
+/// Converts an error of any type. The message is its own text, the details are the whole chain.
 pub(crate) fn arbitrary(error: &(dyn Error + 'static)) -> HandlerError {
     let texts = texts(error);
     let details = (texts.len() > 1).then(|| texts.join("\ncaused by: "));
@@ -15,8 +15,8 @@ pub(crate) fn arbitrary(error: &(dyn Error + 'static)) -> HandlerError {
     }
 }
 
-/// Returns the texts of an error and its causes. Causes that the text before them contains are omitted:
-/// many libraries, such as kube, add them to their own text.
+/// Returns the texts of an error and its causes. A cause that its parent's text already contains is
+/// omitted: many libraries, such as kube, append causes to their own text.
 pub(crate) fn texts(error: &(dyn Error + 'static)) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     let mut next = Some(error);
@@ -38,14 +38,13 @@ pub(crate) fn texts(error: &(dyn Error + 'static)) -> Vec<String> {
     texts
 }
 
-/// Returns the text of an error of the API server in one line. The text of kube has the whole status in
-/// it.
+/// Returns an API error as one line. The `Display` of kube contains the whole status.
 fn api_status(error: &(dyn Error + 'static)) -> Option<String> {
     let kube::Error::Api(status) = error.downcast_ref::<kube::Error>()? else {
         return None;
     };
     let message = match status.message.as_str() {
-        "" => "the API server has sent no message",
+        "" => "the API server sent no message",
         message => message,
     };
     let message = message.split_whitespace().collect::<Vec<_>>().join(" ");

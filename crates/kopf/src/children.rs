@@ -9,13 +9,13 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::objects::{Manifest, Referred};
 
-/// Creates or changes a child of an object by server-side apply, and only if something is to be
-/// changed.
+/// Creates or changes a child of an object by server-side apply. Writes nothing if nothing
+/// changes.
 ///
-/// The child gets an owner reference, the namespace and the labels of its owner, and the name of the
-/// owner if it has none. The owner is any object, or [`Current`](crate::Current) for the one that is
-/// handled. The field manager is the setting `persistence.field_manager`; by default, the name of the
-/// operator in its events.
+/// The child gets an owner reference, the namespace and the labels of its owner, and the owner's
+/// name if it has none. The owner is any object, or [`Current`](crate::Current) for the handled
+/// object. The field manager is the setting `persistence.field_manager`; by default, the operator's
+/// name in its events.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -32,15 +32,15 @@ use crate::objects::{Manifest, Referred};
 /// }
 /// ```
 ///
-/// The child is read first. It is written if it does not exist, if the manifest has changed since it
-/// was applied (its digest is in an annotation), or if others have changed fields of the manifest
-/// (`metadata.managedFields` show it). Fields that are not in the manifest belong to others and are
-/// left alone.
+/// The child is read first. It is written if it does not exist, if the manifest differs from the
+/// last applied one (an annotation contains its digest), or if other managers changed fields of the
+/// manifest (according to `metadata.managedFields`). Fields outside of the manifest are not
+/// changed.
 ///
 /// # Errors
-/// If other field managers own fields of the manifest: the error names them. [`Applying::force`]
-/// takes the fields over. Also outside of handlers, for unknown kinds, for owners in other
-/// namespaces, and if the server rejects the manifest.
+/// If other field managers own fields of the manifest; the error names them, and
+/// [`Applying::force`] takes the fields over. Also outside of handlers, for unknown kinds, for
+/// owners in other namespaces, and if the server rejects the manifest.
 pub async fn apply_child<M, N>(
     owner: &(impl Referred<M> + ?Sized),
     object: &(impl Manifest<N> + ?Sized),
@@ -75,7 +75,7 @@ impl Applying {
     /// Applies a child: see [`apply_child`].
     ///
     /// # Errors
-    /// As [`apply_child`], without conflicts if they are forced.
+    /// Those of [`apply_child`], except for conflicts if they are forced.
     pub async fn apply_child<M, N>(
         self,
         owner: &(impl Referred<M> + ?Sized),
@@ -89,7 +89,7 @@ impl Applying {
         let call = kopf_engine::current().ok_or_else(|| {
             Error::message(
                 "kopf::apply_child() was called outside of a handler: children are applied by the \
-                 operator which the handler runs in",
+                 handler's operator",
             )
         })?;
         let applied = applying::apply_child(&call.operator, &owner, manifest, self.0);

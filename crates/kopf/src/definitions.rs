@@ -1,4 +1,4 @@
-//! CRDs of the types that handlers are declared with.
+//! CRDs of the types for which handlers are declared.
 
 use std::marker::PhantomData;
 
@@ -13,13 +13,13 @@ use crate::operator::Error;
 /// A function that returns the CRD of a type.
 pub type Definition = fn() -> CustomResourceDefinition;
 
-/// Finds out whether a type has a CRD. Both traits have a method of the same name: called on a reference
-/// to a probe, the compiler prefers that of [`Custom`] if it applies.
+/// A check whether a type has a CRD. Both traits have a method of the same name: on a reference to
+/// a probe, the compiler prefers that of [`Custom`] if it applies.
 #[derive(Debug)]
 pub struct Probe<K>(PhantomData<K>);
 
 impl<K> Probe<K> {
-    /// A probe for a type.
+    /// Creates a probe for a type.
     #[allow(clippy::new_without_default, reason = "for macros only")]
     pub const fn new() -> Self {
         Self(PhantomData)
@@ -38,9 +38,9 @@ impl<K: CustomResourceExt> Custom for Probe<K> {
     }
 }
 
-/// All other types.
+/// Types without a CRD.
 pub trait Builtin {
-    /// Returns nothing.
+    /// Returns `None`.
     fn definition(&self) -> Option<Definition>;
 }
 
@@ -53,14 +53,14 @@ impl<K> Builtin for &Probe<K> {
 /// The CRDs of an operator.
 #[derive(Debug, Default)]
 pub(crate) struct Definitions {
-    /// The CRDs, one for all versions of a resource, by name.
+    /// One CRD for all versions of a resource, sorted by name.
     pub(crate) complete: Vec<Value>,
-    /// Names of CRDs without a schema, which API servers reject.
+    /// Names of CRDs without a schema, which the API server rejects.
     pub(crate) without_schema: Vec<String>,
 }
 
 impl Definitions {
-    /// Merges the CRDs of types: those of one resource become one, whose newest version is stored.
+    /// Merges CRDs of the same resource into one, which stores the newest version.
     pub(crate) fn of(functions: impl IntoIterator<Item = Definition>) -> Result<Self, Error> {
         let mut versions: Vec<CustomResourceDefinition> = Vec::new();
         for definition in functions.into_iter().map(|function| function()) {
@@ -96,7 +96,7 @@ impl Definitions {
     }
 }
 
-/// One type can be named by many handlers.
+/// Returns `true` for the same versions of the same resource, as of one type used by many handlers.
 fn is_same(one: &CustomResourceDefinition, other: &CustomResourceDefinition) -> bool {
     let versions = |definition: &CustomResourceDefinition| -> Vec<String> {
         let versions = definition.spec.versions.iter();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_without_schemas_are_told_apart() {
+    fn definitions_without_schemas_are_listed_separately() {
         let functions: [Definition; 1] = [unchecked::Loose::crd];
         let definitions = Definitions::of(functions).unwrap();
         assert!(definitions.complete.is_empty());

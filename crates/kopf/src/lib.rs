@@ -1,8 +1,8 @@
-//! Kubernetes operators in a few lines: the Rust front of Kopf.
+//! Kubernetes operators in a few lines: the Rust API of Kopf.
 //!
-//! An operator declares what happened to objects (created, changed, deleted, a field changed) and
-//! contains only the reaction. The framework watches the objects, detects causes, calls handlers, retries
-//! them, stores their progress on the objects, and reports.
+//! An operator declares events of objects (created, changed, deleted, a field changed) and the
+//! functions that handle them. The framework watches the objects, detects causes, calls handlers,
+//! retries them, stores their progress on the objects, and reports errors.
 //!
 //! ```no_run
 //! use kopf::prelude::*;
@@ -10,7 +10,7 @@
 //! #[kopf::on::create("kopfexamples")]
 //! async fn create_fn(Spec(spec): Spec) -> kopf::Result<Value> {
 //!     println!("And here we are! Creating: {spec}");
-//!     Ok(json!({"message": "hello world"})) // goes to status.create_fn
+//!     Ok(json!({"message": "hello world"})) // stored in status.create_fn
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
@@ -28,18 +28,19 @@
 //! - [`IntoOutcome`]: results of handlers; [`temporary`], [`permanent`] and [`denied`] errors;
 //! - [`SubHandlers`]: handlers inside of handlers;
 //! - [`event()`], [`info`], [`warn()`], [`exception`]: Kubernetes events about objects;
-//! - [`adopt`] and its neighbours: owner references, names, labels; [`apply_child`]: server-side apply;
+//! - [`adopt`] and related functions: owner references, names, labels; [`apply_child`]: server-side
+//!   apply;
 //! - [`Conditions`]: `status.conditions` of objects;
 //! - [`main()`] and [`cli`]: the command line; [`Operator`]: operators inside of other programs.
 //!
-//! The [`prelude`] has the names that most operators use. All others are written with the name of the
+//! The [`prelude`] contains the names that most operators use. Other names are written with the
 //! crate: `patch: kopf::Patch`.
 //!
 //! # Other crates
 //!
-//! A program needs no dependency but `kopf`: [`serde`], [`serde_json`], [`schemars`], [`kube`] and
-//! [`k8s_openapi`] are re-exported. [`resource`] and [`schema`] derive with these re-exports. Plain derives
-//! refer to crates by name; where these are not among the dependencies, attributes give their paths:
+//! Programs need no dependency but `kopf`: [`serde`], [`serde_json`], [`schemars`], [`kube`] and
+//! [`k8s_openapi`] are re-exported. [`resource`] and [`schema`] derive with these re-exports. Plain
+//! derives refer to crates by name. If these are not dependencies, attributes give their paths:
 //!
 //! ```
 //! #[derive(kopf::serde::Serialize, kopf::schemars::JsonSchema)]
@@ -142,14 +143,15 @@ pub use seconds::{IntoDuration, InvalidDuration};
 pub use selecting::{EVERYTHING, Everything, IntoSelect, ResourceType, Select};
 pub use tokio_util::sync::CancellationToken;
 
-/// Makes a custom resource of the type that is its `spec`.
+/// Turns the type of a `spec` into a custom resource.
 ///
 /// The options are those of `#[kube(…)]` of [`kube::CustomResource`]. `group`, `version` and `kind` are
 /// required; `namespaced`, `status`, `plural`, `singular`, `shortname`, `category`, `printcolumn`, `scale`,
 /// `derive` and others are optional. The type of the whole object has the name of the `kind`.
 ///
 /// The attribute derives `CustomResource`, `Serialize`, `Deserialize`,
-/// [`JsonSchema`](schemars::JsonSchema), `Clone` and `Debug`, except for those that are derived below it.
+/// [`JsonSchema`](schemars::JsonSchema), `Clone` and `Debug`, except for those that are already
+/// derived.
 ///
 /// ```
 /// use kopf::kube::CustomResourceExt as _;
@@ -182,9 +184,9 @@ pub use tokio_util::sync::CancellationToken;
 /// to `schemars` in the scope of the type: add `use kopf::schemars;`.
 #[doc(inline)]
 pub use kopf_macros::resource;
-/// Makes a type usable in custom resources, in results of handlers and in patches: derives `Serialize`,
-/// `Deserialize`, [`JsonSchema`](schemars::JsonSchema), `Clone` and `Debug`, except for those that are derived
-/// below it.
+/// Makes a type usable in custom resources, results of handlers and patches: derives `Serialize`,
+/// `Deserialize`, [`JsonSchema`](schemars::JsonSchema), `Clone` and `Debug`, except for those that
+/// are already derived.
 ///
 /// ```
 /// use kopf::prelude::*;

@@ -1,4 +1,4 @@
-//! Which of the handlers that are due for an object run in one cycle, and in which order.
+//! Selection and order of the due handlers of an object in one cycle.
 
 #[doc(inline)]
 pub use kopf_core::lifecycle::{

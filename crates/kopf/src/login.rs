@@ -1,4 +1,4 @@
-//! Logging in: what login handlers return, and the ready-made ways.
+//! Return types of login handlers, and the built-in login methods.
 
 use kopf_client::connection::{ConnectionInfo, Options};
 use kopf_client::vault::{self, Credentials};
@@ -8,19 +8,18 @@ use kopf_engine::invocation::HandlerResult;
 use crate::error::{Error, Result};
 use crate::outcome::IntoError;
 
-/// What a login handler can return: [`ConnectionInfo`] or [`Credentials`], as they are, or in an
-/// `Option`, or in a `Result`. Nothing, and `None`, mean that there are no credentials to be had in
-/// this way.
+/// A return value of login handlers: [`ConnectionInfo`] or [`Credentials`], optionally in an
+/// `Option` or a `Result`. `()` and `None` mean that this login method has no credentials.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be returned from a login handler",
     label = "not credentials",
     note = "return `kopf::ConnectionInfo` or `kopf::Credentials`, or an `Option` or a `kopf::Result` of them"
 )]
 pub trait IntoCredentials {
-    /// Converts it.
+    /// Converts the value.
     ///
     /// # Errors
-    /// If the function has failed.
+    /// If the function failed.
     fn into_credentials(self) -> Result<Option<Credentials>>;
 }
 
@@ -54,20 +53,21 @@ impl<T: IntoCredentials, E: IntoError> IntoCredentials for std::result::Result<T
     }
 }
 
-/// Hands the credentials over to the engine: they are no JSON, and not to be seen by anybody else.
+/// Passes the credentials to the engine outside of the JSON result, so that they are neither stored
+/// nor logged.
 pub(crate) fn deliver(result: impl IntoCredentials) -> HandlerResult {
     let credentials = result.into_credentials().map_err(Error::into_engine)?;
     if let Some(credentials) = credentials {
         let call = kopf_engine::current().ok_or_else(|| {
-            crate::permanent("a login handler is called outside of a login").into_engine()
+            crate::permanent("a login handler was called outside of a login").into_engine()
         })?;
         call.slot.put(credentials);
     }
     Ok(None)
 }
 
-/// The credentials of the kubeconfigs in `$KUBECONFIG`, or of `~/.kube/config`; `None` if there is
-/// none. For login handlers:
+/// Returns the credentials of the kubeconfigs in `$KUBECONFIG` or `~/.kube/config`; `None` if there
+/// are none. For login handlers:
 ///
 /// ```
 /// use kopf::Settings;
@@ -80,16 +80,15 @@ pub(crate) fn deliver(result: impl IntoCredentials) -> HandlerResult {
 /// }
 /// ```
 ///
-/// The files are read when the credentials come into use, and anew at each login.
+/// The files are read when the credentials are first used, and again at each login.
 pub fn login_with_kubeconfig(settings: &Settings) -> Option<Credentials> {
     vault::login_with_kubeconfig(&options(settings))
 }
 
-/// The credentials of the pod in which the operator runs; `None` if it is not a pod, or one without a
-/// service account. For login handlers, as [`login_with_kubeconfig`].
+/// Returns the credentials of the pod in which the operator runs; `None` outside of pods and
+/// without a service account. For login handlers, like [`login_with_kubeconfig`].
 ///
-/// The token is read when the credentials come into use, again when it is a minute old, and anew at
-/// each login.
+/// The token is read when the credentials are first used, once a minute, and at each login.
 pub fn login_with_service_account(settings: &Settings) -> Option<Credentials> {
     vault::login_with_service_account(&options(settings))
 }
@@ -105,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_come_in_many_forms() {
+    fn login_results_are_converted() {
         let info = || ConnectionInfo {
             server: "https://server".to_owned(),
             priority: 5,
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_stay_errors() {
+    fn login_errors_are_passed_on() {
         let failed: Result<Option<ConnectionInfo>> = Err(crate::permanent("no such user"));
         let error = failed.into_credentials().unwrap_err();
         assert_eq!(error.to_string(), "no such user");

@@ -1,4 +1,4 @@
-//! Memos of this front: values by their types, made when they are asked for.
+//! Memos of the Rust API: values by type, created on first use.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -9,15 +9,15 @@ use kopf_engine::memos::{Memo as Opaque, MemoFactory};
 
 use crate::extract::{Memo, MemoValue};
 
-/// A value of any type, in a lock of its own.
+/// A value of any type, with its own lock.
 type Shared = Arc<dyn Any + Send + Sync>;
 
-/// What the operator's memo has at first in every run.
+/// Initial values of the operator's memo in each run.
 #[derive(Clone, Default)]
 pub(crate) struct Seeds(HashMap<TypeId, Arc<dyn Fn() -> Shared + Send + Sync>>);
 
 impl Seeds {
-    /// Adds a value; the former one of that type is replaced.
+    /// Adds a value. It replaces an earlier one of its type.
     pub(crate) fn add<T: MemoValue>(&mut self, value: T) {
         let seed = move || Arc::new(RwLock::new(value.inherit())) as Shared;
         self.0.insert(TypeId::of::<T>(), Arc::new(seed));
@@ -67,18 +67,18 @@ impl Memos {
         value.downcast().ok()
     }
 
-    /// The memo of this type, unless there is nothing that it could begin with.
+    /// Returns the memo of this type. `None` if it has no initial value.
     pub(crate) fn get<T: MemoValue>(&self) -> Option<Memo<T>> {
         if let Some(known) = self.known() {
             return Some(Memo::from_shared(known));
         }
-        // Code of users runs without the lock.
+        // User code runs without the lock.
         let operator = self.operator.as_ref();
         let inherited = operator
             .and_then(|memo| memo.downcast_ref::<Self>()?.known::<T>())
             .map(|memo| Memo::from_shared(memo).read().inherit());
         let value: Shared = Arc::new(RwLock::new(inherited.or_else(T::initial)?));
-        // Somebody else may have been faster.
+        // A concurrent call may have created the value first.
         let value = Arc::clone(self.lock().entry(TypeId::of::<T>()).or_insert(value));
         value.downcast().ok().map(Memo::from_shared)
     }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_begin_with_what_the_operator_has() {
+    fn objects_inherit_values_of_the_operator() {
         let mut seeds = Seeds::default();
         seeds.add("seed".to_owned());
         let operator = seeds.for_operator();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_apart_and_have_defaults() {
+    fn types_are_separate_and_have_defaults() {
         let memo = Seeds::default().for_operator();
         *memos(&memo).get::<u32>().unwrap().write() += 1;
         assert_eq!(memos(&memo).get::<u32>().unwrap().replace(7), 1);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_default_there_must_be_a_seed() {
+    fn types_without_a_default_require_a_seed() {
         struct Connection(u32);
         impl MemoValue for Connection {
             fn initial() -> Option<Self> {

@@ -1,4 +1,4 @@
-//! Objects of Kubernetes in all the forms that users have them in: JSON, bodies, types.
+//! Kubernetes objects as JSON, bodies and types.
 
 use kopf_core::body::Body;
 use kopf_core::hierarchy;
@@ -10,55 +10,58 @@ use serde_json::{Value, json};
 
 use crate::extract::Object;
 
-/// Why objects cannot be used or changed.
+/// An error of an operation on objects.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// They are not as they have to be.
+    /// The objects have an unexpected structure.
     #[error(transparent)]
     Hierarchy(#[from] hierarchy::Error),
-    /// A type cannot be converted to JSON.
-    #[error("the object cannot be serialised")]
+    /// The object cannot be converted to JSON.
+    #[error("cannot serialise the object")]
     Serialise(#[source] serde_json::Error),
-    /// A type cannot be made from the changed JSON.
-    #[error("the changed object cannot be read as its type again")]
+    /// The changed JSON does not fit the type of the object.
+    #[error("cannot deserialise the changed object")]
     Deserialise(#[source] serde_json::Error),
-    /// There is no object, or there are several ones, where one is wanted.
-    #[error("{count} objects are given where exactly one is wanted")]
+    /// The number of objects is not one.
+    #[error("expected exactly one object, got {count}")]
     NotOne {
-        /// How many there are.
+        /// The number of objects.
         count: usize,
     },
     /// [`Current`] is used where no object is being handled.
-    #[error("there is no current object outside of handlers: give the object explicitly")]
+    #[error("no current object outside of handlers: pass the object explicitly")]
     NoCurrent,
     /// The current object has no name.
-    #[error("the current object has no name: give a name explicitly")]
+    #[error("the current object has no name: pass a name explicitly")]
     Nameless,
 }
 
-/// Objects that can be referred to: as owners of others, or in events about them.
+/// Objects that can be referred to: as owners, or in events about them.
 ///
 /// These are JSON [`Value`]s (also lists of objects), [`Body`], [`Object<K>`](Object), types of
 /// `k8s-openapi` and those with kube's `CustomResource` derive, kube's `DynamicObject`, slices and
-/// `Vec`s of all those; and [`Current`], the object that is being handled.
+/// `Vec`s of these, and [`Current`], the handled object.
 ///
-/// `M` tells types from JSON. It is always inferred.
+/// `M` distinguishes types from JSON. It is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes object",
     label = "not an object",
     note = "accepted are `Value`, `Body`, `Object<K>`, types of resources such as `Pod`, lists of those, and `Current`"
 )]
 pub trait Referred<M> {
-    /// The objects, as far as they are needed to refer to them: with their metadata.
+    /// Returns the objects with at least their API version, kind and metadata.
     fn bodies(&self) -> Result<Vec<Body>, Error>;
 
-    /// References to the objects.
+    /// Returns references to the objects.
     fn references(&self) -> Result<Vec<ObjectReference>, Error> {
         Ok(self.bodies()?.iter().map(Body::reference).collect())
     }
 
-    /// The object, if it is one.
+    /// Returns the object.
+    ///
+    /// # Errors
+    /// [`Error::NotOne`] if there are none or several.
     fn body(&self) -> Result<Body, Error> {
         let mut bodies = self.bodies()?;
         match (bodies.pop(), bodies.len()) {
@@ -69,7 +72,7 @@ pub trait Referred<M> {
     }
 }
 
-/// The object that is being handled: as an owner, and as the source of a name, a namespace or labels.
+/// The handled object: as an owner, or as the source of a name, a namespace or labels.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -77,7 +80,7 @@ pub trait Referred<M> {
 /// #[kopf::on::create("kopfexamples")]
 /// fn create_fn() -> kopf::Result<()> {
 ///     let mut pod = json!({"apiVersion": "v1", "kind": "Pod"});
-///     kopf::adopt(&mut pod, &kopf::Current)?; // or only some of that:
+///     kopf::adopt(&mut pod, &kopf::Current)?; // or only parts of it:
 ///     kopf::label(&mut pod, kopf::Current)?;
 ///     kopf::harmonize_naming(&mut pod, kopf::Current)?;
 ///     kopf::adjust_namespace(&mut pod, kopf::Current)?;
@@ -95,7 +98,7 @@ pub struct Dynamic;
 #[derive(Debug)]
 pub struct Typed;
 
-/// For [`Referred`] and [`Manifest`]: something around others.
+/// For [`Referred`] and [`Manifest`]: a container of others.
 #[derive(Debug)]
 pub struct Of<M>(std::marker::PhantomData<M>);
 
@@ -113,7 +116,7 @@ impl Referred<Dynamic> for Value {
     }
 }
 
-/// Lists can be nested, and have gaps.
+/// Lists can be nested and contain nulls.
 fn collect(value: &Value, bodies: &mut Vec<Body>) -> Result<(), Error> {
     match value {
         Value::Object(_) => bodies.push(Body::new(value.clone())),
@@ -186,25 +189,25 @@ impl<M, K: Referred<M>, const N: usize> Referred<Of<M>> for [K; N] {
     }
 }
 
-/// Objects that can be changed before they are sent to Kubernetes.
+/// Objects that can be changed before they are sent to the API server.
 ///
 /// These are JSON [`Value`]s (also lists of objects), types of `k8s-openapi` and those with kube's
-/// `CustomResource` derive, kube's `DynamicObject`, slices and `Vec`s of all those.
+/// `CustomResource` derive, kube's `DynamicObject`, slices and `Vec`s of these.
 ///
-/// `M` tells types from JSON. It is always inferred.
+/// `M` distinguishes types from JSON. It is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes object that can be changed",
     label = "not an object",
     note = "accepted are `Value`, types of resources such as `Pod`, and lists of those"
 )]
 pub trait Manifest<M> {
-    /// The JSON of the objects.
+    /// Returns the JSON of the objects.
     fn to_json(&self) -> Result<Value, Error>;
 
-    /// Replaces the objects by those in the JSON: all of them, or with an error none.
+    /// Replaces the objects by those in the JSON. An error changes none of them.
     fn replace(&mut self, json: Value) -> Result<(), Error>;
 
-    /// Changes the objects as JSON: all of them, or with an error none.
+    /// Changes the objects as JSON. An error changes none of them.
     fn change(
         &mut self,
         change: &dyn Fn(&mut Value) -> Result<(), hierarchy::Error>,
@@ -316,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_not_several() {
+    fn exactly_one_object_is_required() {
         assert!(pod("b").body().is_ok());
         let error = [pod("b"), pod("c")].body().unwrap_err();
         assert!(matches!(error, Error::NotOne { count: 2 }), "{error}");
@@ -327,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_types_are_changed_as_a_whole_or_not_at_all() {
+    fn errors_leave_lists_of_types_unchanged() {
         let mut pods = vec![pod("a"), pod("b")];
         pods.change(&|json| {
             json[0]["metadata"]["name"] = json!("changed");

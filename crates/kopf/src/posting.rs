@@ -1,4 +1,4 @@
-//! Events of objects, which `kubectl describe` shows: posted by the code of handlers.
+//! Kubernetes events about objects, posted by handlers and shown by `kubectl describe`.
 
 use std::any::type_name;
 use std::fmt::Display;
@@ -11,17 +11,16 @@ use crate::objects::Referred;
 fn poster(function: &str) -> Result<Poster> {
     let call = kopf_engine::current().ok_or_else(|| {
         Error::message(format_args!(
-            "kopf::{function}() was called outside of a handler: events are posted by the operator \
-             which the handler runs in"
+            "kopf::{function}() was called outside of a handler: events are posted by the \
+             handler's operator"
         ))
     })?;
     Ok(call.logger.poster().clone())
 }
 
-/// Posts an event of any type about an object, or about several ones.
+/// Posts an event of any type about one or several objects.
 ///
-/// It is posted in the background, while the handler goes on; with `settings.posting.enabled` off, it
-/// is not.
+/// It is posted in the background. With `settings.posting.enabled` off, it is dropped.
 ///
 /// ```
 /// use kopf::Body;
@@ -40,7 +39,7 @@ fn poster(function: &str) -> Result<Poster> {
 /// ```
 ///
 /// # Errors
-/// Outside of handlers: nobody knows which operator posts it.
+/// Outside of handlers, where there is no operator to post it.
 pub fn event<M>(
     objs: &(impl Referred<M> + ?Sized),
     event_type: &str,
@@ -55,7 +54,7 @@ pub fn event<M>(
     Ok(())
 }
 
-/// Posts an event of the type `Normal` about an object, or about several ones: see [`event()`].
+/// Posts an event of the type `Normal` about one or several objects: see [`event()`].
 ///
 /// # Errors
 /// Outside of handlers.
@@ -72,7 +71,7 @@ pub fn info<M>(
     Ok(())
 }
 
-/// Posts an event of the type `Warning` about an object, or about several ones: see [`event()`].
+/// Posts an event of the type `Warning` about one or several objects: see [`event()`].
 ///
 /// # Errors
 /// Outside of handlers.
@@ -89,9 +88,10 @@ pub fn warn<M>(
     Ok(())
 }
 
-/// Posts an event of the type `Error` about an object, or about several ones: see [`event()`].
+/// Posts an event of the type `Error` about one or several objects: see [`event()`].
 ///
-/// The text of the error follows the message. An empty reason is the name of the error's type.
+/// The text of the error follows the message. An empty reason is replaced by the name of the
+/// error's type.
 ///
 /// # Errors
 /// Outside of handlers.
@@ -122,7 +122,7 @@ fn with_error(message: &str, error: &str) -> String {
     }
 }
 
-/// The name of a type, without where it is defined.
+/// Returns the name of a type without its path and parameters.
 fn short_name<E: ?Sized>() -> &'static str {
     let name = type_name::<E>();
     let name = name.split('<').next().unwrap_or(name);
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outside_of_handlers_nothing_can_be_posted() {
+    fn posting_outside_of_handlers_is_an_error() {
         for result in [
             event(&json!({}), "Normal", "Reason", "message"),
             info(&json!({}), "Reason", "message"),

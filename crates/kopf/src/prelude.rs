@@ -1,7 +1,7 @@
 //! The names that most operators use: `use kopf::prelude::*;`
 //!
-//! None of them is a name of the crate `kube` for something else, so that both can be imported as a whole.
-//! All other names are written with the name of the crate: `kopf::Patch`, `kopf::Object<K>`.
+//! None of them conflicts with a name of the crate `kube`, so that both can be imported as a whole.
+//! Other names are written with the crate: `kopf::Patch`, `kopf::Object<K>`.
 
 pub use kube::Client;
 pub use serde_json::{Value, json};

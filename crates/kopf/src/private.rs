@@ -1,4 +1,4 @@
-//! What the attribute macros write into the code of users. Not for anybody else: it changes without
+//! Items for the code that the attribute macros generate. Not a public API: they change without
 //! notice.
 
 use std::any::TypeId;
@@ -21,62 +21,62 @@ use crate::outcome::IntoOutcome;
 pub use crate::registration::Registration;
 use crate::selecting::{IntoSelect, ResourceType, Select};
 
-/// No resources yet: options follow.
+/// Returns an empty selector, which options complete.
 pub fn select() -> Select {
     Select::default()
 }
 
-/// The resource of a type, with its CRD if it is a custom one.
+/// Returns the resource of a type, with its CRD if it is a custom resource.
 pub fn select_kind<K: ResourceType>(definition: Option<Definition>) -> Select {
     K::select().defined_by(definition)
 }
 
-/// Texts, a marker, or a predicate.
+/// Converts names, a marker or a predicate.
 pub fn select_from<M>(resource: impl IntoSelect<M>) -> Select {
     resource.into_select()
 }
 
-/// The identity of a function.
+/// Returns the identity of a function.
 pub fn function_id<F: 'static>(_: &F) -> FunctionId {
     FunctionId::Type(TypeId::of::<F>())
 }
 
-/// An async function.
+/// Wraps an async function.
 pub fn asynchronous(run: fn(Call) -> BoxFuture<'static, HandlerResult>) -> Function {
     Arc::new(Asynchronous(run))
 }
 
-/// A function that can block.
+/// Wraps a blocking function.
 pub fn blocking(run: fn(Call) -> HandlerResult) -> Function {
     Arc::new(Blocking(run))
 }
 
-/// An argument of a function.
+/// Extracts an argument of a function.
 pub fn extract<T: Extract>(call: &Call, argument: &str) -> Result<T, HandlerError> {
     handler::extract(call, argument)
 }
 
-/// The result of a function.
+/// Converts the result of a function.
 pub fn outcome<R: IntoOutcome>(result: R) -> HandlerResult {
     result.into_outcome()
 }
 
-/// The result of a login function.
+/// Converts the result of a login function.
 pub fn credentials<R: IntoCredentials>(result: R) -> HandlerResult {
     crate::login::deliver(result)
 }
 
-/// The entries that a function has returned for an index.
+/// Stores the entries that an index function returned.
 pub fn entries<R: IntoEntries>(result: R) -> HandlerResult {
     indexing::leave(result)
 }
 
-/// A function that keeps this index.
+/// Attaches the index that the function maintains.
 pub fn keeping<I: IndexOf>(function: HandlerFunction) -> HandlerFunction {
     function.keeping(Keeping::in_index::<I>())
 }
 
-/// A function with all that is known of it.
+/// Returns a function with its metadata.
 pub fn function(
     name: &'static str,
     id: FunctionId,

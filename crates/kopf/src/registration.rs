@@ -1,8 +1,8 @@
-//! Handlers that are declared by attribute macros, wherever they are in the program.
+//! Handlers declared by attribute macros anywhere in the program.
 
 use crate::on::AnyHandler;
 
-/// A handler that is declared by an attribute macro, and where.
+/// A handler declared by an attribute macro, with its source location.
 #[derive(Debug)]
 pub struct Registration {
     place: (&'static str, u32, u32),
@@ -10,7 +10,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// A handler at this place: file, line, column.
+    /// Creates a registration at the given location.
     pub const fn new(
         file: &'static str,
         line: u32,
@@ -26,7 +26,7 @@ impl Registration {
 
 inventory::collect!(Registration);
 
-/// All declared handlers of a group (or without one), by their places: file, line, column.
+/// Returns the declared handlers of a group (or those without one), in order of their locations.
 pub(crate) fn registered(group: Option<&str>) -> Vec<AnyHandler> {
     let mut registrations: Vec<&Registration> =
         inventory::iter::<Registration>.into_iter().collect();

@@ -1,8 +1,8 @@
-//! Durations as users write them: numbers of seconds or `Duration`s.
+//! Conversion of durations: numbers of seconds or `Duration`s.
 
 use std::time::Duration;
 
-/// What can be used where a duration is wanted: a number of seconds or a [`Duration`].
+/// A duration argument: a number of seconds or a [`Duration`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -18,13 +18,13 @@ use std::time::Duration;
     label = "a number of seconds or a `Duration` is expected here"
 )]
 pub trait IntoDuration {
-    /// Converts it, or says that no duration can be like this.
+    /// Converts the value. Negative numbers and NaN are errors.
     fn into_duration(self) -> Result<Duration, InvalidDuration>;
 }
 
-/// A number that is no duration: negative, or not a number at all.
+/// A number that is not a duration: negative or NaN.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[error("{0} is not a number of seconds: it must be zero or more")]
+#[error("invalid duration {0}: must be zero or a positive number of seconds")]
 pub struct InvalidDuration(f64);
 
 impl IntoDuration for Duration {
@@ -37,7 +37,7 @@ impl IntoDuration for f64 {
     fn into_duration(self) -> Result<Duration, InvalidDuration> {
         match Duration::try_from_secs_f64(self) {
             Ok(duration) => Ok(duration),
-            // Longer than anything can last, infinitely so maybe: forever.
+            // Exceeds the range of `Duration`, or is infinite.
             Err(_) if self > 0.0 => Ok(Duration::MAX),
             Err(_) => Err(InvalidDuration(self)),
         }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_forever() {
+    fn too_long_durations_become_the_maximum() {
         for forever in [1e20, 1e308, f64::INFINITY] {
             assert_eq!(forever.into_duration(), Ok(Duration::MAX));
         }
@@ -99,12 +99,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused() {
+    fn negative_numbers_and_nan_are_rejected() {
         assert!((-5).into_duration().is_err());
         assert!((-0.5).into_duration().is_err());
         assert!(f64::NAN.into_duration().is_err());
         assert!(f64::NEG_INFINITY.into_duration().is_err());
         let message = (-5).into_duration().unwrap_err().to_string();
-        assert!(message.starts_with("-5 is not a number of seconds"));
+        assert!(message.starts_with("invalid duration -5"));
     }
 }

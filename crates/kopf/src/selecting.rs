@@ -1,4 +1,4 @@
-//! Which resources a handler is for.
+//! Selectors of resources.
 
 use kopf_core::resource::Resource;
 use kopf_core::selector::{self, Selector, SelectorSpec};
@@ -22,9 +22,9 @@ pub const EVERYTHING: Everything = Everything;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Everything;
 
-/// Which resources a handler is for, by any of their names.
+/// A selector of resources by any of their names.
 ///
-/// It is needed only for what cannot be said by a text, a type or a function:
+/// Needed only for selectors that a string, a type or a function cannot express:
 ///
 /// ```
 /// use kopf::Select;
@@ -42,17 +42,18 @@ pub struct Everything;
 #[must_use]
 pub struct Select {
     spec: SelectorSpec,
-    /// The CRD of the type it was made of.
+    /// The CRD of the type, if the selector was made from one.
     definition: Option<Definition>,
 }
 
 impl Select {
-    /// The resource of a type: of one with kube's `CustomResource` derive, or of `k8s-openapi`.
+    /// Selects the resource of a type with kube's `CustomResource` derive, or of `k8s-openapi`.
     pub fn of<K: ResourceType>() -> Self {
         K::select()
     }
 
-    /// From one to three texts: the name; group or group/version, and name; group, version, name.
+    /// Selects by one to three names: the name; group or group/version, and name; group, version,
+    /// name.
     pub fn named<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
         Self::from(SelectorSpec {
             positional: names.into_iter().map(Into::into).collect(),
@@ -60,55 +61,55 @@ impl Select {
         })
     }
 
-    /// The API group; an empty one is the core group.
+    /// Sets the API group. An empty string is the core group.
     pub fn group(mut self, group: impl Into<String>) -> Self {
         self.spec.group = Some(group.into());
         self
     }
 
-    /// The API version; by default, the one that the API prefers.
+    /// Sets the API version. Default: the version that the API prefers.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.spec.version = Some(version.into());
         self
     }
 
-    /// The name in manifests: `KopfExample`.
+    /// Sets the kind: `KopfExample`.
     pub fn kind(mut self, kind: impl Into<String>) -> Self {
         self.spec.kind = Some(kind.into());
         self
     }
 
-    /// The name in addresses: `kopfexamples`.
+    /// Sets the plural name, as in URLs: `kopfexamples`.
     pub fn plural(mut self, plural: impl Into<String>) -> Self {
         self.spec.plural = Some(plural.into());
         self
     }
 
-    /// The name of one of them: `kopfexample`.
+    /// Sets the singular name: `kopfexample`.
     pub fn singular(mut self, singular: impl Into<String>) -> Self {
         self.spec.singular = Some(singular.into());
         self
     }
 
-    /// One of the short names: `kex`.
+    /// Sets a short name: `kex`.
     pub fn shortcut(mut self, shortcut: impl Into<String>) -> Self {
         self.spec.shortcut = Some(shortcut.into());
         self
     }
 
-    /// One of the categories: `all`. All resources in it are meant.
+    /// Sets a category: `all`. Selects all resources in it.
     pub fn category(mut self, category: impl Into<String>) -> Self {
         self.spec.category = Some(category.into());
         self
     }
 
-    /// Adds the CRD of the type.
+    /// Sets the CRD of the type.
     pub(crate) fn defined_by(mut self, definition: Option<Definition>) -> Self {
         self.definition = definition;
         self
     }
 
-    /// Returns the CRD of the type, if the type is known.
+    /// Returns the CRD of the type, if the selector was made from one.
     pub(crate) fn definition(&self) -> Option<Definition> {
         self.definition
     }
@@ -127,14 +128,14 @@ impl From<SelectorSpec> for Select {
     }
 }
 
-/// A type of objects, which knows what its resource is called.
+/// A type of objects with a static resource.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type of a resource",
     label = "not a resource",
     note = "types of resources are those with `#[derive(CustomResource)]` and those of `k8s-openapi`, such as `Pod`"
 )]
 pub trait ResourceType {
-    /// How to find the resource.
+    /// Returns the selector of the resource.
     fn select() -> Select;
 }
 
@@ -150,27 +151,27 @@ impl<K: kube::Resource<DynamicType = ()>> ResourceType for K {
     }
 }
 
-/// What can say which resources are meant: a text, two or three texts, [`EVERYTHING`], a
-/// predicate `Fn(&Resource) -> bool`, or a [`Select`].
+/// A selector of resources: one to three strings, [`EVERYTHING`], a predicate `Fn(&Resource) ->
+/// bool`, or a [`Select`].
 ///
 /// | example | meaning |
 /// |---|---|
 /// | `"kopfexamples"` | by plural, singular, kind or short name, in any group |
 /// | `"kopfexamples.kopf.dev"`, `"kopfexamples.v1.kopf.dev"` | with group, and version |
-/// | `("kopf.dev", "kopfexamples")`, `("kopf.dev/v1", "kopfexamples")` | the same in two texts |
-/// | `("kopf.dev", "v1", "kopfexamples")` | the same in three texts |
+/// | `("kopf.dev", "kopfexamples")`, `("kopf.dev/v1", "kopfexamples")` | the same as two strings |
+/// | `("kopf.dev", "v1", "kopfexamples")` | the same as three strings |
 /// | `EVERYTHING` | all resources except for events |
 /// | <code>&#124;r: &Resource&#124; r.group == "kopf.dev"</code> | those that the function accepts |
 ///
-/// The parameter tells functions from all else. It is always inferred.
+/// The parameter distinguishes functions from other values. It is always inferred.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say which resources are meant",
+    message = "`{Self}` is not a selector of resources",
     label = "not a selector of resources",
     note = "accepted are: \"things\", (\"group\", \"things\"), (\"group\", \"v1\", \"things\"), EVERYTHING, \
             a function `Fn(&Resource) -> bool`, and `kopf::Select`, as in `Select::of::<Thing>()`"
 )]
 pub trait IntoSelect<M> {
-    /// Converts it.
+    /// Converts the value.
     fn into_select(self) -> Select;
 }
 
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_names() {
+    fn strings_are_names() {
         assert_eq!(selector("pods"), r#"name="pods""#);
         assert_eq!(
             selector(("kopf.dev", "v1", "kopfexamples")),
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_selector() {
+    fn empty_selectors_are_rejected() {
         assert!(Select::default().build().is_err());
         assert!("".into_select().build().is_err());
         assert!(["a", "b", "c", "d"].into_select().build().is_err());

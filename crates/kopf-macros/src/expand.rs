@@ -62,7 +62,7 @@ fn registration(on: Macro, arguments: TokenStream, function: &ItemFn) -> syn::Re
     let mut run = function::expand(on, function);
     let mut named = None;
     if on == Macro::Index {
-        run = index::keeping(function, &run);
+        run = index::with_index(function, &run);
         named = Some(index::named(function, &arguments));
     }
     Ok(quote! {

@@ -11,9 +11,9 @@ use crate::function;
 use crate::literals::expanded;
 
 /// The function together with the types of what it keeps.
-pub(crate) fn keeping(function: &ItemFn, run: &TokenStream) -> TokenStream {
+pub(crate) fn with_index(function: &ItemFn, run: &TokenStream) -> TokenStream {
     let ident = &function.sig.ident;
-    quote!(::kopf::__private::keeping::<#ident>(#run))
+    quote!(::kopf::__private::with_index::<#ident>(#run))
 }
 
 /// The type of the same name: functions and types do not get into each other's way, if the type

@@ -1,4 +1,4 @@
-//! What handlers fail with.
+//! Errors of handlers.
 
 use std::error::Error as StdError;
 use std::fmt::{self, Display};
@@ -9,25 +9,26 @@ use kopf_core::outcome::HandlerError;
 use crate::chain;
 use crate::seconds::IntoDuration;
 
-/// The result of handlers: `Ok` goes to the status of the object, [`Error`] says what is next.
+/// The result of handlers: `Ok` is stored in the status of the object, [`Error`] determines
+/// retries.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// How long a handler waits after a temporary error, unless the error says otherwise.
+/// The default delay after a temporary error.
 const DEFAULT_DELAY: Duration = Duration::from_secs(60);
 
-/// What the API server is told, unless the error says otherwise.
+/// The default status code of denials.
 const DEFAULT_CODE: u16 = 500;
 
-/// Why a handler could not do its work.
+/// An error of a handler.
 ///
 /// - [`temporary`] errors are retried after their delay;
-/// - [`permanent`] errors are not retried, the handler has failed;
-/// - [`denied`] ones say that something is not to be done; they are permanent;
-/// - any other error, which comes by `?`, is *arbitrary*: what follows is said by the option
-///   `errors` of the handler, and by default it is retried after the handler's `backoff`.
+/// - [`permanent`] errors are not retried: the handler has failed;
+/// - [`denied`] errors reject admission requests; they are permanent;
+/// - any other error, converted by `?`, is *arbitrary*: the option `errors` of the handler applies.
+///   By default, the handler is retried after its `backoff`.
 ///
-/// It is made from every error type, and therefore it is not an error type itself (there would be
-/// two ways to make it from itself).
+/// It can be converted from every error type. Therefore, it does not implement `std::error::Error`,
+/// which would conflict with the conversion from itself.
 ///
 /// ```
 /// fn check(text: &str) -> kopf::Result<u32> {
@@ -60,11 +61,11 @@ enum Kind {
         code: u16,
     },
     Arbitrary(Box<dyn StdError + Send + Sync>),
-    /// What the engine says about sub-handlers, passed on as it is.
+    /// An error of sub-handlers from the engine, passed on unchanged.
     Engine(HandlerError),
 }
 
-/// An error that is worth another attempt, by default in 60 seconds.
+/// Creates an error that is retried, by default after 60 seconds.
 ///
 /// ```
 /// let error = kopf::temporary("the volume is not bound yet").delay(10);
@@ -77,7 +78,7 @@ pub fn temporary(message: impl Display) -> Error {
     })
 }
 
-/// An error that no further attempt can help: the handler has failed.
+/// Creates an error that is not retried: the handler has failed.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -94,8 +95,8 @@ pub fn permanent(message: impl Display) -> Error {
     })
 }
 
-/// An answer of handlers for admission: it is not to be done. The message is shown to the one who
-/// wanted it. In other handlers, it is the same as [`permanent`].
+/// Creates an error that rejects an admission request. The client receives the message. In other
+/// handlers, it is equivalent to [`permanent`].
 ///
 /// ```
 /// let error = kopf::denied("There is no place left.").code(409);
@@ -114,12 +115,12 @@ impl Error {
         Self(Box::new(kind))
     }
 
-    /// An arbitrary error with nothing but a message.
+    /// Creates an arbitrary error with a message only.
     pub fn message(message: impl Display) -> Self {
         Self::boxed(message.to_string().into())
     }
 
-    /// An arbitrary error of a type that is known at run time only.
+    /// Creates an arbitrary error of a type that is known only at run time.
     ///
     /// ```
     /// fn parse() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
@@ -136,10 +137,10 @@ impl Error {
         Self::new(Kind::Arbitrary(error))
     }
 
-    /// When the next attempt is due: in seconds or as a [`Duration`]; 0 is "at once".
+    /// Sets the delay before the next attempt, in seconds or as a [`Duration`]; 0 retries
+    /// immediately.
     ///
-    /// Only temporary errors have a delay: others stay as they are. What is no duration (negative,
-    /// not a number) is 0.
+    /// It has an effect on temporary errors only. Invalid durations (negative, NaN) are 0.
     #[must_use]
     pub fn delay(mut self, delay: impl IntoDuration) -> Self {
         if let Kind::Temporary { delay: current, .. } = &mut *self.0 {
@@ -148,9 +149,9 @@ impl Error {
         self
     }
 
-    /// The status code for the one who asks; by default, 500.
+    /// Sets the status code for the client. Default: 500.
     ///
-    /// Only [`denied`] errors have a code: others stay as they are.
+    /// It has an effect on [`denied`] errors only.
     #[must_use]
     pub fn code(mut self, code: u16) -> Self {
         if let Kind::Denied { code: current, .. } = &mut *self.0 {
@@ -159,22 +160,22 @@ impl Error {
         self
     }
 
-    /// Whether it was made by [`denied`].
+    /// Returns `true` for errors made by [`denied`].
     pub fn is_denied(&self) -> bool {
         matches!(*self.0, Kind::Denied { .. })
     }
 
-    /// Whether it was made by [`temporary`].
+    /// Returns `true` for errors made by [`temporary`].
     pub fn is_temporary(&self) -> bool {
         matches!(*self.0, Kind::Temporary { .. })
     }
 
-    /// Whether it was made by [`permanent`] or [`denied`].
+    /// Returns `true` for errors made by [`permanent`] or [`denied`].
     pub fn is_permanent(&self) -> bool {
         matches!(*self.0, Kind::Permanent { .. } | Kind::Denied { .. })
     }
 
-    /// The error that `?` was used on, if it is of that type.
+    /// Returns the error that `?` converted, if it has this type.
     ///
     /// ```
     /// let error: kopf::Error = "x".parse::<u32>().unwrap_err().into();
@@ -211,7 +212,7 @@ impl<E: StdError + Send + Sync + 'static> From<E> for Error {
     }
 }
 
-/// For those who keep errors in boxes: what came by `?` is unpacked.
+/// Unwraps errors that were converted by `?`.
 impl From<Error> for Box<dyn StdError + Send + Sync> {
     fn from(error: Error) -> Self {
         match *error.0 {
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn temporary_errors_wait_a_minute_by_default() {
+    fn temporary_errors_are_retried_after_a_minute_by_default() {
         let HandlerError::Temporary { message, delay } = temporary("later").into_engine() else {
             panic!("not temporary");
         };
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn other_errors_keep_their_causes_for_the_log() {
+    fn arbitrary_errors_keep_their_causes() {
         let HandlerError::Arbitrary {
             message, details, ..
         } = outer().into_engine()

@@ -1,10 +1,10 @@
-//! Objects that belong to other objects: owner references, names, namespaces, labels.
+//! Relations between objects: owner references, names, namespaces, labels.
 //!
-//! All functions take JSON, types of `k8s-openapi`, custom resources, and lists of those: see [`Manifest`] and
-//! [`Referred`]. They change all given objects or, with an error, none; nothing is sent to Kubernetes.
+//! The functions accept JSON, types of `k8s-openapi`, custom resources, and lists of these: see
+//! [`Manifest`] and [`Referred`]. An error changes none of the objects. No requests are sent.
 //!
-//! Inside of handlers, [`Current`] stands for the object that is being handled: as an owner, and as the source
-//! of a name, a namespace and labels.
+//! In handlers, [`Current`] stands for the handled object: as an owner, and as the source of a
+//! name, a namespace and labels.
 
 use kopf_core::field::FieldPath;
 use kopf_core::hierarchy as core;
@@ -13,12 +13,12 @@ use serde_json::{Map, Value};
 use crate::filters::IntoFieldPath;
 use crate::objects::{Current, Error, Manifest, Referred};
 
-/// Labels for [`label`]: pairs of keys and values, a map, or [`Current`] for the labels of the object that is
-/// being handled.
+/// Labels for [`label`]: pairs of keys and values, a map, or [`Current`] for the labels of the
+/// handled object.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a source of labels",
     label = "not labels",
-    note = "accepted are lists and maps of text to text, and `kopf::Current`"
+    note = "expected a list or a map of strings to strings, or `kopf::Current`"
 )]
 pub trait IntoLabels {
     /// Returns the labels.
@@ -45,11 +45,11 @@ impl IntoLabels for Current {
     }
 }
 
-/// A name for [`harmonize_naming`]: text, or [`Current`] for the name of the object that is being handled.
+/// A name for [`harmonize_naming`]: a string, or [`Current`] for the name of the handled object.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a name",
     label = "not a name",
-    note = "accepted are text and `kopf::Current`"
+    note = "expected a string or `kopf::Current`"
 )]
 pub trait IntoName {
     /// Returns the name.
@@ -82,12 +82,12 @@ impl IntoName for Current {
     }
 }
 
-/// A namespace for [`adjust_namespace`]: text, `None` for cluster-scoped objects, or [`Current`] for the
-/// namespace of the object that is being handled.
+/// A namespace for [`adjust_namespace`]: a string, `None` for cluster-scoped objects, or
+/// [`Current`] for the namespace of the handled object.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a namespace",
     label = "not a namespace",
-    note = "accepted are text, `Option` of text and `kopf::Current`"
+    note = "expected a string, an `Option` of a string, or `kopf::Current`"
 )]
 pub trait IntoNamespace {
     /// Returns the namespace.
@@ -125,10 +125,10 @@ impl IntoNamespace for Current {
     }
 }
 
-/// Makes objects the children of their owner: they are removed together with it, named after it, in its
-/// namespace, and have its labels.
+/// Makes objects children of their owner: sets the owner reference, so that they are deleted with
+/// it, and its namespace, its labels, and a name generated from its name.
 ///
-/// With other options: [`Adoption`].
+/// [`Adoption`] has further options.
 ///
 /// ```
 /// use kopf::k8s_openapi::api::core::v1::Pod;
@@ -153,7 +153,7 @@ impl IntoNamespace for Current {
 /// ```
 ///
 /// # Errors
-/// If the owner has no name or does not exist in the cluster yet, or something is not an object.
+/// If the owner has no name or does not exist in the cluster yet, or if a value is not an object.
 pub fn adopt<M, N>(
     objs: &mut (impl Manifest<M> + ?Sized),
     owner: &(impl Referred<N> + ?Sized),
@@ -161,7 +161,7 @@ pub fn adopt<M, N>(
     Adoption::default().adopt(objs, owner)
 }
 
-/// How children are adopted.
+/// Options of [`adopt`].
 ///
 /// ```
 /// use kopf::Adoption;
@@ -185,22 +185,22 @@ impl Adoption {
         self
     }
 
-    /// Names the objects exactly as their owner, instead of generated names that begin like that.
+    /// Uses the exact name of the owner instead of generated names with this prefix.
     pub fn strict(mut self) -> Self {
         self.0.strict = true;
         self
     }
 
-    /// A place inside of the objects that is labelled, too, such as `spec.template`.
+    /// Adds a nested field that is labelled as well, such as `spec.template`.
     pub fn nested(mut self, field: impl IntoFieldPath) -> Self {
         self.0.nested.push(field.into_field_path());
         self
     }
 
-    /// Makes objects the children of their owner: see [`adopt`].
+    /// Makes objects children of their owner: see [`adopt`].
     ///
     /// # Errors
-    /// As [`adopt`].
+    /// Those of [`adopt`].
     pub fn adopt<M, N>(
         &self,
         objs: &mut (impl Manifest<M> + ?Sized),
@@ -211,9 +211,9 @@ impl Adoption {
     }
 }
 
-/// Sets labels which the objects do not have yet.
+/// Sets labels that the objects do not have yet.
 ///
-/// With other options: [`Labelling`].
+/// [`Labelling`] has further options.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -224,7 +224,7 @@ impl Adoption {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// With the labels, the name and the namespace of the object that is being handled:
+/// With the labels, the name and the namespace of the handled object:
 ///
 /// ```
 /// use kopf::Current;
@@ -241,7 +241,7 @@ impl Adoption {
 /// ```
 ///
 /// # Errors
-/// If something is not an object; if [`Current`] is used outside of handlers.
+/// If a value is not an object, or if [`Current`] is used outside of handlers.
 pub fn label<M>(
     objs: &mut (impl Manifest<M> + ?Sized),
     labels: impl IntoLabels,
@@ -249,7 +249,7 @@ pub fn label<M>(
     Labelling::default().label(objs, labels)
 }
 
-/// How labels are set.
+/// Options of [`label`].
 ///
 /// ```
 /// use kopf::Labelling;
@@ -271,7 +271,7 @@ impl Labelling {
         self
     }
 
-    /// A place inside of the objects that is labelled, too, such as `spec.template`.
+    /// Adds a nested field that is labelled as well, such as `spec.template`.
     pub fn nested(mut self, field: impl IntoFieldPath) -> Self {
         let field: FieldPath = field.into_field_path();
         self.0.nested.push(field);
@@ -281,7 +281,7 @@ impl Labelling {
     /// Sets labels: see [`label`].
     ///
     /// # Errors
-    /// As [`label`].
+    /// Those of [`label`].
     pub fn label<M>(
         &self,
         objs: &mut (impl Manifest<M> + ?Sized),
@@ -292,9 +292,9 @@ impl Labelling {
     }
 }
 
-/// Names objects that have no name yet, with generated names which begin with this one.
+/// Sets generated names with this prefix on objects without a name.
 ///
-/// With other options: [`Naming`].
+/// [`Naming`] has further options.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -306,7 +306,7 @@ impl Labelling {
 /// ```
 ///
 /// # Errors
-/// If something is not an object; if [`Current`] is used outside of handlers.
+/// If a value is not an object, or if [`Current`] is used outside of handlers.
 pub fn harmonize_naming<M>(
     objs: &mut (impl Manifest<M> + ?Sized),
     name: impl IntoName,
@@ -314,7 +314,7 @@ pub fn harmonize_naming<M>(
     Naming::default().harmonize_naming(objs, name)
 }
 
-/// How objects are named.
+/// Options of [`harmonize_naming`].
 ///
 /// ```
 /// use kopf::Naming;
@@ -336,7 +336,7 @@ impl Naming {
         self
     }
 
-    /// Uses exactly this name, instead of generated names that begin like that.
+    /// Uses the exact name instead of generated names with this prefix.
     pub fn strict(mut self) -> Self {
         self.0.strict = true;
         self
@@ -345,7 +345,7 @@ impl Naming {
     /// Names objects: see [`harmonize_naming`].
     ///
     /// # Errors
-    /// As [`harmonize_naming`].
+    /// Those of [`harmonize_naming`].
     pub fn harmonize_naming<M>(
         self,
         objs: &mut (impl Manifest<M> + ?Sized),
@@ -356,7 +356,7 @@ impl Naming {
     }
 }
 
-/// Puts objects that have no namespace yet into this one.
+/// Sets the namespace of objects that have none.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -369,7 +369,7 @@ impl Naming {
 /// ```
 ///
 /// # Errors
-/// If something is not an object.
+/// If a value is not an object, or if [`Current`] is used outside of handlers.
 pub fn adjust_namespace<M>(
     objs: &mut (impl Manifest<M> + ?Sized),
     namespace: impl IntoNamespace,
@@ -378,10 +378,10 @@ pub fn adjust_namespace<M>(
     objs.change(&|objs| core::adjust_namespace(objs, namespace.as_deref(), false))
 }
 
-/// Puts objects into this namespace, and replaces the one they have.
+/// Sets the namespace of objects, even if they have one.
 ///
 /// # Errors
-/// If something is not an object; if [`Current`] is used outside of handlers.
+/// If a value is not an object, or if [`Current`] is used outside of handlers.
 pub fn force_namespace<M>(
     objs: &mut (impl Manifest<M> + ?Sized),
     namespace: impl IntoNamespace,
@@ -390,11 +390,12 @@ pub fn force_namespace<M>(
     objs.change(&|objs| core::adjust_namespace(objs, namespace.as_deref(), true))
 }
 
-/// Adds an owner to objects: Kubernetes removes them after it. It is its controller, and blocks its
-/// deletion in the foreground; with other options: [`Ownership`].
+/// Adds an owner reference to objects, so that Kubernetes deletes them after their owner. By
+/// default, the owner is the controller, and the objects block its foreground deletion.
+/// [`Ownership`] has further options.
 ///
 /// # Errors
-/// If the owner does not exist in the cluster yet, or something is not an object.
+/// If the owner does not exist in the cluster yet, or if a value is not an object.
 pub fn append_owner_reference<M, N>(
     objs: &mut (impl Manifest<M> + ?Sized),
     owner: &(impl Referred<N> + ?Sized),
@@ -402,7 +403,7 @@ pub fn append_owner_reference<M, N>(
     Ownership::default().append_owner_reference(objs, owner)
 }
 
-/// How objects are owned.
+/// Options of [`append_owner_reference`] and [`build_owner_reference`].
 ///
 /// ```
 /// use kopf::Ownership;
@@ -420,22 +421,22 @@ pub fn append_owner_reference<M, N>(
 pub struct Ownership(core::Ownership);
 
 impl Ownership {
-    /// Whether the owner is the controller; an object has one of them at most.
+    /// Sets whether the owner is the controller. An object has at most one controller.
     pub fn controller(mut self, controller: bool) -> Self {
         self.0.controller = Some(controller);
         self
     }
 
-    /// Whether the owner stays until the objects are gone, if it is deleted in the foreground.
+    /// Sets whether foreground deletion keeps the owner until the objects are deleted.
     pub fn block_owner_deletion(mut self, block: bool) -> Self {
         self.0.block_owner_deletion = Some(block);
         self
     }
 
-    /// Adds an owner to objects: see [`append_owner_reference`].
+    /// Adds an owner reference to objects: see [`append_owner_reference`].
     ///
     /// # Errors
-    /// As [`append_owner_reference`].
+    /// Those of [`append_owner_reference`].
     pub fn append_owner_reference<M, N>(
         self,
         objs: &mut (impl Manifest<M> + ?Sized),
@@ -445,7 +446,7 @@ impl Ownership {
         objs.change(&|objs| core::append_owner_reference(objs, &owner, self.0))
     }
 
-    /// What an owner reference to this object looks like.
+    /// Returns an owner reference to this object.
     ///
     /// # Errors
     /// If it is not one object.
@@ -457,10 +458,10 @@ impl Ownership {
     }
 }
 
-/// Removes an owner from objects.
+/// Removes an owner reference from objects.
 ///
 /// # Errors
-/// If something is not an object.
+/// If a value is not an object.
 pub fn remove_owner_reference<M, N>(
     objs: &mut (impl Manifest<M> + ?Sized),
     owner: &(impl Referred<N> + ?Sized),
@@ -469,7 +470,7 @@ pub fn remove_owner_reference<M, N>(
     objs.change(&|objs| core::remove_owner_reference(objs, &owner))
 }
 
-/// What a reference to this object looks like: `apiVersion`, `kind`, `name`, `uid`, `namespace`.
+/// Returns a reference to this object: `apiVersion`, `kind`, `name`, `uid`, `namespace`.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -485,7 +486,7 @@ pub fn build_object_reference<M>(object: &(impl Referred<M> + ?Sized)) -> Result
     Ok(core::build_object_reference(&object.body()?))
 }
 
-/// What an owner reference to this object looks like; with other options: [`Ownership`].
+/// Returns an owner reference to this object. [`Ownership`] has further options.
 ///
 /// # Errors
 /// If it is not one object.

@@ -47,7 +47,7 @@ pub enum Error {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes object",
     label = "not an object",
-    note = "accepted are `Value`, `Body`, `Object<K>`, types of resources such as `Pod`, lists of those, and `Current`"
+    note = "expected `Value`, `Body`, `Object<K>`, a resource type such as `Pod`, a list of those, or `Current`"
 )]
 pub trait Referred<M> {
     /// Returns the objects with at least their API version, kind and metadata.
@@ -198,7 +198,7 @@ impl<M, K: Referred<M>, const N: usize> Referred<Of<M>> for [K; N] {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes object that can be changed",
     label = "not an object",
-    note = "accepted are `Value`, types of resources such as `Pod`, and lists of those"
+    note = "expected `Value`, a resource type such as `Pod`, or a list of those"
 )]
 pub trait Manifest<M> {
     /// Returns the JSON of the objects.

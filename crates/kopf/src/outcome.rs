@@ -1,4 +1,4 @@
-//! What handlers return, as the engine wants it.
+//! Conversion of the results of handlers.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,29 +9,29 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::extract::View;
 
-/// What a handler can return.
+/// A return value of handlers.
 ///
-/// A value goes to the status of the object, under the id of the handler; `()`, `None` and null
-/// leave the status alone. An `Err` is a failure of this attempt.
+/// Values are stored in the status of the object, under the id of the handler; `()`, `None` and
+/// null store nothing. An `Err` fails this attempt.
 ///
 /// | type | meaning |
 /// |---|---|
-/// | `()` | nothing to report |
-/// | [`kopf::Result<T>`](crate::Result), or `Result<T, E>` with any error type | a value that can be serialised, or an error |
-/// | `Option<T>` | a value that can be serialised, or nothing |
-/// | [`Value`], texts, numbers, flags, lists, maps | a value |
-/// | [`Json<T>`](Json) | any value that can be serialised |
+/// | `()` | no result |
+/// | [`kopf::Result<T>`](crate::Result), or `Result<T, E>` with any error type | a serialisable value, or an error |
+/// | `Option<T>` | a serialisable value, or no result |
+/// | [`Value`], strings, numbers, booleans, lists, maps | a value |
+/// | [`Json<T>`](Json) | any serialisable value |
 ///
-/// The parameter says which errors are accepted: all, or in sub-handlers those of `kopf` alone, so
-/// that closures need not say their type.
+/// The parameter determines the accepted errors: all, or only [`Error`] in sub-handlers, so that
+/// closures need no type annotations.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be returned from a handler",
     label = "not a result of handlers",
-    note = "return `()`, `kopf::Result<T>`, `Option<T>`, a JSON `Value`, a text, a number, a list or a map; \
-            `kopf::Json(…)` around anything else that can be serialised"
+    note = "return `()`, `kopf::Result<T>`, `Option<T>`, a JSON `Value`, a string, a number, a list or a map; \
+            `kopf::Json(…)` for any other serialisable value"
 )]
 pub trait IntoOutcome<E = AnyError> {
-    /// Converts it for the engine.
+    /// Converts the value for the engine.
     fn into_outcome(self) -> HandlerResult;
 }
 
@@ -39,21 +39,21 @@ pub trait IntoOutcome<E = AnyError> {
 #[derive(Debug)]
 pub struct AnyError;
 
-/// For [`IntoOutcome`]: errors are [`Error`]s, so that closures need not say so.
+/// For [`IntoOutcome`]: errors are [`Error`]s, so that closures need no type annotations.
 #[derive(Debug)]
 pub struct KopfError;
 
-/// What can be the error of a handler: [`kopf::Error`](Error), and all types that it is made from,
-/// which are those that implement `std::error::Error + Send + Sync`.
+/// An error that handlers can return: [`kopf::Error`](Error), and all types that implement
+/// `std::error::Error + Send + Sync`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of a handler",
     label = "not an error of handlers",
     note = "errors of handlers are `kopf::Error`, as in `kopf::Result<T>`, and types that implement \
-            `std::error::Error + Send + Sync`; texts become errors by `kopf::Error::message`, `kopf::temporary`, \
+            `std::error::Error + Send + Sync`; convert strings by `kopf::Error::message`, `kopf::temporary` or \
             `kopf::permanent`"
 )]
 pub trait IntoError {
-    /// Converts it.
+    /// Converts the error.
     fn into_error(self) -> Error;
 }
 
@@ -66,8 +66,8 @@ impl<E: Into<Error>> IntoError for E {
 
 /// A result of a handler that is serialised into the status.
 ///
-/// Not needed inside of [`kopf::Result`](crate::Result) and `Option`, which take anything that can
-/// be serialised.
+/// Not needed inside of [`kopf::Result`](crate::Result) and `Option`, which accept any serialisable
+/// value.
 ///
 /// ```
 /// use kopf::Json;
@@ -88,9 +88,9 @@ fn report(value: impl Serialize) -> HandlerResult {
     match serde_json::to_value(value) {
         Ok(Value::Null) => Ok(None),
         Ok(value) => Ok(Some(value)),
-        // Nothing changes until the next attempt: the type is wrong, not the world.
+        // A retry cannot succeed: the type is not serialisable.
         Err(error) => Err(crate::permanent(format_args!(
-            "the result of the handler cannot be serialised: {error}"
+            "cannot serialise the result of the handler: {error}"
         ))
         .into_engine()),
     }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_not_reported() {
+    fn empty_results_are_not_reported() {
         assert_eq!(outcome(()), Ok(None));
         assert_eq!(outcome(None::<Claim>), Ok(None));
         assert_eq!(outcome(Value::Null), Ok(None));
@@ -202,11 +202,11 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_serialised_is_an_error() {
+    fn unserialisable_results_are_errors() {
         let keys_must_be_texts = BTreeMap::from([((1, 2), 3)]);
         let error = outcome(keys_must_be_texts).unwrap_err();
         assert!(
-            error.starts_with("the result of the handler cannot be serialised"),
+            error.starts_with("cannot serialise the result of the handler"),
             "{error}"
         );
     }

@@ -15,7 +15,7 @@ pub use crate::definitions::{Builtin, Custom, Definition, Probe};
 use crate::extract::Extract;
 pub use crate::handler::Argument;
 use crate::handler::{self, Asynchronous, Blocking, HandlerFunction};
-use crate::indexing::{self, IndexOf, IntoEntries, Keeping};
+use crate::indexing::{self, IndexOf, IntoEntries, IndexTypes};
 use crate::login::IntoCredentials;
 use crate::outcome::IntoOutcome;
 pub use crate::registration::Registration;
@@ -68,12 +68,12 @@ pub fn credentials<R: IntoCredentials>(result: R) -> HandlerResult {
 
 /// Stores the entries that an index function returned.
 pub fn entries<R: IntoEntries>(result: R) -> HandlerResult {
-    indexing::leave(result)
+    indexing::store_entries(result)
 }
 
 /// Attaches the index that the function maintains.
-pub fn keeping<I: IndexOf>(function: HandlerFunction) -> HandlerFunction {
-    function.keeping(Keeping::in_index::<I>())
+pub fn with_index<I: IndexOf>(function: HandlerFunction) -> HandlerFunction {
+    function.with_index(IndexTypes::of_index::<I>())
 }
 
 /// Returns a function with its metadata.
@@ -88,6 +88,6 @@ pub fn function(
         id,
         arguments: arguments.to_vec(),
         run,
-        keeping: None,
+        index_types: None,
     }
 }

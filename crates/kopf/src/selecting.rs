@@ -167,8 +167,8 @@ impl<K: kube::Resource<DynamicType = ()>> ResourceType for K {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a selector of resources",
     label = "not a selector of resources",
-    note = "accepted are: \"things\", (\"group\", \"things\"), (\"group\", \"v1\", \"things\"), EVERYTHING, \
-            a function `Fn(&Resource) -> bool`, and `kopf::Select`, as in `Select::of::<Thing>()`"
+    note = "expected \"things\", (\"group\", \"things\"), (\"group\", \"v1\", \"things\"), EVERYTHING, \
+            a function `Fn(&Resource) -> bool`, or `kopf::Select`, as in `Select::of::<Thing>()`"
 )]
 pub trait IntoSelect<M> {
     /// Converts the value.

@@ -190,8 +190,8 @@ fn indices_that_are_not_there_are_refused() {
     let asking = || Operator::builder().handler(on::create("things", ask).id("ask"));
     assert_eq!(
         error(asking()),
-        "handler \"ask\" is declared wrongly: argument number 1: there is no index 'kinds': declare it by \
-         #[kopf::index(…)] or Operator::builder().handler(kopf::index(…)); there are none"
+        "invalid handler \"ask\": argument number 1: there is no index 'kinds': declare it by \
+         #[kopf::index(…)] or Operator::builder().handler(kopf::index(…)); there are no indices"
     );
     let other = |Name(name): Name| (name, 1);
     let message = error(asking().handler(kopf::index("things", other).id("kinds")));

@@ -1,4 +1,4 @@
-//! How long to wait before the first call: a value, or a function of the user.
+//! Delays before the first call: fixed or computed by a user's function.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -13,37 +13,37 @@ use crate::extract::{Declared, FilterExtract, Rejection, with_filter_context};
 use crate::outcome::IntoError;
 use crate::seconds::{IntoDuration, InvalidDuration};
 
-/// A delay before the first call: a number of seconds, a `Duration`, or a function which returns
-/// one of those (or a `Result` with one) for an object.
+/// A delay before the first call: a number of seconds, a `Duration`, or a function that returns one
+/// of these (or a `Result`) for an object.
 ///
-/// The function has up to 8 arguments which can be [extracted](crate::extract::FilterExtract). If it
-/// fails, that is logged, and it is asked again after the backoff.
+/// The function has up to 8 arguments that can be [extracted](crate::extract::FilterExtract). If it
+/// fails, the error is logged and the function is retried after the backoff.
 ///
 /// `M` contains the types of the arguments. It is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an initial delay",
     label = "a number of seconds, a `Duration`, or a function that returns one is expected here",
-    note = "arguments of the function are extractors which are known before the handler is called, such as `Spec`"
+    note = "arguments of the function are extractors that are available before the call, such as `Spec`"
 )]
 pub trait InitialDelay<M> {
-    /// Converts it for the engine, or says that no delay can be like this.
+    /// Converts the value for the engine. Negative numbers and NaN are errors.
     fn into_initial_delay(self) -> Result<handler::InitialDelay, InvalidDuration>;
 
-    /// Says when the operator is built that an argument can never be made.
+    /// Rejects arguments that are not available to the handler.
     fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
         let _ = declared;
         Ok(())
     }
 }
 
-/// What a function for an initial delay returns: a number of seconds or a `Duration`, or a `Result`
-/// with one.
+/// A return value of functions for an initial delay: a number of seconds or a `Duration`, or a
+/// `Result` with one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a delay",
     label = "a number of seconds, a `Duration`, or a `Result` with one is expected here"
 )]
 pub trait Delay {
-    /// Converts it for the engine.
+    /// Converts the value for the engine.
     fn into_delay(self) -> Result<Duration, BoxError>;
 }
 
@@ -71,7 +71,7 @@ impl<D: IntoDuration> InitialDelay<Fixed> for D {
     }
 }
 
-/// A function with the types of its arguments, which nothing else keeps.
+/// A function with the types of its arguments.
 struct Typed<F, M>(F, PhantomData<fn() -> M>);
 
 macro_rules! functions {

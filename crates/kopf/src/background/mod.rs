@@ -1,8 +1,8 @@
-//! Handlers that run beside objects: [`daemon`](daemon()) and [`timer`](timer()), as attribute macros
+//! Background handlers of objects: [`daemon`](daemon()) and [`timer`](timer()), as attribute macros
 //! and as functions of the same names.
 //!
-//! Both are started for every object that matches, and run until it is deleted, or does not match
-//! any more, or the operator ends. See the functions for what each of them does.
+//! Both are started for every matching object. They run until it is deleted or stops matching, or
+//! until the operator exits.
 //!
 //! The resource, `id`, `param`, filters (`labels`, `annotations`, `field`, `value`, `when`), `errors`,
 //! `timeout`, `retries`, `backoff` and `registry` are those of [all handlers](crate::on). Further
@@ -11,12 +11,12 @@
 //! | option | meaning |
 //! |---|---|
 //! | `initial_delay = 30` | seconds, a `Duration`, or a [function](InitialDelay), before the first call |
-//! | `cancellation_backoff = 3` | how long a daemon can end by itself before it is cancelled (`daemon`) |
-//! | `cancellation_timeout = 5` | how long it can take then, before it is abandoned (`daemon`) |
-//! | `cancellation_polling = 60` | how often to look whether it has ended (`daemon`) |
+//! | `cancellation_backoff = 3` | the time to return after the stop flag, before cancellation (`daemon`) |
+//! | `cancellation_timeout = 5` | the time to return after cancellation, before the daemon is abandoned (`daemon`) |
+//! | `cancellation_polling = 60` | the interval of checks whether it has returned (`daemon`) |
 //! | `interval = 10` | seconds or a `Duration` between two calls (`timer`) |
-//! | `sharp = true` | the interval is between the beginnings of two calls (`timer`) |
-//! | `idle = 60` | how long the object must not have changed before a call (`timer`) |
+//! | `sharp = true` | the interval is between the starts of two calls (`timer`) |
+//! | `idle = 60` | the time without changes of the object before a call (`timer`) |
 
 mod delay;
 mod options;
@@ -25,21 +25,21 @@ pub use delay::{Delay, InitialDelay};
 #[doc(inline)]
 pub use kopf_core::background::StopReason;
 pub use kopf_macros::{daemon, timer};
-pub use options::{Beside, Daemon, Timer};
+pub use options::{Background, Daemon, Timer};
 
 use crate::handler::Handler;
 use crate::on::{HandlerBuilder, declare};
 use crate::selecting::IntoSelect;
 
-/// Runs the function beside every object that matches.
+/// Runs the function in the background of every matching object.
 ///
-/// It is called once for an object and can run as long as it likes: it is told to end by
-/// [`Stopped`](crate::Stopped), and sees the object as it changes through [`Live`](crate::Live). The
-/// object cannot vanish before it has ended.
+/// It is called once for an object and can run indefinitely. [`Stopped`](crate::Stopped) signals
+/// when to return, and [`Live`](crate::Live) gives the current version of the object. The object is
+/// not removed before the function returns.
 ///
-/// A daemon that returns has ended for this object, until the operator is restarted; with
-/// [`temporary`](crate::temporary), it is called again. What it returns and what it has put into
-/// its [`Patch`](crate::Patch) is written when it returns.
+/// A daemon that returns is not started again for this object until the operator restarts. After a
+/// [`temporary`](crate::temporary) error, it is called again. Its result and its
+/// [`Patch`](crate::Patch) are written when it returns.
 ///
 /// ```
 /// use kopf::Live;
@@ -53,23 +53,23 @@ use crate::selecting::IntoSelect;
 ///     Ok(())
 /// }
 ///
-/// // A function that blocks has a thread of its own, and must look at the flag.
+/// // A blocking function runs in its own thread and must check the flag.
 /// #[kopf::daemon("kopfexamples")]
 /// fn monitor_in_a_thread(stopped: Stopped, logger: Logger) {
 ///     while !stopped.wait_blocking(10) {
-///         logger.info("It is still there.");
+///         logger.info("Still running.");
 ///     }
 /// }
 /// ```
 ///
-/// # How it is stopped
+/// # Stopping
 ///
-/// 1. The flag is set; `cancellation_backoff` is waited for, if it is given.
-/// 2. With a `cancellation_timeout`, an async function is dropped where it waits. A blocking one
-///    cannot be interrupted; the timeout is waited for.
-/// 3. One that still runs is abandoned, with a warning. Without a `cancellation_timeout`, it is
-///    waited for, however long it takes; the object stays until then. When the operator ends, it
-///    is aborted after 5 seconds.
+/// 1. The flag is set, followed by the `cancellation_backoff`, if set.
+/// 2. With a `cancellation_timeout`, an async function is dropped at its current `await`. A
+///    blocking function cannot be interrupted; the operator waits for the timeout.
+/// 3. A function that still runs is abandoned with a warning. Without a `cancellation_timeout`, the
+///    operator waits indefinitely, and the object remains. When the operator exits, the function is
+///    aborted after 5 seconds.
 pub fn daemon<S, M>(
     resource: impl IntoSelect<S>,
     function: impl Handler<M>,
@@ -77,14 +77,14 @@ pub fn daemon<S, M>(
     declare(resource, function)
 }
 
-/// Calls the function for every object that matches again and again, as long as it exists.
+/// Calls the function repeatedly for every matching object, as long as it exists.
 ///
-/// The next call comes `interval` after the former one has ended; with `sharp`, it is as if the
-/// call took no time. With `idle`, the object must not have changed for that long before each call;
-/// with `idle` alone, it is called once for each change. With neither, it is called once.
+/// The next call is `interval` after the end of the former one, or after its start with `sharp`.
+/// With `idle`, the object must not have changed for that long before each call; with `idle` alone,
+/// the function is called once for each change. With neither, it is called once.
 ///
-/// After an error, the timer is called again when the error says, as other handlers are; after a
-/// [`permanent`](crate::permanent) one, it has ended for this object.
+/// Errors are retried as in other handlers. After a [`permanent`](crate::permanent) error, the
+/// timer ends for this object.
 ///
 /// ```
 /// use kopf::Patch;

@@ -14,11 +14,11 @@ pub struct Daemon;
 #[derive(Debug, Clone, Copy)]
 pub struct Timer;
 
-/// A kind of handlers that run beside objects.
+/// A kind of handlers that run in the background of objects.
 #[diagnostic::on_unimplemented(
-    message = "only `kopf::daemon` and `kopf::timer` run beside objects: other handlers have no `initial_delay`"
+    message = "only `kopf::daemon` and `kopf::timer` have an `initial_delay`"
 )]
-pub trait Beside: Kind {}
+pub trait Background: Kind {}
 
 impl Kind for Daemon {
     const KIND: HandlerKind = HandlerKind::Daemon(Cancellation::NONE);
@@ -32,12 +32,12 @@ impl ForObjects for Daemon {}
 impl ForObjects for Timer {}
 impl Retried for Daemon {}
 impl Retried for Timer {}
-impl Beside for Daemon {}
-impl Beside for Timer {}
+impl Background for Daemon {}
+impl Background for Timer {}
 
-impl<K: Beside> HandlerBuilder<K> {
-    /// How long to wait before the first call: seconds, a `Duration`, or a
-    /// [function](InitialDelay) of the object.
+impl<K: Background> HandlerBuilder<K> {
+    /// Sets the delay before the first call: seconds, a `Duration`, or a [function](InitialDelay)
+    /// of the object.
     ///
     /// ```
     /// use kopf::prelude::*;
@@ -62,20 +62,20 @@ fn check_of<M, D: InitialDelay<M>>(_: &D) -> Check {
 }
 
 impl HandlerBuilder<Daemon> {
-    /// How long it can end by itself after it was told to, before it is cancelled.
+    /// Sets the time to return after the stop flag is set, before the daemon is cancelled.
     pub fn cancellation_backoff(mut self, backoff: impl IntoDuration) -> Self {
         let backoff = self.duration("cancellation_backoff", backoff);
         self.cancellation(|cancellation| cancellation.backoff = backoff)
     }
 
-    /// How long it can take to end after it was cancelled, before it is abandoned. Without it, it
-    /// is not cancelled.
+    /// Sets the time to return after cancellation, before the daemon is abandoned. Default: it is
+    /// not cancelled.
     pub fn cancellation_timeout(mut self, timeout: impl IntoDuration) -> Self {
         let timeout = self.duration("cancellation_timeout", timeout);
         self.cancellation(|cancellation| cancellation.timeout = timeout)
     }
 
-    /// How often to look whether it has ended; by default,
+    /// Sets the interval of checks whether the daemon has returned. Default:
     /// `settings.background.cancellation_polling`.
     pub fn cancellation_polling(mut self, polling: impl IntoDuration) -> Self {
         let polling = self.duration("cancellation_polling", polling);
@@ -91,22 +91,22 @@ impl HandlerBuilder<Daemon> {
 }
 
 impl HandlerBuilder<Timer> {
-    /// How long to wait after one call before the next one.
+    /// Sets the delay between the end of a call and the next one.
     pub fn interval(mut self, interval: impl IntoDuration) -> Self {
         let interval = self.duration("interval", interval);
         if interval.is_some_and(|interval| interval.is_zero()) {
-            let problem = "interval: 0 leaves no time for anything else";
+            let problem = "interval: must be greater than 0";
             self.inner.problems.push(problem.to_owned());
         }
         self.timing(|timing| timing.interval = interval)
     }
 
-    /// Whether the interval counts from the beginning of a call, and not from its end.
+    /// Measures the interval from the start of a call instead of its end.
     pub fn sharp(self, sharp: bool) -> Self {
         self.timing(|timing| timing.sharp = sharp)
     }
 
-    /// How long the object must not have changed before a call.
+    /// Sets the time without changes of the object before a call.
     pub fn idle(mut self, idle: impl IntoDuration) -> Self {
         let idle = self.duration("idle", idle);
         self.timing(|timing| timing.idle = idle)
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_found_when_built() {
+    fn invalid_options_are_rejected() {
         let message = |handler: AnyHandler| build(handler).unwrap_err();
         assert!(
             message(crate::daemon("x", run).initial_delay(-1).into()).contains("initial_delay: -1")
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_make_no_sense_are_found_when_built() {
+    fn unavailable_arguments_are_rejected() {
         fn stopped(_: Stopped) {}
         fn live(_: Live<Status>) {}
         fn maybe(_: Option<Stopped>) {}

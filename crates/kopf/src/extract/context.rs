@@ -19,7 +19,7 @@ use kopf_engine::memos::MemoCell;
 use serde_json::Value;
 
 use super::Rejection;
-use crate::indexing::Keeping;
+use crate::indexing::IndexTypes;
 use crate::memos::Seeds;
 
 /// Where extractors take from: what has happened to which object, in which operator.
@@ -227,7 +227,7 @@ impl Declared<'_> {
         if self.kind.is_background() {
             Ok(())
         } else {
-            Err(Rejection::NotBeside { argument })
+            Err(Rejection::NotBackground { argument })
         }
     }
 
@@ -263,7 +263,7 @@ impl Declared<'_> {
 pub(crate) struct Front {
     states: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     /// What the indices of the operator keep, by their names.
-    pub(crate) indices: BTreeMap<String, Keeping>,
+    pub(crate) indices: BTreeMap<String, IndexTypes>,
     /// What memos begin with.
     pub(crate) seeds: Seeds,
 }
@@ -278,7 +278,7 @@ impl Front {
     pub(crate) fn make_indices(&self) -> Indices {
         let indices = self.indices.iter();
         indices
-            .map(|(id, keeping)| (id.as_str(), keeping.make()))
+            .map(|(id, types)| (id.as_str(), types.make()))
             .collect()
     }
 

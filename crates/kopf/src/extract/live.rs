@@ -94,7 +94,7 @@ impl<T: FilterExtract> Extract for Live<T> {
         let argument = "Live";
         let call = context.call(argument)?;
         let (Some(live), Some(cause)) = (call.live.clone(), call.cause().cloned()) else {
-            return Err(Rejection::NotBeside { argument });
+            return Err(Rejection::NotBackground { argument });
         };
         let call = call.clone();
         let source = Source { live, cause, call };

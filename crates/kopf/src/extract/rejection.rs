@@ -65,7 +65,7 @@ pub enum Rejection {
     },
     /// It does not run beside an object: this is neither a daemon nor a timer.
     #[error("{argument} is for daemons and timers only")]
-    NotBeside {
+    NotBackground {
         /// The argument that makes sense there only.
         argument: &'static str,
     },

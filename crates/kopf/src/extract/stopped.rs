@@ -82,7 +82,7 @@ impl fmt::Debug for Stopped {
 impl Extract for Stopped {
     fn extract(context: &Context<'_>) -> Result<Self, Rejection> {
         let argument = "Stopped";
-        Self::extract_optional(context)?.ok_or(Rejection::NotBeside { argument })
+        Self::extract_optional(context)?.ok_or(Rejection::NotBackground { argument })
     }
 
     fn check(declared: &Declared<'_>) -> Result<(), Rejection> {

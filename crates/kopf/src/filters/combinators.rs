@@ -1,4 +1,4 @@
-//! Filters made of filters.
+//! Combinations of filters.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use kopf_core::filter::{self, ValueFilter, WhenFilter};
 use super::functions::{ValueFunction, When};
 use crate::extract::{Declared, Rejection};
 
-/// The opposite of a filter. See [`not_`].
+/// A negated filter. See [`not_`].
 #[derive(Debug, Clone, Copy)]
 pub struct Not<F>(F);
 
-/// All of some filters. See [`all_`].
+/// A conjunction of filters. See [`all_`].
 #[derive(Debug, Clone, Copy)]
 pub struct All<F>(F);
 
-/// At least one of some filters. See [`any_`].
+/// A disjunction of filters. See [`any_`].
 #[derive(Debug, Clone, Copy)]
 pub struct Any<F>(F);
 
-/// None of some filters. See [`none_`].
+/// A negated disjunction of filters. See [`none_`].
 #[derive(Debug, Clone, Copy)]
 pub struct None<F>(F);
 
-/// The opposite of a filter, for `when` or for values.
+/// Negates a filter, for `when` or for values.
 ///
 /// ```
 /// use kopf::Body;
@@ -40,7 +40,7 @@ pub fn not_<F>(filter: F) -> Not<F> {
     Not(filter)
 }
 
-/// All of these filters, for `when` or for values: a tuple of up to 8.
+/// Requires all filters of a tuple of up to 8, for `when` or for values.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -60,12 +60,12 @@ pub fn all_<F>(filters: F) -> All<F> {
     All(filters)
 }
 
-/// At least one of these filters, for `when` or for values: a tuple of up to 8.
+/// Requires at least one filter of a tuple of up to 8, for `when` or for values.
 pub fn any_<F>(filters: F) -> Any<F> {
     Any(filters)
 }
 
-/// None of these filters, for `when` or for values: a tuple of up to 8.
+/// Requires that no filter of a tuple of up to 8 matches, for `when` or for values.
 pub fn none_<F>(filters: F) -> None<F> {
     None(filters)
 }

@@ -1,4 +1,4 @@
-//! What a label, an annotation or the value of a field must be.
+//! Criteria for labels, annotations and values of fields.
 
 use kopf_core::filter::{MetaCriterion, ValueCriterion};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::functions::ValueFunction;
 use crate::extract::{Declared, Rejection};
 
-/// For filters: there must be a value, whatever it is.
+/// For filters: requires any value.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -16,7 +16,7 @@ use crate::extract::{Declared, Rejection};
 /// ```
 pub const PRESENT: Present = Present;
 
-/// For filters: there must be no value.
+/// For filters: requires that there is no value.
 ///
 /// ```
 /// use kopf::Old;
@@ -35,41 +35,41 @@ pub struct Present;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Absent;
 
-/// What can be said of a label or an annotation: a text that it must be, [`PRESENT`], [`ABSENT`],
-/// or a [function](ValueFunction) of its value.
+/// A criterion for a label or an annotation: an exact string, [`PRESENT`], [`ABSENT`], or a
+/// [function](ValueFunction) of its value.
 ///
-/// `M` tells functions from all else. It is always inferred.
+/// `M` distinguishes functions from other values. It is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a criterion for a label or an annotation",
-    label = "not a criterion for texts",
-    note = "accepted are a text, PRESENT, ABSENT, and a function, as in `|value: &Value| value == \"x\"`"
+    label = "not a criterion for strings",
+    note = "expected a string, PRESENT, ABSENT, or a function, as in `|value: &Value| value == \"x\"`"
 )]
 pub trait IntoMetaCriterion<M> {
-    /// Converts it.
+    /// Converts the value.
     fn into_meta_criterion(self) -> MetaCriterion;
 
-    /// Says when the operator is built that an argument can never be made.
+    /// Rejects arguments that are not available to the handler.
     fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
         let _ = declared;
         Ok(())
     }
 }
 
-/// What can be said of the value of a field: a value that it must be, [`PRESENT`], [`ABSENT`],
-/// or a [function](ValueFunction) of it.
+/// A criterion for the value of a field: an exact value, [`PRESENT`], [`ABSENT`], or a
+/// [function](ValueFunction) of it.
 ///
-/// `M` tells functions from all else. It is always inferred.
+/// `M` distinguishes functions from other values. It is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a criterion for a value",
     label = "not a criterion for values",
-    note = "accepted are a text, a number, a flag, a JSON `Value`, PRESENT, ABSENT, and a function, as in \
+    note = "expected a string, a number, a boolean, a JSON `Value`, PRESENT, ABSENT, or a function, as in \
             `|value: &Value| value == \"x\"`"
 )]
 pub trait IntoValueCriterion<M> {
-    /// Converts it.
+    /// Converts the value.
     fn into_value_criterion(self) -> ValueCriterion;
 
-    /// Says when the operator is built that an argument can never be made.
+    /// Rejects arguments that are not available to the handler.
     fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
         let _ = declared;
         Ok(())
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_markers_and_functions_are_criteria_for_labels() {
+    fn strings_markers_and_functions_are_criteria_for_labels() {
         assert!(matches!(meta("x"), MetaCriterion::Literal(text) if text == "x"));
         assert!(matches!(meta(PRESENT), MetaCriterion::Present));
         assert!(matches!(meta(ABSENT), MetaCriterion::Absent));

@@ -1,16 +1,16 @@
-//! Paths to fields, as users write them.
+//! Conversion of field paths.
 
 use kopf_core::field::FieldPath;
 
-/// What can be used where a field is wanted: a text with dots, `"spec.field"`, or a list of keys,
-/// `["metadata", "annotations", "example.com/key"]`.
+/// A path to a field: a string with dots, `"spec.field"`, or a list of keys, `["metadata",
+/// "annotations", "example.com/key"]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a path to a field",
     label = "not a path to a field",
-    note = "accepted are texts with dots, \"spec.field\", and lists of keys, [\"spec\", \"field\"]"
+    note = "expected a string with dots, \"spec.field\", or a list of keys, [\"spec\", \"field\"]"
 )]
 pub trait IntoFieldPath {
-    /// Converts it.
+    /// Converts the value.
     fn into_field_path(self) -> FieldPath;
 }
 
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_and_lists_are_paths() {
+    fn strings_and_lists_are_paths() {
         let expected = FieldPath::parse("spec.field");
         assert_eq!("spec.field".into_field_path(), expected);
         assert_eq!(["spec", "field"].into_field_path(), expected);

@@ -1,4 +1,4 @@
-//! Filters which are functions of users: `when` and callbacks for values.
+//! Filter functions: `when` and callbacks for values.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -15,15 +15,15 @@ use serde_json::Value;
 use crate::extract::{Declared, FilterExtract, Rejection, with_filter_context};
 use crate::outcome::IntoError;
 
-/// What a filter says: `bool`, or a `Result<bool, E>` with any error.
+/// A return value of filters: `bool`, or a `Result<bool, E>` with any error.
 ///
-/// After an error, the object is not handled; it is tried again later.
+/// After an error, the object is not handled; the filter is retried later.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be returned from a filter",
     label = "filters return `bool`, or `Result<bool, E>`"
 )]
 pub trait Verdict {
-    /// Converts it for the engine.
+    /// Converts the value for the engine.
     fn into_verdict(self) -> Result<bool, BoxError>;
 }
 
@@ -39,59 +39,58 @@ impl<E: IntoError> Verdict for Result<bool, E> {
     }
 }
 
-/// A function for the option `when`: with up to 8 arguments which can be
-/// [extracted](crate::extract::FilterExtract), or with the object as `&Body`; it returns a
-/// [`Verdict`].
+/// A function for the option `when`. It has up to 8 arguments that can be
+/// [extracted](crate::extract::FilterExtract), or the object as `&Body`, and returns a [`Verdict`].
 ///
 /// `M` contains the types of the arguments. It is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a filter",
     label = "not a filter",
-    note = "a filter is a function or a closure that returns `bool`; its arguments are extractors which are known \
-            before the handler is called, such as `Spec` or `Labels`, or only `&Body`"
+    note = "a filter is a function or a closure that returns `bool`; its arguments are extractors that are available \
+            before the call, such as `Spec` or `Labels`, or only `&Body`"
 )]
 pub trait When<M> {
-    /// Hides the type of the function.
+    /// Erases the type of the function.
     fn into_when(self) -> Arc<dyn WhenFilter>;
 
-    /// Says when the operator is built that an argument can never be made.
+    /// Rejects arguments that are not available to the handler.
     fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
         let _ = declared;
         Ok(())
     }
 }
 
-/// A callback for a label, an annotation, or the value of a field: it gets the value as `&Value`
-/// (null if there is none), and up to 8 further arguments which can be
-/// [extracted](crate::extract::FilterExtract); it returns a [`Verdict`].
+/// A callback for a label, an annotation, or the value of a field. It gets the value as `&Value`
+/// (null if there is none) and up to 8 arguments that can be
+/// [extracted](crate::extract::FilterExtract), and returns a [`Verdict`].
 ///
 /// `M` contains the types of the arguments. It is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a filter of values",
     label = "not a filter of values",
     note = "a filter of values is a function or a closure, as in `|value: &Value| value == \"x\"`; further \
-            arguments are extractors which are known before the handler is called, such as `Spec` or `Labels`"
+            arguments are extractors that are available before the call, such as `Spec` or `Labels`"
 )]
 pub trait ValueFunction<M> {
-    /// Hides the type of the function.
+    /// Erases the type of the function.
     fn into_value_filter(self) -> Arc<dyn ValueFilter>;
 
-    /// Says when the operator is built that an argument can never be made.
+    /// Rejects arguments that are not available to the handler.
     fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
         let _ = declared;
         Ok(())
     }
 }
 
-/// Asks a user's function. It runs outside of handlers, where nothing else would stop a panic.
+/// Calls a user's function. It runs outside of handlers, so panics are caught here.
 fn ask<V: Verdict>(question: impl FnOnce() -> Result<V, Rejection>) -> Result<bool, BoxError> {
     match catch_unwind(AssertUnwindSafe(question)) {
         Ok(verdict) => verdict?.into_verdict(),
-        Err(_) => Err("the filter has panicked".into()),
+        Err(_) => Err("the filter panicked".into()),
     }
 }
 
-/// A function with the types of its arguments, which nothing else keeps.
+/// A function with the types of its arguments.
 struct Typed<F, M>(F, PhantomData<fn() -> M>);
 
 /// For [`When`]: a function that gets the object.
@@ -226,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters_can_say_yes_no_and_fail() {
+    fn filters_return_bools_or_errors() {
         assert!(ask(|| Ok(true)).unwrap());
         assert!(!ask(|| Ok(Ok::<_, crate::Error>(false))).unwrap());
         let error = ask(|| Ok(Err::<bool, _>(crate::permanent("no idea")))).unwrap_err();
@@ -237,11 +236,11 @@ mod tests {
     }
 
     #[test]
-    fn panics_are_failures() {
+    fn panics_are_errors() {
         fn broken() -> bool {
             panic!("oh no")
         }
         let error = ask(|| Ok(broken())).unwrap_err();
-        assert_eq!(error.to_string(), "the filter has panicked");
+        assert_eq!(error.to_string(), "the filter panicked");
     }
 }

@@ -1,5 +1,5 @@
-//! Which objects and which changes a handler is for: the options `labels`, `annotations`, `field`,
-//! `value`, `old`, `new`, `when`.
+//! Filters of objects and changes: the options `labels`, `annotations`, `field`, `value`, `old`,
+//! `new`, `when`.
 //!
 //! ```
 //! use kopf::prelude::*;
@@ -23,7 +23,7 @@
 //!     status["ready"] == true
 //! }
 //!
-//! // …or just the object.
+//! // …or only the object.
 //! fn is_protected(body: &Body) -> bool {
 //!     body.label("protected").is_some()
 //! }

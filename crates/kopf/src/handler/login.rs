@@ -1,11 +1,11 @@
-//! Functions as login handlers: they return credentials.
+//! Functions as login handlers, which return credentials.
 
 use kopf_engine::invocation::HandlerResult;
 
 use super::{HandlerFunction, Prepared, Purpose, functions};
 use crate::login::{IntoCredentials, deliver};
 
-/// A function that can be a login handler: async or not, with up to 16 arguments which can be
+/// A function that can be a login handler: async or blocking, with up to 16 arguments that can be
 /// [extracted](crate::extract), and a result with [credentials](crate::IntoCredentials).
 ///
 /// `M` contains the types of the arguments. It is always inferred.
@@ -15,10 +15,10 @@ use crate::login::{IntoCredentials, deliver};
     note = "a login handler is `async fn` or `fn`, with arguments that are extractors (see `kopf::extract`), and \
             `kopf::ConnectionInfo` or `kopf::Credentials`, or an `Option` or a `kopf::Result` of them, as its \
             result; its future must be `Send`",
-    note = "`#[kopf::on::login]` on the function tells which of them is wrong"
+    note = "`#[kopf::on::login]` on the function reports the mismatch"
 )]
 pub trait LoginHandler<M> {
-    /// Hides the type of the function.
+    /// Erases the type of the function.
     fn into_function(self) -> HandlerFunction;
 }
 

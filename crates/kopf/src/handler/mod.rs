@@ -1,11 +1,11 @@
-//! Functions as handlers: what they must be like, and how they are called by the engine.
+//! Functions as handlers: their signatures, and calls by the engine.
 //!
-//! A function of the user, with extractors as arguments, becomes a [`HandlerFunction`], which hides
-//! its type behind the seam of the engine. The attribute macros make them in their own way, with
-//! one step for every argument, so that the compiler points at the right one.
+//! A user's function with extractors as arguments is converted to a [`HandlerFunction`], which
+//! erases its type. The attribute macros convert functions themselves, one argument per statement,
+//! so that compiler errors point at the wrong argument.
 
-/// Uses a macro for every number of arguments, from none to 16; what is in parentheses goes to it
-/// first, each time.
+/// Calls a macro for every number of arguments from 0 to 16. The tokens in parentheses are passed
+/// first.
 macro_rules! all_lengths {
     ($each:ident $(($($first:tt)*))?) => {
         $crate::handler::all_lengths!($each ($($($first)*)?) [] T1 "number 1", T2 "number 2",
@@ -46,38 +46,38 @@ use kopf_core::outcome::HandlerError;
 use kopf_engine::invocation::{Call, Function, HandlerResult, Invoke, Work};
 
 use crate::extract::{Context, Declared, Extract, Rejection};
-use crate::indexing::Keeping;
+use crate::indexing::IndexTypes;
 
-/// A function that can be a handler: async or not, with up to 16 arguments which can be
+/// A function that can be a handler: async or blocking, with up to 16 arguments that can be
 /// [extracted](crate::extract), and a result that can be [reported](crate::IntoOutcome).
 ///
-/// Functions that are not async run in threads of a bounded pool: they can block.
+/// Functions that are not async run in threads of a bounded pool and can block.
 ///
-/// # About the type parameter
+/// # Type parameter
 ///
-/// `M` contains the types of the arguments: a function could have several signatures otherwise, as
-/// far as the compiler knows. It is always inferred.
+/// `M` contains the types of the arguments, because a function type alone could have several
+/// signatures. It is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a handler",
     label = "not a handler",
     note = "a handler is `async fn` or `fn`, with arguments that are extractors (see `kopf::extract`), and a \
             result such as `()` or `kopf::Result<T>`; its future must be `Send`",
-    note = "`#[kopf::on::create(…)]` on the function tells which of them is wrong"
+    note = "`#[kopf::on::create(…)]` on the function reports the mismatch"
 )]
 pub trait Handler<M> {
-    /// Hides the type of the function.
+    /// Erases the type of the function.
     fn into_function(self) -> HandlerFunction;
 }
 
-/// A function whose type is hidden, ready to be called by the engine.
+/// A type-erased function that the engine can call.
 #[derive(Clone)]
 pub struct HandlerFunction {
     pub(crate) name: Option<&'static str>,
     pub(crate) id: FunctionId,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) run: Function,
-    /// What it keeps, if it keeps an index.
-    pub(crate) keeping: Option<Keeping>,
+    /// The types of the index, for index functions.
+    pub(crate) index_types: Option<IndexTypes>,
 }
 
 impl HandlerFunction {
@@ -87,19 +87,19 @@ impl HandlerFunction {
             id: FunctionId::Type(TypeId::of::<F>()),
             arguments,
             run: Arc::new(run),
-            keeping: None,
+            index_types: None,
         }
     }
 
-    /// The same function, for an index.
-    pub(crate) fn keeping(self, keeping: Keeping) -> Self {
+    /// Sets the types of the index.
+    pub(crate) fn with_index(self, types: IndexTypes) -> Self {
         Self {
-            keeping: Some(keeping),
+            index_types: Some(types),
             ..self
         }
     }
 
-    /// Refuses arguments that can never be made.
+    /// Rejects arguments that are not available to the handler.
     pub(crate) fn check(&self, declared: &Declared<'_>) -> Result<(), String> {
         for argument in &self.arguments {
             (argument.check)(declared)
@@ -117,7 +117,7 @@ impl fmt::Debug for HandlerFunction {
     }
 }
 
-/// For [`Handler`]: a function whose type is hidden already.
+/// For [`Handler`]: a type-erased function.
 #[derive(Debug)]
 pub struct Prepared;
 
@@ -128,7 +128,7 @@ impl Handler<Prepared> for HandlerFunction {
     }
 }
 
-/// An argument of a function, as far as it matters before a call.
+/// Metadata of an argument for checks before calls.
 #[derive(Clone, Copy)]
 pub struct Argument {
     name: &'static str,
@@ -136,7 +136,7 @@ pub struct Argument {
 }
 
 impl Argument {
-    /// An argument of this type; the name is for messages.
+    /// Creates an argument of this type. Messages contain the name.
     pub fn new<T: Extract>(name: &'static str) -> Self {
         Self {
             name,
@@ -151,7 +151,7 @@ impl fmt::Debug for Argument {
     }
 }
 
-/// Makes an argument for a call; if it cannot be made, the error says which one of whom.
+/// Extracts an argument. The error contains the handler, the object and the argument.
 pub(crate) fn extract<T: Extract>(call: &Call, argument: &str) -> Result<T, HandlerError> {
     T::extract(&Context::of_call(call)).map_err(|rejection| {
         let handler = &call.id;
@@ -166,13 +166,13 @@ pub(crate) fn extract<T: Extract>(call: &Call, argument: &str) -> Result<T, Hand
     })
 }
 
-/// The last part of a path to a function; closures have none.
+/// Returns the last part of a path to a function; `None` for closures.
 fn own_name(path: &'static str) -> Option<&'static str> {
     let name = path.rsplit("::").next()?;
     (!name.contains(['{', '}', '<', '>', '(', ')'])).then_some(name)
 }
 
-/// An async function, as the attribute macros see it.
+/// An async function from an attribute macro.
 #[derive(Clone, Copy)]
 pub(crate) struct Asynchronous(pub(crate) fn(Call) -> BoxFuture<'static, HandlerResult>);
 
@@ -182,7 +182,7 @@ impl Invoke for Asynchronous {
     }
 }
 
-/// A blocking function, as the attribute macros see it.
+/// A blocking function from an attribute macro.
 #[derive(Clone, Copy)]
 pub(crate) struct Blocking(pub(crate) fn(Call) -> HandlerResult);
 
@@ -216,13 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn identity_is_the_type() {
+    fn function_id_is_the_type() {
         assert_eq!(function(one).id, function(one).id);
         assert_ne!(function(one).id, function(other).id);
     }
 
     #[test]
-    fn arguments_are_known() {
+    fn arguments_are_recorded() {
         assert_eq!(function(one).arguments.len(), 1);
         assert_eq!(function(other).arguments.len(), 2);
         assert_eq!(function(|| {}).arguments.len(), 0);

@@ -1,4 +1,4 @@
-//! Functions as sub-handlers: closures that can consume what they have captured.
+//! Functions as sub-handlers: closures that can consume captured values.
 
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,9 +11,9 @@ use crate::error::Error;
 use crate::extract::Extract;
 use crate::outcome::{IntoOutcome, KopfError};
 
-/// A function or a closure that can be a sub-handler: async or not, with up to 16 arguments which
-/// can be [extracted](crate::extract), and a result that can be [reported](crate::IntoOutcome),
-/// with [`kopf::Error`](Error) as its error if it is a `Result`.
+/// A function or a closure that can be a sub-handler: async or blocking, with up to 16 arguments
+/// that can be [extracted](crate::extract), and a result that can be
+/// [reported](crate::IntoOutcome). The error of a `Result` must be [`kopf::Error`](Error).
 ///
 /// `M` contains the types of the arguments. It is always inferred.
 #[diagnostic::on_unimplemented(
@@ -24,11 +24,11 @@ use crate::outcome::{IntoOutcome, KopfError};
     note = "arguments of closures need their types: `|logger: Logger| …`"
 )]
 pub trait SubHandler<M> {
-    /// Hides the type of the function.
+    /// Erases the type of the function.
     fn into_function(self) -> HandlerFunction;
 }
 
-/// A function to be called once.
+/// A function that can be called once.
 struct Once<F, M> {
     function: Arc<Mutex<Option<F>>>,
     marker: PhantomData<fn() -> M>,
@@ -43,13 +43,13 @@ impl<F, M> Once<F, M> {
     }
 }
 
-/// Takes the function out, if it was not called before.
+/// Takes the function, unless it was called before.
 fn take<F>(function: &Mutex<Option<F>>) -> Result<F, Error> {
     let taken = function
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .take();
-    taken.ok_or_else(|| crate::permanent("a sub-handler can be called once for a registration"))
+    taken.ok_or_else(|| crate::permanent("a sub-handler can only be called once per registration"))
 }
 
 macro_rules! functions {

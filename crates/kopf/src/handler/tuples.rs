@@ -1,4 +1,4 @@
-//! Functions of all numbers of arguments, async and blocking ones, whatever they are for.
+//! Async and blocking functions with any number of arguments.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -17,18 +17,18 @@ pub struct Async<T>(PhantomData<T>);
 #[derive(Debug)]
 pub struct Threaded<T>(PhantomData<T>);
 
-/// What functions are for: what becomes of their results.
+/// The use of a function, which determines the conversion of its results.
 pub(crate) trait Purpose<R>: 'static {
-    /// Hands a result over to the engine.
+    /// Passes a result to the engine.
     fn finish(result: R) -> HandlerResult;
 
-    /// Says about the function what the type of its results tells.
+    /// Adds metadata from the type of the results.
     fn declare(function: HandlerFunction) -> HandlerFunction {
         function
     }
 }
 
-/// A function with the types of its arguments, which nothing else keeps, and what it is for.
+/// A function with the types of its arguments and its purpose.
 pub(crate) struct Typed<F, M, P> {
     function: Arc<F>,
     marker: PhantomData<fn() -> (M, P)>,
@@ -81,7 +81,7 @@ macro_rules! calls {
 
 super::all_lengths!(calls);
 
-/// Makes functions with such results be of a trait, for a purpose; for one number of arguments.
+/// Implements a trait for functions with such results, for one number of arguments.
 macro_rules! functions {
     ($Trait:ident $Result:ident $Purpose:ident; $($T:ident $name:literal),*) => {
         #[diagnostic::do_not_recommend]
@@ -122,7 +122,7 @@ macro_rules! functions {
 }
 pub(crate) use functions;
 
-/// Functions whose results go to the status.
+/// Functions whose results are stored in the status.
 struct Outcomes;
 
 impl<R: IntoOutcome> Purpose<R> for Outcomes {

@@ -1,4 +1,4 @@
-//! What index functions return.
+//! Return types of index functions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -8,24 +8,24 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::outcome::IntoError;
 
-/// What a function has returned: entries, nothing (which keeps the former ones), or an error.
+/// The converted result: entries, `None` to keep the former ones, or an error.
 pub type Returned<K, V> = Result<Option<Vec<(K, V)>>, Error>;
 
-/// What an index function can return: the entries of the object.
+/// A return value of index functions: the entries of the object.
 ///
 /// | type | meaning |
 /// |---|---|
 /// | `(K, V)` | one entry |
 /// | `Vec<(K, V)>`, `HashMap<K, V>`, `BTreeMap<K, V>` | an entry for each key |
-/// | `Option` of those | `None`: there are no entries |
-/// | [`Value`], texts, numbers, flags, [`Plain<V>`](Plain) | one entry, with the key `()` |
-/// | [`Indexed`] of those | entries, or the former ones are kept |
+/// | `Option` of those | `None`: no entries |
+/// | [`Value`], strings, numbers, booleans, [`Plain<V>`](Plain) | one entry, with the key `()` |
+/// | [`Indexed`] of those | entries, or [`Indexed::Keep`] to keep the former ones |
 /// | [`kopf::Result`](crate::Result) of those, or `Result<_, E>` with any error type | entries, or an error |
 ///
-/// One object has one value for one key: of several, the last one counts.
+/// An object has one value per key. Of several, the last one is stored.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be returned from an index function",
-    label = "these are no entries of an index",
+    label = "not entries of an index",
     note = "return `(key, value)`, an `Option`, a `Vec` or a map of such, or `kopf::Result` of those; \
             `kopf::indexing::Plain(value)` is a value without a key",
     note = "keys must be `Clone + Eq + Hash + Send + Sync`, values `Send + Sync`"
@@ -36,11 +36,11 @@ pub trait IntoEntries {
     /// The type of values.
     type Value: Send + Sync + 'static;
 
-    /// The entries; `None`: the former ones are kept.
+    /// Converts the value to entries; `None` keeps the former ones.
     fn into_entries(self) -> Returned<Self::Key, Self::Value>;
 }
 
-/// Entries of an object, or the wish to keep those that are there.
+/// Entries of an object, or an instruction to keep the former ones.
 ///
 /// ```
 /// use kopf::indexing::Indexed;
@@ -56,13 +56,13 @@ pub trait IntoEntries {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Indexed<T> {
-    /// These entries, instead of those before.
+    /// Replaces the former entries.
     Entries(T),
-    /// Those that are there.
+    /// Keeps the former entries.
     Keep,
 }
 
-/// A value without a key: it goes under the key `()`.
+/// A value without a key. It is stored under the key `()`.
 ///
 /// ```
 /// use kopf::indexing::Plain;
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_becomes_entries() {
+    fn results_are_converted_to_entries() {
         assert_eq!(entries(("a", 1)), Some(vec![("a", 1)]));
         assert_eq!(entries(Some(("a", 1))), Some(vec![("a", 1)]));
         assert_eq!(entries(None::<(u8, u8)>), Some(vec![]), "no entries");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_keep_their_meaning() {
+    fn errors_are_passed_on() {
         let failed: crate::Result<(u8, u8)> = Err(crate::temporary("later"));
         assert!(failed.into_entries().unwrap_err().is_temporary());
     }

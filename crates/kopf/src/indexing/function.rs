@@ -1,35 +1,36 @@
-//! Functions that keep indices.
+//! Index functions.
 
 use kopf_engine::indexing::Entries;
 use kopf_engine::invocation::HandlerResult;
 
-use super::{IntoEntries, Keeping};
+use super::{IntoEntries, IndexTypes};
 use crate::error::Error;
 use crate::handler::{self, HandlerFunction, Prepared, Purpose, functions};
 use crate::on::{self, HandlerBuilder};
 use crate::selecting::IntoSelect;
 
-/// A function that can keep an index: async or not, with up to 16 arguments which can be
-/// [extracted](crate::extract), and a result that is [entries](IntoEntries).
+/// A function that can maintain an index: async or blocking, with up to 16 arguments that can be
+/// [extracted](crate::extract), and [entries](IntoEntries) as its result.
 ///
 /// `M` contains the types of the arguments. It is always inferred.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot keep an index",
+    message = "`{Self}` cannot be an index function",
     label = "not an index function",
     note = "an index function is `async fn` or `fn`, with arguments that are extractors (see `kopf::extract`), \
             and a result such as `Option<(K, V)>` (see `kopf::indexing::IntoEntries`); its future must be `Send`",
-    note = "`#[kopf::index(…)]` on the function tells which of them is wrong"
+    note = "`#[kopf::index(…)]` on the function reports the mismatch"
 )]
 pub trait IndexFunction<M> {
-    /// Hides the type of the function.
+    /// Erases the type of the function.
     fn into_function(self) -> HandlerFunction;
 }
 
-/// Calls the function on every version of every object, and keeps what it returns in an index: for
-/// [`Index`](super::Index) in all handlers, filters and activities of the operator.
+/// Calls the function for every version of every object and stores the returned entries in an
+/// index, for [`Index`](super::Index) arguments of all handlers, filters and activities of the
+/// operator.
 ///
-/// The index is named after the function, or as [`id`](HandlerBuilder::id) says. To ask for an index
-/// that is not declared by an attribute, give it a type by [`IndexOf`](super::IndexOf):
+/// The name of the index is that of the function, or the [`id`](HandlerBuilder::id). For an index
+/// that is not declared by an attribute, implement [`IndexOf`](super::IndexOf):
 ///
 /// ```
 /// use kopf::IndexOf;
@@ -67,8 +68,8 @@ pub fn index<S, M>(
     HandlerBuilder::declare(Some(select.build()), function.into_function()).defined_by(definition)
 }
 
-/// Leaves entries where the engine finds them.
-pub(crate) fn leave<R: IntoEntries>(result: R) -> HandlerResult {
+/// Stores entries in the call's slot for the engine.
+pub(crate) fn store_entries<R: IntoEntries>(result: R) -> HandlerResult {
     let entries = result.into_entries().map_err(Error::into_engine)?;
     if let (Some(entries), Some(call)) = (entries, kopf_engine::current()) {
         let entries: Entries = Box::new(entries);
@@ -89,11 +90,11 @@ struct Indexing;
 
 impl<R: IntoEntries> Purpose<R> for Indexing {
     fn finish(result: R) -> HandlerResult {
-        leave(result)
+        store_entries(result)
     }
 
     fn declare(function: HandlerFunction) -> HandlerFunction {
-        function.keeping(Keeping::of::<R>())
+        function.with_index(IndexTypes::of::<R>())
     }
 }
 

@@ -1,8 +1,8 @@
-//! Indices: what functions of one kind of objects have prepared for handlers of any kind.
+//! In-memory indices, computed from objects and available to all handlers.
 //!
-//! An index function is called on every version of every object, and returns entries: keys with
-//! values. Handlers, filters and activities look them up by [`Index`], without a call to the API.
-//! All indices are filled before any other handler of objects is called.
+//! An index function is called for every version of every object and returns entries: keys with
+//! values. Handlers, filters and activities look them up by [`Index`], without API requests. All
+//! indices are filled before any other handler of objects is called.
 //!
 //! ```
 //! use kopf::Labels;
@@ -10,7 +10,7 @@
 //!
 //! #[kopf::index("pods")]
 //! fn pods_by_app(labels: Labels, Name(name): Name) -> Option<(String, String)> {
-//!     Some((labels.get("app")?.to_owned(), name)) // None: there is no entry for this pod
+//!     Some((labels.get("app")?.to_owned(), name)) // None: no entry for this pod
 //! }
 //!
 //! #[kopf::on::create("kopfexamples")]
@@ -21,30 +21,30 @@
 //! # assert_eq!(create_fn(pods), 1);
 //! ```
 //!
-//! # What functions return
+//! # Results
 //!
-//! See [`IntoEntries`]. The entries of an object replace its former ones: what is not returned any
-//! more is removed. To keep what is there, return [`Indexed::Keep`].
+//! See [`IntoEntries`]. The entries of an object replace its former ones. To keep those, return
+//! [`Indexed::Keep`].
 //!
-//! # When functions fail
+//! # Errors
 //!
-//! | error | the former entries of the object |
+//! | error | former entries of the object |
 //! |---|---|
 //! | an arbitrary one (`errors = IGNORED`, the default) | are kept |
-//! | [`temporary`](crate::temporary), or an arbitrary one with `errors = TEMPORARY` | are removed; it is called again by the first event after the delay |
-//! | [`permanent`](crate::permanent), or an arbitrary one with `errors = PERMANENT`; no attempts or no time are left | are removed; it is never called again for this object |
+//! | [`temporary`](crate::temporary), or an arbitrary one with `errors = TEMPORARY` | are removed; the function is called again for the first event after the delay |
+//! | [`permanent`](crate::permanent), or an arbitrary one with `errors = PERMANENT`; retries or timeout exceeded | are removed; the function is not called again for this object |
 //!
-//! So they are if the object does not match the filters of the function any more.
+//! Entries are also removed if the object does not match the filters of the function any more.
 
 mod entries;
 mod function;
-mod keeping;
+mod types;
 mod named;
 
 pub use entries::{Indexed, IntoEntries, Plain, Returned};
-pub(crate) use function::leave;
+pub(crate) use function::store_entries;
 pub use function::{IndexFunction, index};
-pub(crate) use keeping::Keeping;
+pub(crate) use types::IndexTypes;
 #[doc(inline)]
 pub use kopf_engine::indexing::Store;
 pub use kopf_macros::index;

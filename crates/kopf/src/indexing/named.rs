@@ -1,4 +1,4 @@
-//! Indices as handlers ask for them.
+//! Indices as arguments of handlers.
 
 use std::any::{Any, type_name};
 use std::borrow::Borrow;
@@ -10,23 +10,23 @@ use kopf_engine::indexing::{self, ObjectKey, Store};
 
 use crate::extract::{Context, Declared, Extract, FilterExtract, Rejection};
 
-/// An index as a type: so that [`Index`] can be asked for.
+/// An index as a type, for [`Index`] arguments.
 ///
-/// `#[kopf::index(…)]` makes such a type beside the function, with the same name. For functions that
-/// are given to [`kopf::index`](super::index), write one: see there.
+/// `#[kopf::index(…)]` declares such a type with the name of the function. Implement it for
+/// functions that are passed to [`kopf::index`](super::index).
 pub trait IndexOf: 'static {
     /// The type of keys.
     type Key: Clone + Eq + Hash + Send + Sync + 'static;
     /// The type of values.
     type Value: Send + Sync + 'static;
-    /// The name: the id of the function that keeps it.
+    /// The name: the id of the function that maintains it.
     const ID: &'static str;
 }
 
-/// What an index function has returned for all objects: values by keys, with at most one value of
-/// each object for a key. It is the index as it is now: looked up later, it can have changed.
+/// The entries of all objects in an index: values by key, with at most one value per object and
+/// key. Lookups return the current entries, which can change between lookups.
 ///
-/// Operators without that index are not built.
+/// The operator cannot be built if it has no such index.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -47,13 +47,13 @@ pub trait IndexOf: 'static {
 ///     pods.get("node-1").len() < 10
 /// }
 ///
-/// // As any function, it can be called by a test:
+/// // In a test, it can be called directly:
 /// assert!(has_room(Index::from_iter([("node-1".to_owned(), "pod-1".to_owned())])));
 /// ```
 pub struct Index<I: IndexOf>(Arc<indexing::Index<I::Key, I::Value>>);
 
 impl<I: IndexOf> Index<I> {
-    /// The values under a key, as they are now; an empty [`Store`] if there are none.
+    /// Returns the values under a key; an empty [`Store`] if there are none.
     pub fn get<Q>(&self, key: &Q) -> Store<I::Value>
     where
         I::Key: Borrow<Q>,
@@ -62,7 +62,7 @@ impl<I: IndexOf> Index<I> {
         self.0.get(key)
     }
 
-    /// Whether there are any values under a key.
+    /// Returns `true` if there are values under a key.
     pub fn contains_key<Q>(&self, key: &Q) -> bool
     where
         I::Key: Borrow<Q>,
@@ -71,22 +71,22 @@ impl<I: IndexOf> Index<I> {
         self.0.contains_key(key)
     }
 
-    /// All keys, in no particular order.
+    /// Returns all keys, in no particular order.
     pub fn keys(&self) -> Vec<I::Key> {
         self.0.keys()
     }
 
-    /// All keys with their values, in no particular order.
+    /// Returns all keys with their values, in no particular order.
     pub fn items(&self) -> Vec<(I::Key, Store<I::Value>)> {
         self.0.items()
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no keys.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -113,11 +113,11 @@ impl<I: IndexOf> Extract for Index<I> {
     fn check(declared: &Declared<'_>) -> Result<(), Rejection> {
         let kept = &declared.front.indices;
         match kept.get(I::ID) {
-            Some(keeping) if keeping.is::<I::Key, I::Value>() => Ok(()),
-            Some(keeping) => Err(Rejection::OtherIndex {
+            Some(types) if types.is::<I::Key, I::Value>() => Ok(()),
+            Some(types) => Err(Rejection::OtherIndex {
                 id: I::ID,
                 wanted: type_name::<(I::Key, I::Value)>(),
-                kept: keeping.entries,
+                kept: types.entries,
             }),
             None => {
                 let names: Vec<_> = kept.keys().map(String::as_str).collect();
@@ -133,8 +133,8 @@ fn missing<I: IndexOf>(names: &[&str]) -> Rejection {
     Rejection::NoIndex {
         id: I::ID,
         known: match names {
-            [] => "there are none".to_owned(),
-            names => format!("there are: {}", names.join(", ")),
+            [] => "there are no indices".to_owned(),
+            names => format!("existing indices: {}", names.join(", ")),
         },
     }
 }
@@ -145,7 +145,7 @@ impl<I: IndexOf> Clone for Index<I> {
     }
 }
 
-/// An index of one's own, every entry of another object: for tests of functions that ask for one.
+/// Creates an index with one object per entry, for tests of functions.
 impl<I: IndexOf> FromIterator<(I::Key, I::Value)> for Index<I> {
     fn from_iter<T: IntoIterator<Item = (I::Key, I::Value)>>(entries: T) -> Self {
         let index = indexing::Index::default();

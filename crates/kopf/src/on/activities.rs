@@ -1,4 +1,4 @@
-//! Handlers of the operator's own life: they are for no object.
+//! Activities: handlers of the operator's lifecycle, independent of objects.
 
 use kopf_core::handler::{Activity, HandlerKind};
 
@@ -31,11 +31,10 @@ activities! {
     Probe = Probe;
 }
 
-/// Calls the function when the operator starts, before anything else happens: before it connects to
-/// the cluster.
+/// Calls the function when the operator starts, before it connects to the cluster.
 ///
-/// If the function fails for good, the operator ends with an error. The settings can be changed
-/// here, and only here: [`SettingsMut`](crate::SettingsMut).
+/// If the function fails permanently, the operator exits with an error. Only startup handlers can
+/// change the settings: [`SettingsMut`](crate::SettingsMut).
 ///
 /// ```
 /// use kopf::SettingsMut;
@@ -44,12 +43,12 @@ activities! {
 /// #[kopf::on::startup]
 /// async fn configure(mut settings: SettingsMut, logger: Logger) {
 ///     settings.posting.level = kopf::Level::Error;
-///     logger.info("It begins.");
+///     logger.info("Starting.");
 /// }
 ///
 /// #[kopf::on::startup(retries = 10, backoff = 3)]
 /// fn connect() -> kopf::Result<()> {
-///     Err(kopf::temporary("The database is not there yet.").delay(1))
+///     Err(kopf::temporary("The database is not ready yet.").delay(1))
 /// }
 /// # let _ = connect();
 /// ```
@@ -57,33 +56,33 @@ pub fn startup<M>(function: impl Handler<M>) -> HandlerBuilder<Startup> {
     HandlerBuilder::declare(None, function.into_function())
 }
 
-/// Calls the function when the operator ends, after everything else has ended: also after an error,
-/// but not if it could not start up, and not if it is killed.
+/// Calls the function when the operator exits, after all other tasks. It is also called after an
+/// error, but not if the startup failed, and not if the operator is killed.
 ///
-/// If the function fails for good, the operator ends with an error.
+/// If the function fails permanently, the operator exits with an error.
 ///
 /// ```
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::cleanup]
 /// async fn disconnect(logger: Logger) {
-///     logger.info("It is over.");
+///     logger.info("Exiting.");
 /// }
 /// ```
 pub fn cleanup<M>(function: impl Handler<M>) -> HandlerBuilder<Cleanup> {
     HandlerBuilder::declare(None, function.into_function())
 }
 
-/// Calls the function when the operator needs credentials for the cluster: when it starts, and when
-/// the former ones have expired or are refused.
+/// Calls the function when the operator needs credentials for the cluster: at the start, and when
+/// the former ones expire or are rejected.
 ///
 /// It returns [`ConnectionInfo`](crate::ConnectionInfo) or [`Credentials`](crate::Credentials), or an
-/// `Option` or a `Result` of them. With several login handlers, all their credentials are used: those
-/// with the highest priority first. If there are no login handlers, the kubeconfig and the service
-/// account of the pod are used; if there are any, only they are.
+/// `Option` or a `Result` of them. With several login handlers, all their credentials are used, in
+/// order of their priority. Without login handlers, the kubeconfig and the service account of the
+/// pod are used.
 ///
-/// If the function fails for good, or none of them returns anything, the operator ends with an error.
-/// They are not called if the operator is given a client, also with `--sandbox`.
+/// If a function fails permanently, or none of them returns credentials, the operator exits with an
+/// error. Login handlers are not called if the operator is given a client, such as by `--sandbox`.
 ///
 /// ```
 /// use kopf::ConnectionInfo;
@@ -104,10 +103,10 @@ pub fn login<M>(function: impl LoginHandler<M>) -> HandlerBuilder<Login> {
     HandlerBuilder::declare(None, function.into_function())
 }
 
-/// Calls the function when somebody asks the operator how it is, at the address of `--liveness`. What
-/// it returns is in the answer, under its id; if it fails for good, so does the answer.
+/// Calls the function for liveness probes at the address of `--liveness`. The response contains its
+/// result under its id. If it fails permanently, the probe fails.
 ///
-/// Answers are remembered for 10 seconds.
+/// Results are cached for 10 seconds.
 ///
 /// ```
 /// use kopf::Now;
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_objects_is_refused_when_built() {
+    fn arguments_about_objects_are_rejected() {
         macro_rules! refused {
             ($($T:ty),* $(,)?) => {$({
                 fn function(_: $T) {}
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_changed_at_startup_only() {
+    fn settings_can_be_changed_at_startup_only() {
         fn function(_: SettingsMut) {}
         assert!(
             Operator::builder()
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_connection_before_the_login() {
+    fn clients_are_not_available_before_the_login() {
         fn function(_: crate::Client) {}
         assert!(message(on::startup(function)).contains("not for handlers of on::startup"));
         assert!(message(on::login(function)).contains("not for handlers of on::login"));
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn all_else_is_accepted() {
+    fn other_arguments_are_accepted() {
         #[derive(Clone)]
         struct Shared;
         fn function(

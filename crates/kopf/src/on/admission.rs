@@ -1,4 +1,4 @@
-//! Handlers for admission: what the API server asks before it stores an object.
+//! Admission handlers, which the API server calls before it stores an object.
 
 use kopf_core::admission::{Operation, WebhookType};
 use kopf_core::handler::HandlerKind;
@@ -16,10 +16,10 @@ pub struct Validate;
 #[derive(Debug, Clone, Copy)]
 pub struct Mutate;
 
-/// A kind of handlers that the API server asks.
+/// A kind of handlers for admission.
 #[diagnostic::on_unimplemented(
-    message = "only `on::validate` and `on::mutate` are asked by the API server: other handlers have no \
-               operations and no subresources"
+    message = "only `on::validate` and `on::mutate` are admission handlers: other handlers have no operations and \
+               no subresources"
 )]
 pub trait Admitting: Kind {}
 
@@ -36,9 +36,9 @@ impl ForObjects for Mutate {}
 impl Admitting for Validate {}
 impl Admitting for Mutate {}
 
-/// What can be an operation: [`Operation`] itself, or its name in the API.
+/// An operation: [`Operation`], or its name in the API.
 pub trait IntoOperation {
-    /// The operation, or what is wrong with it.
+    /// Converts the value. The error is a message.
     fn into_operation(self) -> Result<Operation, String>;
 }
 
@@ -60,14 +60,14 @@ impl IntoOperation for String {
     }
 }
 
-/// Asks the function whether objects may be created, changed or deleted: before that happens, and
-/// while somebody waits for it.
+/// Calls the function before objects are created, changed or deleted, to accept or reject the
+/// request.
 ///
-/// If the function fails, for whatever reason, it does not happen: [`denied`](crate::denied) says why,
-/// and with which code. What it returns is ignored. Warnings are shown in any case.
+/// Any error rejects the request; [`denied`](crate::denied) sets the message and the code. The
+/// result is ignored. Warnings are always returned to the client.
 ///
-/// A webhook server is needed, `settings.admission.server`; and somebody has to tell the API server
-/// of it: see [`admission`](crate::admission). The API server waits for at most 30 seconds.
+/// A webhook server (`settings.admission.server`) and a webhook configuration in the cluster are
+/// required: see [`admission`](crate::admission). The API server waits for at most 30 seconds.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -76,7 +76,7 @@ impl IntoOperation for String {
 /// #[kopf::on::validate("kopfexamples", operations = [CREATE, UPDATE])]
 /// fn check(Spec(spec): Spec, warnings: Warnings, DryRun(dry): DryRun) -> kopf::Result<()> {
 ///     if dry {
-///         warnings.push("it was not for real");
+///         warnings.push("this is a dry run");
 ///     }
 ///     if spec["field"] == "wrong" {
 ///         return Err(kopf::denied("Not this one.").code(499));
@@ -84,11 +84,11 @@ impl IntoOperation for String {
 ///     Ok(())
 /// }
 ///
-/// // In a test, it is a function like any other.
+/// // In a test, call it directly.
 /// let warnings = Warnings::default();
 /// let error = check(Spec(json!({"field": "wrong"}).into()), warnings.clone(), DryRun(true)).unwrap_err();
 /// assert_eq!(error.to_string(), "Not this one.");
-/// assert_eq!(warnings.list(), ["it was not for real"]);
+/// assert_eq!(warnings.list(), ["this is a dry run"]);
 /// ```
 pub fn validate<S, M>(
     resource: impl IntoSelect<S>,
@@ -97,10 +97,10 @@ pub fn validate<S, M>(
     declare(resource, function)
 }
 
-/// Lets the function change objects before they are created or changed, by its
-/// [`Patch`](crate::Patch).
+/// Calls the function before objects are created or changed, to change them by its
+/// [`Patch`](crate::Patch) or to reject the request.
 ///
-/// The rest is as in [`validate`](validate()): it can deny, too. It is not asked about deletions, unless
+/// Otherwise, it is the same as [`validate`](validate()). It is not called for deletions, unless
 /// `DELETE` is its only operation.
 ///
 /// ```
@@ -123,7 +123,7 @@ pub fn mutate<S, M>(
 }
 
 impl<K: Admitting> HandlerBuilder<K> {
-    /// The operations that it is asked about; by default, all of them.
+    /// Sets the operations to review. Default: all.
     ///
     /// ```
     /// # use kopf::Operation;
@@ -140,38 +140,39 @@ impl<K: Admitting> HandlerBuilder<K> {
         self
     }
 
-    /// The operation that it is asked about, in addition to others that are named.
+    /// Adds an operation to review.
     pub fn operation(self, operation: impl IntoOperation) -> Self {
         self.add_operation("operation", operation)
     }
 
-    /// Subresource to review, as in `status`; `*` for the main resource and all its subresources.
+    /// Sets the subresource to review, as in `status`; `*` for the main resource and all its
+    /// subresources.
     /// Default: the main resource only.
     pub fn subresource(mut self, subresource: impl Into<String>) -> Self {
         let subresource = subresource.into();
         if subresource.is_empty() {
-            let problem = "subresource: it must not be empty; for the object itself, leave it out";
+            let problem = "subresource: must not be empty; omit it to review the object itself";
             self.inner.problems.push(problem.to_owned());
         }
         self.inner.webhook.subresource = Some(subresource);
         self
     }
 
-    /// Whether the API server goes on asking when the operator has ended, and nobody answers: then
-    /// nothing is admitted, unless failures are ignored. By default, it does not.
+    /// Keeps the webhook configuration when the operator exits. Until it runs again, requests are
+    /// rejected unless failures are ignored. Default: `false`.
     pub fn persistent(mut self, persistent: bool) -> Self {
         self.inner.webhook.persistent = persistent;
         self
     }
 
-    /// Whether the function changes anything outside of the object, except in dry runs, which it has
-    /// to look for: [`DryRun`](crate::DryRun). By default, it does not.
+    /// Declares that the function has side effects outside of the object, except in dry runs, which
+    /// it has to check: [`DryRun`](crate::DryRun). Default: `false`.
     pub fn side_effects(mut self, side_effects: bool) -> Self {
         self.inner.webhook.side_effects = side_effects;
         self
     }
 
-    /// Whether all is admitted if nobody answers. By default, nothing is.
+    /// Admits requests if the webhook fails or is unreachable. Default: `false`.
     pub fn ignore_failures(mut self, ignore_failures: bool) -> Self {
         self.inner.webhook.ignore_failures = ignore_failures;
         self
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_found_when_built() {
+    fn invalid_options_are_rejected() {
         fn check() {}
         let message = |handler: AnyHandler| build(handler).unwrap_err();
         let none: [&str; 0] = [];
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_make_no_sense_are_found_when_built() {
+    fn unavailable_arguments_are_rejected() {
         fn asked(_: Operation, _: Subresource, _: DryRun, _: UserInfo, _: Headers, _: SslPeer) {}
         fn shared(_: Warnings, _: Old, _: New, _: Diff, _: Patch, _: Memo<u32>, _: Option<Reason>) {
         }

@@ -1,4 +1,4 @@
-//! A handler with its options, as it is declared.
+//! The builder of handlers.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,13 +16,13 @@ use crate::definitions::Definition;
 use crate::extract::{Declared, Front, Rejection};
 use crate::filters::{IntoFieldPath, IntoMetaCriterion, IntoValueCriterion, When};
 use crate::handler::HandlerFunction;
-use crate::indexing::Keeping;
+use crate::indexing::IndexTypes;
 use crate::seconds::IntoDuration;
 
-/// A handler with its options, before it is given to an operator.
+/// A handler with its options, to be added to an operator.
 ///
-/// It comes from the functions of [`on`](super). What is wrong with the options is said when the
-/// operator is built.
+/// The functions of [`on`](super) create it. Invalid options are reported when the operator is
+/// built.
 ///
 /// ```
 /// use kopf::PRESENT;
@@ -47,7 +47,7 @@ pub struct HandlerBuilder<K> {
     kind: PhantomData<K>,
 }
 
-/// A handler of any kind, ready to be given to an operator.
+/// A handler of any kind, to be added to an operator.
 #[derive(Clone)]
 #[must_use]
 pub struct AnyHandler {
@@ -64,13 +64,13 @@ pub struct AnyHandler {
     param: Option<Param>,
     registry: Option<String>,
     pub(crate) problems: Vec<String>,
-    /// Whether the functions in its options can ever be called.
+    /// Checks of the functions in options.
     checks: Vec<(String, Check)>,
-    /// The CRD of its resource, if that is named by a type.
+    /// The CRD of its resource, if declared by a type.
     definition: Option<Definition>,
 }
 
-/// Says what can never be made of the arguments of a function.
+/// A check that all arguments of a function are available.
 pub(crate) type Check = fn(&Declared<'_>) -> Result<(), Rejection>;
 
 fn of_when<M, W: When<M>>(_: &W) -> Check {
@@ -118,21 +118,21 @@ impl<K: Kind> HandlerBuilder<K> {
         self
     }
 
-    /// The id, under which progress and results are kept; by default, the name of the function.
-    /// With a field, that is added to it.
+    /// Sets the id, under which progress and results are stored. Default: the name of the function.
+    /// With a field, the field is appended.
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.inner.id = Some(id.into());
         self
     }
 
-    /// Something for the function, which gets it as [`Param`](crate::Param): to tell apart several
+    /// Sets a value for the function's [`Param`](crate::Param) argument, such as to distinguish
     /// handlers with the same function.
     pub fn param<T: Send + Sync + 'static>(mut self, param: T) -> Self {
         self.inner.param = Some(Arc::new(param));
         self
     }
 
-    /// The group of handlers that it belongs to, if it is declared by an attribute macro: see
+    /// Sets the registry, for handlers declared by attribute macros: see
     /// [`OperatorBuilder::registry`](crate::OperatorBuilder::registry).
     pub fn registry(mut self, registry: impl Into<String>) -> Self {
         self.inner.registry = Some(registry.into());
@@ -155,8 +155,8 @@ impl<K: Kind> HandlerBuilder<K> {
 }
 
 impl<K: ForObjects> HandlerBuilder<K> {
-    /// What a label must be: a text, [`PRESENT`](crate::PRESENT), [`ABSENT`](crate::ABSENT), or a
-    /// function of its value.
+    /// Adds a criterion for a label: a string, [`PRESENT`](crate::PRESENT),
+    /// [`ABSENT`](crate::ABSENT), or a function of its value.
     pub fn label<M>(
         mut self,
         key: impl Into<String>,
@@ -170,7 +170,7 @@ impl<K: ForObjects> HandlerBuilder<K> {
         self
     }
 
-    /// What several labels must be.
+    /// Adds criteria for several labels.
     ///
     /// ```
     /// # use kopf::prelude::*;
@@ -186,8 +186,8 @@ impl<K: ForObjects> HandlerBuilder<K> {
             .fold(self, |this, (key, criterion)| this.label(key, criterion))
     }
 
-    /// What an annotation must be: a text, [`PRESENT`](crate::PRESENT), [`ABSENT`](crate::ABSENT),
-    /// or a function of its value.
+    /// Adds a criterion for an annotation: a string, [`PRESENT`](crate::PRESENT),
+    /// [`ABSENT`](crate::ABSENT), or a function of its value.
     pub fn annotation<M>(
         mut self,
         key: impl Into<String>,
@@ -201,7 +201,7 @@ impl<K: ForObjects> HandlerBuilder<K> {
         self
     }
 
-    /// What several annotations must be.
+    /// Adds criteria for several annotations.
     pub fn annotations<M, T: Into<String>, C: IntoMetaCriterion<M>>(
         self,
         criteria: impl IntoIterator<Item = (T, C)>,
@@ -211,21 +211,21 @@ impl<K: ForObjects> HandlerBuilder<K> {
         })
     }
 
-    /// A function that has the last word.
+    /// Sets a filter function, which is called after the other filters.
     pub fn when<M>(mut self, filter: impl When<M>) -> Self {
         self.inner.check("when", of_when(&filter));
         self.inner.filters.when = Some(filter.into_when());
         self
     }
 
-    /// The field that must be there, or whose changes are handled: the function gets the old, new
-    /// and diff of it alone.
+    /// Sets the field that must exist, or whose changes are handled. Old, new and diff are those of
+    /// the field.
     pub fn field(mut self, field: impl IntoFieldPath) -> Self {
         self.inner.filters.field = Some(field.into_field_path());
         self
     }
 
-    /// What the value of the field must be, before the change or after it.
+    /// Sets a criterion for the value of the field, before or after the change.
     pub fn value<M>(mut self, criterion: impl IntoValueCriterion<M>) -> Self {
         self.inner.check("value", of_value(&criterion));
         self.inner.filters.value = Some(criterion.into_value_criterion());
@@ -234,26 +234,26 @@ impl<K: ForObjects> HandlerBuilder<K> {
 }
 
 impl<K: Retried> HandlerBuilder<K> {
-    /// What errors other than [`temporary`](crate::temporary) and
-    /// [`permanent`](crate::permanent) ones mean; by default, they are retried.
+    /// Sets the treatment of errors other than [`temporary`](crate::temporary) and
+    /// [`permanent`](crate::permanent) ones. Default: they are retried.
     pub fn errors(mut self, errors: ErrorsMode) -> Self {
         self.inner.retrying.errors = Some(errors);
         self
     }
 
-    /// How long all attempts together can take, in seconds or as a `Duration`.
+    /// Sets the time limit for all attempts together, in seconds or as a `Duration`.
     pub fn timeout(mut self, timeout: impl IntoDuration) -> Self {
         self.inner.retrying.timeout = self.duration("timeout", timeout);
         self
     }
 
-    /// How many attempts there can be.
+    /// Sets the maximum number of attempts.
     pub fn retries(mut self, retries: u32) -> Self {
         self.inner.retrying.retries = Some(retries);
         self
     }
 
-    /// How long to wait after an error which does not say so itself, in seconds or as a `Duration`.
+    /// Sets the delay after an error without its own delay, in seconds or as a `Duration`.
     pub fn backoff(mut self, backoff: impl IntoDuration) -> Self {
         self.inner.retrying.backoff = self.duration("backoff", backoff);
         self
@@ -261,14 +261,14 @@ impl<K: Retried> HandlerBuilder<K> {
 }
 
 impl<K: Comparing> HandlerBuilder<K> {
-    /// What the value of the field must have been before.
+    /// Sets a criterion for the old value of the field.
     pub fn old<M>(mut self, criterion: impl IntoValueCriterion<M>) -> Self {
         self.inner.check("old", of_value(&criterion));
         self.inner.filters.old = Some(criterion.into_value_criterion());
         self
     }
 
-    /// What the value of the field must be now.
+    /// Sets a criterion for the new value of the field.
     pub fn new<M>(mut self, criterion: impl IntoValueCriterion<M>) -> Self {
         self.inner.check("new", of_value(&criterion));
         self.inner.filters.new = Some(criterion.into_value_criterion());
@@ -277,8 +277,7 @@ impl<K: Comparing> HandlerBuilder<K> {
 }
 
 impl HandlerBuilder<Delete> {
-    /// Whether objects can be deleted without this handler being called: no finalizer is put on
-    /// them on its behalf.
+    /// Permits the deletion of objects without a call of this handler: it requires no finalizer.
     pub fn optional(mut self, optional: bool) -> Self {
         self.inner.kind = HandlerKind::Delete { optional };
         self
@@ -286,7 +285,7 @@ impl HandlerBuilder<Delete> {
 }
 
 impl HandlerBuilder<Resume> {
-    /// Whether the handler is also called for objects that are being deleted.
+    /// Sets whether the handler is also called for objects that are being deleted.
     pub fn deleted(mut self, deleted: bool) -> Self {
         self.inner.kind = HandlerKind::Resume { deleted };
         self
@@ -315,12 +314,12 @@ impl fmt::Debug for AnyHandler {
 }
 
 impl AnyHandler {
-    /// The group it was declared to belong to.
+    /// Returns the registry.
     pub(crate) fn group(&self) -> Option<&str> {
         self.registry.as_deref()
     }
 
-    /// How to call it in messages.
+    /// Returns the name for messages.
     pub(crate) fn name(&self) -> &str {
         self.id
             .as_deref()
@@ -328,28 +327,28 @@ impl AnyHandler {
             .unwrap_or("<closure>")
     }
 
-    /// Returns the CRD of its resource, if that is named by a type.
+    /// Returns the CRD of its resource, if declared by a type.
     pub(crate) fn definition(&self) -> Option<Definition> {
         self.definition
     }
 
-    /// The name of the index that it keeps, and what is in it.
-    pub(crate) fn keeping(&self) -> Option<(&str, Keeping)> {
-        Some((self.name(), self.function.keeping?))
+    /// Returns the name and the types of its index, for index functions.
+    pub(crate) fn index_types(&self) -> Option<(&str, IndexTypes)> {
+        Some((self.name(), self.function.index_types?))
     }
 
-    /// Has the function of an option checked when all is known.
+    /// Adds a check of the function in an option.
     pub(crate) fn check(&mut self, option: impl Into<String>, check: Check) {
         self.checks.push((option.into(), check));
     }
 
-    /// Checks everything, and makes a handler for the engine.
+    /// Checks the options and creates a handler of the engine.
     pub(crate) fn build(&self, front: &Front) -> Result<Handler, String> {
         if let Some(problem) = self.problems.first() {
             return Err(problem.clone());
         }
         let id = self.id.as_deref().or(self.function.name).ok_or(
-            "a closure has no name that could be the id of the handler: give it one, .id(\"…\")",
+            "a closure has no name to use as the id of the handler: set one with .id(\"…\")",
         )?;
         let declared = Declared {
             kind: self.kind,
@@ -363,7 +362,7 @@ impl AnyHandler {
         self.assemble(id)
     }
 
-    /// The same for sub-handlers, which are declared while the operator is running.
+    /// Creates a sub-handler, which is declared while the operator is running.
     pub(super) fn build_sub(&self) -> Result<Handler, String> {
         if let Some(problem) = self.problems.first() {
             return Err(problem.clone());
@@ -454,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_found_when_built() {
+    fn invalid_options_are_rejected() {
         let message = |handler: AnyHandler| build(handler).unwrap_err();
         assert!(message(on::create("", make).into()).contains("must not be an empty string"));
         assert!(message(on::field("x", make).into()).contains("field"));
@@ -466,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_can_never_be_made_are_found_when_built() {
+    fn unavailable_arguments_are_rejected() {
         fn needs_param(_: Param<i32>) {}
         fn needs_state(_: State<i32>) {}
         fn needs_change(_: Diff) {}
@@ -491,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_of_filters_that_can_never_be_made_are_found_when_built() {
+    fn unavailable_arguments_of_filters_are_rejected() {
         let message = |handler: AnyHandler| build(handler).unwrap_err();
         let of_state = |_: State<i32>| true;
         let of_value = |_: &Value, _: State<i32>| true;

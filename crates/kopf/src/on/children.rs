@@ -1,4 +1,4 @@
-//! Handlers of objects that are owned by the handled ones.
+//! Handlers of owned objects.
 
 use kopf_core::handler::HandlerKind;
 
@@ -23,13 +23,13 @@ impl Waiting for kinds::Delete {}
 impl Waiting for kinds::Resume {}
 impl Waiting for kinds::Field {}
 
-/// Calls the function when an object that is owned by the handled one is created, changed or deleted.
-/// All arguments are about the owner; [`Child`](crate::Child) is the owned object.
+/// Calls the function when an object owned by the handled one is created, changed or deleted. All
+/// arguments are about the owner; [`Child`](crate::Child) is the owned object.
 ///
-/// The owner is found by the owner references of the child. It is any object that other handlers of
-/// the operator are for, or only those of the option `parent`. Filters are asked about the owner. The
-/// function is called once for each change, like that of [`on::event`](super::event()): there are no
-/// retries and no progress. It is also called for all children when the operator starts.
+/// The owner is found by the owner references of the child. Its resource is any that other handlers
+/// of the operator use, or that of the option `parent`. Filters apply to the owner. The function is
+/// called once for each change, like that of [`on::event`](super::event()): without retries and
+/// progress. It is also called for all children when the operator starts.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -52,7 +52,7 @@ pub fn child<S, M>(
 }
 
 impl HandlerBuilder<Child> {
-    /// The resource of the owners; by default, all that other handlers of the operator are for.
+    /// Sets the resource of the owners. Default: all resources of other handlers.
     pub fn parent<S>(mut self, resource: impl IntoSelect<S>) -> Self {
         self.inner.selector = Some(resource.into_select().build());
         self
@@ -60,8 +60,8 @@ impl HandlerBuilder<Child> {
 }
 
 impl<K: Waiting> HandlerBuilder<K> {
-    /// The resources of objects that are owned by the handled one. When one of them changes while the
-    /// handler waits for another attempt, the attempt is made at once. It counts as any other.
+    /// Adds resources of owned objects. When one of them changes while the handler waits for
+    /// another attempt, the attempt starts immediately. It counts as any other.
     ///
     /// ```
     /// use kopf::prelude::*;

@@ -15,17 +15,17 @@ impl Kind for Convert {
     const KIND: HandlerKind = HandlerKind::Convert;
 }
 
-/// Converts objects from one version of a resource to another, when a client requests it or when they
-/// are stored. The function returns the converted object, or changes it by a
+/// Converts objects from one version of a resource to another, when a client requests it or when
+/// they are stored. The function returns the converted object, or changes it by a
 /// [`Patch`](crate::Patch).
 ///
-/// `kind`, `apiVersion` and `metadata` of the returned object can be left out. Metadata other than
-/// labels and annotations must not be changed. Conversions between versions without a handler of their
-/// own take several steps, as few as possible.
+/// `kind`, `apiVersion` and `metadata` of the returned object can be omitted. Metadata other than
+/// labels and annotations must not be changed. Conversions between versions without a handler use
+/// the shortest path through other versions.
 ///
-/// Requests are taken by the webhook server, `settings.admission.server`. With
-/// `settings.admission.managed`, the operator sets `spec.conversion` of the CRD and takes it back when
-/// it ends, unless the handler is `persistent`.
+/// The webhook server (`settings.admission.server`) receives the requests. With
+/// `settings.admission.managed`, the operator sets `spec.conversion` of the CRD and removes it when
+/// it exits, unless the handler is `persistent`.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -44,8 +44,8 @@ impl Kind for Convert {
 /// # Options
 ///
 /// The resource, `id`, `param` and `registry` are those of [all handlers](crate::on). `source` and
-/// `target` are mandatory. An error fails the request of the client, with a message that names the
-/// object and the handler.
+/// `target` are required. An error fails the client's request, with a message that names the object
+/// and the handler.
 pub fn convert<S, M>(
     resource: impl IntoSelect<S>,
     function: impl Handler<M>,
@@ -54,20 +54,20 @@ pub fn convert<S, M>(
 }
 
 impl HandlerBuilder<Convert> {
-    /// The version of the object that the function gets, such as `v1beta1`.
+    /// Sets the version of objects that the function receives, such as `v1beta1`.
     pub fn source(mut self, version: impl Into<String>) -> Self {
         self.versions().source = version.into();
         self
     }
 
-    /// The version of the object that the function returns, such as `v1`.
+    /// Sets the version of objects that the function returns, such as `v1`.
     pub fn target(mut self, version: impl Into<String>) -> Self {
         self.versions().target = version.into();
         self
     }
 
-    /// Keeps `spec.conversion` of the CRD when the operator ends. Otherwise, the API server changes
-    /// only `apiVersion` of objects until an operator runs again.
+    /// Keeps `spec.conversion` of the CRD when the operator exits. Otherwise, the API server only
+    /// changes `apiVersion` of objects until an operator runs again.
     pub fn persistent(mut self, persistent: bool) -> Self {
         self.inner.webhook.persistent = persistent;
         self

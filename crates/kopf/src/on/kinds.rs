@@ -1,28 +1,27 @@
-//! What handlers react to, as types: each kind of handlers has its own options.
+//! Kinds of handlers as types, with different options.
 
 use kopf_core::handler::HandlerKind;
 
-/// What a handler reacts to.
+/// A kind of handlers.
 pub trait Kind {
     /// The kind for the engine, without options.
     #[doc(hidden)]
     const KIND: HandlerKind;
 }
 
-/// A kind of handlers that are for objects, and can be filtered by them: all but those of the
-/// operator's own life.
+/// A kind of handlers for objects, with filters: all but activities.
 #[diagnostic::on_unimplemented(
-    message = "handlers of the operator's own life are not for objects: there is nothing to filter by"
+    message = "activities have no object: filters are not available"
 )]
 pub trait ForObjects: Kind {}
 
-/// A kind of handlers that are retried: all but those of events and for admission.
+/// A kind of handlers that are retried: all but those for events and admission.
 #[diagnostic::on_unimplemented(
-    message = "handlers of `on::event`, `on::child`, `on::validate` and `on::mutate` are called once: they have no limits of retries"
+    message = "handlers of `on::event`, `on::child`, `on::validate` and `on::mutate` are called once: they have no retry options"
 )]
 pub trait Retried: Kind {}
 
-/// A kind of handlers that wait for another attempt, and can be woken by owned objects.
+/// A kind of handlers whose retries can be triggered by owned objects.
 #[diagnostic::on_unimplemented(
     message = "only `on::create`, `on::update`, `on::delete`, `on::resume` and `on::field` wait for owned objects",
     label = "this handler has no `owns`"

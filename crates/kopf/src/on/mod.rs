@@ -1,15 +1,15 @@
-//! What handlers react to: as attribute macros, and as functions of the same names.
+//! Kinds of handlers, as attribute macros and as functions of the same names.
 //!
 //! ```
 //! use kopf::prelude::*;
 //!
-//! // By an attribute: the handler is found without being listed anywhere.
+//! // By an attribute: the handler is registered automatically.
 //! #[kopf::on::create("kopfexamples", retries = 3)]
 //! async fn create_fn(Spec(spec): Spec) -> kopf::Result<()> {
 //!     Ok(())
 //! }
 //!
-//! // By a function: the handler goes to one operator.
+//! // By a function: the handler is added to one operator.
 //! async fn other_fn(Spec(spec): Spec) -> kopf::Result<()> {
 //!     Ok(())
 //! }
@@ -21,39 +21,39 @@
 //! # Options
 //!
 //! In attributes, options are written `name = value`; for functions, each is a method of
-//! [`HandlerBuilder`]. The resource comes first: see [`IntoSelect`] for its
-//! forms. In attributes, one to three texts, a type (`Pod`), `EVERYTHING`, a function or a closure,
-//! or the options `group`, `version`, `kind`, `plural`, `singular`, `shortcut`, `category`.
+//! [`HandlerBuilder`]. The resource comes first: see [`IntoSelect`] for its forms. Attributes
+//! accept one to three strings, a type (`Pod`), `EVERYTHING`, a function or a closure, or the
+//! options `group`, `version`, `kind`, `plural`, `singular`, `shortcut`, `category`.
 //!
 //! | option | meaning |
 //! |---|---|
 //! | `id = "text"` | the id, for progress and results; by default, the name of the function |
-//! | `param = value` | anything for the function, as [`Param<T>`](crate::Param) |
-//! | `labels = {"key": criterion, …}` | what labels must be: a text, `PRESENT`, `ABSENT`, a function |
-//! | `annotations = {"key": criterion, …}` | the same for annotations |
-//! | `field = "spec.field"` or `["spec", "field"]` | a field that must be there, or that must have changed |
-//! | `value = criterion` | what the field must be: any JSON, `PRESENT`, `ABSENT`, a function |
-//! | `old = criterion`, `new = criterion` | what it must have been and must be now (`update`, `field`) |
-//! | `when = function` | a [filter](crate::filters) that has the last word |
-//! | `errors = IGNORED`, `TEMPORARY`, `PERMANENT` | what arbitrary errors mean (not for `event`) |
+//! | `param = value` | a value for the function, as [`Param<T>`](crate::Param) |
+//! | `labels = {"key": criterion, …}` | criteria for labels: a string, `PRESENT`, `ABSENT`, a function |
+//! | `annotations = {"key": criterion, …}` | criteria for annotations |
+//! | `field = "spec.field"` or `["spec", "field"]` | a field that must exist, or must have changed |
+//! | `value = criterion` | a criterion for the field: any JSON, `PRESENT`, `ABSENT`, a function |
+//! | `old = criterion`, `new = criterion` | criteria for its old and new values (`update`, `field`) |
+//! | `when = function` | a [filter](crate::filters) function, called after the other filters |
+//! | `errors = IGNORED`, `TEMPORARY`, `PERMANENT` | the treatment of arbitrary errors (not for `event`) |
 //! | `timeout = 60` | seconds or a `Duration` for all attempts together (not for `event`) |
-//! | `retries = 3` | how many attempts there can be (not for `event`) |
+//! | `retries = 3` | the maximum number of attempts (not for `event`) |
 //! | `backoff = 30` | seconds or a `Duration` between attempts after arbitrary errors (not for `event`) |
-//! | `optional = true` | objects can be deleted without it (`delete`) |
+//! | `optional = true` | objects can be deleted without a call (`delete`) |
 //! | `deleted = true` | also for objects that are being deleted (`resume`) |
-//! | `owns = ["deployments"]` | resources of owned objects whose changes end the wait for another attempt (handlers of changes) |
+//! | `owns = ["deployments"]` | resources of owned objects whose changes trigger the next attempt immediately (handlers of changes) |
 //! | `parent = "things"` | the resource of the owners (`child`) |
-//! | `registry = "text"` | the group of handlers it belongs to: see [`OperatorBuilder::registry`](crate::OperatorBuilder::registry) |
+//! | `registry = "name"` | the registry of the handler: see [`OperatorBuilder::registry`](crate::OperatorBuilder::registry) |
 //!
-//! Handlers of the operator's own life, [`startup`](startup()), [`cleanup`](cleanup()),
-//! [`login`](login()) and [`probe`](probe()), have no resource and no filters; they have `id`, `param`,
-//! `errors`, `timeout`, `retries`, `backoff`, `registry`.
+//! Activities ([`startup`](startup()), [`cleanup`](cleanup()), [`login`](login()) and
+//! [`probe`](probe())) have no resource and no filters. They have `id`, `param`, `errors`,
+//! `timeout`, `retries`, `backoff`, `registry`.
 //!
-//! Handlers for admission, [`validate`](validate()) and [`mutate`](mutate()), are called once, and have no
-//! options of retrying; they have further ones: see [`admission`](crate::admission). Handlers of
-//! conversions, [`convert`](convert()), have `source`, `target` and `persistent`.
+//! Admission handlers, [`validate`](validate()) and [`mutate`](mutate()), are called once and have
+//! no retry options; see [`admission`](crate::admission) for their other options. Conversion
+//! handlers, [`convert`](convert()), have `source`, `target` and `persistent`.
 //!
-//! Several attributes on one function make several handlers; for one cause, the function is
+//! Several attributes on one function declare several handlers. For one cause, the function is
 //! called once for each id.
 //!
 //! ```
@@ -102,8 +102,8 @@ pub(crate) fn declare<K: Kind, S, M>(
     HandlerBuilder::declare(Some(select.build()), function.into_function()).defined_by(definition)
 }
 
-/// Calls the function when an object is created: when it is seen for the first time, also if it
-/// was created while the operator was not running.
+/// Calls the function when an object is created, even if this happened while the operator was not
+/// running.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -120,8 +120,8 @@ pub fn create<S, M>(
     declare(resource, function)
 }
 
-/// Calls the function when an object is changed, also if it was changed while the operator was not
-/// running. Changes of the status and of the system's metadata do not count.
+/// Calls the function when an object is changed, even if this happened while the operator was not
+/// running. Changes of the status and of system metadata are ignored.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -140,8 +140,8 @@ pub fn update<S, M>(
     declare(resource, function)
 }
 
-/// Calls the function when an object is to be deleted. The object stays until the function has
-/// succeeded, or has failed for good, unless it is `optional`.
+/// Calls the function when an object is being deleted. Unless the handler is `optional`, the object
+/// remains until the function succeeds or fails permanently.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -158,15 +158,15 @@ pub fn delete<S, M>(
     declare(resource, function)
 }
 
-/// Calls the function when the operator starts and finds an object that was handled before: to
-/// continue with what is not stored, such as connections.
+/// Calls the function when the operator starts and finds an object that was handled before, such as
+/// to restore state that is not stored in the cluster.
 ///
 /// ```
 /// use kopf::prelude::*;
 ///
 /// #[kopf::on::resume("kopfexamples", deleted = true)]
 /// async fn resume_fn(Name(name): Name, logger: Logger) {
-///     logger.info(format_args!("{name} is there again"));
+///     logger.info(format_args!("{name} is resumed"));
 /// }
 /// ```
 pub fn resume<S, M>(
@@ -176,8 +176,8 @@ pub fn resume<S, M>(
     declare(resource, function)
 }
 
-/// Calls the function when a field of an object is added, changed or removed, whatever the reason
-/// is. The option `field` is needed; old, new and diff are those of the field.
+/// Calls the function when a field of an object is added, changed or removed, for any reason. The
+/// option `field` is required; old, new and diff are those of the field.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -195,7 +195,7 @@ pub fn field<S, M>(
     declare(resource, function)
 }
 
-/// Calls the function on every event of an object, once: there are no retries and no progress.
+/// Calls the function once for every event of an object, without retries and progress.
 ///
 /// ```
 /// use kopf::Event;
@@ -213,7 +213,7 @@ pub fn event<S, M>(
     declare(resource, function)
 }
 
-/// A sub-handler with options, for [`SubHandlers::handler`](crate::SubHandlers::handler).
+/// Creates a sub-handler with options, for [`SubHandlers::handler`](crate::SubHandlers::handler).
 ///
 /// ```
 /// use kopf::SubHandlers;
@@ -232,7 +232,7 @@ pub fn subhandler<M>(id: impl Into<String>, function: impl SubHandler<M>) -> Han
     HandlerBuilder::declare(None, function.into_function()).id(id)
 }
 
-/// Checks a sub-handler, and makes it ready for the engine.
+/// Checks a sub-handler and converts it for the engine.
 pub(crate) fn build_sub(
     builder: HandlerBuilder<Sub>,
 ) -> Result<kopf_engine::invocation::Handler, String> {

@@ -1,4 +1,4 @@
-//! Puts operators together.
+//! The builder of operators.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::extract::{Front, MemoValue};
 use crate::on::AnyHandler;
 use crate::registration::registered;
 
-/// Puts an operator together. It comes from [`Operator::builder`].
+/// A builder of operators, from [`Operator::builder`].
 #[must_use]
 pub struct OperatorBuilder {
     handlers: Vec<AnyHandler>,
@@ -79,17 +79,17 @@ impl OperatorBuilder {
         self
     }
 
-    /// Adds all handlers which are declared by attributes in this program, except for those that
-    /// belong to a [`registry`](Self::registry): in the order of files, lines, columns.
+    /// Adds all handlers declared by attributes in this program, in the order of files, lines and
+    /// columns, except for those in a [`registry`](Self::registry).
     ///
-    /// Linkers leave out libraries that nothing refers to: if handlers are in a library of their own,
-    /// refer to it from the program, `use my_handlers as _;`.
+    /// Linkers drop libraries without references. If handlers are in a library, refer to it from
+    /// the program: `use my_handlers as _;`.
     pub fn handlers_from_macros(self) -> Self {
         self.handlers(registered(None))
     }
 
-    /// Adds the handlers which are declared by attributes with the option `registry` of this name: so
-    /// that several operators in one program can have handlers declared by attributes.
+    /// Adds the handlers declared by attributes with the option `registry` of this name. Several
+    /// operators in one program can have different registries.
     ///
     /// ```
     /// use kopf::prelude::*;
@@ -126,12 +126,12 @@ impl OperatorBuilder {
         self
     }
 
-    /// The settings, to be changed in place.
+    /// Returns the settings for changes in place.
     pub fn settings_mut(&mut self) -> &mut Settings {
         &mut self.settings
     }
 
-    /// Serves these namespaces only: patterns such as `"team-*,!team-x"`.
+    /// Serves only the namespaces that match patterns such as `"team-*,!team-x"`.
     pub fn namespaces<T: AsRef<str>>(mut self, patterns: impl IntoIterator<Item = T>) -> Self {
         let mut parsed = Vec::new();
         for pattern in patterns {
@@ -160,24 +160,24 @@ impl OperatorBuilder {
         self
     }
 
-    /// Whether it was said which namespaces are served.
+    /// Returns `true` if the served namespaces are set.
     pub fn has_scope(&self) -> bool {
         self.scope.is_some()
     }
 
-    /// Whether there are no handlers.
+    /// Returns `true` if there are no handlers.
     pub fn is_empty(&self) -> bool {
         self.handlers.is_empty()
     }
 
-    /// Adds something that all handlers can ask for as [`State<T>`](crate::State): one of each type.
+    /// Adds a value for [`State<T>`](crate::State) arguments, one per type.
     pub fn state<T: Clone + Send + Sync + 'static>(mut self, state: T) -> Self {
         self.front.add(state);
         self
     }
 
-    /// What the memos of all objects begin with: one value of each type, to be asked for as
-    /// [`Memo<T>`](crate::Memo). Every object gets a clone of it.
+    /// Sets the initial value of the memos of all objects, one per type, for
+    /// [`Memo<T>`](crate::Memo) arguments. Every object gets a clone.
     ///
     /// ```
     /// use kopf::prelude::*;
@@ -200,8 +200,8 @@ impl OperatorBuilder {
         self
     }
 
-    /// Which handlers run in one cycle, and in which order, if several are due for an object. By
-    /// default [`Asap`](crate::lifecycles::Asap): one, that with the fewest attempts.
+    /// Sets the selection and order of handlers in one cycle if several are due for an object.
+    /// Default: [`Asap`](crate::lifecycles::Asap), one handler, with the fewest attempts.
     ///
     /// ```
     /// use kopf::prelude::*;
@@ -213,8 +213,8 @@ impl OperatorBuilder {
         self
     }
 
-    /// How the operator is called among its peers, which serve the same objects. By default, by its pod,
-    /// if the variable `POD_ID` is set, or `user@host/time/random`.
+    /// Sets the identity of the operator among its peers. Default: the variable `POD_ID`, or
+    /// `user@host/time/random`.
     ///
     /// ```
     /// use kopf::prelude::*;
@@ -228,8 +228,8 @@ impl OperatorBuilder {
         self
     }
 
-    /// Handles objects only while this replica holds the Lease of this name. The name is shared by the
-    /// replicas of this operator, and by no other operator in the namespace.
+    /// Handles objects only while this replica holds the Lease of this name. Replicas of this
+    /// operator share the name; no other operator in the namespace may use it.
     ///
     /// ```
     /// use kopf::prelude::*;
@@ -255,7 +255,7 @@ impl OperatorBuilder {
         self.leader_election(name)
     }
 
-    /// Answers those who ask whether it lives, at this address: `http://0.0.0.0:8080/healthz`.
+    /// Serves liveness probes at this address: `http://0.0.0.0:8080/healthz`.
     pub fn liveness(mut self, address: &str) -> Self {
         match address.parse() {
             Ok(endpoint) => self.liveness = Some(endpoint),
@@ -266,7 +266,8 @@ impl OperatorBuilder {
         self
     }
 
-    /// Serves metrics at this address instead of at the one for probes: `http://0.0.0.0:9090/metrics`.
+    /// Serves metrics at this address instead of the liveness endpoint:
+    /// `http://0.0.0.0:9090/metrics`.
     ///
     /// ```
     /// use kopf::prelude::*;
@@ -283,15 +284,15 @@ impl OperatorBuilder {
         self
     }
 
-    /// Keeps `metadata.managedFields` of objects for handlers and filters. By default they are dropped
-    /// when objects arrive, which saves up to half of the memory.
+    /// Keeps `metadata.managedFields` of objects for handlers and filters. By default, they are
+    /// dropped when objects arrive, which saves up to half of the memory.
     pub fn keep_managed_fields(mut self, keep: bool) -> Self {
         self.keep_managed_fields = keep;
         self
     }
 
-    /// Adds the CRD of a type made with [`resource`](crate::resource) or [`kube::CustomResource`]. Types that are
-    /// named in attributes of handlers are known already.
+    /// Adds the CRD of a type made with [`resource`](crate::resource) or [`kube::CustomResource`].
+    /// Types in attributes of handlers are added automatically.
     ///
     /// ```
     /// use kopf::prelude::*;
@@ -309,26 +310,26 @@ impl OperatorBuilder {
     }
 
     /// Installs the CRDs at the start, before resources are discovered, and waits until they are
-    /// established. By default, they are left as they are.
+    /// established. By default, CRDs are not changed.
     ///
-    /// The operator fails if the cluster has a CRD that permits more than that of the type, or if other
+    /// The operator fails if the CRD in the cluster permits more than that of the type, or if other
     /// clients own fields with other values.
     pub fn install_crds(mut self) -> Self {
         self.settings.scanning.install_crds = true;
         self
     }
 
-    /// Reviews the permissions at the start, and logs those that are missing. The command line does it
-    /// by default; operators in other programs do not.
+    /// Reviews the permissions at the start and logs missing ones. The command line does this by
+    /// default; embedded operators do not.
     pub fn review_permissions(mut self) -> Self {
         self.settings.scanning.review_permissions = true;
         self
     }
 
-    /// Checks everything.
+    /// Checks the configuration and builds the operator.
     ///
     /// # Errors
-    /// For the first thing that is wrong.
+    /// The first mistake.
     pub fn build(mut self) -> Result<Operator, Error> {
         if let Some(problem) = self.problem.take() {
             return Err(problem);
@@ -365,20 +366,20 @@ impl OperatorBuilder {
 }
 
 impl OperatorBuilder {
-    /// Several functions can keep one index, if they agree on what is in it.
+    /// Several functions can maintain one index if its types are the same.
     fn declare_indices(&mut self) -> Result<(), Error> {
         for handler in &self.handlers {
-            let Some((id, keeping)) = handler.keeping() else {
+            let Some((id, types)) = handler.index_types() else {
                 continue;
             };
-            let declared = self.front.indices.entry(id.to_owned()).or_insert(keeping);
-            if !declared.is_like(&keeping) {
+            let declared = self.front.indices.entry(id.to_owned()).or_insert(types);
+            if !declared.is_like(&types) {
                 return Err(Error::Handler {
                     handler: id.to_owned(),
                     message: format!(
-                        "an index of this name has entries of the type {}, and not {}: \
-                         give one of them another id",
-                        declared.entries, keeping.entries
+                        "the index has entries of the type {}, not {}: \
+                         give one of the functions another id",
+                        declared.entries, types.entries
                     ),
                 });
             }
@@ -405,7 +406,7 @@ mod tests {
     fn handler() {}
 
     #[test]
-    fn wrong_handlers_are_named() {
+    fn errors_name_invalid_handlers() {
         let error = Operator::builder()
             .handler(on::create("things", handler))
             .handler(on::create("", handler).id("second"))
@@ -414,36 +415,36 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .starts_with("handler \"second\" is declared wrongly: "),
+                .starts_with("invalid handler \"second\": "),
             "{error}"
         );
     }
 
     #[test]
-    fn ids_that_cannot_be_stored_are_named() {
+    fn errors_name_ids_that_cannot_be_stored() {
         let build = |id| {
             let handler = on::create("things", handler).id(id);
             Operator::builder().handler(handler).build()
         };
         assert!(build("a/b.c").is_ok());
         let error = build("a b").unwrap_err().to_string();
-        let expected = "handler \"a b\" is declared wrongly: the id \"a b\" cannot be kept";
+        let expected = "invalid handler \"a b\": the id \"a b\" cannot be kept";
         assert!(error.starts_with(expected), "{error}");
         let event = on::event("things", handler).id("a b");
         assert!(Operator::builder().handler(event).build().is_ok());
     }
 
     #[test]
-    fn wrong_namespaces_are_refused() {
+    fn invalid_namespaces_are_rejected() {
         let error = Operator::builder()
             .namespaces(["good", ""])
             .build()
             .unwrap_err();
-        assert_eq!(error.to_string(), "the namespaces \"\" cannot be served");
+        assert_eq!(error.to_string(), "invalid namespace pattern \"\"");
     }
 
     #[test]
-    fn scopes_are_remembered() {
+    fn has_scope_reports_whether_a_scope_is_set() {
         let builder = Operator::builder();
         assert!(builder.is_empty() && !builder.has_scope());
         let builder = builder
@@ -453,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_becomes_one_of_the_engine_as_often_as_wanted() {
+    fn operators_can_be_converted_repeatedly() {
         let operator = Operator::builder()
             .handler(on::create("things", handler))
             .build()

@@ -1,10 +1,10 @@
-//! Connections that an operator can run on.
+//! Clients for operators.
 
-/// A client that an operator can run on: [`kube::Client`].
+/// A client for operators: [`kube::Client`].
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a client that an operator can run on",
+    message = "`{Self}` is not a client for operators",
     label = "not a client",
-    note = "accepted is `kube::Client`"
+    note = "expected `kube::Client`"
 )]
 pub trait IntoClient {
     /// Converts the client for the engine.

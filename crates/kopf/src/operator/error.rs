@@ -1,34 +1,34 @@
-//! Why an operator cannot be built, or cannot run.
+//! Errors of building and running operators.
 
 use kopf_core::{namespace, settings};
 use tokio::task::JoinError;
 
-/// Why an operator cannot be built, or cannot run.
+/// An error of building or running an operator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A handler is declared wrongly.
-    #[error("handler {handler:?} is declared wrongly: {message}")]
+    /// The declaration of a handler is invalid.
+    #[error("invalid handler {handler:?}: {message}")]
     Handler {
         /// The id, or the name of the function.
         handler: String,
-        /// What is wrong.
+        /// The reason.
         message: String,
     },
-    /// A pattern of namespaces is none.
-    #[error("the namespaces {pattern:?} cannot be served")]
+    /// A namespace pattern is invalid.
+    #[error("invalid namespace pattern {pattern:?}")]
     Namespaces {
-        /// What was given.
+        /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The reason.
         #[source]
         source: namespace::Error,
     },
     /// The address for probes is invalid.
-    #[error("probes cannot be answered: {0}")]
+    #[error("cannot serve probes: {0}")]
     Liveness(kopf_engine::probing::EndpointError),
-    /// The types of a resource do not make a CRD.
-    #[error("cannot make the CRD {name}: {message}")]
+    /// The types of a resource cannot be merged into a CRD.
+    #[error("cannot build the CRD {name}: {message}")]
     Definition {
         /// The name of the CRD.
         name: String,
@@ -36,18 +36,18 @@ pub enum Error {
         message: String,
     },
     /// The address for metrics is invalid.
-    #[error("metrics cannot be served: {0}")]
+    #[error("cannot serve metrics: {0}")]
     Metrics(kopf_engine::probing::EndpointError),
-    /// The settings contradict each other.
-    #[error("the settings are wrong")]
+    /// The settings are invalid.
+    #[error("invalid settings")]
     Settings(#[from] settings::Errors),
-    /// It ran, but could not go on.
+    /// The operator failed while running.
     #[error(transparent)]
     Engine(#[from] kopf_engine::operator::Error),
-    /// It was over before it was ready.
-    #[error("the operator has ended before it was ready")]
+    /// The operator exited before it was ready.
+    #[error("the operator exited before it was ready")]
     EndedEarly,
-    /// It has crashed: a mistake in the framework.
-    #[error("the operator has crashed")]
+    /// The operator panicked, which is a bug in the framework.
+    #[error("the operator panicked")]
     Crashed(#[source] JoinError),
 }

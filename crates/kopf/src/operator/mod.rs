@@ -1,7 +1,7 @@
-//! Operators: what they are made of, and how they run.
+//! Operators: building and running.
 //!
-//! An operator is built once, and run as often as wanted, each time with a connection. Several can
-//! be in one process: each has its own handlers, settings and state.
+//! An operator is built once and can run several times, each time with a connection. Several
+//! operators can share a process: each has its own handlers, settings and state.
 
 mod builder;
 mod connection;
@@ -32,8 +32,8 @@ use crate::on::AnyHandler;
 
 /// An operator: handlers with settings, ready to run. Cheap to clone.
 ///
-/// Most programs need none: [`kopf::main`](crate::main()) makes one of all handlers that are declared
-/// by attributes. To embed an operator into a program, or to have several of them:
+/// Most programs use [`kopf::main`](crate::main()), which builds an operator from all handlers
+/// declared by attributes. To embed one or several operators into a program:
 ///
 /// ```no_run
 /// use kopf::prelude::*;
@@ -59,7 +59,7 @@ use crate::on::AnyHandler;
 #[derive(Clone)]
 pub struct Operator(Arc<Parts>);
 
-/// What an operator is made of.
+/// The parts of an operator.
 struct Parts {
     handlers: Vec<AnyHandler>,
     settings: Settings,
@@ -74,60 +74,59 @@ struct Parts {
 }
 
 impl Operator {
-    /// Starts with nothing.
+    /// Returns a builder without handlers.
     pub fn builder() -> OperatorBuilder {
         OperatorBuilder::default()
     }
 
-    /// Runs until it is stopped, or cannot go on.
+    /// Runs until it is stopped or fails.
     ///
     /// The client is a [`kube::Client`], with any transport.
     ///
     /// # Errors
-    /// If it cannot run, or has ended without being stopped.
+    /// If it fails, or exits without being stopped.
     ///
     /// # Cancellation
-    /// Dropping the future aborts everything at once; only blocking handlers run to their end.
+    /// Dropping the future aborts all tasks; only blocking handlers run to completion.
     pub async fn run(self, client: impl IntoClient, stop: CancellationToken) -> Result<(), Error> {
         let client = client.into_client();
         let running = self.to_engine().run(client, stop);
         running.await.map_err(Error::from)
     }
 
-    /// As [`run`](Self::run), but logs in by itself: with the kubeconfig (`$KUBECONFIG`,
-    /// `~/.kube/config`), or with the service account of the pod it is in.
+    /// Like [`run`](Self::run), but logs in with the kubeconfig (`$KUBECONFIG`, `~/.kube/config`)
+    /// or with the service account of the pod.
     ///
-    /// When the credentials expire, or are refused, it logs in again, and goes on.
+    /// When the credentials expire or are rejected, it logs in again.
     ///
     /// # Errors
-    /// If it cannot run, cannot log in any more, or has ended without being stopped.
+    /// If it fails, cannot log in, or exits without being stopped.
     ///
     /// # Cancellation
-    /// Dropping the future aborts everything at once; only blocking handlers run to their end.
+    /// Dropping the future aborts all tasks; only blocking handlers run to completion.
     pub async fn run_with_login(self, stop: CancellationToken) -> Result<(), Error> {
         let running = self.to_engine().run(Access::Login, stop);
         running.await.map_err(Error::from)
     }
 
-    /// Starts to run in the background, and waits until it watches all its resources.
+    /// Starts the operator in the background and waits until it watches all its resources.
     ///
     /// # Errors
-    /// If it has ended before.
+    /// If it exits before.
     ///
     /// # Cancellation
-    /// Dropping the future ends the operator.
+    /// Dropping the future aborts the operator.
     pub async fn start(self, client: impl IntoClient) -> Result<Running, Error> {
         self.start_by(Access::Client(client.into_client())).await
     }
 
-    /// As [`start`](Self::start), but logs in by itself, as
-    /// [`run_with_login`](Self::run_with_login) does.
+    /// Like [`start`](Self::start), but logs in like [`run_with_login`](Self::run_with_login).
     ///
     /// # Errors
-    /// If it has ended before.
+    /// If it exits before.
     ///
     /// # Cancellation
-    /// Dropping the future ends the operator.
+    /// Dropping the future aborts the operator.
     pub async fn start_with_login(self) -> Result<Running, Error> {
         self.start_by(Access::Login).await
     }
@@ -140,30 +139,30 @@ impl Operator {
         let running = operator.run(access, stop.clone());
         let mut running = Running::spawn(running, stop, inspect);
         if is_ready.await.is_err() {
-            // It says when it is ready, and only the end of it takes that away.
+            // The sender is dropped unsent only if the operator exits.
             running.join().await?;
             return Err(Error::EndedEarly);
         }
         Ok(running)
     }
 
-    /// Returns the handlers as the engine calls them.
+    /// Returns the handlers for the engine.
     #[doc(hidden)]
     pub fn registry(&self) -> Registry {
         let mut registry = Registry::default();
         for handler in &self.0.handlers {
             let handler = handler.build(&self.0.front);
-            registry.add(handler.expect("it was built before, when the operator was"));
+            registry.add(handler.expect("`build` checked the handlers"));
         }
         registry
     }
 
-    /// Returns the settings, as they are before the startup handlers.
+    /// Returns the settings before the startup handlers.
     pub(crate) fn settings(&self) -> &Settings {
         &self.0.settings
     }
 
-    /// Returns the CRDs of the types of its resources.
+    /// Returns the CRDs of the resource types.
     pub(crate) fn definitions(&self) -> &Definitions {
         &self.0.definitions
     }
@@ -173,7 +172,7 @@ impl Operator {
         &self.0.scope
     }
 
-    /// The operator as the engine runs it, to be observed or to be given another clock.
+    /// Returns the operator of the engine, which can be observed or get another clock.
     #[doc(hidden)]
     pub fn to_engine(&self) -> kopf_engine::Operator {
         let parts = &self.0;

@@ -1,4 +1,4 @@
-//! An operator that runs in the background.
+//! Operators that run in the background.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -11,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::Error;
 
-/// An operator that runs in the background. Dropping it aborts the operator at once; to end it
-/// properly, [`stop`](Self::stop) it.
+/// An operator that runs in the background. Dropping it aborts the operator; [`stop`](Self::stop)
+/// shuts it down gracefully.
 #[derive(Debug)]
 #[must_use = "the operator is aborted when this is dropped"]
 pub struct Running {
-    /// One task; it is aborted together with the set.
+    /// One task, which is aborted when the set is dropped.
     task: JoinSet<Result<(), kopf_engine::operator::Error>>,
     stop: CancellationToken,
     inspect: Inspect,
@@ -37,21 +37,19 @@ impl Running {
         }
     }
 
-    /// Stops the operator: handlers that are running can end for as long as
-    /// `settings.queueing.exit_timeout` says.
+    /// Stops the operator. Running handlers have `settings.queueing.exit_timeout` to finish.
     ///
     /// # Errors
-    /// If it has ended before, by an error.
+    /// If it failed before.
     pub async fn stop(mut self) -> Result<(), Error> {
         self.stop.cancel();
         self.join().await
     }
 
-    /// Waits until the operator ends by itself, which it does only by an error, or is stopped by
-    /// [`stopper`](Self::stopper).
+    /// Waits until the operator fails, or is stopped by [`stopper`](Self::stopper).
     ///
     /// # Errors
-    /// The reason for its end.
+    /// The error with which the operator failed.
     ///
     /// # Cancellation
     /// Dropping the future leaves the operator running.
@@ -63,28 +61,28 @@ impl Running {
         }
     }
 
-    /// Whether the operator hears from the cluster about everything that it serves.
+    /// Returns the health: whether all watch streams of the operator work.
     pub fn health(&self) -> Health {
         self.inspect.health()
     }
 
-    /// Where probes are answered: useful if the port was 0, any free one.
+    /// Returns the address of the endpoint for probes, such as the chosen port if port 0 was given.
     pub fn probed_at(&self) -> Option<SocketAddr> {
         self.inspect.probed_at()
     }
 
-    /// Returns the address of the endpoint for metrics, if they have their own one.
+    /// Returns the address of the endpoint for metrics, if it is a separate one.
     pub fn measured_at(&self) -> Option<SocketAddr> {
         self.inspect.measured_at()
     }
 
-    /// Returns all metrics in a format of Prometheus; `None` if `settings.process.metrics` is off. For
+    /// Returns all metrics in a Prometheus format; `None` if `settings.process.metrics` is off. For
     /// programs with their own endpoint.
     pub fn metrics(&self, format: MetricsFormat) -> Option<String> {
         self.inspect.metrics(format)
     }
 
-    /// What stops the operator when it is cancelled, wherever that is done.
+    /// Returns a token that stops the operator when it is cancelled.
     pub fn stopper(&self) -> CancellationToken {
         self.stop.clone()
     }

@@ -1,9 +1,9 @@
 //! OpenTelemetry traces: cycles, handlers and API requests, exported by OTLP over HTTP.
 //!
-//! Programs made with [`kopf::main`](crate::main()) export traces if an endpoint is configured by the usual
-//! environment variables, such as `OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318`. Programs with their own
-//! subscriber add the layer of [`Telemetry`] to it. Spans of handlers, made with `tracing`, are children of the
-//! spans of their calls.
+//! Programs made with [`kopf::main`](crate::main()) export traces if an endpoint is configured by
+//! the standard environment variables, such as `OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318`.
+//! Programs with their own subscriber add the layer of [`Telemetry`]. Spans that handlers make with
+//! `tracing` are children of the spans of their calls.
 
 mod transport;
 
@@ -28,12 +28,12 @@ const ENDPOINTS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_ENDPOINT",
 ];
 
-/// The exporter of traces. Dropping it loses spans that are not sent yet; see [`shutdown`](Self::shutdown).
+/// The exporter of traces. Dropping it loses unsent spans; see [`shutdown`](Self::shutdown).
 #[derive(Debug)]
 pub struct Telemetry(SdkTracerProvider);
 
 impl Telemetry {
-    /// Creates an exporter by the environment; `None` if no endpoint is configured, or if
+    /// Creates an exporter from the environment; `None` if no endpoint is configured, or if
     /// `OTEL_SDK_DISABLED` is `true`.
     ///
     /// # Errors
@@ -50,7 +50,8 @@ impl Telemetry {
         Ok(Some(Self::exporting(exporter)))
     }
 
-    /// Creates an exporter to a collector, such as `http://localhost:4318`, whatever the environment is.
+    /// Creates an exporter to a collector, such as `http://localhost:4318`, regardless of the
+    /// environment.
     ///
     /// # Errors
     /// If the address is invalid.
@@ -66,8 +67,8 @@ impl Telemetry {
         Self(provider.build())
     }
 
-    /// Returns the layer that records spans: those of the framework, and those of other code at the level INFO
-    /// and above.
+    /// Returns the layer that records spans: those of the framework, and those of other code at the
+    /// level INFO and above.
     pub fn layer<S>(&self) -> impl Layer<S> + use<S>
     where
         S: Subscriber + for<'span> LookupSpan<'span>,
@@ -80,10 +81,10 @@ impl Telemetry {
             .with_filter(filter_fn(is_recorded))
     }
 
-    /// Sends what is left, and ends the exporter. Blocks until then.
+    /// Sends the remaining spans and stops the exporter. Blocks until then.
     pub fn shutdown(self) {
         if let Err(error) = self.0.shutdown() {
-            tracing::warn!("Some traces are not exported: {error}");
+            tracing::warn!("Some traces were not exported: {error}");
         }
     }
 }

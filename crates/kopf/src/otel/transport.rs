@@ -1,6 +1,6 @@
 //! The HTTP client of the exporter: HTTP/1.1 without TLS, blocking, one connection per request.
 //!
-//! The exporter runs in a thread of its own without a runtime, and sends a few requests per minute to a
+//! The exporter runs in its own thread without a runtime and sends a few requests per minute to a
 //! collector in the same cluster.
 
 use std::future::{Ready, ready};
@@ -80,7 +80,7 @@ fn head(request: &Request<Bytes>, host: &str, port: u16) -> Vec<u8> {
     head
 }
 
-/// Parses the status; the body of the response is of no interest.
+/// Parses the status. The body of the response is ignored.
 fn parse(response: &[u8]) -> Option<Response<Bytes>> {
     let line = response.split(|byte| *byte == b'\r').next()?;
     let line = std::str::from_utf8(line).ok()?;
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_sent_whole() {
+    fn requests_are_sent_completely() {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
         let served = std::thread::spawn(move || {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn other_schemes_are_refused_with_the_reason() {
+    fn other_schemes_are_rejected() {
         let error = send(&request("https://localhost/v1/traces")).unwrap_err();
         assert!(error.to_string().contains("http://"), "{error}");
     }

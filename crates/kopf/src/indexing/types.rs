@@ -1,4 +1,4 @@
-//! What an index keeps: known by its types where it is declared, hidden afterwards.
+//! Types of an index: static where it is declared, erased afterwards.
 
 use std::any::{TypeId, type_name};
 use std::fmt;
@@ -11,21 +11,21 @@ use super::{IndexOf, IntoEntries};
 
 /// The types of an index.
 #[derive(Clone, Copy)]
-pub(crate) struct Keeping {
+pub(crate) struct IndexTypes {
     index: TypeId,
     /// The types of keys and values, for messages.
     pub(crate) entries: &'static str,
     make: fn() -> Arc<dyn AnyIndex>,
 }
 
-impl Keeping {
-    /// What a function keeps that returns this.
+impl IndexTypes {
+    /// Returns the types of the index of a function with this result.
     pub(crate) fn of<R: IntoEntries>() -> Self {
         Self::new::<R::Key, R::Value>()
     }
 
-    /// What is in this index.
-    pub(crate) fn in_index<I: IndexOf>() -> Self {
+    /// Returns the types of this index.
+    pub(crate) fn of_index<I: IndexOf>() -> Self {
         Self::new::<I::Key, I::Value>()
     }
 
@@ -49,14 +49,14 @@ impl Keeping {
         self.index == other.index
     }
 
-    /// An empty index.
+    /// Creates an empty index.
     pub(crate) fn make(&self) -> Arc<dyn AnyIndex> {
         (self.make)()
     }
 }
 
-impl fmt::Debug for Keeping {
+impl fmt::Debug for IndexTypes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Keeping{}", self.entries)
+        write!(f, "IndexTypes{}", self.entries)
     }
 }
